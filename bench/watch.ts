@@ -12,6 +12,7 @@ import type { Route } from '../src/http/routes.js'
 import { Server } from '../src/http/server.js'
 import { noTraces } from '../src/messages/admin.js'
 import { Alarms, Summary } from '../src/observe/alarms.js'
+import { ForwardingTallies, TenantTallies } from '../src/observe/label-tallies.js'
 import { RequestTallies } from '../src/observe/request-tallies.js'
 import { ServiceTallies } from '../src/observe/service-metrics.js'
 import { StatisticsBook } from '../src/observe/statistics.js'
@@ -93,6 +94,8 @@ const watch = new TrafficWatcher({
   logger,
   log,
   requests: new RequestTallies(),
+  tenants: new TenantTallies(),
+  forwarding: new ForwardingTallies(),
   statistics: new StatisticsBook(blocks, systemClock, elsewhere),
   services: new ServiceTallies(),
   alarms,

@@ -203,6 +203,9 @@ const comma = 0x2c
 /** The hybrid stamp of the entity's creation. */
 export const imageCreated = (image: Buffer): number => image.readDoubleBE(2)
 
+/** Milliseconds since 1970 of the entity's last change. */
+export const imageModifiedMs = (image: Buffer): number => image.readDoubleBE(10)
+
 /** The same entity with another stamp of its creation. */
 export function createdAt(image: Buffer, created: number): Buffer {
   const other = Buffer.from(image)

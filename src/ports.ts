@@ -106,6 +106,26 @@ export interface Batch {
   readonly length: number
 }
 
+/** What a store tells of itself (docs/operations/metrics.md). */
+export interface StoreNumbers {
+  /** Of its tables on the disk; its log is not counted. */
+  readonly tableBytes: number
+  /** Of what is in memory and not in tables yet. */
+  readonly memtableBytes: number
+  readonly cacheBytes: number
+  /** Under way. */
+  readonly compactions: number
+  readonly flushes: number
+  /** That compactions have yet to rewrite. */
+  readonly pendingCompactionBytes: number
+  /** Whether writes wait until compactions have caught up. */
+  readonly isStalled: boolean
+  /** To how many bytes a second writes are slowed down; 0: they are not. */
+  readonly delayedBytesPerS: number
+  /** Of compactions and flushes, since the start. */
+  readonly backgroundErrors: number
+}
+
 /**
  * An ordered map of bytes on one machine. Keys compare as unsigned bytes.
  *
@@ -115,6 +135,8 @@ export interface Batch {
 export interface Store extends StoreReader {
   /** What it is, for logs: `rocksdb`, `level`, `memory`. */
   readonly name: string
+  /** What it does and takes, for those who watch; absent where it cannot tell. */
+  numbers?(): StoreNumbers
   /** What another thread of this process needs to read the store; undefined when only this one can. */
   readonly shared: SharedStore | undefined
   batch(): Batch
@@ -287,6 +309,8 @@ export interface EndedTry {
   readonly responseBytes: number
   /** Why there was no answer, or why it was not sent at all; undefined: there was one, of any status. */
   readonly failure: string | undefined
+  /** From when it was asked for to its end; undefined: not measured. */
+  readonly durationMs?: number | undefined
 }
 
 /** Who counts what is sent. */

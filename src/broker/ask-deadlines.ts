@@ -75,6 +75,7 @@ export class AskDeadlines implements Shards {
     switch (request.kind) {
       case 'list':
       case 'backup':
+      case 'tenants':
         return this.lists
       case 'find':
       case 'fetch':

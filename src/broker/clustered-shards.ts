@@ -178,7 +178,7 @@ export class ClusteredShards implements Shards {
     if (owner === nodes.self) return this.askOwn(shard, request, view, onReply)
     const onUnreadable = (what: string): void => nodes.noteUndecodable(owner, what)
     const onOutcome = (outcome: AskOutcome): void => onReply(replyFrom(outcome, request, onUnreadable))
-    const isSlow = request.kind === 'list' || request.kind === 'backup'
+    const isSlow = slow.has(request.kind)
     nodes.ask(owner, shard, encodeRequest(request), onOutcome, isSlow ? listWaitMs : undefined, view)
   }
 
@@ -301,9 +301,12 @@ function newScope(request: ShardRequest): CreationScope | undefined {
 
 const wide: ReadonlySet<ShardRequest['kind']> = new Set(['list', 'fetch', 'types', 'unused'])
 
+const slow: ReadonlySet<ShardRequest['kind']> = new Set(['list', 'backup', 'tenants'])
+
 /** Whether the reply is about all that the asked owner has, and not about one shard. */
 function isWide(request: ShardRequest): boolean {
   if (request.kind === 'find') return request.paths.length !== 1 || request.paths[0]!.endsWith('#')
+  if (request.kind === 'tenants') return request.step.what !== 'delete' && request.step.what !== 'deletions'
   return wide.has(request.kind)
 }
 
@@ -349,6 +352,8 @@ const isWriteOf: Readonly<Record<ShardRequest['kind'], boolean>> = {
   deliveries: false,
   admin: false,
   backup: false,
+  // An order to delete a tenant may be given twice.
+  tenants: false,
 }
 
 const isWrite = ({ kind }: ShardRequest): boolean => isWriteOf[kind]

@@ -188,6 +188,7 @@ class Relay {
     if (this.count === 0 && this.isLogged()) logger.info(`Starting forwarding for ${this.outward.line}`, this.context())
     this.count++
     const url = operationUrl(base, kind)
+    const askedMs = this.ports.clock.monoMs()
     const request = { url: url + parameters, headers: this.headers(), body, isRepeatable: kind === 'query', sinceMs }
     providers.ask(request, answer => {
       if (this.isLogged()) this.log(registration.id, request.url, body, answer)
@@ -195,18 +196,18 @@ class Relay {
         this.refusedBy.push({ url, status: answer.status })
       const isElsewhere = isFromElsewhere(answer)
       if (isElsewhere && other !== undefined && this.mayAsk) {
-        this.tell(url, body, answer, undefined)
+        this.tell(url, body, answer, undefined, askedMs)
         return this.askAt(other, undefined, asked, true)
       }
       const failure = take(answer)
-      this.tell(url, body, answer, failure)
+      this.tell(url, body, answer, failure, askedMs)
       if (failure === undefined && !isElsewhere && (isSecond || other !== undefined))
         this.paths.learn(registration, base)
       onTaken()
     })
   }
 
-  private tell(url: string, body: string, answer: ProviderAnswer, failure: string | undefined): void {
+  private tell(url: string, body: string, answer: ProviderAnswer, failure: string | undefined, askedMs: number): void {
     const { tenant, servicePath } = this.outward
     this.ports.watch?.onEnded({
       what: 'forward',
@@ -216,6 +217,7 @@ class Relay {
       requestBytes: Buffer.byteLength(body),
       responseBytes: answer.kind === 'answered' ? answer.body.length : 0,
       failure,
+      durationMs: this.ports.clock.monoMs() - askedMs,
     })
   }
 

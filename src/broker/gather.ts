@@ -27,13 +27,14 @@ import type {
   ShardReply,
   Shards,
   Standing,
+  TenantsRequest,
 } from '../messages/messages.js'
 import type { AnswerHold, AnswerRoom } from '../ports.js'
 import { type Listed, type OnResult, refusalOf } from './replies.js'
 
 export interface Ask {
   readonly shard: number
-  readonly request: ReadRequest | DeliveryRequest
+  readonly request: ReadRequest | DeliveryRequest | TenantsRequest
 }
 
 /** Asks several owners and waits for all; the first that has no answer decides. */

@@ -25,6 +25,7 @@ import type {
   Shards,
   SubscriptionRead,
   SubscriptionWrite,
+  TenantsRequest,
   TypeSummary,
   TypesRequest,
   WriteRequest,
@@ -263,6 +264,20 @@ export class ShardClient {
     askAll(this.shards, this.everywhere(request), readRetried, result =>
       onResult(result.ok ? accepted(result.value.reduce((sum, count) => sum + count, 0)) : result),
     )
+  }
+
+  /** Asks every owner, and again if a shard changes owner meanwhile. */
+  askOwners<T>(
+    request: TenantsRequest,
+    read: (reply: ShardReply) => Result<T>,
+    onResult: OnResult<readonly T[]>,
+  ): void {
+    this.steadily(onResult, onOne => askAll(this.shards, this.everywhere(request), read, onOne))
+  }
+
+  /** Asks the keeper of the register. */
+  askKeeper<T>(request: TenantsRequest, read: (reply: ShardReply) => Result<T>, onResult: OnResult<T>): void {
+    this.shards.ask(this.shardMap.register, request, reply => onResult(read(reply)))
   }
 
   private everywhere(request: Ask['request']): readonly Ask[] {

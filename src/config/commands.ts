@@ -61,6 +61,19 @@ export const commands = {
       'Start it with any number of -workers, or make it the first content of a cluster with "orrery cluster init".',
     ],
   },
+  'tenants list': {
+    words: ['[--from <url>] [--json] [--notifCaFile <file>] [--insecureNotif]'],
+    about: 'shows the tenants of a running broker, and how large they are',
+    more: [],
+  },
+  'tenants delete': {
+    words: ['<name> --confirm <name> [--from <url>] [--notifCaFile <file>] [--insecureNotif]'],
+    about: 'has a running broker delete everything of a tenant',
+    more: [
+      'Has a running broker delete all entities, subscriptions and registrations of a tenant. This cannot be taken back.',
+      'It goes on when the command has ended: "orrery tenants list" shows the tenant until it has gone.',
+    ],
+  },
   'cluster status': {
     words: ['[url]'],
     about: 'shows who is there, who owns what, and how far copies are behind',

@@ -424,6 +424,13 @@ export const refusalRules = {
   /** `reason`: which shards cannot be asked. */
   backupIncomplete: unavailable`the backup would not have all shards: ${'reason'}`,
 
+  // Ours: tenants (docs/operations/tenants.md). `tenant` is a name as operators see it.
+  tenantNotFound: rule('NotFound', ['tenant'], (tenant: string) => `there is no tenant ${tenant}`),
+  tenantNotConfirmed: bad`a deletion has to name the tenant twice: add the parameter confirm with the value ${'tenant'}`,
+  tenantDeleting: unavailable`the tenant ${'tenant'} is being deleted, nothing was done, try again later`,
+  tenantDeletionsTooMany: unavailable`${num('max')} tenants are being deleted, and no more at a time: try again later`,
+  tenantsTooMany: bad`there are more than ${num('max')} tenants, too many for a list: ask for one by its name`,
+
   // Ours: lines of an export (docs/operations).
   badLine: bad`${'problem'}`,
 

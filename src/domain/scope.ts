@@ -29,6 +29,19 @@ export function parseTenant(header: string): Result<string> {
   return accepted(header.toLowerCase())
 }
 
+/** What the default tenant is called where a tenant has to have a name. No other tenant can have it: it has a dash. */
+export const defaultTenantName = 'default-service'
+
+/** A tenant as operators see it. */
+export const tenantShown = (tenant: string): string => tenant || defaultTenantName
+
+/** The tenant that an operator names as it is shown; undefined: none can be called so. */
+export function tenantNamed(name: string): string | undefined {
+  if (name === defaultTenantName) return ''
+  const tenant = parseTenant(name)
+  return tenant.ok && tenant.value === name && name !== '' ? name : undefined
+}
+
 /** The paths that a header lists, wildcards included (entities.md §3.4); none for an empty or absent header. */
 export function parseServicePaths(header: string): Result<readonly string[]> {
   const items = header.trim() === '' ? [] : header.split(',')

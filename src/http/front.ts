@@ -105,7 +105,16 @@ export interface ConnectionSource {
   open(port: number, take: (socket: Socket) => void): Promise<number>
 }
 
+/** Connections of clients that are open at one server. */
+export interface OpenConnections {
+  readonly server: 'uws' | 'node'
+  readonly isTls: boolean
+  readonly count: number
+}
+
 export interface Front {
+  /** Of each server that listens. */
+  readonly connections: readonly OpenConnections[]
   /** Where `FrontOptions.http1Port` listens, once `listen` has ended; undefined: nowhere. */
   readonly http1Port?: number | undefined
   /** Starts to listen; gives the port. Fails when the address is in use or may not be used. */

@@ -25,6 +25,7 @@ import {
   headBytesMax,
   listenFailure,
   listenOptions,
+  type OpenConnections,
   type TlsPair,
 } from './front.js'
 import { announcesBody, NodeExchange, plainAddress } from './node-exchange.js'
@@ -86,6 +87,10 @@ class NodeFront implements Front {
     })
     server.on('connection', (socket: Socket) => this.#onConnection(socket))
     if (options.tls) this.#knowTlsSockets()
+  }
+
+  get connections(): readonly OpenConnections[] {
+    return [{ server: 'node', isTls: this.#options.tls !== undefined, count: this.#connections.size }]
   }
 
   listen(): Promise<number> {

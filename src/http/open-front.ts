@@ -7,7 +7,7 @@
 
 import type { Logger } from '../ports.js'
 import type { CutOff } from './drain.js'
-import type { Front, FrontHandler, FrontOptions, TlsPair } from './front.js'
+import type { Front, FrontHandler, FrontOptions, OpenConnections, TlsPair } from './front.js'
 import { openNodeFront } from './node-front.js'
 import { loadUws, UwsMissing } from './uws-binary.js'
 import { openUwsFront } from './uws-front.js'
@@ -68,6 +68,10 @@ class TwoFronts implements Front {
     private readonly front: Front,
     private readonly other: Front,
   ) {}
+
+  get connections(): readonly OpenConnections[] {
+    return [...this.front.connections, ...this.other.connections]
+  }
 
   async listen(): Promise<number> {
     const port = await this.front.listen()

@@ -122,6 +122,11 @@ export class Reply {
     this.send(upsert ? 204 : 201, this.headers('Location', location))
   }
 
+  /** 202: what was asked for has begun, and goes on. */
+  begun(json: string): void {
+    this.send(202, this.headers('Content-Type', 'application/json'), json)
+  }
+
   /** 200 without a body: a notification was taken, a setting changed. */
   taken(): void {
     this.send(200, this.headers())

@@ -11,6 +11,7 @@ import type { Reply } from './reply.js'
 import type { Request } from './request.js'
 import type { ServiceHandlers } from './service.js'
 import type { SubscriptionHandlers } from './subscriptions.js'
+import type { TenantHandlers } from './tenants.js'
 import type { TypeHandlers } from './types.js'
 
 type Plain = (request: Request, reply: Reply) => void
@@ -70,13 +71,15 @@ export interface Handlers {
   readonly service: ServiceHandlers
   readonly admin: AdminHandlers
   readonly backup: BackupHandlers
+  readonly tenants: TenantHandlers
   /** undefined: there is no cluster. */
   readonly cluster?: ClusterHandlers | undefined
 }
 
 /** The routes of a broker. A component in braces stands for any single component, the empty one included. */
 export function routesOf(handlers: Handlers): Router {
-  const { entities, attributes, batch, types, subscriptions, registrations, service, admin, backup, cluster } = handlers
+  const { entities, attributes, batch, types, subscriptions, registrations } = handlers
+  const { service, admin, backup, tenants, cluster } = handlers
   const table: Readonly<Record<string, Entry>> = {
     '/': route({
       GET: (request, reply) => service.root(request, reply),
@@ -162,6 +165,11 @@ export function routesOf(handlers: Handlers): Router {
       DELETE: (request, reply) => admin.removeTraces(request, reply),
     }),
     '/admin/backup': route({ POST: (request, reply) => backup.backUp(request, reply) }),
+    '/admin/tenants': route({ GET: (request, reply) => tenants.list(request, reply) }),
+    '/admin/tenants/{name}': route({
+      GET: (request, reply) => tenants.retrieve(request, reply),
+      DELETE: (request, reply) => tenants.remove(request, reply),
+    }),
     '/admin/sem': route({ GET: (_request, reply) => admin.semaphores(reply) }),
     '/admin/metrics': route({
       GET: (request, reply) => admin.serviceMetrics(request, reply),

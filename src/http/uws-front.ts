@@ -25,7 +25,14 @@ import type { HttpResponse, us_listen_socket } from 'uWebSockets.js'
 import { createServer } from 'node:net'
 import { Admission, addressText, answerStallMsDefault, BodyPace, isIPv4, StallWatch } from './connections.js'
 import { AnswerGate, Arrivals, type CutOff, lookMs, quietMs } from './drain.js'
-import { type Front, type FrontHandler, type FrontOptions, listenFailure, type TlsPair } from './front.js'
+import {
+  type Front,
+  type FrontHandler,
+  type FrontOptions,
+  listenFailure,
+  type OpenConnections,
+  type TlsPair,
+} from './front.js'
 import { checkTls, readTls, suites12 } from './tls.js'
 import { type App, loadUws, type Uws } from './uws-binary.js'
 import { type Heads, UwsConnection } from './uws-connection.js'
@@ -133,6 +140,10 @@ class UwsFront implements Front, Heads<UwsExchange> {
     app.filter((connection, change) => this.#onKnownConnection(app, connection, Number(change)))
     app.any('/*', (response, request) => this.#onHead(new UwsExchange(this, response, request), handler))
     return app
+  }
+
+  get connections(): readonly OpenConnections[] {
+    return [{ server: 'uws', isTls: this.#options.tls !== undefined, count: this.#connections }]
   }
 
   async listen(): Promise<number> {

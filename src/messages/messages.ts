@@ -24,11 +24,12 @@ import type {
   RegistrationRequest,
   SubscriptionRequest,
 } from './documents.js'
+import type { TenantsRequest, TenantsTold } from './tenants.js'
 
 export type * from './admin.js'
 export type * from './backup.js'
 export type * from './documents.js'
-export type * from './documents.js'
+export type * from './tenants.js'
 
 /** The entity that a request means. Without a type, the only one of that id. */
 export interface Target {
@@ -227,6 +228,7 @@ export type ShardRequest =
   | DeliveryRequest
   | AdminRequest
   | BackupRequest
+  | TenantsRequest
 
 /** Whether a request may create the entity it means. */
 export const mayCreate = (request: WriteRequest): boolean =>
@@ -320,6 +322,7 @@ export type ShardReply =
   /** `told` is the part of `AdminTold` that the order was about. */
   | { readonly kind: 'admin'; readonly told: AdminTold[AdminOrder['what']] }
   | { readonly kind: 'backup'; readonly told: BackupTold }
+  | { readonly kind: 'tenants'; readonly told: TenantsTold }
   /** Where the copy is, durably; undefined: it does not have all rows. */
   | { readonly kind: 'followed'; readonly position: RegisterPosition | undefined }
   /** The owner was not asked: nothing has happened there, and nothing will. */

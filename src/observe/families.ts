@@ -9,7 +9,7 @@ import type { Histogram } from '../domain/histogram.js'
 import type { CertificateNumbers, MetricFamily, MetricLabels, MetricSample } from '../messages/admin.js'
 import type { BackupNumbers, BackupOutcome } from '../messages/backup.js'
 import type { ClusterNumbers } from '../messages/cluster-status.js'
-import type { DiskRoom } from '../ports.js'
+import type { DiskRoom, StoreNumbers } from '../ports.js'
 import type { LoopDelay } from './loop-delay.js'
 import { byLabel, counter, family, gauge, histograms } from './metric-family.js'
 import type { ConnectionTallies, RequestTallies } from './request-tallies.js'
@@ -36,6 +36,14 @@ export interface ShardNumbers {
   readonly entities: number | undefined
   /** Of all tenants, which every process knows. */
   readonly subscriptions: number
+  readonly registrations: number
+  readonly tenantsDeleting: number
+  readonly views: {
+    readonly count: number
+    readonly bytes: number
+    readonly hits: number
+    readonly misses: number
+  }
   readonly outboxRows: number
   readonly outboxBytes: number
   /** Notifications that found no room in the outbox. */
@@ -56,6 +64,10 @@ export interface Sources {
   readonly requests: RequestTallies
   readonly answers: () => AnswerNumbers
   readonly connections: ConnectionTallies
+  /** Counts under a bounded number of names. */
+  readonly labelled: readonly { families(): readonly MetricFamily[] }[]
+  /** undefined: the store does not tell. */
+  readonly store: () => StoreNumbers | undefined
   readonly notifier: () => NotifierNumbers
   readonly shards: () => ShardNumbers
   readonly loop: LoopDelay
@@ -69,15 +81,18 @@ export interface Sources {
 }
 
 export function familiesOf(sources: Sources): readonly MetricFamily[] {
-  const { requests, connections, loop, version, worker, disk, cluster, backup, certificates } = sources
+  const { requests, connections, labelled, loop, version, worker, disk, cluster, backup, certificates } = sources
+  const store = sources.store()
   const own: MetricLabels = worker === undefined ? {} : { worker: String(worker) }
   return [
     gauge('orrery_info', 'The version that runs.', 1, 'max', { version }),
     ...requests.families(),
     ...connections.families(),
+    ...labelled.flatMap(one => one.families()),
     ...ofAnswers(sources.answers()),
     ...ofNotifier(sources.notifier()),
     ...ofShards(sources.shards()),
+    ...(store ? ofStore(store) : []),
     ...(disk ? ofDisk(disk()) : []),
     ...(cluster ? clusterFamilies(cluster()) : []),
     ...(backup ? backupFamilies(backup()) : []),
@@ -125,12 +140,18 @@ function ofNotifier(numbers: NotifierNumbers): readonly MetricFamily[] {
 }
 
 function ofShards(numbers: ShardNumbers): readonly MetricFamily[] {
-  const { entities, commits } = numbers
+  const { entities, commits, views } = numbers
   const counted = entities === undefined ? [] : [{ labels: {}, value: entities }]
   return [
     gauge('orrery_shards', 'Shards that are served.', numbers.shards),
     family('orrery_entities', 'gauge', 'Entities stored.', counted),
     gauge('orrery_subscriptions', 'Subscriptions, of all tenants.', numbers.subscriptions, 'max'),
+    gauge('orrery_registrations', 'Registrations, of all tenants.', numbers.registrations, 'max'),
+    gauge('orrery_tenants_deleting', 'Tenants that are being deleted.', numbers.tenantsDeleting, 'max'),
+    gauge('orrery_views', 'Views in memory, each of one type in one service path.', views.count),
+    gauge('orrery_view_bytes', 'Bytes of these.', views.bytes),
+    counter('orrery_view_hits_total', 'Lists with a filter that found the views they needed.', views.hits),
+    counter('orrery_view_misses_total', 'Lists with a filter that did not.', views.misses),
     gauge('orrery_outbox_rows', 'Changes that owe notifications, in the store.', numbers.outboxRows),
     gauge('orrery_outbox_bytes', 'Bytes of these.', numbers.outboxBytes),
     counter('orrery_outbox_dropped_total', 'Notifications the outbox had no room for.', numbers.outboxDropped),
@@ -146,6 +167,22 @@ function ofShards(numbers: ShardNumbers): readonly MetricFamily[] {
     histograms('orrery_commit_sync_seconds', 'Time from then until it was durable.', [
       { labels: {}, histogram: commits.sync },
     ]),
+  ]
+}
+
+/** What RocksDB tells of itself. Each worker has a store of its own. */
+function ofStore(numbers: StoreNumbers): readonly MetricFamily[] {
+  const now = (name: string, help: string, value: number): MetricFamily => gauge(`orrery_store_${name}`, help, value)
+  return [
+    now('table_bytes', 'Bytes of the tables on the disk, without the log.', numbers.tableBytes),
+    now('memtable_bytes', 'Memory of what is not in tables yet.', numbers.memtableBytes),
+    now('cache_bytes', 'Memory of blocks that were read.', numbers.cacheBytes),
+    now('compactions', 'Compactions under way.', numbers.compactions),
+    now('flushes', 'Flushes to tables under way.', numbers.flushes),
+    now('pending_compaction_bytes', 'Bytes that compactions have yet to rewrite.', numbers.pendingCompactionBytes),
+    now('stalled', '1 while writes wait for compactions.', Number(numbers.isStalled)),
+    now('delayed_write_bytes_per_second', 'To what writes are slowed down; 0: not.', numbers.delayedBytesPerS),
+    counter('orrery_store_background_errors_total', 'Compactions and flushes that failed.', numbers.backgroundErrors),
   ]
 }
 

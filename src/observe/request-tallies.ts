@@ -77,8 +77,22 @@ export class RequestTallies {
   }
 }
 
+/** Connections that are open at one server. */
+export interface OpenCount {
+  readonly server: string
+  readonly isTls: boolean
+  readonly count: number
+}
+
 export class ConnectionTallies {
   private readonly counts: Record<DropReason, number> = { room: 0, full: 0, address: 0, head: 0, body: 0 }
+
+  private open: () => readonly OpenCount[] = () => []
+
+  /** Counts what is open from now on. */
+  watch(open: () => readonly OpenCount[]): void {
+    this.open = open
+  }
 
   readonly onDropped = (reason: DropReason): void => {
     this.counts[reason]++
@@ -86,6 +100,13 @@ export class ConnectionTallies {
 
   families(): readonly MetricFamily[] {
     const help = 'Connections of clients that the server has closed, by reason.'
-    return [byLabel('orrery_http_connections_dropped_total', 'counter', help, 'reason', this.counts)]
+    const open = this.open().map(({ server, isTls, count }) => ({
+      labels: { server, tls: isTls ? 'yes' : 'no' },
+      value: count,
+    }))
+    return [
+      family('orrery_http_connections', 'gauge', 'Connections of clients that are open, by server.', open),
+      byLabel('orrery_http_connections_dropped_total', 'counter', help, 'reason', this.counts),
+    ]
   }
 }

@@ -9,7 +9,7 @@
 // Not here: resets (operator.ts).
 
 import { ownText } from '../domain/recent.js'
-import { parseServicePaths, parseTenant } from '../domain/scope.js'
+import { parseServicePaths, parseTenant, tenantShown } from '../domain/scope.js'
 import type { ServiceTally } from '../messages/admin.js'
 import type { AnsweredRequest, EndedTry } from '../ports.js'
 
@@ -41,7 +41,7 @@ export function serviceNames(
   if (!tenant.ok || paths?.ok === false) return undefined
   const [first = ''] = paths?.value ?? []
   const path = first.replace(/\/?#$/, '').slice(1)
-  return { service: tenant.value || 'default-service', path: path || 'root-subserv' }
+  return { service: tenantShown(tenant.value), path: path || 'root-subserv' }
 }
 
 /** The tree of `GET /admin/metrics`, as JSON, from the tallies of all processes. */

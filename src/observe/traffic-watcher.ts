@@ -10,6 +10,7 @@ import { hasHiddenName, withoutSecretMembers } from '../domain/subscriptions/sec
 import type { DeprecatedFeature, LogSettings } from '../messages/admin.js'
 import type { AnsweredRequest, EndedTry, LogContext, Logger, RequestWatch, SendWatch } from '../ports.js'
 import type { AlarmKind, Alarms, Summary } from './alarms.js'
+import type { ForwardingTallies, TenantTallies } from './label-tallies.js'
 import type { RequestTallies } from './request-tallies.js'
 import type { ServiceTallies } from './service-metrics.js'
 import type { StatisticsBook } from './statistics.js'
@@ -18,6 +19,9 @@ export interface WatcherParts {
   readonly logger: Logger
   readonly log: Readonly<LogSettings>
   readonly requests: RequestTallies
+  /** Requests by tenant; undefined as `services`. */
+  readonly tenants: TenantTallies | undefined
+  readonly forwarding: ForwardingTallies
   readonly statistics: StatisticsBook
   /** undefined: nothing is counted by tenant (`-disableMetrics`). */
   readonly services: ServiceTallies | undefined
@@ -73,8 +77,9 @@ export class TrafficWatcher implements RequestWatch, SendWatch {
 
   // [hot] Once per request.
   onAnswered(request: AnsweredRequest): void {
-    const { requests, services, statistics, summary, alarms } = this.parts
+    const { requests, tenants, services, statistics, summary, alarms } = this.parts
     requests.onAnswered(request)
+    tenants?.onAnswered(request)
     services?.onAnswered(request)
     statistics.onAnswered(request)
     summary.transactions++
@@ -93,8 +98,9 @@ export class TrafficWatcher implements RequestWatch, SendWatch {
 
   // [hot] Once per try.
   onEnded(ended: EndedTry): void {
-    const { services, summary, alarms } = this.parts
+    const { services, forwarding, summary, alarms } = this.parts
     services?.onEnded(ended)
+    forwarding.onEnded(ended)
     summary.transactions++
     const kind = alarmOf[ended.what]
     if (ended.failure !== undefined) alarms.raise(kind, ended.receiver, ended.failure)

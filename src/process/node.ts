@@ -56,9 +56,10 @@ async function openNode(
   }
   const nodeShards = await orUndone(() => openShards(config, surroundings, storage, observation), closeStorage)
   const isNode = share?.kind === 'node'
-  const { local, shards, joined, unusedTenants } = nodeShards
+  const { local, shards, joined, unusedTenants, deletions } = nodeShards
   const closeShards = async (): Promise<void> => {
     unusedTenants?.end()
+    await deletions.end()
     local.end()
     await joined?.close()
     await local.drain()
@@ -139,6 +140,7 @@ async function openNode(
       awake(async () => {
         certificates.stop()
         unusedTenants?.end()
+        await deletions.end()
         await disk?.stop()
         // A node that has left its cluster makes nothing durable any more; before that it may wait in vain for a log that is away.
         if (isNode) await Promise.race([finish(), new Promise<void>(resolve => clock.after(writtenMs, resolve))])

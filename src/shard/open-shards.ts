@@ -41,6 +41,10 @@ import { openReplicated, type ReplicatedNeeds, replicatedRegister } from './repl
 import type { Owned } from './replicate/ownership.js'
 import { type Concerned, ReplicatedShards } from './replicate/replicated-shards.js'
 import { type KnownDocuments, LocalShards, type Reading, type Role } from './shards.js'
+import { LastChanges } from './tenants/last-changes.js'
+import { type DeskParts, TenantDesk } from './tenants/tenant-desk.js'
+import { TenantMarks } from './tenants/tenant-marks.js'
+import { TenantSizes } from './tenants/tenant-sizes.js'
 import { Actors } from './turn/actor.js'
 import { Presence } from './turn/presence.js'
 import { Shard } from './turn/shard.js'
@@ -146,10 +150,13 @@ export async function openLocalShards(parts: ShardParts): Promise<LocalShards> {
   const entityCount = new EntityCount(entities)
   const { mailboxLengthMax } = limits
   const turns = { actors: reading.actors, log: commit, stamps, notifications, mailboxLengthMax, room }
+  const isKeeper = others?.isKeeper ?? (() => true)
+  const tenants = await openTenants(parts, { commit, register, isKeeper, entities }, documents)
+  const { marks } = tenants.parts
   const roleAmong = async ({ isKeeper, role }: Others): Promise<Role> => {
     const { register: number } = shardMap
     const paths = await PathRegister.read({ number, store, commit, register, counts: entities, isKeeper, room })
-    const follower = new RegisterFollower(store, { ...documents, paths }, number)
+    const follower = new RegisterFollower(store, { ...documents, paths, marks }, number)
     return role(paths, { ...reading, ...notifying, commit, entityCount, follower })
   }
   const role: Role = others ? await roleAmong(others) : { kind: 'alone' }
@@ -157,6 +164,8 @@ export async function openLocalShards(parts: ShardParts): Promise<LocalShards> {
     ...reading,
     ...documents,
     ...notifying,
+    store,
+    tenants,
     shardMap,
     clock,
     commit,
@@ -172,6 +181,22 @@ export async function openLocalShards(parts: ShardParts): Promise<LocalShards> {
       owns: ownsNow(parts),
     }),
   })
+}
+
+/** What this owner knows of whole tenants. */
+async function openTenants(
+  { store, shardMap, clock, stamps, room, share }: ShardParts,
+  own: Pick<DeskParts, 'register' | 'isKeeper'> & { readonly commit: GroupCommit; readonly entities: Counts },
+  { subscriptions, registrations }: KnownDocuments,
+): Promise<TenantDesk> {
+  const { register: number } = shardMap
+  const { entities, ...keeping } = own
+  const marks = await TenantMarks.read(store, number)
+  const changes = new LastChanges(clock)
+  own.commit.tell(changes)
+  const sizes = new TenantSizes({ store, ticks: clock, entities, subscriptions, registrations, marks, changes })
+  const generation = (): number => (share?.kind === 'node' ? share.ownership.generation : 0)
+  return new TenantDesk({ ...keeping, number, stamps, room, marks, sizes, changes, generation })
 }
 
 /** Whether this owner answers for a shard, or for the register, at this moment. */

@@ -8,8 +8,15 @@
 // Not here: what they are made of (open-shards.ts).
 
 import type { ShardMap } from '../domain/scope.js'
-import type { FindRequest, ShardReply, ShardRequest, Shards, WriteRequest } from '../messages/messages.js'
-import type { Clock } from '../ports.js'
+import type {
+  FindRequest,
+  ShardReply,
+  ShardRequest,
+  Shards,
+  TenantsRequest,
+  WriteRequest,
+} from '../messages/messages.js'
+import type { Clock, StoreReader } from '../ports.js'
 import type { BackupSource } from './backup-source.js'
 import type { GroupCommit } from './commit/commit.js'
 import type { Counts } from './commit/counts.js'
@@ -32,6 +39,8 @@ import type { Types } from './read/types.js'
 import type { Views } from './read/views/views.js'
 import type { Ownership } from './replicate/ownership.js'
 import type { ReplicatedShards } from './replicate/replicated-shards.js'
+import type { TenantDesk } from './tenants/tenant-desk.js'
+import type { TenantMarks } from './tenants/tenant-marks.js'
 import type { Actors } from './turn/actor.js'
 import { Batches } from './turn/batches.js'
 import type { Presence } from './turn/presence.js'
@@ -44,6 +53,9 @@ const onlyOwner: readonly number[] = [0]
 const notOurs: Turn = { actor: undefined, reply: { kind: 'moved' } }
 
 const isOfOnePath = ({ paths }: FindRequest): boolean => paths.length === 1 && !paths[0]!.endsWith('#')
+
+/** Whether the reply is about all shards of the asked owner. */
+const isAboutOwner = ({ step }: TenantsRequest): boolean => step.what !== 'delete' && step.what !== 'deletions'
 
 /** How an owner of shards is one of several. `paths`: which service paths there are at all of them. */
 export type Role =
@@ -85,6 +97,7 @@ export interface KnownDocuments {
 }
 
 export interface LocalParts extends Reading, KnownDocuments, Notifying {
+  readonly store: StoreReader
   readonly shardMap: ShardMap
   readonly clock: Clock
   readonly role: Role
@@ -96,16 +109,19 @@ export interface LocalParts extends Reading, KnownDocuments, Notifying {
   /** undefined: no reply waits for notifications. */
   readonly pacer: Pacer | undefined
   readonly backup: BackupSource
+  readonly tenants: TenantDesk
 }
 
 export class LocalShards implements Shards {
   readonly parts: LocalParts
   private readonly ownership: Ownership | undefined
+  private readonly marks: TenantMarks
   private readonly batches: Batches
 
   constructor(parts: LocalParts) {
     const { role, commit, shards, notifications, clock } = parts
     this.parts = parts
+    this.marks = parts.tenants.parts.marks
     this.ownership = role.kind === 'node' ? role.ownership : undefined
     this.batches = new Batches({
       turn: item => this.turn(item),
@@ -124,6 +140,8 @@ export class LocalShards implements Shards {
     // It is about all that this owner has.
     if (request.kind === 'backup') return parts.backup.onAsk(request, onReply)
     if (ownership && !ownership.admits(shard)) return onReply({ kind: 'moved' })
+    const refusal = this.marks.refusalFor(request)
+    if (refusal) return onReply({ kind: 'refused', refusal })
     switch (request.kind) {
       case 'find':
         return parts.lookup.find(request, isOfOnePath(request) ? onReply : this.ofSameShards(onReply))
@@ -167,6 +185,8 @@ export class LocalShards implements Shards {
       case 'deliveries':
       case 'retryDeliveries':
         return parts.deliveries.onAsk(request, onReply)
+      case 'tenants':
+        return parts.tenants.onAsk(request, isAboutOwner(request) ? this.ofSameShards(onReply) : onReply)
       default:
         return parts.shards[shard]!.onAsk(request, this.paced(request, onReply))
     }
@@ -204,6 +224,9 @@ export class LocalShards implements Shards {
     const { tenant, path, id } = item.target
     // An actor that lives knows its shard, which need not be found again.
     const { actors, shardMap, shards } = this.parts
+    // A mark may have come since the batch was let in.
+    const refusal = this.marks.refusalFor(item)
+    if (refusal) return { actor: undefined, reply: { kind: 'refused', refusal } }
     const shard = actors.shardOf(tenant, path, id) ?? shardMap.shardOf(tenant, path, id)
     return this.ownership && !this.ownership.admits(shard) ? notOurs : shards[shard]!.turn(item)
   }

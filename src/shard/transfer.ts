@@ -31,8 +31,9 @@ import { decodeNumber, destinations, encodeNumber, kindsThatGo, prefix, shardOfK
 import { attributeCounts, copiedKey, entityCounts, nothing, stampKey } from './layout.js'
 import { decodeProgress, encodeProgress } from './notify/progress-book.js'
 import { putRow } from './rebuild.js'
-import { allPositions, pathKey, stretchOf } from './replicate/replicated-layout.js'
+import { allPositions, pathKey, pathRange, stretchOf } from './replicate/replicated-layout.js'
 import { rowsBehind } from './replicate/snapshot.js'
+import { isMarkKey } from './tenants/deletion-layout.js'
 
 /** What rows that go with their shard are called. */
 const shardRows = { entity: 'an entity', letter: 'a dead letter', outbox: 'a notification that is owed' }
@@ -78,6 +79,7 @@ export async function transfer(given: Transfer): Promise<void> {
         signal?.throwIfAborted()
       }
   if (worker === keeper) for (const row of await mergedProgress(sources, shards)) filling.add(row)
+  for await (const row of marks(sources[keeper]!, shards)) filling.add(row)
   if (isNode || workers > 1) for await (const row of pathRows(sources, shards)) filling.add(row)
   onBatch(
     await filling.commit(batch => {
@@ -148,6 +150,12 @@ async function* pathRows(sources: Iterable<StoreReader>, register: number): Asyn
         paths.add(tenant, path)
         yield { key: pathKey(register, tenant, path), value: nothing }
       }
+}
+
+/** The marks of tenants that are being deleted: whoever has the rows goes on with it. */
+async function* marks(source: StoreReader, register: number): AsyncIterable<Row> {
+  for await (const rows of rowsOf(source, pathRange(register)))
+    for (const row of rows) if (isMarkKey(row.key)) yield row
 }
 
 async function mergedProgress(sources: Iterable<StoreReader>, home: number): Promise<readonly Row[]> {

@@ -15,7 +15,18 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import type { NativeBatch, NativeIterator, RocksLevel } from '@nxtedition/rocksdb'
-import type { Batch, Cursor, Durability, Range, Row, RowParts, SharedStore, Store, StoreReader } from '../ports.js'
+import type {
+  Batch,
+  Cursor,
+  Durability,
+  Range,
+  Row,
+  RowParts,
+  SharedStore,
+  Store,
+  StoreNumbers,
+  StoreReader,
+} from '../ports.js'
 import { CommitGate, type Enterable, syncKey } from './commit-gate.js'
 
 export interface RocksOptions {
@@ -161,6 +172,22 @@ class RocksStore implements Store {
     const cursor = new RocksCursor(this.#db, range, parts, () => this.#cursors.delete(cursor))
     this.#cursors.add(cursor)
     return cursor
+  }
+
+  numbers(): StoreNumbers {
+    this.#gate.assertOpen()
+    const number = (property: string): number => Number(this.#db.getProperty(`rocksdb.${property}`)) || 0
+    return {
+      tableBytes: number('total-sst-files-size'),
+      memtableBytes: number('size-all-mem-tables'),
+      cacheBytes: number('block-cache-usage'),
+      compactions: number('num-running-compactions'),
+      flushes: number('num-running-flushes'),
+      pendingCompactionBytes: number('estimate-pending-compaction-bytes'),
+      isStalled: number('is-write-stopped') > 0,
+      delayedBytesPerS: number('actual-delayed-write-rate'),
+      backgroundErrors: number('background-errors'),
+    }
   }
 
   batch(): Batch {

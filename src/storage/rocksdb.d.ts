@@ -33,6 +33,8 @@ declare module '@nxtedition/rocksdb' {
     constructor(directoryOrHandle: string | bigint, options?: NativeOptions)
     /** Another thread of this process attaches with `new RocksLevel(handle)`, and must never close. */
     readonly handle: bigint
+    /** A property of RocksDB, as text; '' if there is none. */
+    getProperty(property: string): string
     open(options?: NativeOptions): Promise<void>
     close(): Promise<void>
     batch(): NativeBatch

@@ -136,4 +136,5 @@ const replyKinds: Readonly<Record<ShardRequest['kind'], ShardReply['kind']>> = {
   retryDeliveries: 'retried',
   admin: 'admin',
   backup: 'backup',
+  tenants: 'tenants',
 }

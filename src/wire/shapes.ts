@@ -151,6 +151,8 @@ const progress = members({
   spentRevision: count,
 })
 
+const deletions = list(members({ tenant: text, stamp: count }))
+
 /** Whether the JSON of a request is one of its kind. */
 export const isRequest: Check = either('kind', {
   ...writeShapes,
@@ -214,6 +216,15 @@ export const isRequest: Check = either('kind', {
       cache: members({ isReset: flag }),
       services: members({ isReset: flag }),
       log: members({ change: members({ traces: optional(list(count)) }) }),
+    }),
+  }),
+  tenants: members({
+    step: either('what', {
+      names: nothing,
+      sizes: members({ tenants: texts }),
+      delete: members({ tenant: text }),
+      deletions: nothing,
+      purged: members({ deletions }),
     }),
   }),
   backup: members({
@@ -282,6 +293,26 @@ export const isReply: Check = either('kind', {
       page: members({ rows: count, rowBytes: count, isLast: flag }),
       unknown: nothing,
       ended: nothing,
+    }),
+  }),
+  tenants: members({
+    told: either('what', {
+      names: members({ tenants: texts }),
+      sizes: members({
+        sizes: list(
+          members({
+            tenant: text,
+            entities: count,
+            bytes: count,
+            subscriptions: count,
+            registrations: count,
+            changedMs: optional(number),
+            deletion: optional(count),
+          }),
+        ),
+      }),
+      deletions: members({ deletions }),
+      purged: members({ tenants: texts }),
     }),
   }),
   followed: members({ position: optional(position) }),

@@ -465,6 +465,16 @@ export const refusalTexts: { readonly [Code in RefusalCode]: readonly [RefusalKi
   backupKey: ['Forbidden', 'the key of -backupKeyFile is missing, or it is another one'],
   backupUnderWay: ['Conflict', 'a backup is under way: wait until it has ended'],
   backupIncomplete: ['Unavailable', 'the backup would not have all shards: reason', 'reason'],
+
+  tenantNotFound: ['NotFound', 'there is no tenant tenant', 'tenant'],
+  tenantNotConfirmed: [
+    'BadRequest',
+    'a deletion has to name the tenant twice: add the parameter confirm with the value tenant',
+    'tenant',
+  ],
+  tenantDeleting: ['Unavailable', 'the tenant tenant is being deleted, nothing was done, try again later', 'tenant'],
+  tenantDeletionsTooMany: ['Unavailable', '16 tenants are being deleted, and no more at a time: try again later', 16],
+  tenantsTooMany: ['BadRequest', 'there are more than 9 tenants, too many for a list: ask for one by its name', 9],
   badLine: ['BadRequest', 'problem', 'problem'],
   batch: [
     'Unprocessable',

@@ -68,23 +68,72 @@ for (const server of httpServers)
     t.equal(closed('address')(metrics), 0)
   })
 
-t.test('the names in docs are those that are told, and no others', async t => {
+/** The table of docs/operations/metrics.md: kind and labels by name. */
+function documentedMetrics(): ReadonlyMap<string, { readonly type: string; readonly labels: readonly string[] }> {
+  const text = readFileSync(join(root, 'docs/operations/metrics.md'), 'utf8')
+  const rows = [...text.matchAll(/^\| `([a-z_]+)` \| (\w+) \|([^|]*)\| [^|]+ \|[^|]*\|$/gm)]
+  return new Map(
+    rows.map(([, name, type, labels]) => [
+      name!,
+      { type: type!, labels: [...labels!.matchAll(/`(\w+)`/g)].map(([, label]) => label!).sort() },
+    ]),
+  )
+}
+
+/** The labels that samples of a metric have, but for the bounds of a histogram. */
+function labelsIn({ samples }: Exposition, metric: string, type: string): readonly string[] {
+  const names = type === 'histogram' ? [`${metric}_bucket`, `${metric}_sum`, `${metric}_count`] : [metric]
+  const labels = samples.filter(({ name }) => names.includes(name)).flatMap(sample => Object.keys(sample.labels))
+  return [...new Set(labels)].filter(label => label !== 'le').sort()
+}
+
+t.test('docs/operations/metrics.md has what is told, with kinds and labels, and nothing else', async t => {
+  const documented = documentedMetrics()
+  const node = await startLocalNode(t)
+  const provider = await httpReceiver(t)
+  await node.json('POST /v2/registrations', {
+    dataProvided: { entities: [{ id: 'elsewhere', type: 'Room' }], attrs: ['temp'] },
+    provider: { http: { url: provider.url } },
+  })
+  await node.ask('GET /v2/entities/elsewhere?type=Room')
+  // Entities are counted soon.
+  const metrics = await eventually(node, found => found.families.has('orrery_entities'))
+  t.ok(metrics.value('orrery_forwarding_requests_total', { provider: new URL(provider.url).host }) > 0)
+  // Those of a cluster are told by its nodes. Nothing is known of the last backup as long as there was none.
+  const last = { succeeded: true, endedMs: 0, durationMs: 0, bytes: 0 }
+  const others = [...clusterFamilies(noCluster), ...backupFamilies({ isRunning: false, last })]
+  const told = new Map([...others.map(({ name, type }) => [name, type] as const), ...metrics.families])
+  t.same([...documented].map(([name, { type }]) => [name, type]).sort(), [...told].sort())
+  for (const [name, type] of metrics.families)
+    t.same(documented.get(name)?.labels, labelsIn(metrics, name, type), `labels of ${name}`)
+})
+
+t.test('metrics that other pages name are in the table', async t => {
+  const documented = documentedMetrics()
   const docs = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' }).filter(name =>
     name.endsWith('.md'),
   )
-  const texts = docs.map(name => readFileSync(join(root, 'docs', name), 'utf8'))
-  const sections = texts.map(text => /^#+ Metrics\n([\s\S]*?)(?:\n##|$(?![\s\S]))/m.exec(text)?.[1] ?? '').join('\n')
-  const documented = new Set([...sections.matchAll(/`((?:orrery|process|nodejs)_[a-z_]+)`/g)].map(([, name]) => name!))
-  const node = await startLocalNode(t)
-  // The first look is a request of its own, and entities are counted soon.
-  await read(node)
-  const { families } = await eventually(node, metrics => metrics.families.has('orrery_entities'))
-  // Those of a cluster are told by its nodes.
-  const clustered = clusterFamilies(noCluster).map(({ name }) => name)
-  // Nothing is known of the last backup as long as there was none.
-  const last = { succeeded: true, endedMs: 0, durationMs: 0, bytes: 0 }
-  const ofBackup = backupFamilies({ isRunning: false, last }).map(({ name }) => name)
-  t.same([...documented].sort(), [...new Set([...families.keys(), ...clustered, ...ofBackup])].sort())
+  for (const page of ['README.md', ...docs.map(name => join('docs', name))]) {
+    const sections = [...readFileSync(join(root, page), 'utf8').matchAll(/### Metrics\n([\s\S]*?)\n##/g)]
+    for (const [, section] of sections)
+      for (const [, name] of section!.matchAll(/`((?:orrery|process|nodejs)_[a-z_]+)`/g))
+        t.ok(documented.has(name!), `${name} of ${page}`)
+  }
+})
+
+t.test('open connections, views and the store are told of', async t => {
+  const node = await startLocalNode(t, { server: 'uws' })
+  // Of fewer entities no view is made.
+  const entities = Array.from({ length: 300 }, (_, n) => room(`R${n}`))
+  await node.json('POST /v2/op/update', { actionType: 'append', entities }, ['Ctx-Service: Acme'])
+  for (let n = 0; n < 2; n++) await node.ask('GET /v2/entities?q=temp%3E0', ['Ctx-Service: acme'])
+  const { value } = await read(node)
+  t.equal(value('orrery_http_connections', { server: 'uws', tls: 'no' }), 1, 'that of the scrape')
+  t.match([value('orrery_view_misses_total'), value('orrery_view_hits_total'), value('orrery_views')], [1, 1, 1])
+  t.ok(value('orrery_view_bytes') > 0)
+  t.ok(value('orrery_store_memtable_bytes') > 0)
+  t.equal(value('orrery_store_stalled'), 0)
+  t.equal(value('orrery_tenant_requests_total', { tenant: 'acme' }), 3)
 })
 
 const noCluster: ClusterNumbers = {

@@ -10,6 +10,7 @@ import { BatchOperations } from '../../src/broker/batch.js'
 import { documentIds, RegistrationOperations, SubscriptionOperations } from '../../src/broker/documents.js'
 import { Entities, TypeOperations } from '../../src/broker/entities.js'
 import { ShardClient } from '../../src/broker/shard-client.js'
+import { TenantOperations } from '../../src/broker/tenants.js'
 import { HybridClock, systemChance, systemClock } from '../../src/clock.js'
 import { ShardMap } from '../../src/domain/scope.js'
 import { AdminHandlers } from '../../src/http/admin.js'
@@ -23,6 +24,7 @@ import { routesOf } from '../../src/http/routes.js'
 import { Server } from '../../src/http/server.js'
 import { ServiceHandlers } from '../../src/http/service.js'
 import { SubscriptionHandlers } from '../../src/http/subscriptions.js'
+import { TenantHandlers } from '../../src/http/tenants.js'
 import { TypeHandlers } from '../../src/http/types.js'
 import { adminReports } from '../../src/observe/operator.js'
 import type { Batch, Cursor, Range, Store } from '../../src/ports.js'
@@ -118,6 +120,7 @@ async function startOver(t: Test, store: Store, server: HttpServer): Promise<Loc
       reports: adminReports,
     }),
     backup: new BackupHandlers({ begin: () => Promise.reject(new Error('there is no backup here')) }, undefined),
+    tenants: new TenantHandlers(new TenantOperations(client), logger),
   })
   const bodyBytesMax = 1_048_576
   const handler = new Server(routes, { bodyBytesMax, tenants: true }, systemChance, logger)

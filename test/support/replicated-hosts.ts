@@ -281,6 +281,7 @@ export class Cluster implements Shards {
   /** Whether what has an unknown outcome is asked again: here it never has happened. */
   asksLostAgain = false
   private readonly t: Test
+  private asked: readonly number[] = []
 
   private constructor(t: Test, clock: FakeClock) {
     this.t = t
@@ -399,7 +400,10 @@ export class Cluster implements Shards {
       const place = this.places[shard]
       if (place !== undefined && !owners.has(place)) owners.set(place, shard)
     }
-    return [...owners.values()]
+    const asked = [...owners.values()]
+    // As long as nothing has moved it is the same list.
+    if (asked.join() !== this.asked.join()) this.asked = asked
+    return this.asked
   }
 
   pathsOf(): undefined {

@@ -36,6 +36,16 @@ const backupOutcomes = fc.record({
   durationMs: fc.nat(),
   bytes: fc.nat(),
 })
+const tenantDeletions = fc.array(fc.record({ tenant: names, stamp: fc.maxSafeNat() }))
+const tenantSizes = fc.record({
+  tenant: names,
+  entities: fc.nat(),
+  bytes: fc.maxSafeNat(),
+  subscriptions: fc.nat(),
+  registrations: fc.nat(),
+  changedMs: maybe(fc.nat()),
+  deletion: maybe(fc.maxSafeNat()),
+})
 const positions = fc.record({ epoch: fc.maxSafeNat(), sequence: fc.maxSafeNat() })
 
 /** As a parser gives them: no `-0`. Operators are frequent. */
@@ -259,6 +269,15 @@ const requests = {
     part: fc.constantFrom(undefined, 'keys', 'entities'),
     bytesMax: maybe(fc.nat()),
   }),
+  tenants: fc.record({
+    kind: kind('tenants'),
+    step: fc.oneof(
+      fc.record({ what: fc.constantFrom('names' as const, 'deletions' as const) }),
+      fc.record({ what: kind('sizes'), tenants: fc.array(names) }),
+      fc.record({ what: kind('delete'), tenant: names }),
+      fc.record({ what: kind('purged'), deletions: tenantDeletions }),
+    ),
+  }),
   backup: fc.record({
     kind: kind('backup'),
     step: fc.oneof(
@@ -366,6 +385,14 @@ const replies = {
   large: fc.record({ kind: kind('large') }),
   retried: fc.record({ kind: kind('retried'), count: fc.nat() }),
   followed: fc.record({ kind: kind('followed'), position: maybe(positions) }),
+  tenants: fc.record({
+    kind: kind('tenants'),
+    told: fc.oneof(
+      fc.record({ what: fc.constantFrom('names' as const, 'purged' as const), tenants: fc.array(names) }),
+      fc.record({ what: kind('sizes'), sizes: fc.array(tenantSizes) }),
+      fc.record({ what: kind('deletions'), deletions: tenantDeletions }),
+    ),
+  }),
   backup: fc.record({
     kind: kind('backup'),
     told: fc.oneof(

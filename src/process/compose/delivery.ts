@@ -33,11 +33,13 @@ export interface Delivery {
 export function openDelivery(
   config: Config,
   { clock, chance, place }: Surroundings,
-  { ownedCount, disk }: Storage,
+  { ownedCount, disk, store }: Storage,
   { local, shards, joined, answers, adminDesk }: NodeShards,
-  { logger, log, alarms, summary, requests, connections, services, loop }: Observation,
+  observation: Observation,
   certificates: CertificateWatch,
 ): Delivery {
+  const { logger, log, alarms, summary, requests, connections, services, tenants, loop } = observation
+  const { forwardings } = observation
   const { delivery, disableCustomNotifications, ...sending } = config.notifications
   const speech = { vocabulary: config.vocabulary ?? 'Ctx', userAgent: `ctxbroker/${version}` } as const
   const egress = new Egress({ ...config.egress, reserved: reservedBy(config), ownPorts: portsOf(config) })
@@ -45,7 +47,10 @@ export function openDelivery(
   const statistics: StatisticsBook = new StatisticsBook(config.statistics, clock, () =>
     countedBy(dispatcher, local.parts),
   )
-  const watch = new TrafficWatcher({ logger, log, requests, statistics, services, alarms, summary })
+  const watch = new TrafficWatcher({
+    ...{ logger, log, requests, tenants, services, statistics, alarms, summary },
+    forwarding: forwardings,
+  })
   const trust = new Trust(sending.tls)
   certificates.on('receivers', ({ notifCaFile }) => {
     const pem = String(notifCaFile)
@@ -79,10 +84,12 @@ export function openDelivery(
       services,
       sources: {
         requests,
+        labelled: [forwardings, ...(tenants ? [tenants] : [])],
         answers: () => answers,
         connections,
         notifier: () => dispatcher.stats(),
         shards: () => numbersOf(local.parts, ownedCount()),
+        store: () => store.numbers?.(),
         loop,
         version,
         worker: place?.kind === 'worker' ? place.worker : undefined,
@@ -121,12 +128,16 @@ function countedBy(dispatcher: Dispatcher, { commit: { times } }: LocalParts) {
   return { queue, simulated, commitMs: (times.write.sum + times.sync.sum) * 1000, lastCommitMs: times.lastMs }
 }
 
-function numbersOf({ entityCount, subscriptions, notifications, deliveries, commit }: LocalParts, shards: number) {
+function numbersOf(parts: LocalParts, shards: number) {
+  const { entityCount, subscriptions, registrations, notifications, deliveries, commit, views, tenants } = parts
   const { rows, bytes } = notifications.owed
   return {
     shards,
     entities: entityCount.total,
     subscriptions: subscriptions.size,
+    registrations: registrations.size,
+    tenantsDeleting: tenants.parts.marks.size,
+    views: { count: views.size, bytes: views.bytes, ...views.lookups },
     outboxRows: rows,
     outboxBytes: bytes,
     outboxDropped: notifications.droppedCount,

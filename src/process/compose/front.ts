@@ -8,6 +8,7 @@ import { Entities, TypeOperations } from '../../broker/entities.js'
 import { ForwardedReads } from '../../broker/forwarded-reads.js'
 import { ForwardedUpdates } from '../../broker/forwarded-updates.js'
 import { ShardClient } from '../../broker/shard-client.js'
+import { TenantOperations } from '../../broker/tenants.js'
 import { type Config, version } from '../../config/config.js'
 import { parseReceiverUrl } from '../../domain/subscriptions/receiver-url.js'
 import { AdminHandlers, ClusterHandlers } from '../../http/admin.js'
@@ -24,6 +25,7 @@ import { type Router, routesOf } from '../../http/routes.js'
 import { Server } from '../../http/server.js'
 import { ServiceHandlers } from '../../http/service.js'
 import { SubscriptionHandlers } from '../../http/subscriptions.js'
+import { TenantHandlers } from '../../http/tenants.js'
 import { TypeHandlers } from '../../http/types.js'
 import { adminReports } from '../../observe/operator.js'
 import { rowFormat } from '../../storage/data-directory.js'
@@ -47,7 +49,7 @@ export interface Behind {
 }
 
 /** Makes the front; it does not listen yet. */
-export function openNodeFront(config: Config, surroundings: Surroundings, behind: Behind): Promise<Front> {
+export async function openNodeFront(config: Config, surroundings: Surroundings, behind: Behind): Promise<Front> {
   const { clock, chance, logger, place } = surroundings
   const worker = place?.kind === 'worker' ? place : undefined
   const sharing = { shared: worker?.connections !== undefined, source: worker?.connections }
@@ -65,8 +67,11 @@ export function openNodeFront(config: Config, surroundings: Surroundings, behind
   const onStall = (): void => {
     answers.failures.stalled++
   }
-  const { onDropped } = observation.connections
-  return openFront(kind, { ...listening, ...sharing, onStall, onDropped }, server, logger)
+  const { connections } = observation
+  const { onDropped } = connections
+  const front = await openFront(kind, { ...listening, ...sharing, onStall, onDropped }, server, logger)
+  connections.watch(() => front.connections)
+  return front
 }
 
 function routesFor(
@@ -119,6 +124,7 @@ function routesFor(
       }),
       backupKey,
     ),
+    tenants: new TenantHandlers(new TenantOperations(client), logger),
     cluster: joined?.desk && new ClusterHandlers(joined.desk),
   })
 }

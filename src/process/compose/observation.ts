@@ -3,6 +3,7 @@
 import type { Config } from '../../config/config.js'
 import type { LogSettings } from '../../messages/admin.js'
 import { Alarms, Summary } from '../../observe/alarms.js'
+import { ForwardingTallies, TenantTallies } from '../../observe/label-tallies.js'
 import { LoopDelay } from '../../observe/loop-delay.js'
 import { ConnectionTallies, RequestTallies } from '../../observe/request-tallies.js'
 import { ServiceTallies } from '../../observe/service-metrics.js'
@@ -18,6 +19,9 @@ export interface Observation {
   readonly summary: Summary
   readonly requests: RequestTallies
   readonly connections: ConnectionTallies
+  /** Requests by tenant; undefined as `services`. */
+  readonly tenants: TenantTallies | undefined
+  readonly forwardings: ForwardingTallies
   /** undefined: nobody wants numbers by service. */
   readonly services: ServiceTallies | undefined
   readonly loop: LoopDelay
@@ -37,6 +41,8 @@ export function openObservation(
     summary: new Summary(alarms),
     requests: new RequestTallies(),
     connections: new ConnectionTallies(),
+    tenants: statistics.byService ? new TenantTallies() : undefined,
+    forwardings: new ForwardingTallies(),
     services: statistics.byService ? new ServiceTallies() : undefined,
     loop: new LoopDelay(clock),
     logTeller: new LogTeller(logger, alarms),

@@ -9,6 +9,7 @@ import type { Clock } from '../../ports.js'
 import { UnusedTenants } from '../../shard/documents/unused-tenants.js'
 import { openLocalShards, type Share, shardLimitsDefault } from '../../shard/open-shards.js'
 import type { LocalShards } from '../../shard/shards.js'
+import { TenantDeletions } from '../../shard/tenants/tenant-deletions.js'
 import { ampleRoom } from '../../shard/turn/room.js'
 import type { Joined, JoinOptions, OwnPart, Surroundings } from '../surroundings.js'
 import type { Observation } from './observation.js'
@@ -30,6 +31,8 @@ export interface NodeShards {
   readonly adminDesk: AdminDesk
   /** Lets tenants leave the register of several owners that have nothing any more. */
   readonly unusedTenants: UnusedTenants | undefined
+  /** Deletes the tenants that operators want deleted. */
+  readonly deletions: TenantDeletions
   /** Whether the store has failed: then nothing is taken any more. */
   readonly hasFailed: () => boolean
 }
@@ -95,7 +98,9 @@ export async function openShards(
   const onTrouble = (reason: string): void => logger.warn(`tenants without entities stay in the register: ${reason}`)
   const unusedTenants =
     role.kind === 'alone' ? undefined : new UnusedTenants({ paths: role.paths, shards, clock, onTrouble })
-  return { local, own: own.local, shards, joined, answers, adminDesk, unusedTenants, hasFailed: () => failed }
+  const deletions = new TenantDeletions({ local: local.parts, shards, clock, logger })
+  const hasFailed = (): boolean => failed
+  return { local, own: own.local, shards, joined, answers, adminDesk, unusedTenants, deletions, hasFailed }
 }
 
 /** Opens this node's shards as what they are one of, and joins the others. */

@@ -113,6 +113,11 @@ export class TenantDocuments<T extends Document, P> {
     return this.held.has(id)
   }
 
+  /** Some of the ids, the first so many. */
+  firstIds(countMax: number): readonly string[] {
+    return this.ids.slice(0, countMax)
+  }
+
   get(id: string): T | undefined {
     return this.held.get(id)?.document(this.read)
   }
@@ -236,6 +241,11 @@ export class Documents<T extends Document, P> {
   /** How many there are, of all tenants. */
   get size(): number {
     return this.count
+  }
+
+  /** Those that have any. */
+  tenantNames(): Iterable<string> {
+    return this.tenants.keys()
   }
 
   /** The documents of a tenant; undefined when it has none. */

@@ -14,6 +14,7 @@ import type { PathCounts } from '../commit/counts.js'
 import { hasLost, replyAfterFailure } from '../commit/deposed.js'
 import { nothing } from '../layout.js'
 import { parsePathKey, pathKey, pathRange, pathsOfTenant } from '../replicate/replicated-layout.js'
+import { isMarkKey } from '../tenants/deletion-layout.js'
 import { refusalForRoom } from '../turn/room.js'
 import type { Register } from './register.js'
 
@@ -46,7 +47,7 @@ export class PathRegister {
   static async read(parts: PathRegisterParts): Promise<PathRegister> {
     const paths = new PathRegister(parts)
     for await (const rows of rowsOf(parts.store, pathRange(parts.number), { parts: 'keys' }))
-      for (const { key } of rows) paths.hear(key)
+      for (const { key } of rows) if (!isMarkKey(key)) paths.hear(key)
     return paths
   }
 
@@ -95,12 +96,15 @@ export class PathRegister {
     }
   }
 
-  private async rowsOfTenant(tenant: string): Promise<readonly Buffer[]> {
+  /** The keys of a tenant's rows. */
+  async rowsOfTenant(tenant: string): Promise<readonly Buffer[]> {
     const { store, number } = this.parts
-    return (await allRowsOf(store, pathsOfTenant(number, tenant), { parts: 'keys' })).map(({ key }) => key)
+    const rows = await allRowsOf(store, pathsOfTenant(number, tenant), { parts: 'keys' })
+    return rows.map(({ key }) => key).filter(key => !isMarkKey(key))
   }
 
-  private delete(keys: readonly Buffer[]): void {
+  /** Deletes rows of tenants that no owner has anything of. */
+  delete(keys: readonly Buffer[]): void {
     for (const key of keys) {
       const { tenant } = parsePathKey(key)
       this.parts.register.write(key, undefined)

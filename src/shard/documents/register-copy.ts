@@ -11,6 +11,7 @@ import { storedPosition } from '../replicate/positions.js'
 import { encodePosition, positionKey, registerRanges } from '../replicate/replicated-layout.js'
 import { decodeOperations, type RowOperation } from '../replicate/row-operations.js'
 import { readPage } from '../replicate/snapshot.js'
+import { isMarkKey } from '../tenants/deletion-layout.js'
 import type { RegisterFollower } from './register-follower.js'
 
 /** Bytes of rows looked at together. */
@@ -119,7 +120,7 @@ export class RegisterCopy {
       const deletions = gone.map(({ key }) => ({ key, value: undefined }))
       for (const { key } of deletions) commit.write(key, undefined)
       // A tenant may have another path now, which a page has brought: it stays known, with one path too many.
-      follower.follow(deletions.filter(({ key }) => key[0] !== prefix.path))
+      follower.follow(deletions.filter(({ key }) => key[0] !== prefix.path || isMarkKey(key)))
       after = page.next
     } while (after)
     this.brought = new Set()

@@ -1,5 +1,5 @@
-// What all owners need is in the register: subscriptions, registrations, service paths. Here it is followed: what a row says is known in memory
-// as soon as the store has it, or is about to, whoever decided about it.
+// What all owners need is in the register: subscriptions, registrations, service paths, and marks of tenants that are being
+// deleted. Here it is followed: what a row says is known in memory as soon as the store has it, or is about to, whoever decided about it.
 //
 // What became of notifications (P) stays in the store until this node becomes the register's owner.
 
@@ -7,6 +7,8 @@ import type { StoreReader } from '../../ports.js'
 import { rowsOf } from '../../rows.js'
 import { prefix } from '../keys.js'
 import type { RowOperation } from '../replicate/row-operations.js'
+import { isMarkKey } from '../tenants/deletion-layout.js'
+import type { TenantMarks } from '../tenants/tenant-marks.js'
 import { decodeDocumentRow, homeRange, parseDocumentKey } from './document-layout.js'
 import type { Registrations, Subscriptions } from './forms.js'
 import type { PathRegister } from './path-register.js'
@@ -16,6 +18,7 @@ export interface RegisterBooks {
   readonly subscriptions: Subscriptions
   readonly registrations: Registrations
   readonly paths: PathRegister
+  readonly marks: TenantMarks
 }
 
 const rowsPerRead = 1000
@@ -33,7 +36,7 @@ export class RegisterFollower {
 
   /** Rows have been written. */
   follow(operations: readonly RowOperation[]): void {
-    const { subscriptions, registrations, paths } = this.books
+    const { subscriptions, registrations, paths, marks } = this.books
     for (const { key, value } of operations)
       switch (key[0]) {
         case prefix.subscription:
@@ -43,7 +46,8 @@ export class RegisterFollower {
           follow(registrations, key, value)
           break
         case prefix.path:
-          if (value) paths.hear(key)
+          if (isMarkKey(key)) marks.follow(key, value)
+          else if (value) paths.hear(key)
           else paths.leave(key)
       }
   }
@@ -54,11 +58,12 @@ export class RegisterFollower {
    */
   revert(keys: readonly Buffer[]): void {
     const rows = keys.map(key => ({ key, value: this.store.get(key) }))
-    this.follow(rows.filter(({ key, value }) => value !== undefined || key[0] !== prefix.path))
+    this.follow(rows.filter(({ key, value }) => value !== undefined || key[0] !== prefix.path || isMarkKey(key)))
   }
 
-  /** Forgets documents whose rows have gone without anybody having told of it: a snapshot has replaced what was there. */
+  /** Forgets documents and marks whose rows have gone without anybody having told of it: a snapshot has replaced what was there. */
   async reconcile(): Promise<void> {
+    await this.books.marks.reconcile()
     for (const documents of [this.books.subscriptions, this.books.registrations]) {
       const there = new Set<string>()
       const range = homeRange(documents.kind, this.register)

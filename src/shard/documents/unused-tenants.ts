@@ -62,7 +62,7 @@ export class UnusedTenants {
 
   /** Asks about all tenants, and lets leave who was found unused in the round before as well. */
   async round(): Promise<void> {
-    const { paths, clock } = this.parts
+    const { paths, shards, clock } = this.parts
     this.tellOfFull()
     const tenants = paths.canLeave ? [...paths.tenantNames()] : []
     for (let at = 0; at < tenants.length && paths.canLeave && !this.hasEnded; at += tenantsPerAsk) {
@@ -71,7 +71,7 @@ export class UnusedTenants {
           this.cancel = clock.after(askPauseMs, resolve)
         })
       const some = tenants.slice(at, at + tenantsPerAsk)
-      await paths.leaveIfUnused(some, () => this.unusedOf(some))
+      await paths.leaveIfUnused(some, () => askUnused(shards, some))
     }
   }
 
@@ -81,24 +81,23 @@ export class UnusedTenants {
     this.hasToldOfFull = true
     onTrouble(`it is full, with ${tenantsOfPathsMax} tenants, so a read by id without a service path asks all owners`)
   }
+}
 
-  /** Those that no owner has anything of; none if the owners have changed meanwhile. */
-  private async unusedOf(some: readonly string[]): Promise<readonly string[]> {
-    const { shards } = this.parts
-    const owners = shards.owners()
-    let tenants = some
-    for (const shard of owners) {
-      if (tenants.length === 0) break
-      const asked = tenants
-      const reply = await new Promise<readonly string[]>(resolve =>
-        shards.ask(shard, { kind: 'unused', tenants: asked }, told =>
-          resolve(told.kind === 'unused' ? told.tenants : []),
-        ),
-      )
-      const isOne = new Set(reply)
-      tenants = asked.filter(tenant => isOne.has(tenant))
-      if (shards.owners() !== owners) return []
-    }
-    return tenants
+/** Those that no owner has anything of; none if the owners have changed meanwhile. */
+export async function askUnused(shards: Shards, some: readonly string[]): Promise<readonly string[]> {
+  const owners = shards.owners()
+  let tenants = some
+  for (const shard of owners) {
+    if (tenants.length === 0) break
+    const asked = tenants
+    const reply = await new Promise<readonly string[]>(resolve =>
+      shards.ask(shard, { kind: 'unused', tenants: asked }, told =>
+        resolve(told.kind === 'unused' ? told.tenants : []),
+      ),
+    )
+    const isOne = new Set(reply)
+    tenants = asked.filter(tenant => isOne.has(tenant))
+    if (shards.owners() !== owners) return []
   }
+  return tenants
 }

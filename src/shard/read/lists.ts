@@ -318,8 +318,12 @@ export class Lists {
   ): Promise<ShardReply> {
     const layout = ranges.length > viewedRangesMax ? undefined : layoutFor(request)
     const { tenant } = request
-    if (layout && this.from.views.tables(tenant, ranges, layout))
+    const { views } = this.from
+    if (layout && views.tables(tenant, ranges, layout)) {
+      views.lookups.hits++
       return this.viewed(request, ranges, layout, rows, hold)
+    }
+    views.lookups.misses++
     const { scanRowsMax, scanDeadlineMs } = this.limits
     if (rows > scanRowsMax) return Promise.resolve(refuse(refusals.scanTooLarge(rows, scanRowsMax)))
     if (this.scans >= scansMax) return Promise.resolve({ kind: 'busy' })

@@ -23,6 +23,7 @@ import {
 import { decodeLetterRow, parseLetterKey, parseOutboxKey } from '../notify/notification-layout.js'
 import { decodeProgress } from '../notify/progress-book.js'
 import { assertTriggerEvent } from '../notify/trigger-event.js'
+import { decodeMark, isMarkKey } from '../tenants/deletion-layout.js'
 import { parsePathKey } from './replicated-layout.js'
 import type { RowOperation } from './row-operations.js'
 
@@ -63,7 +64,9 @@ function check({ key, value }: RowOperation): void {
       if (value) decodeLetterRow(value)
       return
     case prefix.path:
-      return void parsePathKey(key)
+      parsePathKey(key)
+      if (value && isMarkKey(key)) decodeMark(key, value)
+      return
     case prefix.directory:
       entityCounts.parse(key)
       return checkCount(value)

@@ -53,6 +53,8 @@ const columnsMax = 64
 export class Views implements Follower {
   private readonly slots = new Map<string, Slot>()
   private uses = 0
+  /** Lists that found all the tables they needed, and lists that did not. */
+  readonly lookups = { hits: 0, misses: 0 }
   private changes = 0
 
   constructor(

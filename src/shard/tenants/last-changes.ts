@@ -1,0 +1,54 @@
+// When entities of each tenant were last changed, as far as this process has seen it. It is in memory alone: after a
+// restart a tenant has no time until its next change.
+
+import { ownText } from '../../domain/recent.js'
+import type { Clock } from '../../ports.js'
+import type { Follower } from '../commit/commit.js'
+import type { ShardRecord } from '../turn/apply.js'
+
+/** Tenants that are remembered, some 150 bytes each. With more, all are forgotten at once. */
+const tenantsMax = 100_000
+
+interface LastChange {
+  readonly tenant: string
+  atMs: number
+}
+
+export class LastChanges implements Follower {
+  private readonly changes = new Map<string, LastChange>()
+  /** Most changes are of the same tenant as the one before. */
+  private last: LastChange = { tenant: '', atMs: 0 }
+
+  constructor(private readonly clock: Pick<Clock, 'wallMs'>) {
+    this.changes.set('', this.last)
+  }
+
+  // [hot] Once per change. Nothing has to be told later: that it was staged is enough.
+  wants({ tenant }: ShardRecord): boolean {
+    if (this.last.tenant !== tenant) this.last = this.changeOf(tenant)
+    this.last.atMs = this.clock.wallMs()
+    return false
+  }
+
+  follow(): void {}
+
+  /** Wall clock; undefined: not known. */
+  of(tenant: string): number | undefined {
+    return this.changes.get(tenant)?.atMs || undefined
+  }
+
+  forget(tenant: string): void {
+    const known = this.changes.get(tenant)
+    if (known) known.atMs = 0
+  }
+
+  private changeOf(tenant: string): LastChange {
+    const known = this.changes.get(tenant)
+    if (known) return known
+    if (this.changes.size >= tenantsMax) this.changes.clear()
+    const own = ownText(tenant)
+    const change = { tenant: own, atMs: 0 }
+    this.changes.set(own, change)
+    return change
+  }
+}
