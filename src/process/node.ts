@@ -34,9 +34,10 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const { dispatcher, forwarder, egress, recovered, statistics } = delivery
   const { loop, summary } = observation
   const { presence, expiryMark: mark } = local.parts
-  /** Writes down what became of notifications. */
+  /** Ends what goes on by itself, and writes down what became of notifications. */
   const finish = async (): Promise<void> => {
     local.end()
+    await deletions.end()
     await dispatcher.stop(drainMs)
     await recovered
     await local.drain()
@@ -90,7 +91,6 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     close: () =>
       awake(async () => {
         unusedTenants?.end()
-        await deletions.end()
         await disk?.stop()
         // A node that has left its cluster makes nothing durable any more; before that it may wait in vain for a log that is away.
         if (isNode) await Promise.race([finish(), new Promise<void>(resolve => clock.after(writtenMs, resolve))])
