@@ -59,8 +59,8 @@ async function openNode(
   const { local, shards, joined, unusedTenants, deletions } = nodeShards
   const closeShards = async (): Promise<void> => {
     unusedTenants?.end()
-    await deletions.end()
     local.end()
+    await deletions.end()
     await joined?.close()
     await local.drain()
     await closeStorage()
@@ -72,9 +72,10 @@ async function openNode(
   const { dispatcher, forwarder, egress, recovered, statistics } = delivery
   const { loop, summary } = observation
   const { presence, expiryMark: mark } = local.parts
-  /** Writes down what became of notifications. */
+  /** Ends what goes on by itself, and writes down what became of notifications. */
   const finish = async (): Promise<void> => {
     local.end()
+    await deletions.end()
     await dispatcher.stop(drainMsMax)
     await recovered
     await local.drain()
@@ -140,7 +141,6 @@ async function openNode(
       awake(async () => {
         certificates.stop()
         unusedTenants?.end()
-        await deletions.end()
         await disk?.stop()
         // A node that has left its cluster makes nothing durable any more; before that it may wait in vain for a log that is away.
         if (isNode) await Promise.race([finish(), new Promise<void>(resolve => clock.after(writtenMs, resolve))])

@@ -6,8 +6,8 @@
 //
 // Nothing written after the deletion is lost by it. Before each walk an owner asks the keeper whether the deletion is
 // still under way, since its own copy of the register may be old. The keeper ends a deletion only when every owner has
-// confirmed that it has the mark and found nothing. A shard that moves meanwhile changes `generation`, and its new owner
-// has to look. Turns that were taken before the mark was known are waited for.
+// confirmed that it has the mark and found nothing. A shard that moves meanwhile changes `generation` at both owners, and
+// both look again. Turns that were taken before the mark was known are waited for.
 //
 // A walk works a part of the time and rests for the other part, so that other tenants keep their latency. No notification
 // is made of what is deleted: the turns have no numbering. A process that ends leaves the mark, and the next one goes on.
@@ -126,7 +126,7 @@ export class TenantDeletions {
     let found = 0
     for (const [shard] of shards.entries()) {
       if (!this.isOurs(shard)) continue
-      const deleted = await this.purgeShard(shard, deletion)
+      const deleted = await this.purgeShard(shard, deletion, before)
       if (deleted === undefined) return
       found += deleted
       await new Promise<void>(resolve => this.parts.clock.endOfTick(resolve))
@@ -140,15 +140,24 @@ export class TenantDeletions {
     return this.ownership?.admits(shard) ?? true
   }
 
-  /** Gives how many rows it has deleted; undefined: it could not go on. */
-  private async purgeShard(shard: number, { tenant, stamp }: TenantDeletion): Promise<number | undefined> {
+  /**
+   * Gives how many rows it has deleted; undefined: it could not go on. A shard that has gone and come back meanwhile may have
+   * seen the end of the deletion elsewhere, so nothing is deleted in another generation than `before`.
+   */
+  private async purgeShard(
+    shard: number,
+    { tenant, stamp }: TenantDeletion,
+    before: number,
+  ): Promise<number | undefined> {
     const { store, tenants } = this.parts.local
-    const { marks } = tenants.parts
+    const { marks, generation } = tenants.parts
+    const goesOn = (): boolean =>
+      !this.hasEnded && marks.stampOf(tenant) === stamp && this.isOurs(shard) && generation() === before
     const step = this.parts.entitiesPerStep ?? entitiesPerStep
     let found = 0
     for await (const rows of rowsOf(store, entityRange(shard, tenant), { rowsPerRead }))
       for (let at = 0; at < rows.length; at += step) {
-        if (this.hasEnded || marks.stampOf(tenant) !== stamp || !this.isOurs(shard)) return undefined
+        if (!goesOn()) return undefined
         const some = rows.slice(at, at + step)
         const beganMs = this.parts.clock.monoMs()
         const replies = await Promise.all(some.flatMap(row => this.deleteRow(row)))
