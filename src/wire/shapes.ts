@@ -251,6 +251,8 @@ const deliveryRecords = list(
     outcome: word('delivered', 'failed', 'dead', 'dropped', 'simulated'),
     code: optional(number),
     reason: text,
+    cause: optional(word('noAnswer', 'notNow', 'unsendable')),
+    nextReplayMs: optional(number),
   }),
 )
 

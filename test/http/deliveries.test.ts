@@ -225,7 +225,7 @@ t.test('deliveries and dead letters are lists of one form', async t => {
   const refused = { outcome: 'dead', code: 503, reason: 'answered 503', attempt: 5 } as const
   local.parts.deliveries.note('', id, record(0))
   local.parts.deliveries.note('', id, record(1, failed))
-  local.parts.deliveries.bury('', id, record(2, refused), Buffer.from('row'))
+  local.parts.letters.bury('', id, record(2, refused), Buffer.from('row'))
   const { status, headers, json } = await node.ask(`GET ${path}/${id}/deliveries`)
   t.equal(status, 200)
   t.equal(headers['content-type'], 'application/json')
@@ -269,7 +269,7 @@ t.test('each list has as many as the limit says, 20 when it says nothing', async
   const id = await create(node, body())
   for (let at = 0; at < 30; at++) {
     local.parts.deliveries.note('', id, record(at))
-    local.parts.deliveries.bury('', id, record(at, { outcome: 'dead' }), Buffer.from('row'))
+    local.parts.letters.bury('', id, record(at, { outcome: 'dead' }), Buffer.from('row'))
   }
   for (const [query, count] of [
     ['', 20],

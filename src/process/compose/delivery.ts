@@ -51,6 +51,7 @@ export function openDelivery(
       logger,
       watch,
       isCrowded: () => local.parts.notifications.isCrowded,
+      onAnswering: receiver => local.parts.notifications.onAnswering(receiver),
       transports: transportsOf(sending, egress, openSocket),
     },
     { ...speech, disableCustomNotifications, filledLengthMax: sending.messageBytesMax },
@@ -111,7 +112,10 @@ function countedBy(dispatcher: Dispatcher, { commit: { times } }: LocalParts) {
   return { queue, simulated, commitMs: (times.write.sum + times.sync.sum) * 1000, lastCommitMs: times.lastMs }
 }
 
-function numbersOf({ entityCount, subscriptions, notifications, deliveries, commit }: LocalParts, shards: number) {
+function numbersOf(
+  { entityCount, subscriptions, notifications, letters, replays, commit }: LocalParts,
+  shards: number,
+) {
   const { rows, bytes } = notifications.owed
   return {
     shards,
@@ -121,7 +125,13 @@ function numbersOf({ entityCount, subscriptions, notifications, deliveries, comm
     outboxBytes: bytes,
     outboxDropped: notifications.droppedCount,
     descendantsDropped: notifications.droppedDescendants,
-    deadLetters: deliveries.letterCount,
+    deadLetters: {
+      count: letters.size,
+      bytes: letters.bytes,
+      oldestAgeMs: letters.oldestAgeMs,
+      losses: letters.losses,
+      replays: replays?.counters,
+    },
     commits: commit.times,
   }
 }
