@@ -378,11 +378,12 @@ const letterOf = (
   newer: undefined,
 })
 
+/** Of equal ones the last, which came later. */
 function largest<T extends { readonly bytes: number; readonly size: number }>(
   all: Iterable<T>,
   by: 'bytes' | 'size',
 ): T | undefined {
   let found: T | undefined
-  for (const one of all) if (!found || one[by] > found[by]) found = one
+  for (const one of all) if (!found || one[by] >= found[by]) found = one
   return found
 }

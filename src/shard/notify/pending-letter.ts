@@ -8,6 +8,7 @@
 
 import type { NotificationInput } from '../../domain/subscriptions/message.js'
 import { isExpired } from '../../domain/subscriptions/subscription-status.js'
+import { Unreadable } from '../../domain/unreadable.js'
 import type { DeliveryRecord } from '../../messages/messages.js'
 import type { DeliveryOutcome, PendingNotification } from '../../ports.js'
 import type { Letter } from './letter-list.js'
@@ -15,7 +16,7 @@ import type { Letters } from './letters.js'
 import { decodeLetterRow } from './notification-layout.js'
 import { type NotificationParts, recordOf, tellProgress } from './pending-intent.js'
 import type { ReplayEnd } from './replays.js'
-import { decodeTriggerEvent, inputOf } from './trigger-event.js'
+import { decodeTriggerEvent, inputOf, type TriggerEvent } from './trigger-event.js'
 
 type OnEnd = (end: ReplayEnd) => void
 
@@ -63,13 +64,23 @@ class PendingLetter implements PendingNotification {
   input(): NotificationInput | undefined {
     const { letters, subscriptions, clock } = this.parts
     const subscription = subscriptions.of(this.tenant)?.get(this.subscription)
-    const isActive = subscription?.status !== 'inactive' && subscription && !isExpired(subscription, clock.wallMs())
+    const isActive = subscription && subscription.status !== 'inactive' && !isExpired(subscription, clock.wallMs())
     const row = isActive && !this.isOver ? letters.rowOf(this.letter) : undefined
-    const event = row && decodeTriggerEvent(decodeLetterRow(row).message, { shard: this.letter.shard, stamp: 0 })
-    const intent = event?.intents[0]
-    if (intent) return inputOf(event, intent, subscription!)
+    const event = row && this.eventOf(row)
+    if (event?.intents[0]) return inputOf(event, event.intents[0], subscription!)
     this.end('void')
     return undefined
+  }
+
+  /** undefined: this build cannot read it, so nobody sends it by itself. */
+  private eventOf(row: Buffer): TriggerEvent | undefined {
+    try {
+      return decodeTriggerEvent(decodeLetterRow(row).message, { shard: this.letter.shard, stamp: 0 })
+    } catch (error) {
+      if (!(error instanceof Unreadable)) throw error
+      this.letter.mayReplay = false
+      return undefined
+    }
   }
 
   onOutcome(outcome: DeliveryOutcome): void {

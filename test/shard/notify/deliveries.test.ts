@@ -325,46 +325,6 @@ t.test('what is buried while others are sent again stays', async t => {
   t.strictSame(moments((await report(shards)).deadLetters), [103, 102, 101])
 })
 
-t.test('of letters beyond the limit the oldest go, from the store too, and a line a minute tells', async t => {
-  const lines: string[] = []
-  const logger = { info: () => {}, error: () => {}, warn: (line: string) => void lines.push(line) }
-  let nowMs = 0
-  const clock = { ...systemClock, monoMs: () => nowMs }
-  const store = new MemoryStore()
-  const setting = await opened(store, { logger, clock, ...limits({ deadLettersMax: 3 }) })
-  bury(setting, 1, ...range(0, 5))
-  t.equal(setting.shards.parts.deliveries.lettersLost, 2)
-  const why = 'there were more than 3 of a subscription, or 100000 of all'
-  const line = (count: number) => `${count} dead letters were deleted, the last of subscription ${idOf(1)}: ${why}`
-  t.strictSame(lines, [line(1)])
-  nowMs = 59_999
-  bury(setting, 1, 5)
-  t.strictSame(lines, [line(1)])
-  nowMs = 60_000
-  bury(setting, 1, 6)
-  t.strictSame(lines, [line(1), line(3)])
-  for (const { shards } of [setting, await afterDrain(setting, store)])
-    t.strictSame(moments((await report(shards)).deadLetters), [6, 5, 4])
-})
-
-t.test('of all letters beyond their limit the oldest go, whosever they are', async t => {
-  const store = new MemoryStore()
-  const setting = await opened(store, limits({ deadLettersMaxInAll: 4 }))
-  bury(setting, 1, 1)
-  bury(setting, 2, 2)
-  bury(setting, 1, 3, 4)
-  bury(setting, 2, 5, 6)
-  for (const { shards } of [setting, await afterDrain(setting, store)]) {
-    t.strictSame(moments((await report(shards, 1)).deadLetters), [4, 3])
-    t.strictSame(moments((await report(shards, 2)).deadLetters), [6, 5])
-  }
-})
-
-async function afterDrain({ shards }: Setting, store: Store): Promise<Setting> {
-  await shards.drain()
-  return opened(store)
-}
-
 t.test('letters of a subscription that is not there are deleted at start', async t => {
   const store = new MemoryStore()
   await commit(store, batch => {
