@@ -110,6 +110,10 @@ export class Deliveries {
 
   /** Answers what is asked of an owner, when the letters that there are now are durable. */
   onAsk(request: DeliveryRequest, onReply: OnReply): void {
+    this.parts.letters.whenLoaded(() => this.answer(request, onReply))
+  }
+
+  private answer(request: DeliveryRequest, onReply: OnReply): void {
     const { letters } = this.parts
     const { tenant, id } = request
     const known = request.kind === 'retryDeliveries' ? [...(letters.of(tenant, id) ?? [])] : []

@@ -9,7 +9,7 @@
 
 import assert from 'node:assert/strict'
 
-/** A dead letter, as memory has it: some 200 bytes. */
+/** A dead letter, as memory has it: some 170 bytes. */
 export interface Letter {
   readonly list: LetterList
   readonly shard: number

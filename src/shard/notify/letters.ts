@@ -2,13 +2,14 @@
 //
 // A letter is a row of the store, written and deleted in the commit of the tick that decides it. So a caller that deletes a row
 // of the outbox in the tick in which it buries it here, or writes one in the tick in which it discards the letter, never has
-// both or neither. Memory has 200 bytes of each letter (letter-list.ts).
+// both or neither. Memory has 170 bytes of each letter (letter-list.ts).
 //
 // They are bounded by their bytes, of each subscription and of all, by their number and by their age. Beyond, the oldest
 // letters of the subscription that has most go first, and of all tenants of the one that has most. So no tenant loses letters
 // because another one has many. What goes is counted by its cause, and logged once a minute.
 //
-// Nothing is kept for a subscription that is not there, and everything goes with it.
+// After a start, or when a shard comes, its letters are read in the background, since there may be a gigabyte of them.
+// Whoever asks for letters waits for that. Nothing is kept for a subscription that is not there, and everything goes with it.
 //
 // Not here: tries (deliveries.ts), when a letter is sent again by itself (replays.ts).
 
@@ -22,14 +23,22 @@ import { rowsOf } from '../../rows.js'
 import type { GroupCommit } from '../commit/commit.js'
 import type { Subscriptions } from '../documents/forms.js'
 import { type Letter, LetterList } from './letter-list.js'
-import { decodeLetterRow, encodeLetterRow, type LetterKey, letterKey, parseLetterKey } from './notification-layout.js'
+import {
+  allLetters,
+  decodeLetterRow,
+  encodeLetterRow,
+  type LetterKey,
+  letterKey,
+  letterRange,
+  parseLetterKey,
+} from './notification-layout.js'
 import { stampOfNotification } from './trigger-event.js'
 
 export interface LetterLimits {
   /** Bytes of the rows of a subscription's letters, and of those of all. */
   readonly deadLetterBytesMax: number
   readonly deadLetterBytesMaxInAll: number
-  /** Letters of all subscriptions: 200 bytes of memory each. */
+  /** Letters of all subscriptions: 170 bytes of memory each. */
   readonly deadLettersMaxInAll: number
   /** Since they were given up. A letter with an older change waits for none but that. */
   readonly deadLetterAgeMsMax: number
@@ -50,7 +59,7 @@ export interface LettersParts {
   readonly shardMap: ShardMap
   readonly stamps: Pick<Stamps, 'next'>
   readonly clock: Pick<Clock, 'monoMs' | 'wallMs' | 'after' | 'endOfTick'>
-  readonly logger: Pick<Logger, 'warn'>
+  readonly logger: Pick<Logger, 'warn' | 'error'>
   readonly limits: LetterLimits
 }
 
@@ -76,6 +85,13 @@ interface TenantLetters {
   bytes: number
 }
 
+interface Load {
+  isOver: boolean
+}
+
+/** Rows that are in memory at a time while letters are read, and letters that find their place at once. */
+const rowsPerRead = 200
+const learnedAtOnce = 5_000
 /** Characters of a reason that are kept. */
 const reasonLengthMax = 500
 /** Least time between two lines about letters that are lost. */
@@ -99,6 +115,9 @@ export class Letters {
   private readonly untold = new Map<LetterLoss, number>()
   private toldMs = Number.NEGATIVE_INFINITY
   private isAging = false
+  /** What is being read: all there is (undefined), or that of shards. */
+  private readonly loads = new Map<number | undefined, Load>()
+  private readonly waiting: (() => void)[] = []
 
   constructor(
     private readonly store: Store,
@@ -137,19 +156,52 @@ export class Letters {
     return this.tenants.get(tenant)?.lists.get(id)
   }
 
-  /** What the store has in a range. */
-  async read(range: Range): Promise<readonly StoredLetter[]> {
-    const found: StoredLetter[] = []
-    for await (const rows of rowsOf(this.store, range, { rowsPerRead: 200 }))
+  /** Sees to all letters that the store has, or to those of a shard, once they have been read in the background. */
+  load(shard?: number): void {
+    const load: Load = { isOver: false }
+    this.loads.set(shard, load)
+    this.read(shard === undefined ? allLetters() : letterRange(shard), load)
+      .catch((error: Error) =>
+        this.parts.logger.error(`dead letters could not be read, the next start tries again: ${error.message}`),
+      )
+      .finally(() => this.endLoad(shard, load))
+  }
+
+  private async read(range: Range, load: Load): Promise<void> {
+    let found: StoredLetter[] = []
+    for await (const rows of rowsOf(this.store, range, { rowsPerRead })) {
+      if (load.isOver) return
       for (const { key, value } of rows) {
         const place = parseLetterKey(key)
         found.push({ ...place, facts: { ...factsOf(headOf(value), place.stamp), bytes: value.length } })
       }
-    return found
+      if (found.length < learnedAtOnce) continue
+      this.learn(found)
+      found = []
+    }
+    if (!load.isOver) this.learn(found)
+  }
+
+  private endLoad(shard: number | undefined, load: Load): void {
+    load.isOver = true
+    if (this.loads.get(shard) === load) this.loads.delete(shard)
+    if (this.loads.size > 0) return
+    for (const run of this.waiting.splice(0)) run()
+  }
+
+  /** Calls back when all letters have been read: at once, or later. */
+  whenLoaded(run: () => void): void {
+    if (this.loads.size === 0) run()
+    else this.waiting.push(run)
+  }
+
+  /** Nothing more is read. */
+  end(): void {
+    for (const load of this.loads.values()) load.isOver = true
   }
 
   /** Sees to letters that the store has; those of subscriptions that are not there are deleted. */
-  learn(stored: readonly StoredLetter[]): void {
+  private learn(stored: readonly StoredLetter[]): void {
     const found = new Map<LetterList, Letter[]>()
     for (const one of stored) {
       const { tenant, subscription, shard, stamp, facts } = one
@@ -171,6 +223,8 @@ export class Letters {
 
   /** Another owner sees to the letters of a shard from now on. */
   endShard(shard: number): void {
+    const load = this.loads.get(shard)
+    if (load) this.endLoad(shard, load)
     for (const list of [...this.lists()]) for (const letter of list) if (letter.shard === shard) this.release(letter)
   }
 

@@ -130,6 +130,7 @@ export class Notifications {
     this.parts.claims.end()
     this.parts.handingIn?.end()
     this.parts.replays?.end()
+    this.parts.letters.end()
     this.deliverer = undefined
   }
 

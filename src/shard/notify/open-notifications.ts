@@ -12,7 +12,6 @@ import { Descendants } from './descendants.js'
 import { HandingIn } from './handing-in.js'
 import type { Letter } from './letter-list.js'
 import { Letters } from './letters.js'
-import { allLetters } from './notification-layout.js'
 import { Notifications } from './notifications.js'
 import { Outbox, type OutboxLimits } from './outbox.js'
 import { ProgressBook } from './progress-book.js'
@@ -98,7 +97,7 @@ export async function openNotifications(needs: NotificationNeeds): Promise<Notif
   })
   if (!isOfShards) {
     await book.load(store)
-    letters.learn(await letters.read(allLetters()))
+    letters.load()
   }
   return { notifications, deliveries, letters, replays, book }
 }

@@ -19,7 +19,6 @@ import type { RegisterFollower } from '../documents/register-follower.js'
 import type { ExpiryMark } from '../expiry.js'
 import { prefix } from '../keys.js'
 import type { Letters } from '../notify/letters.js'
-import { letterRange } from '../notify/notification-layout.js'
 import type { Notifications } from '../notify/notifications.js'
 import type { ProgressBook } from '../notify/progress-book.js'
 import type { Heads } from '../read/heads.js'
@@ -158,14 +157,13 @@ export class ReplicatedShards {
   private async begin(shard: number): Promise<void> {
     const { ownership, stamps } = this.parts
     const { actors, letters, notifications } = this.concerned
-    const stored = await letters.read(letterRange(shard))
     // A list that was on its way when the shard was sealed may have loaded some, which nobody has told of changes since.
     actors.dropShard(shard)
     stamps.raise()
     ownership.begin(shard)
     this.forgetReads()
     notifications.beginShard(shard, stamps.last)
-    letters.learn(stored)
+    letters.load(shard)
   }
 
   private async beginRegister(): Promise<void> {

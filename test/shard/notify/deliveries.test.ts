@@ -332,6 +332,7 @@ t.test('letters of a subscription that is not there are deleted at start', async
       batch.put(letterKey({ shard: 3, tenant: 't', subscription: idOf(n), stamp: n }), Buffer.from('\0\0\0\u0002{}'))
   })
   const bare = await localShards(store, shardMap, systemClock)
+  await new Promise<void>(resolve => bare.parts.letters.whenLoaded(resolve))
   await bare.drain()
   t.strictSame(await rowsOf(store, allLetters()), [])
 })

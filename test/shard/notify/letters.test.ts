@@ -47,6 +47,13 @@ async function stored(owner: Owner): Promise<Record<string, number[]>> {
   return found
 }
 
+/** An owner that has read its letters. */
+async function loaded(begun: Promise<Owner>): Promise<Owner> {
+  const owner = await begun
+  await new Promise<void>(resolve => owner.shards.parts.letters.whenLoaded(resolve))
+  return owner
+}
+
 /** Bytes of the row of a letter with so large a message. */
 async function rowBytes(message: number): Promise<number> {
   const owner = await ownerWith()
@@ -60,7 +67,7 @@ t.test('beyond the bytes of a subscription its oldest letters go, from the store
   bury(owner, 1, [1, 2, 3, 4, 5])
   t.strictSame(await stored(owner), { 1: [3, 4, 5], 2: [1] })
   t.match(owner.shards.parts.letters.losses, { subscriptionBytes: 2, bytes: 0, number: 0, age: 0 })
-  const after = await owner.killed()
+  const after = await loaded(owner.killed())
   t.strictSame([after.shards.parts.letters.size, after.shards.parts.letters.bytes], [4, 4 * (await rowBytes(100))])
 })
 
@@ -123,7 +130,7 @@ t.test('letters stand in the order of their changes, whenever they were given up
   const order = (of: Owner) => [...(of.shards.parts.letters.of('t', idOf(1)) ?? [])].map(({ change }: Letter) => change)
   t.strictSame(order(owner), [1, 2, 3, 4])
   await owner.rest(200)
-  t.strictSame(order(await owner.killed()), [1, 2, 3, 4])
+  t.strictSame(order(await loaded(owner.killed())), [1, 2, 3, 4])
 })
 
 t.test('a row that this build cannot read stays a letter', async t => {
@@ -134,7 +141,7 @@ t.test('a row that this build cannot read stays a letter', async t => {
   const batch = owner.store.batch()
   batch.put(row!.key, Buffer.from([9, 9, 9]))
   await new Promise<void>(resolve => owner.store.commit(batch, () => resolve()))
-  const after = await owner.killed()
+  const after = await loaded(owner.killed())
   t.strictSame([after.shards.parts.letters.size, after.shards.parts.letters.bytes], [1, 3])
   t.match(await after.end({ kind: 'deliveries', tenant: 't', id: idOf(1), limit: 9 }), {
     kind: 'failed',
