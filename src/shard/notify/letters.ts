@@ -406,7 +406,7 @@ function factsOf(head: DeliveryRecord | undefined, stamp: number): Omit<StoredLe
   return {
     change: stampOfNotification(notificationId) ?? stamp,
     entity: xxHash64(`${path} ${type} ${id}`).low | 0,
-    mayReplay: cause === undefined ? code !== undefined : cause !== 'unsendable',
+    mayReplay: cause === undefined ? code !== undefined : cause === 'noAnswer' || cause === 'notNow',
     tries: Math.max(1, attempt),
   }
 }

@@ -94,6 +94,8 @@ export class Replays implements LetterFollower {
   private readonly receivers = new Map<string, ReceiverReplays>()
   private readonly receiverOf = new Map<LetterList, ReceiverReplays>()
   private inFlight = 0
+  /** Receivers that are tried now: those that do not answer leave half of what may be on its way to the others. */
+  private trying = 0
   private readonly tokens: Tokens
   private walkedMs = Number.NEGATIVE_INFINITY
   private wakeAtMs = Number.POSITIVE_INFINITY
@@ -219,7 +221,8 @@ export class Replays implements LetterFollower {
     const free = Math.min(receiverReplaysMax - receiver.inFlight, replaysMax - this.inFlight)
     const most = Math.min(free, receiver.tokens.at(nowMs), this.tokens.at(nowMs))
     if (most < 1) return this.wake(nowMs + stepMs)
-    if (receiver.state === 'resting') return this.tryOne(receiver, nowMs)
+    if (receiver.state === 'resting')
+      return this.trying < replaysMax / 2 ? this.tryOne(receiver, nowMs) : this.wake(nowMs + stepMs)
     const found = this.pick(receiver, most, nowMs)
     for (const letter of found) this.send(receiver, letter)
     if (receiver.inFlight === 0) this.idle(receiver, nowMs)
@@ -233,6 +236,7 @@ export class Replays implements LetterFollower {
     }
     if (!letter) return this.idle(receiver, nowMs)
     receiver.state = 'trying'
+    this.trying++
     this.send(receiver, letter)
   }
 
@@ -267,6 +271,7 @@ export class Replays implements LetterFollower {
     letter.isSending = false
     receiver.inFlight--
     this.inFlight--
+    if (receiver.state === 'trying') this.trying--
     switch (end) {
       case 'delivered':
         this.counters.delivered++

@@ -177,7 +177,7 @@ t.test(
     const taken: (readonly [string, unknown])[] = []
     answers(owner)
     await owner.rest()
-    for (let round = 0; taken.length < 10; round++) {
+    while (taken.length < 10) {
       for (const [shown, pending] of await sent(owner)) {
         taken.push(shown)
         pending.onOutcome(delivered)
