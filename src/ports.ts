@@ -8,6 +8,7 @@ import type { Refusal } from './domain/refusal.js'
 import type { NotificationInput } from './domain/subscriptions/message.js'
 import type { Subscription } from './domain/subscriptions/subscription.js'
 import type { DeprecatedFeature, LogLevel } from './messages/admin.js'
+import type { DeadCause } from './messages/documents.js'
 
 /** Time, as the broker sees it. Tests pass a fake one. */
 export interface Clock {
@@ -179,6 +180,8 @@ export interface PendingNotification {
   readonly attempts: number
   /** Wall clock before which no further try is made; undefined: now. */
   readonly dueMs: number | undefined
+  /** Whether it is a dead letter that is sent again: it has one try, and does not wait for a receiver that is away. */
+  readonly isReplay?: boolean
   /** What its message is rendered from; may have to be read from the store. undefined: it has ended. */
   input(): NotificationInput | undefined
   /** What became of a try. */
@@ -191,6 +194,8 @@ export interface Deliverer {
   deliver(pending: PendingNotification): void
   /** Notifications of this subscription are likely: what takes its time can be done before. */
   prepare(subscription: Subscription): void
+  /** The name of the receiver that a subscription has; undefined: it depends on each message. */
+  receiverOf(subscription: Subscription): string | undefined
   /** First tries that wait in the queue which the tenant uses (subscriptions.md §11.3). */
   queueLength(tenant: string): number
 }
@@ -208,7 +213,7 @@ export type DeliveryOutcome =
    */
   | (Failure & { readonly kind: 'failed'; readonly nextAttemptMs: number | undefined; readonly held: boolean })
   /** Ended: it was the last try, or another one would change nothing. */
-  | (Failure & { readonly kind: 'dead' })
+  | (Failure & { readonly kind: 'dead'; readonly cause: DeadCause })
   /** Ended: this cannot be sent, and is not a failure of the receiver. Nothing is counted (subscriptions.md §9.3, §10). */
   | { readonly kind: 'dropped'; readonly why: string }
 

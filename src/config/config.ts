@@ -122,6 +122,14 @@ export interface Config {
     /** Whether nothing is sent. */
     readonly simulated: boolean
     readonly disableCustomNotifications: boolean
+    /** Whether dead letters are sent again when their receiver answers again. */
+    readonly replays: boolean
+    readonly deadLetters: {
+      /** Of all subscriptions, and of one. */
+      readonly bytesMaxInAll: number
+      readonly bytesMax: number
+      readonly ageMsMax: number
+    }
     readonly tls: { readonly insecure: boolean; readonly caFile: string | undefined }
   }
   readonly forwarding: {
@@ -333,6 +341,9 @@ function withoutEffect(values: Values, given: ReadonlyMap<OptionName, Given>): s
 
 const bytesPerMb = 1024 * 1024
 
+/** What dead letters of one subscription may have of the room for all. */
+const subscriptionShare = 1 / 16
+
 function configOf(values: Values, cores: () => number): Config {
   const { https, key, cert, ipv4, ipv6, workers } = values
   return frozen<Config>({
@@ -384,6 +395,12 @@ function configOf(values: Values, cores: () => number): Config {
       messageBytesMax: values.outReqMsgMaxSize,
       simulated: values.simulatedNotification,
       disableCustomNotifications: values.disableCustomNotifications,
+      replays: values.notifReplay === 'auto' && values.notifDelivery === 'atLeastOnce' && !values.simulatedNotification,
+      deadLetters: {
+        bytesMaxInAll: values.deadLetterMaxBytes * bytesPerMb,
+        bytesMax: values.deadLetterMaxBytes * bytesPerMb * subscriptionShare,
+        ageMsMax: values.deadLetterMaxAge * msPerMinute,
+      },
       tls: { insecure: values.insecureNotif, caFile: values.notifCaFile },
     },
     forwarding: { requestsMax: values.cprForwardLimit, pathless: pathlessOf(values) },

@@ -202,6 +202,15 @@ const notifications = {
   notifDelivery: option('NOTIF_DELIVERY', word('atLeastOnce', 'bestEffort'), 'atLeastOnce', {
     help: 'atLeastOnce: a notification is kept with its change until it was delivered or given up. bestEffort: one try, lost with the process.',
   }),
+  notifReplay: option('NOTIF_REPLAY', word('auto', 'manual'), 'auto', {
+    help: 'auto: dead letters are sent again when their receiver answers again. manual: only when a client asks for it. Needs atLeastOnce.',
+  }),
+  deadLetterMaxAge: option('DEAD_LETTER_MAX_AGE', whole(1, 5256000, 'minutes'), 10080, {
+    help: 'Dead letters are deleted when they are older. Raising it costs disk.',
+  }),
+  deadLetterMaxBytes: option('DEAD_LETTER_MAX_BYTES', whole(64, 1048576, 'MB'), 1024, {
+    help: 'Disk for the dead letters of a process, a sixteenth of it for one subscription. Beyond, the oldest of those that have most go.',
+  }),
   notifDescendants: option('NOTIF_DESCENDANTS', whole(0), 1000, {
     help: 'Notifications that descend from one request of a client where notifications trigger others; 0 is any number. More are dropped. Raising it makes long chains possible.',
   }),

@@ -76,6 +76,10 @@ export class Dispatcher implements Deliverer {
     if (status !== 'inactive') this.notifier.prepare(emptyMessage(transport))
   }
 
+  receiverOf({ notification: { transport } }: Subscription): string | undefined {
+    return this.notifier.receiverOf(emptyMessage(transport))
+  }
+
   queueLength(tenant: string): number {
     const queue = this.notifier.queueOf(tenant)
     let length = this.notifier.queueLength(tenant) + this.arrived.size
@@ -152,7 +156,10 @@ export class Dispatcher implements Deliverer {
     this.logger[made.level](made.text, contextOf(input))
     const attempts = pending.attempts + 1
     if (made.failure === undefined) pending.onOutcome({ kind: 'dropped', why: made.text })
-    else pending.onOutcome({ kind: 'dead', reason: made.failure, code: undefined, sent: false, attempts })
+    else {
+      const { failure: reason } = made
+      pending.onOutcome({ kind: 'dead', reason, cause: 'unsendable', code: undefined, sent: false, attempts })
+    }
     return undefined
   }
 

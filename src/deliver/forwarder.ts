@@ -92,6 +92,7 @@ export class Forwarder implements Providers {
         wake: () => {},
         later: () => clock.endOfTick(() => this.lanes.onLater()),
         changed: () => {},
+        answers: () => {},
       },
     )
   }

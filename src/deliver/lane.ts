@@ -39,6 +39,8 @@ export interface Job<T> extends Sendable {
   readonly order: string | undefined
   /** Of the request that caused it. */
   readonly context: LogContext
+  /** It is a dead letter: it has one try, and goes back to its owner when the receiver is away. */
+  readonly isReplay: boolean
   /** Failed tries. Those while the receiver does not answer anything count as one. */
   tries: number
   /** Its place among the jobs of its lane. */
@@ -104,6 +106,7 @@ export class Pool<T = unknown> {
 /** What a job is before its first try. */
 export const untried = {
   seq: 0,
+  isReplay: false,
   isRetry: false,
   isHeld: false,
   lostAfter: undefined,

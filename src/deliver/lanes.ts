@@ -12,12 +12,14 @@
 //   once, and goes when the breaker closes, in order. The lane gives them up only if their owner has little room left
 //   (`isCrowded`), and the receiver has been away for longer than the five tries of a delivery take.
 // - A delivery that the receiver puts off, or that alone has no answer, has five tries, and others overtake it.
+// - A dead letter that is sent again has one try. It goes back to its owner when that fails, or when a breaker opens.
 // - What is held back has the room of further tries. What does not fit goes back to its owner, to be offered again
 //   before all that came later. Without further tries (bestEffort) nothing is held back.
 // - A caller that got 'full' is told when there is room again: when half of what was full is free.
 //
 // [hot] `offer` and `onEnd`, once each per notification: some 2 us together (see notifier.ts).
 
+import type { DeadCause } from '../messages/documents.js'
 import type { Clock, DeliveryOutcome } from '../ports.js'
 import type { Address } from './address.js'
 import { lostDelayMs, onAnswer, onFailure, onProbe, onVoidProbe, passage } from './breaker.js'
@@ -39,6 +41,8 @@ export interface Effects<T> {
   later(): void
   /** A receiver has ceased to answer, or answers again. */
   changed(lane: Lane<T>): void
+  /** A receiver answers that had not answered yet, or not the last time. */
+  answers(lane: Lane<T>): void
 }
 
 export interface LanesOptions {
@@ -202,12 +206,12 @@ export class Lanes<T> {
     if (lane.proven === proven) return
     lane.proven = proven
     lane.pool.sendingUnproven += proven ? -lane.sending : lane.sending
+    if (proven) this.effects.answers(lane)
   }
 
   private settle(job: Job<T>, result: SendResult, nowMs: number): void {
     const { lane } = job
-    if (result.kind === 'failed' && this.options.retries && (job.lostAfter ?? lane.answers) === lane.answers)
-      return this.onLost(job, result.reason, nowMs)
+    if (result.kind === 'failed' && this.waitsForAnswer(job)) return this.onLost(job, result.reason, nowMs)
     if (!job.isRetry) lane.release(job.order)
     switch (result.kind) {
       case 'answered':
@@ -220,8 +224,13 @@ export class Lanes<T> {
         this.tryAgain(job, result.reason, undefined, nowMs)
         return
       case 'unsendable':
-        this.bury(job, result.reason, undefined, true)
+        this.bury(job, result.reason, 'unsendable')
     }
+  }
+
+  /** Whether a job without an answer keeps its place, since nothing was answered after it was sent. */
+  private waitsForAnswer({ lane, lostAfter = lane.answers, isReplay }: Job<T>): boolean {
+    return this.options.retries && !isReplay && lostAfter === lane.answers
   }
 
   /** No answer, nor any to others since it was tried before: the receiver is away, and the job keeps its place. */
@@ -276,7 +285,8 @@ export class Lanes<T> {
   }
 
   private tryAgain(job: Job<T>, reason: string, code: number | undefined, nowMs: number): void {
-    if (!this.options.retries || job.tries + 1 >= triesMax) return this.bury(job, reason, code, true)
+    if (!this.options.retries || job.isReplay || job.tries + 1 >= triesMax)
+      return this.bury(job, reason, code === undefined ? 'noAnswer' : 'notNow', code)
     this.counters.failed++
     job.tries++
     job.isRetry = true
@@ -288,9 +298,9 @@ export class Lanes<T> {
     this.effects.settled(job, { kind: 'failed', reason, code, sent: true, attempts: job.tries, nextAttemptMs, held })
   }
 
-  private bury(job: Job<T>, reason: string, code: number | undefined, sent: boolean): void {
-    this.counters.dead++
-    this.effects.settled(job, { kind: 'dead', reason, code, sent, attempts: job.tries + 1 })
+  private bury(job: Job<T>, reason: string, cause: DeadCause, code?: number): void {
+    if (!job.isReplay) this.counters.dead++
+    this.effects.settled(job, { kind: 'dead', reason, cause, code, sent: true, attempts: job.tries + 1 })
   }
 
   private pump(lane: Lane<T>, nowMs: number): void {
@@ -458,6 +468,10 @@ export class Lanes<T> {
       }
       lane.leave(job)
       this.room.bytes.first -= job.bytes
+      if (job.isReplay) {
+        this.handBack(job)
+        continue
+      }
       lane.overflows ||= !this.room.hasForHeld(job)
       const isNew = job.tries === 0
       if (isNew) this.countHeldBack(job)
@@ -476,7 +490,14 @@ export class Lanes<T> {
     lane.leave(job)
     this.room.bytes.retry -= job.bytes
     this.counters.dead++
-    this.effects.settled(job, { kind: 'dead', reason: lane.reason, code: undefined, sent: false, attempts: job.tries })
+    this.handBack(job)
+  }
+
+  /** It is dead without another try, because its receiver is away. */
+  private handBack(job: Job<T>): void {
+    const { tries: attempts } = job
+    const { reason } = job.lane
+    this.effects.settled(job, { kind: 'dead', reason, cause: 'noAnswer', code: undefined, sent: false, attempts })
   }
 
   /** Something has left the lane, or was refused: perhaps there is room again. */

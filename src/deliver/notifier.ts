@@ -51,6 +51,8 @@ export interface NotifierPorts {
   readonly watch?: SendWatch | undefined
   /** The lane of this name has room again (`laneOf`); undefined: receivers that were refused without having one. */
   readonly onRoom: (lane: string | undefined) => void
+  /** A receiver (`receiverOf`) answers that had not answered yet, or not the last time; undefined: nobody asks. */
+  readonly onAnswering?: ((receiver: string) => void) | undefined
 }
 
 /** The numbers of /statistics (`queue` is `notifQueue`, operations.md §4.4) and /metrics (observe/families.ts). */
@@ -96,6 +98,7 @@ export class Notifier {
         wake: (lane, atMs) => this.wake(lane, atMs),
         later: () => clock.endOfTick(() => this.whileRunning(() => this.lanes.onLater())),
         changed: lane => this.logChange(lane),
+        answers: ({ address }) => ports.onAnswering?.(address.receiver),
       },
     )
     // There is always an idle connection to give way, because no more than these are ever busy.
@@ -147,6 +150,7 @@ export class Notifier {
       tries,
       sinceMs: this.ports.clock.monoMs(),
       ...untried,
+      isReplay: pending.isReplay === true,
     }
     return this.lanes.offer(job, pending.dueMs) === 'taken' ? 'taken' : this.refuse(tenant, context)
   }
@@ -181,7 +185,8 @@ export class Notifier {
     if (bytes > this.options.messageBytesMax) {
       const what = transport.toUpperCase()
       this.ports.logger.error(`Runtime Error (${what} request to send is too large: ${bytes} bytes)`, context)
-      return { kind: 'dead', reason: reasons.tooBig, code: undefined, sent: false, attempts: tries + 1 }
+      const attempts = tries + 1
+      return { kind: 'dead', reason: reasons.tooBig, cause: 'unsendable', code: undefined, sent: false, attempts }
     }
     return this.options.simulated ? { kind: 'simulated' } : undefined
   }
@@ -200,6 +205,11 @@ export class Notifier {
   laneOf(tenant: string, message: Message): string | undefined {
     const address = this.outletOf(message).entry.addressOf(message)
     return address && this.lanes.table.nameOf(tenant, address)
+  }
+
+  /** The name of the receiver of a message; undefined: its URL names none. */
+  receiverOf(message: Message): string | undefined {
+    return this.outletOf(message).entry.addressOf(message)?.receiver
   }
 
   /** The name of the queue that a tenant uses (subscriptions.md §11.2). */
@@ -244,7 +254,7 @@ export class Notifier {
   }
 
   private settled(job: Notifying, outcome: DeliveryOutcome): void {
-    if (outcome.kind === 'dead' && outcome.attempts > 1)
+    if (outcome.kind === 'dead' && outcome.attempts > 1 && !job.isReplay)
       this.ports.logger.warn(
         `Notification (subId: ${job.subject.subscription}) given up after ${outcome.attempts} tries: ${outcome.reason}`,
         job.context,
@@ -288,7 +298,7 @@ export class Notifier {
   private logChange({ address, breaker, reason }: Lane<PendingNotification>): void {
     const { protocol, host, port } = address
     const receiver = `${protocol}//${host}:${port}`
-    if (breaker.state === 'closed') this.ports.logger.info(`Receiver ${receiver} answers again`)
+    if (breaker.state === 'closed') this.ports.logger.warn(`Receiver ${receiver} answers again`)
     else this.ports.logger.warn(`Receiver ${receiver} does not answer, notifications to it are held back: ${reason}`)
   }
 

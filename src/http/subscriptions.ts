@@ -187,9 +187,15 @@ function patchedUrl({ value }: Payload): string | undefined {
 const renderDeliveries = ({ deliveries, deadLetters, deadCount }: DeliveryReport): string =>
   JSON.stringify({
     deliveries: deliveries.map(shown),
-    deadLetters: deadLetters.map(shown),
+    deadLetters: deadLetters.map(letter => ({ ...shown(letter), ...shownReplay(letter) })),
     deadLettersCount: deadCount,
   })
+
+/** Why it was given up, and when it is sent by itself, at the earliest. */
+const shownReplay = ({ cause, nextReplayMs }: DeliveryRecord) => ({
+  cause,
+  nextReplay: nextReplayMs === undefined ? undefined : renderDateTime(nextReplayMs),
+})
 
 const shown = ({ atMs, id, type, path, notificationId, attempt, outcome, code, reason }: DeliveryRecord) => ({
   time: renderDateTime(atMs),

@@ -159,6 +159,12 @@ export type RetryDeliveriesRequest = OfDocument<'retryDeliveries'>
 
 export type DeliveryRequest = DeliveriesRequest | RetryDeliveriesRequest
 
+/**
+ * Why a notification was given up: its receiver did not answer, or has asked for another try too often (408, 429, 5xx);
+ * or nobody can send it as it is.
+ */
+export type DeadCause = 'noAnswer' | 'notNow' | 'unsendable'
+
 /** How one try to deliver a notification ended. */
 export interface DeliveryRecord {
   /** When, milliseconds since 1970. */
@@ -180,6 +186,10 @@ export interface DeliveryRecord {
   readonly code?: number | undefined
   /** Why it was not delivered; '' when it was. */
   readonly reason: string
+  /** Of a dead one; undefined: a build that did not tell has written it. */
+  readonly cause?: DeadCause | undefined
+  /** When the broker sends a dead letter by itself, at the earliest; undefined: it does not. */
+  readonly nextReplayMs?: number | undefined
 }
 
 /** What became of a subscription's notifications. Both lists begin with the latest. */

@@ -49,7 +49,16 @@ export interface ShardNumbers {
   /** Notifications that found no room in the outbox. */
   readonly outboxDropped: number
   readonly descendantsDropped: number
-  readonly deadLetters: number
+  readonly deadLetters: {
+    readonly count: number
+    readonly bytes: number
+    /** 0: there is none. */
+    readonly oldestAgeMs: number
+    /** Those that were deleted because of a limit, by cause. */
+    readonly losses: Readonly<Record<string, number>>
+    /** Those that were sent again by themselves, by what came of it; undefined: none is. */
+    readonly replays: Readonly<Record<string, number>> | undefined
+  }
   readonly commits: { readonly write: Histogram; readonly sync: Histogram }
 }
 
@@ -160,13 +169,25 @@ function ofShards(numbers: ShardNumbers): readonly MetricFamily[] {
       'Notifications not made because too many descend from their request.',
       numbers.descendantsDropped,
     ),
-    gauge('orrery_dead_letters', 'Notifications given up and kept.', numbers.deadLetters),
+    ...ofDeadLetters(numbers.deadLetters),
     histograms('orrery_commit_write_seconds', 'Time of the write of a commit, on the main thread.', [
       { labels: {}, histogram: commits.write },
     ]),
     histograms('orrery_commit_sync_seconds', 'Time from then until it was durable.', [
       { labels: {}, histogram: commits.sync },
     ]),
+  ]
+}
+
+function ofDeadLetters({ count, bytes, oldestAgeMs, losses, replays }: ShardNumbers['deadLetters']): MetricFamily[] {
+  const replayed = 'Dead letters sent again by themselves, by what came of it.'
+  const dropped = 'Dead letters deleted because of a limit.'
+  return [
+    gauge('orrery_dead_letters', 'Notifications given up and kept.', count),
+    gauge('orrery_dead_letters_bytes', 'Bytes of these, in the store.', bytes),
+    gauge('orrery_dead_letters_oldest_age_seconds', 'Since the oldest was given up.', oldestAgeMs / 1000, 'max'),
+    byLabel('orrery_dead_letters_replayed_total', 'counter', replayed, 'result', replays ?? {}),
+    byLabel('orrery_dead_letters_dropped_total', 'counter', dropped, 'reason', losses),
   ]
 }
 

@@ -30,6 +30,7 @@ import type { DeliveryLimits } from './notify/deliveries.js'
 import { openNotifications } from './notify/open-notifications.js'
 import { type OutboxLimits, outboxLimitsDefault } from './notify/outbox.js'
 import { type FlowControl, Pacer } from './notify/pacer.js'
+import type { ReplayLimits } from './notify/replays.js'
 import { Heads } from './read/heads.js'
 import { Lists, type QueryLimits } from './read/lists.js'
 import { Lookup } from './read/lookup.js'
@@ -98,6 +99,8 @@ export interface ShardParts {
     readonly descendantsMax: number
     /** undefined: off. */
     readonly flowControl: FlowControl | undefined
+    /** How dead letters are sent again by themselves; undefined: they are not. */
+    readonly replays?: ReplayLimits | undefined
   }
   /** What is kept of notifications that were sent; undefined: as much as `deliveryLimitsDefault` says. */
   readonly deliveryLimits?: DeliveryLimits | undefined

@@ -262,6 +262,9 @@ const deliveryRecords = list(
     outcome: word('delivered', 'failed', 'dead', 'dropped', 'simulated'),
     code: optional(number),
     reason: text,
+    // A later build may know others.
+    cause: optional(text),
+    nextReplayMs: optional(number),
   }),
 )
 

@@ -154,9 +154,9 @@ async function withDeliveries() {
   const given = await setting()
   const id = await given.created()
   for (let atMs = 1; atMs <= 9; atMs++) {
-    const { deliveries } = given.shards.one(atMs % 3).parts
+    const { deliveries, letters } = given.shards.one(atMs % 3).parts
     deliveries.note(tenant, id, record(atMs))
-    deliveries.bury(tenant, id, record(atMs, { outcome: 'dead' }), Buffer.from(`row ${atMs}`))
+    letters.bury(tenant, id, record(atMs, { outcome: 'dead' }), Buffer.from(`row ${atMs}`))
   }
   const report = async (limit: number): Promise<unknown> => {
     const result = await given.told<DeliveryReport>(onResult =>

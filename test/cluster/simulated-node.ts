@@ -228,6 +228,10 @@ class Receivers implements Deliverer {
 
   prepare(): void {}
 
+  receiverOf(): undefined {
+    return undefined
+  }
+
   queueLength(): number {
     return 0
   }

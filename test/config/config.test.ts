@@ -102,6 +102,8 @@ t.test('without any option the configuration is the default one', async t => {
       messageBytesMax: 8388608,
       simulated: false,
       disableCustomNotifications: false,
+      replays: true,
+      deadLetters: { bytesMaxInAll: 1073741824, bytesMax: 67108864, ageMsMax: 604800000 },
       tls: { insecure: false, caFile: undefined },
     },
     forwarding: { requestsMax: 1000, pathless: 'plain' },
@@ -125,7 +127,7 @@ t.test('every option with an effect arrives in the configuration', async t => {
     '-corsOrigin https://a.example -corsMaxAge -1 -compat fiware -workers 2 -viewMemory 3 -scanDeadline 4 -scanRows 5 -logLevel debug -t 1,3-4 -logLineMaxSize 200 -logDeprecate ' +
     '-logFormat json -logForHumans -logDir /l -logAppend -logSummary 9 -relogAlarms -pidpath /p ' +
     '-statCounters -statSemWait -statTiming -statNotifQueue -disableMetrics ' +
-    '-notifDelivery bestEffort -notifDescendants 13 -notificationMode threadpool:2:3 -notifFlowControl 0.5:4:5 -httpTimeout 6 -mqttTimeout 7 ' +
+    '-notifDelivery bestEffort -notifReplay manual -deadLetterMaxAge 3 -deadLetterMaxBytes 128 -notifDescendants 13 -notificationMode threadpool:2:3 -notifFlowControl 0.5:4:5 -httpTimeout 6 -mqttTimeout 7 ' +
     '-mqttMaxAge 8 -outReqMsgMaxSize 9 -simulatedNotification -disableCustomNotifications -logInfoPayloadMaxSize 10 ' +
     '-egressAllow *.city.example,10.0.0.0/8 -egressDeny 10.0.0.1 -cprForwardLimit 11 -fwdPathless slash -insecureNotif -notifCaFile ca.pem'
   t.same(config(argv.split(' ')), {
@@ -165,6 +167,8 @@ t.test('every option with an effect arrives in the configuration', async t => {
       messageBytesMax: 9,
       simulated: true,
       disableCustomNotifications: true,
+      replays: false,
+      deadLetters: { bytesMaxInAll: 134217728, bytesMax: 8388608, ageMsMax: 180000 },
       tls: { insecure: true, caFile: 'ca.pem' },
     },
     forwarding: { requestsMax: 11, pathless: 'slash' },

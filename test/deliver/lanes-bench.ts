@@ -26,6 +26,7 @@ export interface Offer {
   readonly entity?: string
   readonly tenant?: string
   readonly attempt?: number
+  readonly isReplay?: boolean
   readonly dueMs?: number
   /** Time that it has in all. */
   readonly timeMs?: number
@@ -41,6 +42,8 @@ export class LanesBench {
   readonly outcomes: (readonly [key: string, outcome: DeliveryOutcome])[] = []
   readonly rooms: (string | undefined)[] = []
   readonly changes: string[] = []
+  /** Receivers that have begun to answer, in that order. */
+  readonly answering: string[] = []
   /** What was offered last. */
   last: Job<Subject> | undefined
   onRoom = (_lane: string | undefined): void => {}
@@ -68,6 +71,7 @@ export class LanesBench {
         wake: (lane, atMs) => this.wake(lane, atMs),
         later: () => this.clock.endOfTick(() => this.lanes.onLater()),
         changed: lane => this.changes.push(lane.breaker.state),
+        answers: lane => this.answering.push(lane.name),
       },
     )
   }
@@ -85,7 +89,7 @@ export class LanesBench {
   /** Offers a message to `http://{host}`: of subscription `s`, and of an entity of its own unless one is given. */
   offer(host: string, more: Offer = {}, bytes = 100): 'taken' | 'full' {
     const key = more.key ?? `${++this.count}`
-    const { subscription = 's', entity = `e${key}`, tenant = '', attempt = 0, dueMs, timeMs } = more
+    const { subscription = 's', entity = `e${key}`, tenant = '', attempt = 0, dueMs, timeMs, isReplay = false } = more
     const message = post(`http://${host}`)
     const address = httpAddress(message)!
     const lane = this.lanes.laneFor(tenant, address)
@@ -104,6 +108,7 @@ export class LanesBench {
       tries: attempt,
       sinceMs,
       ...untried,
+      isReplay,
     }
     return this.lanes.offer(this.last, dueMs)
   }

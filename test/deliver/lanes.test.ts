@@ -629,3 +629,64 @@ t.test('jobs without an order do not wait for each other', async t => {
   for (let n = 0; n < 3; n++) bench.offer('a', { entity: 'lamp', timeMs: 1000 })
   t.equal(bench.underWay.length, 3)
 })
+
+t.test('a dead letter that is sent again has one try, and says why it has failed', async t => {
+  for (const [result, more] of [
+    [answer(503), { cause: 'notNow', code: 503, sent: true }],
+    [lost, { cause: 'noAnswer', code: undefined, sent: true }],
+    [
+      { kind: 'unsendable', reason: 'nonsense' },
+      { cause: 'unsendable', sent: true },
+    ],
+  ] as const) {
+    const bench = new LanesBench()
+    bench.offer('a', { key: '1', attempt: 5, isReplay: true })
+    bench.end(result)
+    t.match(bench.outcomes, [['1', { kind: 'dead', attempts: 6, ...more }]])
+    bench.clock.advance(1_000_000)
+    t.strictSame([bench.sent, bench.lanes.counters.dead], [['1'], 0], 'and does not count as given up anew')
+  }
+})
+
+t.test('dead letters go back when their receiver is away, and what else waits stays', async t => {
+  const bench = new LanesBench()
+  bench.prove('a')
+  for (let n = 0; n < failuresToOpen; n++) bench.offer('a', { key: `n${n}` })
+  bench.offer('a', { key: 'new', entity: 'lamp' })
+  bench.offer('a', { key: 'behind', entity: 'lamp', attempt: 5, isReplay: true })
+  bench.offer('a', { key: 'letter', attempt: 5, isReplay: true })
+  bench.end(ok, 'letter')
+  for (let n = 0; n < failuresToOpen; n++) bench.end(lost, `n${n}`)
+  bench.offer('a', { key: 'late', attempt: 5, isReplay: true })
+  bench.clock.tick()
+  const back = { kind: 'dead', cause: 'noAnswer', sent: false, attempts: 5 }
+  t.match(
+    bench.outcomes.filter(([, { kind }]) => kind === 'dead'),
+    [
+      ['behind', back],
+      ['late', back],
+    ],
+  )
+  t.strictSame(bench.changes, ['open'])
+  bench.endAll(lost)
+  bench.clock.advance(5_000)
+  t.equal(bench.sending.length, 1, 'a notification that waits finds out when the receiver is back')
+  bench.endAll(ok)
+  bench.endAll(ok)
+  t.strictSame(bench.kinds('new').at(-1), 'delivered')
+})
+
+t.test('a receiver that begins to answer is reported: the first time, and after a failure', async t => {
+  const bench = new LanesBench()
+  bench.offer('a')
+  t.strictSame(bench.answering, [])
+  bench.end(answer(503))
+  bench.offer('a')
+  bench.end(ok)
+  t.strictSame(bench.answering, ['http://a:80'])
+  bench.offer('a')
+  bench.end(lost)
+  bench.clock.advance(1_000)
+  bench.end(ok)
+  t.strictSame(bench.answering, ['http://a:80', 'http://a:80'])
+})

@@ -124,7 +124,7 @@ t.test('a receiver that is away is noticed when it is back, and its notification
     outcomes.map(({ outcome }) => outcome),
     [...Array(8).fill({ kind: 'failed', attempts: 1, held: true }), { kind: 'delivered' }],
   )
-  t.match(lines, [/^WARN Receiver http.* does not answer/, /^INFO Receiver http.* answers again/])
+  t.match(lines, [/^WARN Receiver http.* does not answer/, /^WARN Receiver http.* answers again/])
 })
 
 t.test('a dead receiver delays no other one', async t => {
@@ -295,7 +295,7 @@ t.test(
       lines.filter(line => line.includes('Receiver')),
       [
         `WARN ${receiver} does not answer, notifications to it are held back: Couldn't connect`,
-        `INFO ${receiver} answers`,
+        `WARN ${receiver} answers`,
       ],
     )
     t.notMatch(lines.join(), /very secret/)

@@ -222,14 +222,16 @@ t.test('deliveries and dead letters are lists of one form', async t => {
   const { node, local } = await sending(t)
   const id = await create(node, body())
   const failed = { outcome: 'failed', code: undefined, reason: 'connect ECONNREFUSED' } as const
-  const refused = { outcome: 'dead', code: 503, reason: 'answered 503', attempt: 5 } as const
+  const refused = { outcome: 'dead', code: 503, reason: 'answered 503', attempt: 5, cause: 'notNow' } as const
   local.parts.deliveries.note('', id, record(0))
   local.parts.deliveries.note('', id, record(1, failed))
-  local.parts.deliveries.bury('', id, record(2, refused), Buffer.from('row'))
+  local.parts.letters.bury('', id, record(2, refused), Buffer.from('row'))
   const { status, headers, json } = await node.ask(`GET ${path}/${id}/deliveries`)
   t.equal(status, 200)
   t.equal(headers['content-type'], 'application/json')
   const entity = { id: 'R1', type: 'Room', servicePath: '/a' }
+  const [{ nextReplay }] = (json as { readonly deadLetters: readonly [{ readonly nextReplay: string }] }).deadLetters
+  t.ok(Date.parse(nextReplay) > Date.now(), nextReplay)
   t.strictSame(json, {
     deliveries: [
       {
@@ -258,6 +260,8 @@ t.test('deliveries and dead letters are lists of one form', async t => {
         outcome: 'dead',
         code: 503,
         reason: 'answered 503',
+        cause: 'notNow',
+        nextReplay,
       },
     ],
     deadLettersCount: 1,
@@ -269,7 +273,7 @@ t.test('each list has as many as the limit says, 20 when it says nothing', async
   const id = await create(node, body())
   for (let at = 0; at < 30; at++) {
     local.parts.deliveries.note('', id, record(at))
-    local.parts.deliveries.bury('', id, record(at, { outcome: 'dead' }), Buffer.from('row'))
+    local.parts.letters.bury('', id, record(at, { outcome: 'dead' }), Buffer.from('row'))
   }
   for (const [query, count] of [
     ['', 20],

@@ -103,6 +103,8 @@ export function errorsOnly(): { readonly logger: Logger; readonly errors: string
   }
 }
 
+const mb = 1024 * 1024
+
 const notificationsForTests: Config['notifications'] = {
   delivery: 'atLeastOnce',
   descendantsMax: 1000,
@@ -114,6 +116,8 @@ const notificationsForTests: Config['notifications'] = {
   messageBytesMax: 8_388_608,
   simulated: false,
   disableCustomNotifications: false,
+  replays: true,
+  deadLetters: { bytesMaxInAll: 1024 * mb, bytesMax: 64 * mb, ageMsMax: 604_800_000 },
   tls: { insecure: false, caFile: undefined },
 }
 

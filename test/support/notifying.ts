@@ -30,6 +30,8 @@ export class RecordingDeliverer implements Deliverer {
   readonly expected: string[] = []
   /** What it says of its queues. */
   waiting = 0
+  /** What it calls the receiver of every subscription. */
+  receiver: string | undefined = 'http://h:80'
 
   deliver(pending: PendingNotification): void {
     this.taken.push(pending)
@@ -37,6 +39,10 @@ export class RecordingDeliverer implements Deliverer {
 
   prepare({ id }: Subscription): void {
     this.expected.push(id)
+  }
+
+  receiverOf(): string | undefined {
+    return this.receiver
   }
 
   queueLength(): number {
@@ -65,6 +71,7 @@ export const failed = (attempts: number, code?: number): DeliveryOutcome => ({
 export const dead = (attempts = 5, code?: number): DeliveryOutcome => ({
   kind: 'dead',
   reason: 'refused',
+  cause: code === undefined ? 'noAnswer' : 'notNow',
   code,
   sent: true,
   attempts,

@@ -65,6 +65,7 @@ export function openDelivery(
       logger,
       watch,
       isCrowded: () => local.parts.notifications.isCrowded,
+      onAnswering: receiver => local.parts.notifications.onAnswering(receiver),
       transports: transportsOf(sending, egress, openSocket),
     },
     { ...speech, disableCustomNotifications, filledLengthMax: sending.messageBytesMax },
@@ -129,7 +130,7 @@ function countedBy(dispatcher: Dispatcher, { commit: { times } }: LocalParts) {
 }
 
 function numbersOf(parts: LocalParts, shards: number) {
-  const { entityCount, subscriptions, registrations, notifications, deliveries, commit, views, tenants } = parts
+  const { entityCount, subscriptions, registrations, notifications, letters, replays, commit, views, tenants } = parts
   const { rows, bytes } = notifications.owed
   return {
     shards,
@@ -142,7 +143,13 @@ function numbersOf(parts: LocalParts, shards: number) {
     outboxBytes: bytes,
     outboxDropped: notifications.droppedCount,
     descendantsDropped: notifications.droppedDescendants,
-    deadLetters: deliveries.letterCount,
+    deadLetters: {
+      count: letters.size,
+      bytes: letters.bytes,
+      oldestAgeMs: letters.oldestAgeMs,
+      losses: letters.losses,
+      replays: replays?.counters,
+    },
     commits: commit.times,
   }
 }

@@ -7,6 +7,8 @@ import { AnswersInFlight } from '../../http/answers-in-flight.js'
 import type { Shards } from '../../messages/messages.js'
 import type { Clock } from '../../ports.js'
 import { UnusedTenants } from '../../shard/documents/unused-tenants.js'
+import { deliveryLimitsDefault } from '../../shard/notify/deliveries.js'
+import { replayLimitsDefault } from '../../shard/notify/replays.js'
 import { openLocalShards, type Share, shardLimitsDefault } from '../../shard/open-shards.js'
 import type { LocalShards } from '../../shard/shards.js'
 import { TenantDeletions } from '../../shard/tenants/tenant-deletions.js'
@@ -69,6 +71,13 @@ export async function openShards(
         isKept: config.notifications.delivery === 'atLeastOnce',
         descendantsMax: config.notifications.descendantsMax,
         flowControl: config.notifications.flowControl,
+        replays: config.notifications.replays ? replayLimitsDefault : undefined,
+      },
+      deliveryLimits: {
+        ...deliveryLimitsDefault,
+        deadLetterBytesMax: config.notifications.deadLetters.bytesMax,
+        deadLetterBytesMaxInAll: config.notifications.deadLetters.bytesMaxInAll,
+        deadLetterAgeMsMax: config.notifications.deadLetters.ageMsMax,
       },
       share,
       onFailure: failure => {

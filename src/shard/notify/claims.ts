@@ -21,6 +21,8 @@ import { isGuarded, type ProgressBook } from './progress-book.js'
 
 /** Pause before a home is asked again that did not answer. */
 const retryMs = 1_000
+/** How long the answer of a home counts that a subscription is switched off, or is not. */
+const statusMsMax = 10_000
 /** How often the home asks owners for the past of a subscription; then it decides by what it knows. */
 const learnTriesMax = 5
 
@@ -34,6 +36,8 @@ export class Claims {
   private shards: Shards | undefined
   /** Until when the home refuses, by subscription: who asks nevertheless asks in vain. */
   private readonly quiet = new Map<string, number>()
+  /** What homes have told of the status of subscriptions, and when (monotonic); undefined: they have been asked. */
+  private readonly statuses = new Map<string, { readonly isOff: boolean; readonly atMs: number } | undefined>()
   /** Subscriptions whose past this home is asking for, each with the claims that wait for it. */
   private readonly learning = new Map<string, (() => void)[]>()
 
@@ -53,7 +57,10 @@ export class Claims {
     this.clock = clock
     this.isHomeOf = isHomeOf
     // Whoever changes it may end the quiet.
-    const forget = (id: string): void => void this.quiet.delete(id)
+    const forget = (id: string): void => {
+      this.quiet.delete(id)
+      this.statuses.delete(id)
+    }
     subscriptions.follow(() => ({
       add: subscription => {
         forget(subscription.id)
@@ -148,6 +155,31 @@ export class Claims {
   /** Tells the home what became of a notification that it has granted. Counters miss what cannot be told. */
   tell(tenant: string, id: string, news: ProgressNews): void {
     this.shards?.ask(this.shardMap.register, { kind: 'news', tenant, id, news }, () => {})
+  }
+
+  /** Whether a one-shot or too many failures have switched a subscription off, as far as is known; undefined: its home is asked. */
+  isSwitchedOff(subscription: Subscription): boolean | undefined {
+    const { tenant, id } = subscription
+    if (!this.isElsewhere(subscription)) return storedStatus(subscription, this.book.of(tenant, id)) === 'inactive'
+    const known = this.statuses.get(id)
+    if (known && this.clock.monoMs() - known.atMs < statusMsMax) return known.isOff
+    if (!known && this.statuses.has(id)) return undefined
+    this.statuses.set(id, undefined)
+    this.askStatus(subscription)
+    return undefined
+  }
+
+  private askStatus(subscription: Subscription): void {
+    const { tenant, id } = subscription
+    this.shards?.ask(this.shardMap.register, { kind: 'progress', tenant, ids: [id] }, reply => {
+      if (!this.statuses.has(id)) return
+      const [progress] = reply.kind === 'progress' ? reply.parts : []
+      if (!progress) this.statuses.delete(id)
+      else {
+        const isOff = storedStatus(subscription, progress) === 'inactive'
+        this.statuses.set(id, { isOff, atMs: this.clock.monoMs() })
+      }
+    })
   }
 
   onClaim(request: ClaimRequest, onReply: (reply: ShardReply) => void): void {

@@ -10,6 +10,7 @@ import type { Deliverer } from '../../ports.js'
 import { hasLost } from '../commit/deposed.js'
 import type { OutboxPart, OutboxRow } from './outbox.js'
 import { type NotificationParts, PendingIntent } from './pending-intent.js'
+import { sendLetter } from './pending-letter.js'
 import { type DeliveryIntent, decodeTriggerEvent, type TriggerEvent } from './trigger-event.js'
 import type { Done } from './triggers.js'
 
@@ -48,6 +49,22 @@ export class Notifications {
     handingIn?.begin(shards)
     for (const subscription of this.first.values()) deliverer.prepare(subscription)
     await Promise.all([...this.behind.keys()].map(part => this.takeUp(part)))
+    this.beginReplays()
+  }
+
+  /** Dead letters come behind what is pending. */
+  private beginReplays(): void {
+    const { deliverer, parts } = this
+    if (!deliverer) return
+    parts.replays?.begin({
+      receiverOf: subscription => deliverer.receiverOf(subscription),
+      send: (letter, onEnd) => sendLetter(parts, letter, pending => deliverer.deliver(pending), onEnd),
+    })
+  }
+
+  /** A receiver (`Deliverer.receiverOf`) answers that had not answered yet, or not the last time. */
+  onAnswering(receiver: string): void {
+    this.parts.replays?.onAnswering(receiver)
   }
 
   /** Delivers the notifications of a shard from now on, first those that an earlier owner has left, of which no stamp is above `horizon`. */
@@ -112,6 +129,8 @@ export class Notifications {
   end(): void {
     this.parts.claims.end()
     this.parts.handingIn?.end()
+    this.parts.replays?.end()
+    this.parts.letters.end()
     this.deliverer = undefined
   }
 

@@ -2,6 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import type { ShardMap } from '../../domain/scope.js'
+import type { Subscription } from '../../domain/subscriptions/subscription.js'
 import type { Clock, Logger, Stamps, Store } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
 import type { Subscriptions } from '../documents/forms.js'
@@ -9,10 +10,12 @@ import { Claims } from './claims.js'
 import { Deliveries, type DeliveryLimits, deliveryLimitsDefault } from './deliveries.js'
 import { Descendants } from './descendants.js'
 import { HandingIn } from './handing-in.js'
-import { allLetters } from './notification-layout.js'
+import type { Letter } from './letter-list.js'
+import { Letters } from './letters.js'
 import { Notifications } from './notifications.js'
 import { Outbox, type OutboxLimits } from './outbox.js'
 import { ProgressBook } from './progress-book.js'
+import { type ReplayLimits, Replays } from './replays.js'
 import { Triggers } from './triggers.js'
 
 export interface NotificationNeeds {
@@ -33,6 +36,8 @@ export interface NotificationNeeds {
   readonly isKept: boolean
   /** How many notifications may descend from one request; 0: there is no limit. */
   readonly descendantsMax: number
+  /** How dead letters are sent again by themselves; undefined: they are not. */
+  readonly replays?: ReplayLimits | undefined
   /** Takes dead letters that are to be sent again; undefined: they are. */
   readonly onRetry?: ((message: Buffer) => void) | undefined
 }
@@ -41,6 +46,8 @@ export interface NotificationNeeds {
 export interface Notifying {
   readonly notifications: Notifications
   readonly deliveries: Deliveries
+  readonly letters: Letters
+  readonly replays: Replays | undefined
   readonly book: ProgressBook
 }
 
@@ -61,8 +68,14 @@ export async function openNotifications(needs: NotificationNeeds): Promise<Notif
     ? new HandingIn(book, commit, shardMap, clock, randomBytes(6).toString('base64url'))
     : undefined
   const outbox = new Outbox(store, commit, limits, isOfShards ? undefined : stamps.last, clock)
-  const kept = { subscriptions, shardMap, stamps, clock, logger, limits: deliveryLimits, onRetry }
-  const deliveries = new Deliveries(store, commit, kept)
+  const letters = new Letters(store, commit, { subscriptions, shardMap, stamps, clock, logger, limits: deliveryLimits })
+  const isSwitchedOff = (subscription: Subscription) => claims.isSwitchedOff(subscription)
+  const replays =
+    needs.replays && isKept
+      ? new Replays({ subscriptions, letters, isSwitchedOff, clock, limits: needs.replays })
+      : undefined
+  const nextReplayMs = (letter: Letter) => replays?.nextMs(letter)
+  const deliveries = new Deliveries(commit, { subscriptions, letters, limits: deliveryLimits, onRetry, nextReplayMs })
   const notifications = new Notifications({
     commit,
     subscriptions,
@@ -74,6 +87,8 @@ export async function openNotifications(needs: NotificationNeeds): Promise<Notif
     outbox,
     atHand: { bytes: 0 },
     deliveries,
+    letters,
+    replays,
     isKept,
     shardMap,
     stamps,
@@ -82,7 +97,7 @@ export async function openNotifications(needs: NotificationNeeds): Promise<Notif
   })
   if (!isOfShards) {
     await book.load(store)
-    deliveries.learn(await deliveries.read(allLetters()))
+    letters.load()
   }
-  return { notifications, deliveries, book }
+  return { notifications, deliveries, letters, replays, book }
 }

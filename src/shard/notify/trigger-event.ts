@@ -89,6 +89,12 @@ export const notificationIdOf = (shard: number, stamp: number, index: number): s
   (half + (stamp % half)).toString(16).slice(1) +
   (0x100_0000 + index).toString(16).slice(1)
 
+/** The stamp of the turn in such an id; undefined: it is none. */
+export function stampOfNotification(id: string): number | undefined {
+  const digits = /^[0-9a-f]{4}([0-9a-f]{7})([0-9a-f]{7})[0-9a-f]{6}$/.exec(id)
+  return digits ? Number.parseInt(digits[1]!, 16) * half + Number.parseInt(digits[2]!, 16) : undefined
+}
+
 const rowVersion = 1
 
 /** Of an attribute as it was, notifications tell type and value; whether a location is one depends on its metadata. */

@@ -18,8 +18,7 @@ import { progressRange } from '../documents/document-layout.js'
 import type { RegisterFollower } from '../documents/register-follower.js'
 import type { ExpiryMark } from '../expiry.js'
 import { prefix } from '../keys.js'
-import type { Deliveries } from '../notify/deliveries.js'
-import { letterRange } from '../notify/notification-layout.js'
+import type { Letters } from '../notify/letters.js'
 import type { Notifications } from '../notify/notifications.js'
 import type { ProgressBook } from '../notify/progress-book.js'
 import type { Heads } from '../read/heads.js'
@@ -47,7 +46,7 @@ export interface Concerned {
   readonly entityCount: EntityCount
   readonly expiryMark: ExpiryMark
   readonly notifications: Notifications
-  readonly deliveries: Deliveries
+  readonly letters: Letters
   readonly book: ProgressBook
 }
 
@@ -157,15 +156,14 @@ export class ReplicatedShards {
 
   private async begin(shard: number): Promise<void> {
     const { ownership, stamps } = this.parts
-    const { actors, deliveries, notifications } = this.concerned
-    const letters = await deliveries.read(letterRange(shard))
+    const { actors, letters, notifications } = this.concerned
     // A list that was on its way when the shard was sealed may have loaded some, which nobody has told of changes since.
     actors.dropShard(shard)
     stamps.raise()
     ownership.begin(shard)
     this.forgetReads()
     notifications.beginShard(shard, stamps.last)
-    deliveries.learn(letters)
+    letters.load(shard)
   }
 
   private async beginRegister(): Promise<void> {
@@ -185,11 +183,11 @@ export class ReplicatedShards {
     const { ownership } = this.parts
     assert(ownership.admits(shard), 'a shard is sealed that is not this node’s own')
     ownership.close(shard)
-    const { commit, book, notifications, deliveries } = this.concerned
+    const { commit, book, notifications, letters } = this.concerned
     if (shard === ownership.register) book.leave()
     else {
       notifications.endShard(shard)
-      deliveries.endShard(shard)
+      letters.endShard(shard)
     }
     commit.afterAll(failure => {
       if (failure && !isDeposed(failure)) return onDone(failure)

@@ -8,6 +8,8 @@ import { mergeProgress } from '../../../src/domain/subscriptions/subscription-st
 import type { ShardReply, ShardRequest, WriteRequest } from '../../../src/messages/messages.js'
 import type { DeliveryOutcome, PendingNotification } from '../../../src/ports.js'
 import { allOutbox } from '../../../src/shard/notify/notification-layout.js'
+import { replayLimitsDefault } from '../../../src/shard/notify/replays.js'
+import type { ShardParts } from '../../../src/shard/open-shards.js'
 import { rowsOf } from '../../storage/store-contract.js'
 import { FakeClock } from '../../support/fake-clock.js'
 import { ManyShards } from '../../support/many-shards.js'
@@ -43,9 +45,13 @@ class Company {
     this.shards = shards
   }
 
-  static async with(...wishes: Parameters<typeof watching>[1][]): Promise<Company> {
+  static with(...wishes: Parameters<typeof watching>[1][]): Promise<Company> {
+    return Company.of({}, ...wishes)
+  }
+
+  static async of(parts: Partial<ShardParts>, ...wishes: Parameters<typeof watching>[1][]): Promise<Company> {
     const clock = new FakeClock()
-    const company = new Company(clock, await ManyShards.of(owners, shardMap, clock))
+    const company = new Company(clock, await ManyShards.of(owners, shardMap, clock, parts))
     await company.settled(company.shards.open())
     for (let owner = 0; owner < owners; owner++) await company.begin(owner)
     for (const [at, wish] of wishes.entries())
@@ -312,3 +318,27 @@ t.test('nothing is decided while an owner may have notified and does not answer,
     t.equal((await company.handed()).length, isBack ? 0 : 1, 'the home decides by what it knows')
   }
 })
+
+t.test(
+  'dead letters of a subscription that its home has switched off wait, wherever they are, until it is active again',
+  async t => {
+    const replays = replayLimitsDefault
+    const notifications = { isKept: true, descendantsMax: 1000, flowControl: undefined, replays }
+    const company = await Company.of({ notifications }, { notification: { maxFailsLimit: 1 } })
+    for (const at of [0, 1]) {
+      await company.end(oneOf(other, at))
+      for (const due of await company.handed()) due.onOutcome(dead())
+      await company.rest(200)
+    }
+    await company.rest(2 * replays.receiverPauseMsMin)
+    t.strictSame(await company.handed(), [], 'two have failed, which is one too many')
+    await company.end(patch({ status: 'active' }))
+    await company.rest(1_000)
+    await company.rest(1_000)
+    const [due, ...more] = await company.handed()
+    t.strictSame([due?.isReplay, due?.input()?.entity.id, more.length], [true, entitiesOf(other)[0], 0])
+    due!.onOutcome(delivered)
+    await company.rest(100)
+    t.equal((await company.handed())[0]?.input()?.entity.id, entitiesOf(other)[1])
+  },
+)

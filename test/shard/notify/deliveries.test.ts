@@ -91,7 +91,7 @@ const note = ({ shards }: Setting, n: number, ...moments: number[]): void => {
   for (const at of moments) shards.parts.deliveries.note('t', idOf(n), record(at))
 }
 const bury = ({ shards }: Setting, n: number, ...moments: number[]): void => {
-  for (const at of moments) shards.parts.deliveries.bury('t', idOf(n), dead(at), Buffer.from(`row ${at}`))
+  for (const at of moments) shards.parts.letters.bury('t', idOf(n), dead(at), Buffer.from(`row ${at}`))
 }
 const moments = (records: readonly DeliveryRecord[]): number[] => records.map(({ atMs }) => atMs)
 const range = (from: number, upTo: number): number[] => Array.from({ length: upTo - from }, (_, at) => from + at)
@@ -280,9 +280,9 @@ t.test('letters are sent again in the order of time, once, and are gone', async 
 t.test('a letter leaves the store in the very commit that what it becomes is written in', async t => {
   const store = new MemoryStore()
   const commits: string[][] = []
-  const parts = { onRetry: (message: Buffer) => void shards.parts.deliveries.bury('t', idOf(2), dead(1), message) }
+  const parts = { onRetry: (message: Buffer) => void shards.parts.letters.bury('t', idOf(2), dead(1), message) }
   const { shards } = await opened(store, parts)
-  shards.parts.deliveries.bury('t', idOf(1), dead(1), Buffer.from('row 1'))
+  shards.parts.letters.bury('t', idOf(1), dead(1), Buffer.from('row 1'))
   await shards.drain()
   const plain = store.commit.bind(store)
   store.commit = (batch, onDone) =>
@@ -297,7 +297,7 @@ t.test('a letter leaves the store in the very commit that what it becomes is wri
 t.test('letters that are too large to be read at once are sent in several commits, all of them', async t => {
   const store = new MemoryStore()
   const { shards, sent } = await opened(store, limits({ readBytesMax: 1000 }))
-  for (const at of range(0, 7)) shards.parts.deliveries.bury('t', idOf(1), dead(at), Buffer.alloc(600, String(at)))
+  for (const at of range(0, 7)) shards.parts.letters.bury('t', idOf(1), dead(at), Buffer.alloc(600, String(at)))
   const listed = await report(shards)
   t.strictSame([moments(listed.deadLetters), listed.deadCount], [[6, 5], 7], 'and a list stops there')
   const plain = store.commit.bind(store)
@@ -317,54 +317,13 @@ t.test('letters that are too large to be read at once are sent in several commit
 t.test('what is buried while others are sent again stays', async t => {
   const letters = { again: 0 }
   const onRetry = (): void => {
-    if (letters.again++ < 10)
-      shards.parts.deliveries.bury('t', idOf(1), dead(100 + letters.again), Buffer.from('again'))
+    if (letters.again++ < 10) shards.parts.letters.bury('t', idOf(1), dead(100 + letters.again), Buffer.from('again'))
   }
   const { shards } = await opened(new MemoryStore(), { onRetry })
-  for (const at of range(0, 3)) shards.parts.deliveries.bury('t', idOf(1), dead(at), Buffer.from('x'))
+  for (const at of range(0, 3)) shards.parts.letters.bury('t', idOf(1), dead(at), Buffer.from('x'))
   t.strictSame(await retry(shards), { kind: 'retried', count: 3 })
   t.strictSame(moments((await report(shards)).deadLetters), [103, 102, 101])
 })
-
-t.test('of letters beyond the limit the oldest go, from the store too, and a line a minute tells', async t => {
-  const lines: string[] = []
-  const logger = { info: () => {}, error: () => {}, warn: (line: string) => void lines.push(line) }
-  let nowMs = 0
-  const clock = { ...systemClock, monoMs: () => nowMs }
-  const store = new MemoryStore()
-  const setting = await opened(store, { logger, clock, ...limits({ deadLettersMax: 3 }) })
-  bury(setting, 1, ...range(0, 5))
-  t.equal(setting.shards.parts.deliveries.lettersLost, 2)
-  const why = 'there were more than 3 of a subscription, or 100000 of all'
-  const line = (count: number) => `${count} dead letters were deleted, the last of subscription ${idOf(1)}: ${why}`
-  t.strictSame(lines, [line(1)])
-  nowMs = 59_999
-  bury(setting, 1, 5)
-  t.strictSame(lines, [line(1)])
-  nowMs = 60_000
-  bury(setting, 1, 6)
-  t.strictSame(lines, [line(1), line(3)])
-  for (const { shards } of [setting, await afterDrain(setting, store)])
-    t.strictSame(moments((await report(shards)).deadLetters), [6, 5, 4])
-})
-
-t.test('of all letters beyond their limit the oldest go, whosever they are', async t => {
-  const store = new MemoryStore()
-  const setting = await opened(store, limits({ deadLettersMaxInAll: 4 }))
-  bury(setting, 1, 1)
-  bury(setting, 2, 2)
-  bury(setting, 1, 3, 4)
-  bury(setting, 2, 5, 6)
-  for (const { shards } of [setting, await afterDrain(setting, store)]) {
-    t.strictSame(moments((await report(shards, 1)).deadLetters), [4, 3])
-    t.strictSame(moments((await report(shards, 2)).deadLetters), [6, 5])
-  }
-})
-
-async function afterDrain({ shards }: Setting, store: Store): Promise<Setting> {
-  await shards.drain()
-  return opened(store)
-}
 
 t.test('letters of a subscription that is not there are deleted at start', async t => {
   const store = new MemoryStore()
@@ -373,6 +332,7 @@ t.test('letters of a subscription that is not there are deleted at start', async
       batch.put(letterKey({ shard: 3, tenant: 't', subscription: idOf(n), stamp: n }), Buffer.from('\0\0\0\u0002{}'))
   })
   const bare = await localShards(store, shardMap, systemClock)
+  await new Promise<void>(resolve => bare.parts.letters.whenLoaded(resolve))
   await bare.drain()
   t.strictSame(await rowsOf(store, allLetters()), [])
 })
@@ -403,7 +363,7 @@ t.test('letters whose end cannot be made durable do not count as sent again', as
 t.test('a reason that is very long is cut', async t => {
   const { shards } = await opened(new MemoryStore())
   shards.parts.deliveries.note('t', idOf(1), record(1, { reason: 'x'.repeat(10_000) }))
-  shards.parts.deliveries.bury('t', idOf(1), { ...dead(1), reason: 'y'.repeat(10_000) }, Buffer.alloc(0))
+  shards.parts.letters.bury('t', idOf(1), { ...dead(1), reason: 'y'.repeat(10_000) }, Buffer.alloc(0))
   const { deliveries, deadLetters } = await report(shards)
   t.strictSame([deliveries[0]!.reason, deadLetters[0]!.reason], ['x'.repeat(500), 'y'.repeat(500)])
 })
