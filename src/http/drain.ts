@@ -10,6 +10,8 @@
 
 /** A connection that rests is ended when no request has come for so long since the listener was closed. */
 export const quietMs = 300
+/** A connection that is younger than this may still bring its first request, over the greeting of TLS and a slow network. */
+export const firstRequestMsMax = 800
 /** So long a client may take to close its side after the server has closed its own; what it sends meanwhile is read away (`node` only). */
 export const lingerMsMax = 500
 /** How often a front that drains looks at its connections. */

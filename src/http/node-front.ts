@@ -15,7 +15,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { ArrivingBody, Waiting } from './connections.js'
 import { Admission, answerStallMsDefault, BodyPace, headMsMax, StallWatch } from './connections.js'
-import { AnswerGate, Arrivals, type CutOff, lingerMsMax, lookMs, quietMs } from './drain.js'
+import { AnswerGate, Arrivals, type CutOff, firstRequestMsMax, lingerMsMax, lookMs, quietMs } from './drain.js'
 import {
   ambiguousBody,
   type Front,
@@ -213,6 +213,7 @@ class NodeFront implements Front {
       this.#admission.waitsNoMore(connection)
     }
     connection.requests++
+    connection.hasAsked = true
     if (announcesBody(request)) {
       this.#pace.add(connection)
       request.once('end', isWhole)
@@ -262,6 +263,8 @@ class NodeFront implements Front {
 class NodeConnection implements Waiting, ArrivingBody {
   isOpen = true
   requests = 0
+  /** A request has come. */
+  hasAsked = false
   /** The server has closed its side: nobody can be answered any more. */
   hasEnded = false
   readonly #socket: Socket
@@ -272,6 +275,7 @@ class NodeConnection implements Waiting, ArrivingBody {
   #sinceMs = 0
   #bytes = 0
   #isLingering = false
+  readonly #openedMs = performance.now()
 
   constructor(socket: Socket, onEnd: () => void) {
     this.#socket = socket
@@ -298,7 +302,7 @@ class NodeConnection implements Waiting, ArrivingBody {
     this.#bytes = this.bytesCome()
   }
 
-  /** Ends the connection when nothing has come for `quietMs`, and closes it when the client does not end it as well. */
+  /** Ends the connection when it rests (drain.ts), and closes it when the client does not end it as well. */
   look(nowMs: number): void {
     if (this.hasEnded) {
       // The client may be slow to read its answer.
@@ -310,7 +314,10 @@ class NodeConnection implements Waiting, ArrivingBody {
     if (this.requests > 0 || bytes !== this.#bytes) {
       this.#bytes = bytes
       this.#sinceMs = nowMs
-    } else if (nowMs - this.#sinceMs >= quietMs) this.#endSide()
+    } else {
+      const isNew = !this.hasAsked && nowMs - this.#openedMs < firstRequestMsMax
+      if (!isNew && nowMs - this.#sinceMs >= quietMs) this.#endSide()
+    }
   }
 
   #endSide(): void {

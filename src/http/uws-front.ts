@@ -24,7 +24,7 @@
 import type { HttpResponse, us_listen_socket } from 'uWebSockets.js'
 import { createServer } from 'node:net'
 import { Admission, addressText, answerStallMsDefault, BodyPace, isIPv4, StallWatch } from './connections.js'
-import { AnswerGate, Arrivals, type CutOff, lookMs, quietMs } from './drain.js'
+import { AnswerGate, Arrivals, type CutOff, firstRequestMsMax, lookMs, quietMs } from './drain.js'
 import {
   type Front,
   type FrontHandler,
@@ -101,6 +101,8 @@ class UwsFront implements Front, Heads<UwsExchange> {
   #connections = 0
   #inFlight = 0
   readonly #arrivals = new Arrivals()
+  /** When a connection was accepted last. */
+  #openedMs = 0
   #unlistened: Promise<void> | undefined
   #closed: Promise<CutOff | undefined> | undefined
 
@@ -230,8 +232,8 @@ class UwsFront implements Front, Heads<UwsExchange> {
   }
 
   /**
-   * Resolves when no connection is left, or nothing has come on any of them for `quietMs`: which of them rests is not known. False: that did not
-   * come to be until `untilMs`.
+   * Resolves when no connection is left, or all of them rest (drain.ts): which of them does is not known. False: that did not come to be until
+   * `untilMs`.
    */
   async #quiet(untilMs: number): Promise<boolean> {
     let before = this.#arrivals.count
@@ -242,7 +244,8 @@ class UwsFront implements Front, Heads<UwsExchange> {
         before = this.#arrivals.count
         sinceMs = nowMs
       }
-      if (this.#inFlight === 0 && (this.#connections === 0 || nowMs - sinceMs >= quietMs)) return true
+      const areQuiet = nowMs - sinceMs >= quietMs && nowMs - this.#openedMs >= firstRequestMsMax
+      if (this.#inFlight === 0 && (this.#connections === 0 || areQuiet)) return true
       if (nowMs >= untilMs) return false
       await new Promise<void>(resolve => setTimeout(resolve, Math.min(lookMs, untilMs - nowMs)))
     }
@@ -252,6 +255,7 @@ class UwsFront implements Front, Heads<UwsExchange> {
     this.#connections += change
     this.#arrivals.count++
     this.#count(app, change)
+    if (change > 0) this.#openedMs = performance.now()
     this.#choose()
     if (change < 0) return
     const isTooMany = this.#connections > this.#options.connectionsMax
@@ -269,6 +273,7 @@ class UwsFront implements Front, Heads<UwsExchange> {
       this.#choose()
       return
     }
+    this.#openedMs = performance.now()
     const others = this.#connections
     this.#connections++
     const address = addressText(new Uint8Array(connection.getRemoteAddress()))
