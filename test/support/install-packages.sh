@@ -2,7 +2,7 @@
 # Installs packages that only tests need, when they are missing: install-packages.sh FOLDER ...
 #
 # Each folder has a package.json and a lock file of its own, so that nothing of them gets near the broker's own packages: test/clients (some
-# of these clients are AGPL) and test/nodes (other versions of Node.js, 120 MB each). No script of a package is run. What was installed is
+# of these clients are AGPL) and test/nodes (other versions of Node.js, 190 MB each). No script of a package is run. What was installed is
 # known by a copy of the lock file: npm touches its own marks also when it only writes a lock file. Tests run at the same time: one of them
 # installs, the others wait.
 set -euo pipefail
