@@ -111,7 +111,7 @@ async function clustered(t: Test) {
   const cluster = await Cluster.of(t, clock, 2)
   for (const shard of [1, 3, 5]) await cluster.move(shard, 1)
   const client = new Client(cluster, clock)
-  for (const tenant of ['gone', 'stays']) await client.kinds([...entities(tenant, 60), ...documentsOf(tenant)])
+  for (const tenant of ['gone', 'stays']) await client.kinds([...entities(tenant, 24), ...documentsOf(tenant)])
   return { clock, cluster, client }
 }
 
@@ -120,8 +120,8 @@ t.test('a tenant goes with all it has, at every host, and the others stay', asyn
   const [first, second] = tasks(t, cluster) as [TenantDeletions, TenantDeletions]
   const names = ['gone', 'stays']
   t.same(await client.sizes(cluster.owners(), names), [
-    [60, 1, 1],
-    [60, 1, 1],
+    [24, 1, 1],
+    [24, 1, 1],
   ])
   for (const { despatch } of cluster.hosts) despatch.next()
   t.match(await client.step(register, { what: 'delete', tenant: 'gone' }), { kind: 'tenants' })
@@ -153,7 +153,7 @@ t.test('a tenant goes with all it has, at every host, and the others stay', asyn
   t.same(await client.underWay(), [])
   t.same(await client.sizes(cluster.owners(), names), [
     [0, 0, 0],
-    [61, 1, 1],
+    [25, 1, 1],
   ])
   await cluster.followAll()
   t.same(await client.kinds([entity('gone', 'E1'), ...documentsOf('gone')]), ['done', 'done', 'done'])
@@ -168,7 +168,7 @@ t.test('an owner whose register is old deletes nothing that the keeper does not 
   const { marks } = cluster.host(1).local.parts.tenants.parts
   marks.follow(markKey(register, 'gone'), encodeMark(4711))
   await client.drive(second.round())
-  t.same((await client.sizes(cluster.owners(), ['gone']))[0], [60, 1, 1])
+  t.same((await client.sizes(cluster.owners(), ['gone']))[0], [24, 1, 1])
 })
 
 t.test('the keeper does not end a deletion that another owner has not heard of', async t => {
