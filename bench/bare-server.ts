@@ -1,18 +1,20 @@
 // The yardstick: the least a server on the same HTTP library, store and durability has to do. No NGSI rules at all.
 //
-// Orrery's promise is a share of this server's rate, so every shortcut that keeps the durability is taken: body bytes go
-// straight into the native batch, a read is one synchronous get, a reply has no header it can do without. Group commit as
-// in the product: one batch per tick, then a syncer thread on the same database handle makes it durable, then the replies
-// leave; one commit is in flight, what arrives meanwhile is the next batch. A 2xx therefore means "on disk" here too.
+// Orrery's promise is a share of this server's rate, so every shortcut that keeps the durability is taken: body bytes
+// go straight into the native batch, a read is one synchronous get, a reply has no header it can do without. Group
+// commit as in the product: one batch per tick, then a syncer thread on the same database handle makes it durable, then
+// the replies leave; one commit is in flight, what arrives meanwhile is the next batch. A 2xx therefore means "on disk"
+// here too.
 //
-// A batch of entities is the exception to the first shortcut: each is put re-serialised, for it has to be told from the others.
+// A batch of entities is the exception to the first shortcut: each is put re-serialised, for it has to be told from the
+// others.
 //
-// With -notify URL it knows PATCH as well, which puts the body in the place of all that was stored, and posts what each one brought to that
-// receiver when it is durable, over connections that are kept alive: the least that whoever commits and notifies has to do. It remembers
-// nothing of what is on its way.
+// With -notify URL it knows PATCH as well, which puts the body in the place of all that was stored, and posts what each
+// one brought to that receiver when it is durable, over connections that are kept alive: the least that whoever commits
+// and notifies has to do. It remembers nothing of what is on its way.
 //
-// Not here: PATCH otherwise (an update is compared to the bare upsert), limits, and answers other than 200, 201, 204, 400, 404.
-// Run alone: node dist/bench/bare-server.js -port 1026 -dataDir DIR [-durability sync|os] [-notify URL]
+// Not here: PATCH otherwise (an update is compared to the bare upsert), limits, and answers other than 200, 201, 204,
+// 400, 404. Run alone: node dist/bench/bare-server.js -port 1026 -dataDir DIR [-durability sync|os] [-notify URL]
 
 import * as uWS from 'uWebSockets.js'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
@@ -60,7 +62,8 @@ async function sync({ handle, wanted }: SyncerInput): Promise<void> {
   const key = Buffer.from('\u0000sync')
   const value = Buffer.alloc(1)
   parentPort!.postMessage(0)
-  // Sleeping on shared memory wakes sooner than a message would; the way back must be a message, the other side has an event loop.
+  // Sleeping on shared memory wakes sooner than a message would; the way back must be a message, the other side has an
+  // event loop.
   for (let seen = 0; ; ) {
     Atomics.wait(wanted, 0, seen)
     const next = Atomics.load(wanted, 0)

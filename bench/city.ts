@@ -1,8 +1,10 @@
-// A city of sensors whose every value follows from its number, so that the right answer to a query is known without asking.
+// A city of sensors whose every value follows from its number, so that the right answer to a query is known without
+// asking.
 //
-// One sensor in a thousand is hot, above 30 degrees, each with a temperature of its own; the others spread below in steps of a
-// hundredth. Places are points of a sequence that fills the city evenly in whatever stretch is taken of it. `Few` are a thousand of the same
-// kind in another city, none hot: so a query that names no type finds what one about `Sensor` finds.
+// One sensor in a thousand is hot, above 30 degrees, each with a temperature of its own; the others spread below in
+// steps of a hundredth. Places are points of a sequence that fills the city evenly in whatever stretch is taken of it.
+// `Few` are a thousand of the same kind in another city, none hot: so a query that names no type finds what one about
+// `Sensor` finds.
 //
 // Not here: how they are stored and asked for (queries).
 
@@ -50,7 +52,10 @@ export function hotSensors(from: number, until: number): number[] {
   return numbers
 }
 
-/** The ids of the hottest sensors, the hottest first. Beyond a million sensors temperatures repeat, and there is no one order. */
+/**
+ * The ids of the hottest sensors, the hottest first. Beyond a million sensors temperatures repeat, and there is no one
+ * order.
+ */
 export function hottest(count: number, limit: number): string[] {
   return hotSensors(0, count)
     .sort((a, b) => temperatureOf('Sensor', b) - temperatureOf('Sensor', a))

@@ -1,4 +1,5 @@
-// Three nodes of a cluster on this machine: planned moves of shards, nodes that are killed, and the rate of replicated writes.
+// Three nodes of a cluster on this machine: planned moves of shards, nodes that are killed, and the rate of replicated
+// writes.
 //
 // Nodes, etcd and generator share the cores, and nothing is pinned. Each part begins with a cluster of its own.
 

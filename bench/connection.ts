@@ -1,5 +1,5 @@
-// One keep-alive connection with one request at a time: servers built on uWebSockets.js do not take a second one before the
-// first is answered.
+// One keep-alive connection with one request at a time: servers built on uWebSockets.js do not take a second one before
+// the first is answered.
 //
 // It speaks just enough HTTP: answers carry Content-Length or no body at all, and what the bench stores is ASCII.
 

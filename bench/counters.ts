@@ -1,4 +1,5 @@
-// Entities that count what is done to them, as many in every shard of a cluster: each write adds one, so a write that is lost or made twice shows.
+// Entities that count what is done to them, as many in every shard of a cluster: each write adds one, so a write that
+// is lost or made twice shows.
 
 import { placementDefault, ShardMap } from '../src/domain/scope.js'
 import { load } from './loader.js'

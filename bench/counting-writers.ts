@@ -1,14 +1,17 @@
 // Writers that know what every counter ought to stand at: one for each, with one increment under way.
 //
-// A write that is answered with 2xx has been made, once; one that is refused with a certain no has not. Of those whose answer says that the outcome is
-// unknown, or whose connection broke, nobody can tell. So a counter stands between what was acknowledged and that with all the unknown
-// ones: below, something is lost, and above, something was made twice.
+// A write that is answered with 2xx has been made, once; one that is refused with a certain no has not. Of those whose
+// answer says that the outcome is unknown, or whose connection broke, nobody can tell. So a counter stands between what
+// was acknowledged and that with all the unknown ones: below, something is lost, and above, something was made twice.
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Answer, Connection } from './connection.js'
 import type { Counter } from './counters.js'
 
-/** Between an answer and the next write: the load is far from what the nodes could do, and a refusal is not answered by a storm. */
+/**
+ * Between an answer and the next write: the load is far from what the nodes could do, and a refusal is not answered by
+ * a storm.
+ */
 const pauseMs = 100
 
 /** Called for every acknowledged write; `sentMs` by `performance.now()`. */
@@ -145,7 +148,9 @@ class Writer {
   }
 }
 
-/** Whether an answer that is no success says that nothing has happened. Fails for answers that no healthy cluster gives. */
+/**
+ * Whether an answer that is no success says that nothing has happened. Fails for answers that no healthy cluster gives.
+ */
 function isCertain({ head, body }: Answer): boolean {
   const status = head.slice(9, 12)
   if (status !== '503' && status !== '500') throw new Error(`a write was answered with:\n${head}\n${body}`)

@@ -1,7 +1,9 @@
-// What clients see when a node dies: how soon its shards are answered for by others, and whether everything that was acknowledged is still there, once.
+// What clients see when a node dies: how soon its shards are answered for by others, and whether everything that was
+// acknowledged is still there, once.
 //
-// Each round kills one node after the other's turn, as a machine that dies: all its processes at once, in the midst of writes. The others are written to until each of
-// its shards has acknowledged a write that was sent after the kill. Then the node is started again, and writes go on until it has its shards back.
+// Each round kills one node after the other's turn, as a machine that dies: all its processes at once, in the midst of
+// writes. The others are written to until each of its shards has acknowledged a write that was sent after the kill.
+// Then the node is started again, and writes go on until it has its shards back.
 
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,9 +1,10 @@
 // Forwarding: what a provider that never answers does to those who ask for what is here.
 //
-// The provider accepts connections and says nothing. As many clients as read the stock ask, each again and again, for an entity that only it has,
-// and are told after the timeout that there is none. They begin one after the other, as clients do that know nothing of each other. The other
-// reads are measured beside these, and beside as many clients that ask at the same pace for what nobody has: so what both sides differ in is the
-// provider, not who asks. Both go over one server, in turn, which has the registration.
+// The provider accepts connections and says nothing. As many clients as read the stock ask, each again and again, for
+// an entity that only it has, and are told after the timeout that there is none. They begin one after the other, as
+// clients do that know nothing of each other. The other reads are measured beside these, and beside as many clients
+// that ask at the same pace for what nobody has: so what both sides differ in is the provider, not who asks. Both go
+// over one server, in turn, which has the registration.
 
 import { rmSync } from 'node:fs'
 import { type AddressInfo, createServer, type Server as NetServer, type Socket } from 'node:net'
@@ -86,8 +87,8 @@ export async function forwarding(options: RateOptions): Promise<Finding[]> {
 }
 
 /**
- * Asks for what is nowhere here over so many connections, and comes back when the last of them has begun. `end` gives how often they were told
- * that there is none; any other answer fails.
+ * Asks for what is nowhere here over so many connections, and comes back when the last of them has begun. `end` gives
+ * how often they were told that there is none; any other answer fails.
  */
 async function askAgainAndAgain(url: string, connections: number, whose: Asked): Promise<{ end(): number }> {
   const { path, pauseMs } = asked[whose]

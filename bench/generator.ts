@@ -1,13 +1,16 @@
 // Drives servers with a workload for some seconds: wrk with a generated Lua script, or autocannon where wrk is missing.
 //
-// The generator must not be what is measured: requests are built once, when the script starts, as raw text, and a request sent only
-// joins two or three strings. Batches are built whole, and twice, so that a batch sent again brings other values. An answer that is not a
-// success makes the number worthless, so one of them fails the run. wrk counts 400 and above; brokers do not redirect.
+// The generator must not be what is measured: requests are built once, when the script starts, as raw text, and a
+// request sent only joins two or three strings. Batches are built whole, and twice, so that a batch sent again brings
+// other values. An answer that is not a success makes the number worthless, so one of them fails the run. wrk counts
+// 400 and above; brokers do not redirect.
 //
-// wrk stops with a request under way on every connection, which it does not count. Where each must be accounted for, the run is told to
-// settle: at its end nothing is asked but a light read now and then, so that all that was sent before has been answered.
+// wrk stops with a request under way on every connection, which it does not count. Where each must be accounted for,
+// the run is told to settle: at its end nothing is asked but a light read now and then, so that all that was sent
+// before has been answered.
 //
-// Not here: what is asked (workloads), medians and ratios (main). Several URLs share the connections evenly, a wrk thread each.
+// Not here: what is asked (workloads), medians and ratios (main). Several URLs share the connections evenly, a wrk
+// thread each.
 
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -58,7 +61,10 @@ const stride = 7919
 
 export const generatorName = hasProgram('wrk') ? 'wrk' : 'autocannon'
 
-/** Time to settle, and how much of it passes between two reads: so all connections have come to a read after a quarter of it. */
+/**
+ * Time to settle, and how much of it passes between two reads: so all connections have come to a read after a quarter
+ * of it.
+ */
 const settleSeconds = 1
 const settleReadMs = 4
 /** Values of their own that one wrk thread may give away. */
@@ -160,8 +166,8 @@ end
 }
 
 /**
- * Counts what is sent in so many seconds, and settles after them. wrk's first thread builds a request to look at before the run, which is
- * not sent. The clock is the system's, for Lua has none that is finer than a second.
+ * Counts what is sent in so many seconds, and settles after them. wrk's first thread builds a request to look at before
+ * the run, which is not sent. The clock is the system's, for Lua has none that is finer than a second.
  */
 const settling = (load: Load): string => `
 local ffi = require("ffi")
@@ -193,7 +199,10 @@ local function counted()
 end
 `
 
-/** One entity's {N} or {U} are filled when the request is sent: `values` are the texts after each. A batch is filled before. */
+/**
+ * One entity's {N} or {U} are filled when the request is sent: `values` are the texts after each. A batch is filled
+ * before.
+ */
 function luaStep({ template, ids }: Step, tenant: string): string {
   const text = wire(template, tenant)
   const entities = entitiesOf(template)

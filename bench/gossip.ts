@@ -1,7 +1,8 @@
-// What gossip costs and how soon it finds out, measured in a simulated world beside the formulas of cluster/gossip/gossip-options.ts.
+// What gossip costs and how soon it finds out, measured in a simulated world beside the formulas of
+// cluster/gossip/gossip-options.ts.
 //
-// Time is simulated and chance comes from a seed, so the numbers say nothing of the machine, and are the same on every one: they hold
-// the formulas to the code, and the code to the formulas. Bytes are those of real messages.
+// Time is simulated and chance comes from a seed, so the numbers say nothing of the machine, and are the same on every
+// one: they hold the formulas to the code, and the code to the formulas. Bytes are those of real messages.
 //
 // Not here: what a message costs in CPU, which is that of the wire.
 

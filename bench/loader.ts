@@ -1,7 +1,7 @@
 // Sends a known number of requests as fast as the server takes them, and tells which were acknowledged.
 //
-// wrk runs for a time, not for a count, and does not tell which requests were answered; storing exactly a million, and asking
-// after a crash for what was acknowledged before it, need both.
+// wrk runs for a time, not for a count, and does not tell which requests were answered; storing exactly a million, and
+// asking after a crash for what was acknowledged before it, need both.
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { Connection } from './connection.js'
@@ -14,7 +14,9 @@ export interface Loading {
   /** How many to send; Infinity goes on until the server dies. */
   readonly count: number
   readonly connections?: number
-  /** For how long a request that is refused is made again: for those only that may be done twice. By default it is not. */
+  /**
+   * For how long a request that is refused is made again: for those only that may be done twice. By default it is not.
+   */
   readonly againMs?: number
   /** Called for every request answered. */
   readonly onAcknowledged?: (n: number) => void
@@ -23,7 +25,10 @@ export interface Loading {
 /** Between two tries. */
 const retryMs = 100
 
-/** Sends everything; ends when all is answered. Fails on the first answer that is not 2xx in the end, and when a server goes away. */
+/**
+ * Sends everything; ends when all is answered. Fails on the first answer that is not 2xx in the end, and when a server
+ * goes away.
+ */
 export async function load({
   urls,
   request,

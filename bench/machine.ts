@@ -1,10 +1,11 @@
 // The machine a number was measured on: its facts, its clocks, and which core runs what.
 //
 // The rates are bounded by one core of the server and by the disk's flush, so both are reported with every run. Where
-// taskset exists, the generator is kept on the last core this process may use; the server has all of them, as it would have at home: it
-// flushes, compacts and collects garbage on threads of their own, and may be several processes. On the core that they share with the
-// generator an answer would have it woken and put in the place of who answers, which no generator on another machine does: where chrt exists,
-// it is run as a batch job, which takes its turns but nobody's place.
+// taskset exists, the generator is kept on the last core this process may use; the server has all of them, as it would
+// have at home: it flushes, compacts and collects garbage on threads of their own, and may be several processes. On the
+// core that they share with the generator an answer would have it woken and put in the place of who answers, which no
+// generator on another machine does: where chrt exists, it is run as a batch job, which takes its turns but nobody's
+// place.
 
 import { execFileSync } from 'node:child_process'
 import { closeSync, fdatasyncSync, openSync, readFileSync, rmSync, statfsSync, writeSync } from 'node:fs'
@@ -87,8 +88,9 @@ export function cpuSecondsOfAll(pid: number): number {
 }
 
 /**
- * CPU seconds used so far by everything but a server, this process and the children it has waited for. Only differences mean
- * something. The kernel's interrupts are left out: most of them carry the load's own packets. NaN where nobody tells.
+ * CPU seconds used so far by everything but a server, this process and the children it has waited for. Only differences
+ * mean something. The kernel's interrupts are left out: most of them carry the load's own packets. NaN where nobody
+ * tells.
  */
 export function othersCpuSeconds(server: number): number {
   if (process.platform !== 'linux') return Number.NaN
@@ -140,7 +142,9 @@ const fileSystems: Record<number, string> = {
   801189825: 'zfs',
 }
 
-/** What is known of the machine that generates the load: all there is to say about it when the servers run elsewhere. */
+/**
+ * What is known of the machine that generates the load: all there is to say about it when the servers run elsewhere.
+ */
 export function generatorFacts(): string[] {
   const model = os.cpus()[0]?.model.trim() ?? 'unknown CPU'
   return [

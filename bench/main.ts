@@ -1,11 +1,13 @@
 // `npm run bench`: the bare server and Orrery in turn, with the same generator, on this machine; medians and ratios.
 //
 // A round starts one server on a fresh directory, runs every workload on it and stops it, then the other one: never two
-// servers at once, for the compaction of one would slow the other. A workload is warmed up before it is measured. What is
-// promised is a share of the bare server's rate, because absolute rates say more about the machine than about Orrery.
+// servers at once, for the compaction of one would slow the other. A workload is warmed up before it is measured. What
+// is promised is a share of the bare server's rate, because absolute rates say more about the machine than about
+// Orrery.
 //
-// Not here: the single measurements (generator, queries, workers, notifications, forwarding, gossip, cluster, million, move, pause), the machine's facts (machine) and how numbers are printed
-// (report). README.md says how to read the output and how to compare two commits.
+// Not here: the single measurements (generator, queries, workers, notifications, forwarding, gossip, cluster, million,
+// move, pause), the machine's facts (machine) and how numbers are printed (report). README.md says how to read the
+// output and how to compare two commits.
 
 import { mkdtempSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -114,7 +116,10 @@ const pauseSeconds = options.quick ? 3 : Math.max(20, seconds)
 const warmUpSeconds = options.quick ? 1 : 2
 const rateOptions = { seconds, rounds, warmUpSeconds, connections }
 
-/** Rates of one workload on one subject, a number per round: of entities, which are as many as requests except in batches. */
+/**
+ * Rates of one workload on one subject, a number per round: of entities, which are as many as requests except in
+ * batches.
+ */
 interface Rates {
   readonly perSecond: number[]
   readonly perCpuSecond: number[]

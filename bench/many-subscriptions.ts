@@ -1,11 +1,13 @@
-// Many subscriptions that an update does not match: what they cost the update, how much memory they take, how long a start takes with them.
+// Many subscriptions that an update does not match: what they cost the update, how much memory they take, how long a
+// start takes with them.
 //
-// Of a hundred, 40 name an id, 25 the type that is updated and a `q` that does not hold, 25 a pattern that begins like the ids that are
-// updated and goes on otherwise, and 10 any entity but an attribute that nobody updates; these have a hundred patterns, all that begin
-// with no text. Two directories, with few and with many of them, are served in turn, each round in the other order.
+// Of a hundred, 40 name an id, 25 the type that is updated and a `q` that does not hold, 25 a pattern that begins like
+// the ids that are updated and goes on otherwise, and 10 any entity but an attribute that nobody updates; these have a
+// hundred patterns, all that begin with no text. Two directories, with few and with many of them, are served in turn,
+// each round in the other order.
 //
-// Memory is the difference in resident memory between the two after their starts, and what was added while the many were created, garbage
-// included: the worse of the two counts.
+// Memory is the difference in resident memory between the two after their starts, and what was added while the many
+// were created, garbage included: the worse of the two counts.
 
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -25,7 +27,10 @@ export interface ManyOptions extends RateOptions {
 
 const needed = { ofFew: 0.8, bytes: 5000, startMs: 2000 }
 const few = 10
-/** Until a server that has begun has taken in all subscriptions, and the garbage of what was done before has mostly been collected. */
+/**
+ * Until a server that has begun has taken in all subscriptions, and the garbage of what was done before has mostly been
+ * collected.
+ */
 const quietMs = 6000
 const creatingConnections = 64
 

@@ -1,9 +1,10 @@
 // A million entities on one node: how much memory they take, and how soon the node is back on that directory.
 //
-// Memory is the resident set of the process, after the load and again after reads all over the key space. Start-up is timed
-// from the start of the process to its ready line and to the first entity it returns: after SIGTERM, and after SIGKILL
-// while creates were being acknowledged. What had been acknowledged before the kill must still be there: a fast start that
-// lost something would be worth nothing, so that is checked here too. The page cache is warm: power loss is not simulated.
+// Memory is the resident set of the process, after the load and again after reads all over the key space. Start-up is
+// timed from the start of the process to its ready line and to the first entity it returns: after SIGTERM, and after
+// SIGKILL while creates were being acknowledged. What had been acknowledged before the kill must still be there: a fast
+// start that lost something would be worth nothing, so that is checked here too. The page cache is warm: power loss is
+// not simulated.
 //
 // Not pinned to a core, unlike the rates: this is about what a user sees.
 

@@ -1,7 +1,8 @@
-// A million entities into a data directory and out again: how long it takes, how much memory, and whether the second export is the first.
+// A million entities into a data directory and out again: how long it takes, how much memory, and whether the second
+// export is the first.
 //
-// The file that comes first is written here, as somebody else would write it: times of creation, and nothing that only we know. What is
-// imported from our own export has to give the same bytes again, with another number of workers.
+// The file that comes first is written here, as somebody else would write it: times of creation, and nothing that only
+// we know. What is imported from our own export has to give the same bytes again, with another number of workers.
 //
 // Not pinned to a core, and with whatever flushes the disk takes: this is about what an operator waits for.
 

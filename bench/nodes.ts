@@ -1,7 +1,7 @@
 // Three nodes of a cluster and the etcd that keeps its log, each a process of its own on this machine.
 //
-// At home is a shard that its owner by placement owns, so one can say when a cluster is as it was: everybody alive and joined, all shards at home.
-// Nodes keep their names, directories and ports when they are started again.
+// At home is a shard that its owner by placement owns, so one can say when a cluster is as it was: everybody alive and
+// joined, all shards at home. Nodes keep their names, directories and ports when they are started again.
 //
 // Not here: what is asked of them (planned-moves, failovers, replicated-rates).
 
@@ -67,7 +67,10 @@ export class Nodes {
   private readonly etcd: Etcd
   private readonly places: readonly Place[]
   private readonly ends: readonly (() => unknown)[]
-  /** Who owns each shard when all nodes are there; empty as long as nobody was asked how many there are: another build may have another number. */
+  /**
+   * Who owns each shard when all nodes are there; empty as long as nobody was asked how many there are: another build
+   * may have another number.
+   */
   private home: Owners = []
 
   constructor(
@@ -134,7 +137,10 @@ export class Nodes {
     return ownersIn(await this.status(index))
   }
 
-  /** Resolves when every node says that all are alive and joined, and every shard is at home. One that does not answer may be starting again. */
+  /**
+   * Resolves when every node says that all are alive and joined, and every shard is at home. One that does not answer
+   * may be starting again.
+   */
   async untilHome(): Promise<void> {
     const untilMs = performance.now() + homeMsMax
     for (const index of this.indexes)

@@ -1,8 +1,10 @@
-// Notifications: what they cost who updates, how soon they come, and what a receiver that does not answer does to the others.
+// Notifications: what they cost who updates, how soon they come, and what a receiver that does not answer does to the
+// others.
 //
-// Every update brings a value of its own, and the receiver keeps all it hears, so not one can be missing unseen. An update counts when its
-// notification has come: what is answered quickly and sent later is as slow as it is sent. The time on the way is that from the answer, as
-// the client has it, to the arrival at the receiver, so it may be less than nothing; the clock is one for all processes of a machine.
+// Every update brings a value of its own, and the receiver keeps all it hears, so not one can be missing unseen. An
+// update counts when its notification has come: what is answered quickly and sent later is as slow as it is sent. The
+// time on the way is that from the answer, as the client has it, to the arrival at the receiver, so it may be less than
+// nothing; the clock is one for all processes of a machine.
 //
 // Not here: subscriptions that do not match (many-subscriptions.ts).
 

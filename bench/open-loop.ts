@@ -1,7 +1,8 @@
 // Sends requests at a pace, whether or not the servers keep up, and tells when each was due and when it was answered.
 //
-// wrk asks again when it has an answer, so it finds out what a server can do, not how it does at half of that. This one counts, every
-// millisecond, how many should have gone out by then. Connections take turns, so that each server is asked as often as the others.
+// wrk asks again when it has an answer, so it finds out what a server can do, not how it does at half of that. This one
+// counts, every millisecond, how many should have gone out by then. Connections take turns, so that each server is
+// asked as often as the others.
 
 import { type Answer, Connection } from './connection.js'
 import { steadyMs } from './machine.js'
@@ -20,7 +21,10 @@ export interface Pacing {
 }
 
 export interface OpenLoop {
-  /** When everything is answered that was due. Fails when a connection breaks, and when the servers cannot keep up at all. */
+  /**
+   * When everything is answered that was due. Fails when a connection breaks, and when the servers cannot keep up at
+   * all.
+   */
   readonly ended: Promise<void>
   /** Nothing more comes due. */
   end(): Promise<void>
@@ -86,7 +90,10 @@ export interface Pace {
   readonly request: (n: number) => string
 }
 
-/** When the n-th was answered, in `steadyMs`. Fails on the first answer that is not 2xx, and when the server cannot keep up at all. */
+/**
+ * When the n-th was answered, in `steadyMs`. Fails on the first answer that is not 2xx, and when the server cannot keep
+ * up at all.
+ */
 export async function sendPaced({ url, perSecond, seconds, connections, request }: Pace): Promise<number[]> {
   const answeredMs: number[] = []
   const loop = await startOpenLoop({

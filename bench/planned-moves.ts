@@ -1,7 +1,9 @@
-// What clients see of shards that move in good order: a node gives all of its shards away and takes them again, while writes come due at a pace.
+// What clients see of shards that move in good order: a node gives all of its shards away and takes them again, while
+// writes come due at a pace.
 //
-// The pause of a shard that has moved is the longest time that a write to it took, from when it was due to its answer, among those that were waited
-// for during the move. So it is found as finely as writes to one shard are apart, and short by that at most.
+// The pause of a shard that has moved is the longest time that a write to it took, from when it was due to its answer,
+// among those that were waited for during the move. So it is found as finely as writes to one shard are apart, and
+// short by that at most.
 
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,7 +19,10 @@ const needed = { pauseMs: 250 }
 const countersPerShard = 10
 /** More than writes that wait when several shards pause for as long as is needed. */
 const connections = 192
-/** So many shards are written to, each as finely as the pace allows: all would be more than three nodes on two cores have room for. */
+/**
+ * So many shards are written to, each as finely as the pace allows: all would be more than three nodes on two cores
+ * have room for.
+ */
 const shardsWritten = 32
 /** Rounds that do not count: a node that has just begun compiles what a move runs. */
 const warmUpRounds = 2

@@ -1,11 +1,14 @@
-// Lists over a million entities on one node: first pages, filters, places and orders, cold and warm, and what views cost those who write.
+// Lists over a million entities on one node: first pages, filters, places and orders, cold and warm, and what views
+// cost those who write.
 //
-// Everything stored is known (city), so every answer is checked: a quick wrong one would be worth nothing, and one fails the run. A cold
-// answer is the first of its kind after the start, for which views may have to be built; meanwhile a sampler reads and updates single
-// entities, which must not have to wait. Then processes with and without views take turns on the same directory under updates and
-// creates: how many entities are hot in the end is told by the views that were kept up to date, and by the next process, which starts without.
+// Everything stored is known (city), so every answer is checked: a quick wrong one would be worth nothing, and one
+// fails the run. A cold answer is the first of its kind after the start, for which views may have to be built;
+// meanwhile a sampler reads and updates single entities, which must not have to wait. Then processes with and without
+// views take turns on the same directory under updates and creates: how many entities are hot in the end is told by the
+// views that were kept up to date, and by the next process, which starts without.
 //
-// Which batches are older than which is known only where they do not race: those that a first page shows are sent alone.
+// Which batches are older than which is known only where they do not race: those that a first page shows are sent
+// alone.
 
 import { ok as assert } from 'node:assert/strict'
 import { rmSync } from 'node:fs'

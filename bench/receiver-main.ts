@@ -1,8 +1,9 @@
 // A receiver of notifications as a program of its own: answers each at once, and tells which have come, and when.
 //
-// Every notification brings a value that no other update has (`ownValueHole`), so it can be told which updates were heard of, how often,
-// and when for the first time, by the clock that all processes of a machine share. Under -lanes it listens on so many ports, which are as
-// many receivers to a broker, and on one more that accepts connections and never reads.
+// Every notification brings a value that no other update has (`ownValueHole`), so it can be told which updates were
+// heard of, how often, and when for the first time, by the clock that all processes of a machine share. Under -lanes it
+// listens on so many ports, which are as many receivers to a broker, and on one more that accepts connections and never
+// reads.
 //
 // POST to any path is a notification. GET /counts, /arrivals and /lanes tell; GET /forget begins anew.
 

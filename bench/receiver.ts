@@ -1,4 +1,5 @@
-// The receiver of notifications (receiver-main.ts) as the bench sees it: started, asked what it has heard of, waited for.
+// The receiver of notifications (receiver-main.ts) as the bench sees it: started, asked what it has heard of, waited
+// for.
 
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'

@@ -1,4 +1,5 @@
-// What three nodes on one machine can write in all when every write goes to the log first, how much goes into one append, and what the log costs.
+// What three nodes on one machine can write in all when every write goes to the log first, how much goes into one
+// append, and what the log costs.
 
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,7 +13,10 @@ import { batches, entitiesOf, fill, stockId, stockSize, updates, type Workload, 
 /** Entities per second, of all nodes together. */
 const needed = { batched: 10_000 }
 
-/** Four batches under way at each node are more than goes into one append; those of more connections only wait, until asks have waited too long. */
+/**
+ * Four batches under way at each node are more than goes into one append; those of more connections only wait, until
+ * asks have waited too long.
+ */
 const batchConnections = 12
 
 interface Work {

@@ -1,4 +1,5 @@
-// What is printed: numbers as people read them, medians, tables, and findings, which are numbers judged by what is needed.
+// What is printed: numbers as people read them, medians, tables, and findings, which are numbers judged by what is
+// needed.
 //
 // Not here: what is measured, and what a shortfall does to the exit code (main).
 

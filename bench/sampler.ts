@@ -1,8 +1,8 @@
 // Light requests every 2 ms beside whatever else a server is doing: how long each had to wait.
 //
-// Samples go round over a few connections, so that none waits for the answer to another: on a single one a turn of the server's event
-// loop longer than 2 ms would pile them up, and the pile would be measured. One that finds all connections waiting counts from when it
-// came due: otherwise a long pause would hide the samples it delayed.
+// Samples go round over a few connections, so that none waits for the answer to another: on a single one a turn of the
+// server's event loop longer than 2 ms would pile them up, and the pile would be measured. One that finds all
+// connections waiting counts from when it came due: otherwise a long pause would hide the samples it delayed.
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { Connection } from './connection.js'
@@ -33,7 +33,8 @@ export async function startSampler(url: string, requestOf: (n: number) => string
     if (next === undefined) idle.push(connection)
     else await ask(connection, next)
   }
-  // A timer of this process that fires late is not the server's doing, so a sample counts from when the timer really fired.
+  // A timer of this process that fires late is not the server's doing, so a sample counts from when the timer really
+  // fired.
   const timer = setInterval(() => {
     const connection = idle.shift()
     if (!connection) due.push(performance.now())

@@ -1,7 +1,8 @@
 // A server under test: started on its own data directory, known by its process id, stopped or killed.
 //
-// Ready means two things, and both are timed: the first line on stdout, and the first request answered. Whatever this module
-// has started dies with the bench, also when the bench fails or is interrupted: a server leads a group, in which what it has started dies with it.
+// Ready means two things, and both are timed: the first line on stdout, and the first request answered. Whatever this
+// module has started dies with the bench, also when the bench fails or is interrupted: a server leads a group, in which
+// what it has started dies with it.
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'

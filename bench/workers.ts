@@ -1,9 +1,10 @@
 // Several workers: what it costs to ask another one, and what two are to one.
 //
-// A routed request is one that arrives at a worker that does not own the entity. Both workers have ports of their own here, and a service
-// path lies with one of them as a whole, so that all requests of a run are of one kind; what is compared is the processor time of both.
-// Two workers against one are the program as it is, on one port. Beside them stand two brokers that share the connections and nothing else: cores that
-// share caches, a disk with two logs and twice as many threads cost something before anything is routed.
+// A routed request is one that arrives at a worker that does not own the entity. Both workers have ports of their own
+// here, and a service path lies with one of them as a whole, so that all requests of a run are of one kind; what is
+// compared is the processor time of both. Two workers against one are the program as it is, on one port. Beside them
+// stand two brokers that share the connections and nothing else: cores that share caches, a disk with two logs and
+// twice as many threads cost something before anything is routed.
 
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -73,7 +74,10 @@ async function routed(options: RateOptions): Promise<Finding[]> {
   return findings
 }
 
-/** One broker; two of one worker each, which know nothing of each other and tell what the machine allows; and two workers. */
+/**
+ * One broker; two of one worker each, which know nothing of each other and tell what the machine allows; and two
+ * workers.
+ */
 const companies = { one: [1], apart: [1, 1], two: [2] } as const
 
 type Company = keyof typeof companies

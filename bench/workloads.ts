@@ -1,9 +1,10 @@
 // What is asked of the servers: entities of an exact size and the raw requests of every workload, as templates.
 //
-// A template is HTTP/1.1 text with holes of fixed width, so that Content-Length is the same for every request: {ID}, the variable end of
-// an entity id (16 characters), {N}, a random value of 4 digits, so that hardly any update says what the entity already holds, and {U}, a
-// value of 12 digits that comes once only, so that what becomes of an update can be told. Every hole is filled anew: a batch is a template
-// with many {ID}. wrk's Lua, autocannon and the loader fill the same ones.
+// A template is HTTP/1.1 text with holes of fixed width, so that Content-Length is the same for every request: {ID},
+// the variable end of an entity id (16 characters), {N}, a random value of 4 digits, so that hardly any update says
+// what the entity already holds, and {U}, a value of 12 digits that comes once only, so that what becomes of an update
+// can be told. Every hole is filled anew: a batch is a template with many {ID}. wrk's Lua, autocannon and the loader
+// fill the same ones.
 //
 // Not here: how requests are sent (generator, loader), and what rate is enough (main).
 

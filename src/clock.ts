@@ -1,10 +1,11 @@
 // Time and chance as they really are: the `Clock` and the `Chance` of the running program. Tests pass others.
 //
 // Timers do not keep the process alive: what keeps it running is what it serves.
-// The hybrid clock gives stamps (domain/stamp.ts) that only grow, also over restarts and between nodes if it is told the
-// last stamp on disk and every stamp heard. A stamp from a clock far ahead takes this one along: who hears stamps from
-// others decides whom to believe.
-// The fine wall clock lets several processes of one machine give stamps that stand in the order in which things happened.
+// The hybrid clock gives stamps (domain/stamp.ts) that only grow, also over restarts and between nodes if it is told
+// the last stamp on disk and every stamp heard. A stamp from a clock far ahead takes this one along: who hears stamps
+// from others decides whom to believe.
+// The fine wall clock lets several processes of one machine give stamps that stand in the order in which things
+// happened.
 
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
@@ -20,8 +21,9 @@ export const fineErrorMsMax = 2
 const readingsMax = 3
 
 /**
- * The wall clock in fractions of a millisecond, by the clock that only grows: processes of one machine agree within some microseconds, which
- * is less than it takes to ask one after the other. When the machine's clock is set, it follows, then right within a millisecond.
+ * The wall clock in fractions of a millisecond, by the clock that only grows: processes of one machine agree within
+ * some microseconds, which is less than it takes to ask one after the other. When the machine's clock is set, it
+ * follows, then right within a millisecond.
  */
 export class FineWallClock {
   /** `beganMs`: when the growing clock began, by the wall clock. */
@@ -57,7 +59,9 @@ export const systemClock: Clock = {
 
 export const systemChance: Chance = { uuid: () => randomUUID(), fraction: () => Math.random() }
 
-/** How far a stamp from elsewhere may be ahead of this node's own clock: more than clocks of one installation differ. */
+/**
+ * How far a stamp from elsewhere may be ahead of this node's own clock: more than clocks of one installation differ.
+ */
 const stampAheadMsMax = 10_000
 
 /** Gives strictly increasing stamps near the wall clock. */

@@ -5,13 +5,13 @@
 //   2  f64  created, hybrid stamp            10 f64  modified, ms
 //  18  f64  expires, ms; NaN: never          26 u32  number of attributes in the JSON
 //  30  u32  where the JSON begins            34 u16  length of the type    36 u16  length of the correlator root
-//  38  type, correlator root, then per attribute (the hidden one last) created and modified as u48 ms and, as u32, where its
-//      part of the JSON ends; then the hidden attribute as [JSON], then the entity as normalized JSON
+//  38  type, correlator root, then per attribute (the hidden one last) created and modified as u48 ms and, as u32,
+//      where its part of the JSON ends; then the hidden attribute as [JSON], then the entity as normalized JSON
 //
 // A `dateExpires` of a date type that stands in the entity's JSON is a plain one (entity.ts).
 //
-// So a plain read needs no parsing, what indexes and expiry need stands at fixed places, one attribute can be read without the others,
-// and a change of one attribute copies the bytes of the others.
+// So a plain read needs no parsing, what indexes and expiry need stands at fixed places, one attribute can be read
+// without the others, and a change of one attribute copies the bytes of the others.
 
 import assert from 'node:assert/strict'
 import {
@@ -54,8 +54,8 @@ export interface Imaged {
 
 // [hot] Once per accepted change.
 /**
- * The image of an entity. `root` is the correlator root of the request that last changed it (subscriptions.md §6.8); attributes that are
- * those of `before` are taken from its image.
+ * The image of an entity. `root` is the correlator root of the request that last changed it
+ * (docs/interface/cascades.md#circles); attributes that are those of `before` are taken from its image.
  */
 export function encodeImage(entity: Entity, root: string, before?: Imaged): Buffer {
   const hidden = hiddenAttribute(entity)
@@ -103,7 +103,8 @@ function writeChanged(entity: Entity, { entity: earlier, image }: Imaged, record
   const earlierJsonAt = image.readUInt32BE(30)
   let earlierRecord = recordsAtOf(image)
   writeStoredIdentity(entity, writer)
-  // Where the attribute stands that comes next in the earlier JSON, as long as both have the same names in the same order.
+  // Where the attribute stands that comes next in the earlier JSON, as long as both have the same names in the same
+  // order.
   let begin = earlierJsonAt + writer.length - jsonAt
   let at = recordsAt
   for (const name of entity.attributes.keys()) {
@@ -295,7 +296,10 @@ export class Wanted {
     return undefined
   }
 
-  /** The attribute that stands between two places, if it is a plain number without metadata: most are, and need no parser. */
+  /**
+   * The attribute that stands between two places, if it is a plain number without metadata: most are, and need no
+   * parser.
+   */
   private numberAt(image: Buffer, from: number, end: number, recordAt: number): Attribute | undefined {
     if (!standsAt(image, from, startOfType)) return undefined
     const typeAt = from + startOfType.length

@@ -1,8 +1,9 @@
-// The outside world as several rooms of the broker need it. A port that one room calls is declared there: broker/clustered-shards.ts,
-// http/admin.ts, shard/replicate/replication.ts. Here are those that two rooms share which may not import each other.
+// The outside world as several rooms of the broker need it. A port that one room calls is declared there:
+// broker/clustered-shards.ts, http/admin.ts, shard/replicate/replication.ts. Here are those that two rooms share which
+// may not import each other.
 //
-// The code that implements a port lives at the edge (storage, observe, clock, deliver). The code that uses it receives it as
-// an argument. Nothing here knows a product.
+// The code that implements a port lives at the edge (storage, observe, clock, deliver). The code that uses it receives
+// it as an argument. Nothing here knows a product.
 
 import type { Refusal } from './domain/refusal.js'
 import type { NotificationInput } from './domain/subscriptions/message.js'
@@ -40,7 +41,10 @@ export interface AnswerHold {
 
 /** Moments that never repeat and never go back on one node (domain/stamp.ts). */
 export interface Stamps {
-  /** `wanted` was given by another node, for this moment: it is taken, unless it is not above all given here or is far in the future. */
+  /**
+   * `wanted` was given by another node, for this moment: it is taken, unless it is not above all given here or is far
+   * in the future.
+   */
   next(wanted?: number): number
   /** The latest one given. */
   readonly last: number
@@ -130,8 +134,9 @@ export interface StoreNumbers {
 /**
  * An ordered map of bytes on one machine. Keys compare as unsigned bytes.
  *
- * Reads see every batch whose commit has ended, and of the one in flight all or nothing: who must know keeps what it has
- * staged in memory until `onDone`. A failed commit leaves its outcome unknown, and the store refuses every later one with the same error.
+ * Reads see every batch whose commit has ended, and of the one in flight all or nothing: who must know keeps what it
+ * has staged in memory until `onDone`. A failed commit leaves its outcome unknown, and the store refuses every later
+ * one with the same error.
  */
 export interface Store extends StoreReader {
   /** What it is, for logs: `rocksdb`, `level`, `memory`. */
@@ -147,15 +152,18 @@ export interface Store extends StoreReader {
    */
   commit(batch: Batch, onDone: (error?: Error) => void): void
   /**
-   * Calls back when all that was committed before survives a loss of power, whatever the store's durability; with the error if it failed, as
-   * a commit. It counts as a commit: one at a time, and no other write while it is in flight.
+   * Calls back when all that was committed before survives a loss of power, whatever the store's durability; with the
+   * error if it failed, as a commit. It counts as a commit: one at a time, and no other write while it is in flight.
    */
   sync(onDone: (error?: Error) => void): void
   /** Waits for the commit in flight, syncs, and lets go of the files. */
   close(): Promise<void>
 }
 
-/** What room there is on the disk of the store, as it was last seen (docs/operations/full-disk.md). Each state includes those before it. */
+/**
+ * What room there is on the disk of the store, as it was last seen (docs/operations/full-disk.md). Each state includes
+ * those before it.
+ */
 export interface DiskRoom {
   /** What needs room is refused. */
   readonly isShort: boolean
@@ -196,25 +204,31 @@ export interface Deliverer {
   prepare(subscription: Subscription): void
   /** The name of the receiver that a subscription has; undefined: it depends on each message. */
   receiverOf(subscription: Subscription): string | undefined
-  /** First tries that wait in the queue which the tenant uses (subscriptions.md §11.3). */
+  /** First tries that wait in the queue which the tenant uses (docs/interface/notifications.md#flow-control). */
   queueLength(tenant: string): number
 }
 
-/** What became of one try. With a `code`, or `delivered`, it counts as a success for the subscription (subscriptions.md §8.6). */
+/**
+ * What became of one try. With a `code`, or `delivered`, it counts as a success for the subscription
+ * (docs/interface/notifications.md#outcomes).
+ */
 export type DeliveryOutcome =
   /** Ended. `code` is that of the HTTP answer. */
   | { readonly kind: 'delivered'; readonly code: number | undefined }
   /** Ended, and nothing was sent (`-simulatedNotification`). */
   | { readonly kind: 'simulated' }
   /**
-   * To be tried again. `held`: the notifier has it and will do so. Otherwise it has no room: its owner offers it again, with `attempts`
-   * as `attempt`, when `nextAttemptMs` (wall clock) has come; undefined: at once, before what came later, since its receiver does not answer
-   * and it keeps its place. Not `sent`: it was held back.
+   * To be tried again. `held`: the notifier has it and will do so. Otherwise it has no room: its owner offers it again,
+   * with `attempts` as `attempt`, when `nextAttemptMs` (wall clock) has come; undefined: at once, before what came
+   * later, since its receiver does not answer and it keeps its place. Not `sent`: it was held back.
    */
   | (Failure & { readonly kind: 'failed'; readonly nextAttemptMs: number | undefined; readonly held: boolean })
   /** Ended: it was the last try, or another one would change nothing. */
   | (Failure & { readonly kind: 'dead'; readonly cause: DeadCause })
-  /** Ended: this cannot be sent, and is not a failure of the receiver. Nothing is counted (subscriptions.md §9.3, §10). */
+  /**
+   * Ended: this cannot be sent, and is not a failure of the receiver. Nothing is counted
+   * (docs/interface/notifications.md#request, docs/interface/notifications.md#mqtt).
+   */
   | { readonly kind: 'dropped'; readonly why: string }
 
 export interface Failure {
@@ -275,15 +289,19 @@ export interface AnsweredRequest {
   /** Vendor headers as sent; '' when absent. */
   readonly tenant: string
   readonly paths: string
-  /** The client's address, as a proxy has told it or as the socket has it (operations.md §6.1). Costs 1 us. */
+  /**
+   * The client's address, as a proxy has told it or as the socket has it (docs/interface/administration.md#log-lines).
+   * Costs 1 us.
+   */
   from(): string
   /** The beginning of the body, if `payloadBytes` asked for it. */
   readonly payload: Buffer | undefined
 }
 
 /**
- * Why the server closed a client's connection. `room`: it had waited longest, and a new one came at the limit. `full`: it was new, and none
- * waited. `address`: it was new, and its address had as many as it may. `head`, `body`: its request came too slowly.
+ * Why the server closed a client's connection. `room`: it had waited longest, and a new one came at the limit. `full`:
+ * it was new, and none waited. `address`: it was new, and its address had as many as it may. `head`, `body`: its
+ * request came too slowly.
  */
 export type DropReason = 'room' | 'full' | 'address' | 'head' | 'body'
 
@@ -299,7 +317,10 @@ export interface RequestWatch {
   /** A body was parsed as JSON; only asked for when `isTimed`. */
   readonly isTimed: boolean
   onParsed(ms: number): void
-  /** Something deprecated is used; `usage` completes `Deprecated usage of` (operations.md §6.6). */
+  /**
+   * Something deprecated is used; `usage` completes `Deprecated usage of`
+   * (docs/interface/administration.md#deprecated-usages).
+   */
   onDeprecated(feature: DeprecatedFeature, usage: string, context: LogContext): void
 }
 
@@ -325,7 +346,10 @@ export interface SendWatch {
   onDeprecated(feature: DeprecatedFeature, usage: string, context: LogContext): void
 }
 
-/** What a request's log lines carry (operations.md §6.1). One object is one transaction: its lines get one number. */
+/**
+ * What a request's log lines carry (docs/interface/administration.md#log-lines). One object is one transaction: its
+ * lines get one number.
+ */
 export interface LogContext {
   readonly correlator?: string
   readonly from?: string

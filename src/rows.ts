@@ -1,4 +1,5 @@
-// Reads the rows of a store in a loop: some at a time, and with a cursor that is closed when the loop ends, however it ends.
+// Reads the rows of a store in a loop: some at a time, and with a cursor that is closed when the loop ends, however it
+// ends.
 //
 // Not here: cursors themselves (storage), loops that read ahead or keep their place between requests (shard/read).
 
@@ -8,7 +9,9 @@ import type { Range, Row, RowParts, StoreReader } from './ports.js'
 export interface ReadOptions {
   /** Default: both. */
   readonly parts?: RowParts
-  /** Rows that are read at once, and in memory at a time. More are quicker, as long as they are small. Default: 1000. */
+  /**
+   * Rows that are read at once, and in memory at a time. More are quicker, as long as they are small. Default: 1000.
+   */
   readonly rowsPerRead?: number
 }
 

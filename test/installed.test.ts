@@ -1,10 +1,12 @@
-// What a user installs: `npm pack` of a clone that is not built, `npm install` of the archive into an empty folder, a start from there.
+// What a user installs: `npm pack` of a clone that is not built, `npm install` of the archive into an empty folder, a
+// start from there.
 //
-// No script of a package runs, and the folder holds no compiler, no test and no package of uWebSockets.js: the program carries its
-// builds. npm asks its registry for what is not in its cache; where it cannot reach that, the test is skipped.
+// No script of a package runs, and the folder holds no compiler, no test and no package of uWebSockets.js: the program
+// carries its builds. npm asks its registry for what is not in its cache; where it cannot reach that, the test is
+// skipped.
 //
-// The clone is a copy of this checkout with its compiled files, and one source file that is newer. So `npm pack` has to compile, and the test
-// does not pay for compiling everything.
+// The clone is a copy of this checkout with its compiled files, and one source file that is newer. So `npm pack` has to
+// compile, and the test does not pay for compiling everything.
 
 import { execFile, execFileSync } from 'node:child_process'
 import { appendFileSync, cpSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -82,7 +84,10 @@ async function serves(t: Test, main: string, onUws: boolean, { args = [], env = 
   t.equal(/serving with uWebSockets\.js/.test(exit.stdout), onUws, exit.stdout)
 }
 
-/** The files that a clone has, the packages that `npm install` gives it, and a build that is older than one of the files. */
+/**
+ * The files that a clone has, the packages that `npm install` gives it, and a build that is older than one of the
+ * files.
+ */
 function copyOfClone(t: Test): string {
   const clone = tempDir(t)
   for (const name of [...filesOf(root), ...compiled])

@@ -1,5 +1,5 @@
-// The versions of Node.js that the program supports beside the one that runs the tests: it does its work on each, on the server that it
-// should find there, and Node prints no warning.
+// The versions of Node.js that the program supports beside the one that runs the tests: it does its work on each, on
+// the server that it should find there, and Node prints no warning.
 //
 // The binaries are packages of npm (test/nodes). Not here: versions that are refused (process/node-version.test).
 
@@ -78,7 +78,9 @@ async function servesAndNotifies(t: Test, baseUrl: string): Promise<void> {
   client.close()
 }
 
-/** SIGTERM ends it with 0, and nothing was printed on standard error: no warning of Node, no deprecation. Gives the log. */
+/**
+ * SIGTERM ends it with 0, and nothing was printed on standard error: no warning of Node, no deprecation. Gives the log.
+ */
 async function endsWell(t: Test, broker: BrokerProcess): Promise<string> {
   broker.signal('SIGTERM')
   const exit = await broker.exitWithin(20_000)

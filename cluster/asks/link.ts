@@ -165,8 +165,8 @@ export class Link {
   }
 
   /**
-   * The stream has ended, or another dial has failed. Asks that were sent keep waiting: the answer may come over the next
-   * stream.
+   * The stream has ended, or another dial has failed. Asks that were sent keep waiting: the answer may come over the
+   * next stream.
    */
   detach(reason: string): void {
     if (this.session) this.downSinceMs = this.surroundings.nowMs()

@@ -1,6 +1,6 @@
 // The members of the cluster, and which of them are alive. The protocol is SWIM (Das, Gupta, Motivala 2002) with three
-// additions of Lifeguard (Dadgar, Phillips, Currey 2018): local health, suspicion and buddies. This file only decides. It
-// owns no socket and no timer: each event brings the time, and each decision returns effects.
+// additions of Lifeguard (Dadgar, Phillips, Currey 2018): local health, suspicion and buddies. This file only decides.
+// It owns no socket and no timer: each event brings the time, and each decision returns effects.
 //
 // A node suspects a member that does not answer pings (probing.ts). The suspect hears of it in the next ping, and says
 // with a higher incarnation that it lives; or its time passes and it is dead. News travels in pings and their answers,
@@ -311,7 +311,9 @@ class Seeking {
   dueMs: number
   private failures = 0
   private queue: string[] = []
-  /** The name of the member that has answered at the address of a seed. Other members may use another address for it. */
+  /**
+   * The name of the member that has answered at the address of a seed. Other members may use another address for it.
+   */
   private readonly names = new Map<string, string>()
 
   constructor(

@@ -1,16 +1,17 @@
 // Appending: what turns of this node have decided, to the logs of the shards that it owns.
 //
-// One append is under way at a time. What does not fit into one goes in several, one after the other, and the host hears of the end of all. An
-// append whose outcome is unknown is made again as it was, byte for byte: where it has happened already it is told to have, and once somebody
-// has taken over it cannot happen any more. Nothing is guessed, and nothing stands there twice.
+// One append is under way at a time. What does not fit into one goes in several, one after the other, and the host
+// hears of the end of all. An append whose outcome is unknown is made again as it was, byte for byte: where it has
+// happened already it is told to have, and once somebody has taken over it cannot happen any more. Nothing is guessed,
+// and nothing stands there twice.
 //
 // A takeover of our own that came late (its answer was lost) is ours: what has not been appended before it is appended
 // in its name. Anybody else's ends this node's right to append to that shard. An append is all or nothing, so one of
 // its records tells whether it happened before the takeover. If it did not, the parts of the lost shards never will,
 // and the others are appended again without them (`Deposed`).
 //
-// An engine that has lost something (log-check.ts) has neither the takeover nor the record that an append goes behind. Nothing is appended then, and
-// what was decided waits until the engine has it again.
+// An engine that has lost something (log-check.ts) has neither the takeover nor the record that an append goes behind.
+// Nothing is appended then, and what was decided waits until the engine has it again.
 
 import assert from 'node:assert/strict'
 import type { Append, ShardLog, Takeover, Unknown } from '../logs/shard-log.js'

@@ -1,5 +1,5 @@
-// Looks after the shards of a node: now and then, and when something has changed, it finds out what is to be done about each (duties.ts) and
-// begins it. What is under way is not begun again, and only so much is under way at a time.
+// Looks after the shards of a node: now and then, and when something has changed, it finds out what is to be done about
+// each (duties.ts) and begins it. What is under way is not begun again, and only so much is under way at a time.
 
 import type { ShardLog } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'

@@ -1,10 +1,11 @@
 // What a node ought to do about a shard, from what it knows: one pure function.
 //
-// The first of those that ought to keep a shard takes it over when it is orphaned; if it does not, being gone or without a whole copy, the next
-// one does some time later, and so on; last of all whoever has a whole copy from earlier. From an owner that lives the shard is asked for, which is a move without a gap.
+// The first of those that ought to keep a shard takes it over when it is orphaned; if it does not, being gone or
+// without a whole copy, the next one does some time later, and so on; last of all whoever has a whole copy from
+// earlier. From an owner that lives the shard is asked for, which is a move without a gap.
 //
-// A node that is not to be given shards claims none. In particular one that has just begun: as long as it has not heard of the others, all
-// shards look orphaned to it, and what an owner that loses a shard has not appended yet is refused.
+// A node that is not to be given shards claims none. In particular one that has just begun: as long as it has not heard
+// of the others, all shards look orphaned to it, and what an owner that loses a shard has not appended yet is refused.
 
 import type { Phase } from './holding.js'
 import type { ReplicaState } from './replica.js'
@@ -25,7 +26,9 @@ export interface Situation {
   readonly orphanedMs: number
   /** How long it has not been one of those that ought to keep the shard. */
   readonly strandedMs: number
-  /** Whether the store may have rows of the shard although it has no whole copy: a snapshot that broke off leaves some. */
+  /**
+   * Whether the store may have rows of the shard although it has no whole copy: a snapshot that broke off leaves some.
+   */
   readonly mayHoldRows: boolean
   /** Whether its copy is near the end of the log. */
   readonly isClose: boolean
@@ -33,8 +36,8 @@ export interface Situation {
 }
 
 /**
- * `adopt`: the shard is ours, and we have to get ready. `release`: it is ours, and we cannot. `ask`: its owner is to hand it over. `fetch`: a
- * snapshot is needed.
+ * `adopt`: the shard is ours, and we have to get ready. `release`: it is ours, and we cannot. `ask`: its owner is to
+ * hand it over. `fetch`: a snapshot is needed.
  */
 export type Duty = 'nothing' | 'claim' | 'adopt' | 'release' | 'ask' | 'fetch' | 'drop'
 

@@ -1,11 +1,12 @@
 // The beginning of logs whose shards have content already: that of a store which is the first copy of all of them.
 //
 // Such a log begins with record 2. A node without a copy finds that the log does not reach back to its beginning, and
-// fetches a snapshot. The node that has the content gets the position behind record 2, as if it had applied a first record
-// with all of it. So the content never goes through the engine.
+// fetches a snapshot. The node that has the content gets the position behind record 2, as if it had applied a first
+// record with all of it. So the content never goes through the engine.
 //
-// An interrupted founding can be resumed: record 2 carries the mark of the command that founds. A shard with an owner, or
-// with any other record, belongs to a cluster that runs already. Then the command ends with a sentence and changes nothing.
+// An interrupted founding can be resumed: record 2 carries the mark of the command that founds. A shard with an owner,
+// or with any other record, belongs to a cluster that runs already. Then the command ends with a sentence and changes
+// nothing.
 
 import type { AppendOutcome, Reading, RetakeOutcome, ShardLog, TakeoverOutcome, Unknown } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
@@ -28,8 +29,9 @@ export interface FoundingOptions {
 export const foundingOptionsDefault: FoundingOptions = { retryMs: 500, triesMax: 20 }
 
 /**
- * Begins the logs of shards 0 to `shards` - 1; gives where each begins. `mark` is the same each time the same content is tried again. Rejects with a
- * sentence for the operator when one of them has begun otherwise, or when the engine does not answer.
+ * Begins the logs of shards 0 to `shards` - 1; gives where each begins. `mark` is the same each time the same content
+ * is tried again. Rejects with a sentence for the operator when one of them has begun otherwise, or when the engine
+ * does not answer.
  */
 export async function foundLogs(
   shards: number,
@@ -44,7 +46,10 @@ export async function foundLogs(
   return positions
 }
 
-/** Rejects as `foundLogs` would for logs that have begun otherwise by now, and begins none: for who has much to do before. */
+/**
+ * Rejects as `foundLogs` would for logs that have begun otherwise by now, and begins none: for who has much to do
+ * before.
+ */
 export async function assertFoundable(
   shards: number,
   mark: string,

@@ -1,9 +1,9 @@
 // Whether every shard could answer in the last seconds, as far as one node knows, and if not, why.
 //
-// A shard counts as answered for while two things were so within `healthMs`: this node could reach the shard's owner (or is the owner and holds its
-// lease), and a heartbeat has proven that the owner could append (heartbeats.ts). So a shard that moves does not make a node unhealthy,
-// and neither does one lost message. A node that has just begun is unhealthy until it has seen both of every shard: the first request that it takes then
-// finds an owner.
+// A shard counts as answered for while two things were so within `healthMs`: this node could reach the shard's owner
+// (or is the owner and holds its lease), and a heartbeat has proven that the owner could append (heartbeats.ts). So a
+// shard that moves does not make a node unhealthy, and neither does one lost message. A node that has just begun is
+// unhealthy until it has seen both of every shard: the first request that it takes then finds an owner.
 //
 // What the log engine itself says comes first among the reasons, since all the others follow from it.
 
@@ -45,7 +45,10 @@ const lookMs = 500
 
 export class Health {
   private readonly parts: HealthParts
-  /** Of each shard when this node could reach its owner, and when that was proven to be able to append, for the last time. */
+  /**
+   * Of each shard when this node could reach its owner, and when that was proven to be able to append, for the last
+   * time.
+   */
   private readonly reachedMs: Float64Array
   private readonly provenMs: Float64Array
   private state: Unhealthy | undefined
@@ -104,7 +107,10 @@ export class Health {
     return this.reasonFor(shards, fromMs)
   }
 
-  /** Why these shards cannot answer, where the engine is well as far as this node knows: the worst reason, with the shards that have it. */
+  /**
+   * Why these shards cannot answer, where the engine is well as far as this node knows: the worst reason, with the
+   * shards that have it.
+   */
   private reasonFor(shards: readonly number[], fromMs: number): Unhealthy {
     const unowned = shards.filter(shard => this.parts.ownerOf(shard) === undefined)
     if (unowned.length > 0) return { kind: 'unowned', shards: unowned }
@@ -129,7 +135,10 @@ export class Health {
   }
 }
 
-/** What makes one state another one than before: not each shard, of which more and more fall silent, nor each word of the engine. */
+/**
+ * What makes one state another one than before: not each shard, of which more and more fall silent, nor each word of
+ * the engine.
+ */
 function keyOf(state: Unhealthy | undefined): string {
   if (!state) return ''
   return state.kind === 'lost' ? `lost ${state.loss.isNameless} ${state.shards.join()}` : state.kind

@@ -1,11 +1,14 @@
-// Heartbeats: each owner proves every `heartbeatMs` that the engine takes its appends, busy or idle, and all nodes hear of it.
+// Heartbeats: each owner proves every `heartbeatMs` that the engine takes its appends, busy or idle, and all nodes hear
+// of it.
 //
-// A heartbeat is one small transaction for all shards of a node. The engine writes it only while the node's takeovers are the latest, as it does with
-// records. Its bytes name the shards that the node answers for under its lease. Other nodes get it through the log that they follow
-// anyway, so no message between nodes is needed, and a node that can talk with others but not with the engine looks as silent as it is.
+// A heartbeat is one small transaction for all shards of a node. The engine writes it only while the node's takeovers
+// are the latest, as it does with records. Its bytes name the shards that the node answers for under its lease. Other
+// nodes get it through the log that they follow anyway, so no message between nodes is needed, and a node that can talk
+// with others but not with the engine looks as silent as it is.
 //
-// One record for each idle shard would prove the same. With 256 shards it would cost 256 writes and 256 trims instead of one write, and each
-// standby would store it. A heartbeat replaces the one before, and the engine forgets that with its next compaction.
+// One record for each idle shard would prove the same. With 256 shards it would cost 256 writes and 256 trims instead
+// of one write, and each standby would store it. A heartbeat replaces the one before, and the engine forgets that with
+// its next compaction.
 //
 // The cost: 0.7 requests a second for each owner. A node that answers for other shards than before writes one sooner.
 //
@@ -30,7 +33,9 @@ export interface HeartbeatParts {
   readonly log: Pick<ShardLog, 'heartbeat'>
   readonly clock: Pick<ClusterClock, 'after'>
   readonly options: Pick<ReplicationOptions, 'heartbeatMs'>
-  /** The shards that this node answers for, with the epochs in whose names it appends; none: there is nothing to prove. */
+  /**
+   * The shards that this node answers for, with the epochs in whose names it appends; none: there is nothing to prove.
+   */
   readonly served: () => ReadonlyMap<number, number>
   /** The engine has written a heartbeat of this node, or tells of one: its owner could answer for these shards. */
   readonly onProven: (shards: Iterable<number>) => void

@@ -1,18 +1,21 @@
 // One shard at one node, from following its log to owning it and back.
 //
-//   following --claim--> claiming --taken--> waiting --caught up--> activating --> active --handOver, lose--> sealing --> following
+//   following --claim--> claiming --taken--> waiting --caught up--> activating --> active --handOver, lose--> sealing
+//   --> following
 //       ^                                       |
 //       +------------- superseded --------------+
 //
 // `lose`: another node has taken over. Nothing more is appended here in any case, so the host is done soon: what the
 // log does not have is lost, and the copy follows again from what is written. The node and its other shards go on.
 //
-// The log says who owns the shard: its latest takeover. Nobody else is asked, so that nodes that cannot hear each other never both own it. Who
-// takes over from one that may still answer reads waits until that one's lease is over; who is handed the shard need not, for the one before
-// has sealed it first. A node is active only after a reading of the log, asked for after the wait, that has its own takeover as the latest.
+// The log says who owns the shard: its latest takeover. Nobody else is asked, so that nodes that cannot hear each other
+// never both own it. Who takes over from one that may still answer reads waits until that one's lease is over; who is
+// handed the shard need not, for the one before has sealed it first. A node is active only after a reading of the log,
+// asked for after the wait, that has its own takeover as the latest.
 //
-// The lease: an active node answers as long as it was certain `leaseMs` ago that the latest takeover is its own. Appends need none: they happen
-// only while it is, and do not lengthen it, since they say nothing of the register (replicator.ts).
+// The lease: an active node answers as long as it was certain `leaseMs` ago that the latest takeover is its own.
+// Appends need none: they happen only while it is, and do not lengthen it, since they say nothing of the register
+// (replicator.ts).
 //
 // Not here: when to claim or hand over (duties.ts), appending (appender.ts).
 
@@ -50,7 +53,9 @@ export class Holding implements OwnedShard {
   private leaseUntilMs = Number.NEGATIVE_INFINITY
   /** A moment after the takeover, on this node's clock. */
   private takenMs = Number.POSITIVE_INFINITY
-  /** A claim of this life has had no answer: a takeover of our own may come at any time, without anybody having sealed. */
+  /**
+   * A claim of this life has had no answer: a takeover of our own may come at any time, without anybody having sealed.
+   */
   private hasStrayClaims = false
   /** Whether another node has taken over since this node owned it last. */
   private isLost = false
@@ -86,8 +91,9 @@ export class Holding implements OwnedShard {
 
   // [hot] Once per request.
   /**
-   * Whether asks may be answered at this moment, by this node's clock. `registerMs`: when everything of the register was asked for that is applied.
-   * Before the shard was taken over nobody waited for this node to know what the register says (`Replicator.barrier`).
+   * Whether asks may be answered at this moment, by this node's clock. `registerMs`: when everything of the register
+   * was asked for that is applied. Before the shard was taken over nobody waited for this node to know what the
+   * register says (`Replicator.barrier`).
    */
   serves(nowMs: number, registerMs: number): boolean {
     return this.is === 'active' && nowMs < this.leaseUntilMs && registerMs >= this.takenMs
@@ -124,7 +130,10 @@ export class Holding implements OwnedShard {
     })
   }
 
-  /** There is a takeover of our own that nobody here has made in this phase: it was handed over, or is a claim without an answer. */
+  /**
+   * There is a takeover of our own that nobody here has made in this phase: it was handed over, or is a claim without
+   * an answer.
+   */
   adopt({ epoch }: Takeover): void {
     this.begin(epoch, this.hasStrayClaims)
   }

@@ -1,7 +1,9 @@
-// Whether a store that no node uses has everything that a cluster has acknowledged: what has to be certain before its content goes on elsewhere.
+// Whether a store that no node uses has everything that a cluster has acknowledged: what has to be certain before its
+// content goes on elsewhere.
 //
-// A change is acknowledged once its record is in the log of its shard. So a copy has everything if no log holds a whole step behind the copy's
-// position, and if no node is running that could append one. A running node that owns shards proves that by its heartbeats.
+// A change is acknowledged once its record is in the log of its shard. So a copy has everything if no log holds a whole
+// step behind the copy's position, and if no node is running that could append one. A running node that owns shards
+// proves that by its heartbeats.
 //
 // Nothing is written: the cluster is afterwards as it was.
 
@@ -12,7 +14,10 @@ import { decodeRecord } from './log-record.js'
 import { replicationOptionsDefault } from './replication-options.js'
 import type { Position } from './shard-host.js'
 
-/** The shards whose logs hold more than these positions say. Rejects with a sentence for the operator when the engine does not answer. */
+/**
+ * The shards whose logs hold more than these positions say. Rejects with a sentence for the operator when the engine
+ * does not answer.
+ */
 export async function findBehind(
   positions: ReadonlyMap<number, Position>,
   log: Pick<ShardLog, 'read'>,
@@ -39,7 +44,10 @@ export async function findBehind(
   return behind
 }
 
-/** Whether these records only begin a step behind a place, of which nothing was acknowledged. What was trimmed or cannot be read may be more. */
+/**
+ * Whether these records only begin a step behind a place, of which nothing was acknowledged. What was trimmed or cannot
+ * be read may be more.
+ */
 const areBegun = (records: readonly LogRecord[], after: number): boolean =>
   records[0]?.sequence === after + 1 && records.every(({ bytes }) => decodeRecord(bytes)?.stretch.goesOn === true)
 

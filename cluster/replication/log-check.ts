@@ -1,13 +1,14 @@
 // Whether the engine still has what this node knows of the logs.
 //
-// An engine keeps what it has acknowledged, unless somebody deletes its keys, loses its disks or restores a backup that is older. Then a log ends
-// before what nodes have applied, or its latest takeover is older than one that a node knows, or the cluster's name is gone. A node that went on
-// with such a log would undo what was acknowledged. So nothing is done as long as that is so, about no shard: no asks are answered, nothing is taken over, appended
-// or trimmed. Shards that have lost nothing are left alone as well, for what would be added to an older log is lost when the right one is
+// An engine keeps what it has acknowledged, unless somebody deletes its keys, loses its disks or restores a backup that
+// is older. Then a log ends before what nodes have applied, or its latest takeover is older than one that a node knows,
+// or the cluster's name is gone. A node that went on with such a log would undo what was acknowledged. So nothing is
+// done as long as that is so, about no shard: no asks are answered, nothing is taken over, appended or trimmed. Shards
+// that have lost nothing are left alone as well, for what would be added to an older log is lost when the right one is
 // brought back. Every node finds out for itself.
 //
-// Both sides of a comparison come from the engine, and what is compared was known before the engine was asked: what happens meanwhile makes nothing
-// look lost. Nothing is repaired. When the engine has everything again all goes on.
+// Both sides of a comparison come from the engine, and what is compared was known before the engine was asked: what
+// happens meanwhile makes nothing look lost. Nothing is repaired. When the engine has everything again all goes on.
 //
 // Not here: what is not done meanwhile (replicator.ts, caretaker.ts, appender.ts).
 
@@ -110,8 +111,8 @@ export class LogCheck {
   }
 
   /**
-   * Asks the engine from now on, and calls back once. A node asks before it takes a shard over or hands it over: an engine
-   * that was put back older would take that, and lose it again when the right one is brought back.
+   * Asks the engine from now on, and calls back once. A node asks before it takes a shard over or hands it over: an
+   * engine that was put back older would take that, and lose it again when the right one is brought back.
    */
   checkFirst(onChecked: OnChecked): void {
     if (this.isClosed) return

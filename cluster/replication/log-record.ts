@@ -2,9 +2,10 @@
 //
 //   u8 version | u8 flags | u16 shard | u64 epoch | u64 sequence | 16 bytes hash before | payload
 //
-// Each record carries the hash of the chain up to the one before, and its own hash covers that: who has followed up to a position knows that a
-// record belongs right behind it, and that both have seen the same. A payload that is too long for one record goes on in the next ones;
-// together they are one step. Where such a sequence breaks off because its owner was superseded, it is void: what comes next begins anew.
+// Each record carries the hash of the chain up to the one before, and its own hash covers that: who has followed up to
+// a position knows that a record belongs right behind it, and that both have seen the same. A payload that is too long
+// for one record goes on in the next ones; together they are one step. Where such a sequence breaks off because its
+// owner was superseded, it is void: what comes next begins anew.
 //
 // Not here: what a payload says (the host's), where records are kept (shard-log.ts).
 

@@ -2,8 +2,9 @@
 //
 //   u8 version | u32 length of the JSON | JSON | bytes
 //
-// A message of another version or kind, or one whose fields are not what they should be, is none: a request is refused, and a reply counts as one
-// that did not come. So a message from a node of any build does no harm. Fields that are not known are ignored: a later build may add some.
+// A message of another version or kind, or one whose fields are not what they should be, is none: a request is refused,
+// and a reply counts as one that did not come. So a message from a node of any build does no harm. Fields that are not
+// known are ignored: a later build may add some.
 
 import { hashBytes } from './log-record.js'
 import type { Position } from './shard-host.js'

@@ -1,7 +1,8 @@
 // Which nodes ought to keep a shard: rendezvous hashing over the members that have joined.
 //
-// Every node weighs every shard with every name; the heaviest is the owner, the next ones its standbys. Who comes or goes moves only the shards
-// that it gains or had. Standbys stand in other failure domains than those before them, as long as there are any.
+// Every node weighs every shard with every name; the heaviest is the owner, the next ones its standbys. Who comes or
+// goes moves only the shards that it gains or had. Standbys stand in other failure domains than those before them, as
+// long as there are any.
 //
 // This is a wish: who really owns a shard is what its log says (shard-log.ts).
 

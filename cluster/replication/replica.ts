@@ -1,11 +1,13 @@
-// A copy of one shard that follows its log: takes records in, makes sure that each belongs behind the one before, and has the host apply them.
+// A copy of one shard that follows its log: takes records in, makes sure that each belongs behind the one before, and
+// has the host apply them.
 //
 //   log --told or read--> tail (taken in) --pending--> host --> applied
 //
-// What is told may begin anywhere and miss something; what does not fit behind the tail is read. A record that stands at the right place and has
-// another past than ours, a version that nobody here knows: the copy stops and says so, for whatever it did then would be a guess. Where the log no
-// longer reaches back to our tail, the copy is `incomplete`, and a snapshot is needed. Where the log ends before our tail, the engine has lost
-// something: the copy is `ahead` and waits until that is there again (log-check.ts).
+// What is told may begin anywhere and miss something; what does not fit behind the tail is read. A record that stands
+// at the right place and has another past than ours, a version that nobody here knows: the copy stops and says so, for
+// whatever it did then would be a guess. Where the log no longer reaches back to our tail, the copy is `incomplete`,
+// and a snapshot is needed. Where the log ends before our tail, the engine has lost something: the copy is `ahead` and
+// waits until that is there again (log-check.ts).
 //
 // While this node owns the shard its own appends move the copy (`advance`), and what is told is old news.
 //
@@ -53,7 +55,10 @@ interface Waiter {
   readonly run: () => void
 }
 
-/** What a copy is at the moment. `incomplete`: it needs a snapshot. `owned`: its node appends. `ahead`: its log has lost what is known here. */
+/**
+ * What a copy is at the moment. `incomplete`: it needs a snapshot. `owned`: its node appends. `ahead`: its log has lost
+ * what is known here.
+ */
 export type ReplicaState = 'following' | 'owned' | 'incomplete' | 'ahead' | 'stopped' | 'closed'
 
 export class Replica {
@@ -75,7 +80,9 @@ export class Replica {
   private hasBeenCurrent = false
   private waiters: Waiter[] = []
 
-  /** `position`: up to where the host has applied the shard's log; undefined: it has nothing that could be gone on from. */
+  /**
+   * `position`: up to where the host has applied the shard's log; undefined: it has nothing that could be gone on from.
+   */
   constructor(shard: number, position: Position | undefined, parts: ReplicaParts) {
     this.shard = shard
     this.parts = parts
@@ -144,8 +151,8 @@ export class Replica {
   }
 
   /**
-   * Reads everything that the log has, and calls back when that is applied: with the first reading that was asked for after the call, whatever
-   * comes meanwhile. `undefined`: it could not be read, or does not reach back to here.
+   * Reads everything that the log has, and calls back when that is applied: with the first reading that was asked for
+   * after the call, whatever comes meanwhile. `undefined`: it could not be read, or does not reach back to here.
    */
   catchUp(onDone: OnCaughtUp): void {
     if (this.is !== 'following') return onDone(undefined)
@@ -180,7 +187,9 @@ export class Replica {
     })
   }
 
-  /** Tells the first who wait, and reads again for those who came after it was asked for, who need not be waited for. */
+  /**
+   * Tells the first who wait, and reads again for those who came after it was asked for, who need not be waited for.
+   */
   private tellCurrent(asked: number, caughtUp: CaughtUp): void {
     this.hasBeenCurrent = true
     const waiting = this.reading ?? []

@@ -8,8 +8,9 @@ export interface ReplicationOptions {
   /** Nodes that keep each shard, its owner among them. */
   readonly replicas: number
   /**
-   * How long an owner may answer reads after it was last certain to be the owner, on its own monotonic clock. Who takes over from one that
-   * does not answer waits as long: a longer lease makes failover longer, a shorter one needs the log more often.
+   * How long an owner may answer reads after it was last certain to be the owner, on its own monotonic clock. Who takes
+   * over from one that does not answer waits as long: a longer lease makes failover longer, a shorter one needs the log
+   * more often.
    */
   readonly leaseMs: number
   /** What a newcomer waits besides, as a part of the lease: clocks may drift so far from each other. */
@@ -19,8 +20,8 @@ export interface ReplicationOptions {
   /** How long the second in line waits for the first to take over an orphaned shard, the third for both, and so on. */
   readonly claimStepMs: number
   /**
-   * How long a node that gossip takes for dead is left its shards after the log told of something that it has done, on the smaller side of a cut. It
-   * has to be longer than an owner is silent that is used.
+   * How long a node that gossip takes for dead is left its shards after the log told of something that it has done, on
+   * the smaller side of a cut. It has to be longer than an owner is silent that is used.
    */
   readonly signMs: number
   /** How long a node keeps its copy of a shard that others ought to keep: until these have theirs, and some more. */
@@ -29,11 +30,17 @@ export interface ReplicationOptions {
   readonly lookMs: number
   /** Pause before something is asked again that came to nothing. */
   readonly retryMs: number
-  /** Between two looks whether the engine still has what is known here: what somebody else does with it is noticed so late. */
+  /**
+   * Between two looks whether the engine still has what is known here: what somebody else does with it is noticed so
+   * late.
+   */
   readonly checkMs: number
   /** How often an owner proves that the engine takes its appends: each time costs the engine one small write. */
   readonly heartbeatMs: number
-  /** A shard of which nothing proves for so long that it can answer makes nodes unhealthy. A few `heartbeatMs`, and longer than an owner takes to be replaced. */
+  /**
+   * A shard of which nothing proves for so long that it can answer makes nodes unhealthy. A few `heartbeatMs`, and
+   * longer than an owner takes to be replaced.
+   */
   readonly healthMs: number
   /** Shards that one node moves to itself at the same time: more is faster, and each has its pause longer. */
   readonly movesMax: number

@@ -1,12 +1,14 @@
-// All shards of one node: which of them it follows and owns, what it asks the other nodes about them, and who they are asked of.
+// All shards of one node: which of them it follows and owns, what it asks the other nodes about them, and who they are
+// asked of.
 //
-// It is told which nodes there are (gossip), which is a hint, and what the logs say, which is the truth; now and then it looks at every shard
-// and does what is its duty (duties.ts). Everything runs on events and a clock that are handed in, so that many nodes can be simulated in one
-// process (test/cluster/replication-simulation.test.ts).
+// It is told which nodes there are (gossip), which is a hint, and what the logs say, which is the truth; now and then
+// it looks at every shard and does what is its duty (duties.ts). Everything runs on events and a clock that are handed
+// in, so that many nodes can be simulated in one process (test/cluster/replication-simulation.test.ts).
 //
-// The register, the shard behind the last one, is followed by all. Who answers for any shard has everything that the register's log had when
-// its lease was last confirmed, and not before it took the shard over. So when a change of the register is known to every owner that says so,
-// and the leases of all others are over, no owner decides anything without it (`barrier`): whoever is none yet will have it.
+// The register, the shard behind the last one, is followed by all. Who answers for any shard has everything that the
+// register's log had when its lease was last confirmed, and not before it took the shard over. So when a change of the
+// register is known to every owner that says so, and the leases of all others are over, no owner decides anything
+// without it (`barrier`): whoever is none yet will have it.
 
 import type { ShardLog, Takeover, Unknown } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
@@ -95,7 +97,9 @@ export class Replicator implements Replication {
   private placement: readonly (readonly string[])[] = []
   /** The latest takeovers of all shards that this node has heard of. */
   private readonly table = new Map<number, Takeover>()
-  /** Until when those that owned a shard and do not any more may still answer, and some that nobody has told of here. */
+  /**
+   * Until when those that owned a shard and do not any more may still answer, and some that nobody has told of here.
+   */
   private readonly formerUntil = new Map<string, number>()
   private blindUntilMs = Number.POSITIVE_INFINITY
   /** Those of this tick. */
@@ -254,7 +258,10 @@ export class Replicator implements Replication {
     return this.holdings.every(({ shard }) => this.ownerOf(shard) !== undefined)
   }
 
-  /** Stands for all that a node owns as far as is known here, the register left out: another number whenever that is something else. */
+  /**
+   * Stands for all that a node owns as far as is known here, the register left out: another number whenever that is
+   * something else.
+   */
   viewOf(node: string): number {
     let view = 1
     for (const [shard, { epoch, owner }] of this.table)
@@ -295,8 +302,8 @@ export class Replicator implements Replication {
   }
 
   /**
-   * Calls back when no node decides anything any more without having applied this record of a shard that all follow: every other node has
-   * said so, or its lease is over.
+   * Calls back when no node decides anything any more without having applied this record of a shard that all follow:
+   * every other node has said so, or its lease is over.
    */
   barrier(shard: number, sequence: number, onDone: () => void): void {
     const { log, clock, options, ask } = this.parts
@@ -515,8 +522,8 @@ export class Replicator implements Replication {
   }
 
   /**
-   * Makes certain that nothing of the register is missing, and that what this node owns is its own: then it may go on answering. Both are asked
-   * for at once, for a shard that has moved waits for them.
+   * Makes certain that nothing of the register is missing, and that what this node owns is its own: then it may go on
+   * answering. Both are asked for at once, for a shard that has moved waits for them.
    */
   private renew(): void {
     const { log, clock } = this.parts

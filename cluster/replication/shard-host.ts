@@ -1,12 +1,12 @@
-// Who keeps shards, as the cluster sees it: a store that follows logs, and turns that append to them. It knows what is in a record; the cluster
-// knows where the record stands.
+// Who keeps shards, as the cluster sees it: a store that follows logs, and turns that append to them. It knows what is
+// in a record; the cluster knows where the record stands.
 //
-// Shards 0 to V-1 hold entities. Shard V, the register, holds what all nodes need: each of them follows it (subscriptions, registrations,
-// service paths).
+// Shards 0 to V-1 hold entities. Shard V, the register, holds what all nodes need: each of them follows it
+// (subscriptions, registrations, service paths).
 //
-// A shard is in one of two states at its host. Following: records are applied to the store as they come, and nobody asks. Active: asks are let
-// in by whoever routes them, turns append through `Replication`, and nothing is applied but what was appended here. The cluster moves it between
-// them: `activate`, `seal`.
+// A shard is in one of two states at its host. Following: records are applied to the store as they come, and nobody
+// asks. Active: asks are let in by whoever routes them, turns append through `Replication`, and nothing is applied but
+// what was appended here. The cluster moves it between them: `activate`, `seal`.
 
 /** How far a shard's log has been followed: which record was the last, and the chain up to it. */
 export interface Position {
@@ -18,7 +18,10 @@ export interface Position {
   readonly hash: Buffer
 }
 
-/** The code of a failure over bytes that the host cannot make sense of: the host itself is well, and has applied nothing of them. */
+/**
+ * The code of a failure over bytes that the host cannot make sense of: the host itself is well, and has applied nothing
+ * of them.
+ */
 const unreadableCode = 'unreadable'
 
 /** Whether a host has failed over the bytes that it was given, and not over itself. */
@@ -28,8 +31,8 @@ export interface ShardHost {
   /** How far the store has a shard's log; undefined: it has nothing of the shard, or only part of a snapshot. */
   position(shard: number): Position | undefined
   /**
-   * Applies the payloads of records to the store of a shard that is following, in order and all or none, with the position they lead to.
-   * One call at a time for each shard. An error ends the node.
+   * Applies the payloads of records to the store of a shard that is following, in order and all or none, with the
+   * position they lead to. One call at a time for each shard. An error ends the node.
    */
   apply(shard: number, payloads: readonly Buffer[], position: Position, onDone: (failure?: Error) => void): void
   /** Everything that the shard's log has is applied, and this node alone appends from now on: gets ready for asks. */
@@ -39,14 +42,19 @@ export interface ShardHost {
    * to be lost (`Deposed`): it is following again then, from `position`.
    */
   seal(shard: number, onDone: (failure?: Error) => void): void
-  /** Some rows of the shard behind a place, about so many bytes; `next` is the place behind them, undefined at the end. */
+  /**
+   * Some rows of the shard behind a place, about so many bytes; `next` is the place behind them, undefined at the end.
+   */
   snapshot(
     shard: number,
     after: Buffer | undefined,
     bytesMax: number,
     onDone: (page: SnapshotPage | Error) => void,
   ): void
-  /** Puts rows of a snapshot into the store; the first page replaces whatever is there of the shard. No position until `apply` gives one. */
+  /**
+   * Puts rows of a snapshot into the store; the first page replaces whatever is there of the shard. No position until
+   * `apply` gives one.
+   */
   install(shard: number, rows: Buffer, isFirst: boolean, onDone: (failure?: Error) => void): void
   /** Deletes all that the store has of a shard that is following. */
   drop(shard: number, onDone: (failure?: Error) => void): void

@@ -1,8 +1,10 @@
-// Nodes that gossip does not hear, or doubts, and of which the log tells all the same: they live, and the network between is cut.
+// Nodes that gossip does not hear, or doubts, and of which the log tells all the same: they live, and the network
+// between is cut.
 //
-// A majority that hears each other takes their shards: it can be asked by more clients. Whoever does not hear more nodes than those of which
-// the log tells is on the smaller side, or on one of two halves. It leaves them alone as long as they go on: else both sides would take the shards
-// from each other again and again, and an owner that loses one in the middle of a write has to end. Which shards belong to whom is decided by the log in any case.
+// A majority that hears each other takes their shards: it can be asked by more clients. Whoever does not hear more
+// nodes than those of which the log tells is on the smaller side, or on one of two halves. It leaves them alone as long
+// as they go on: else both sides would take the shards from each other again and again, and an owner that loses one in
+// the middle of a write has to end. Which shards belong to whom is decided by the log in any case.
 
 import type { ClusterClock } from '../ports.js'
 import { nobody } from './owner.js'

@@ -1,8 +1,9 @@
 // How a node comes by a copy of a shard that it cannot make from the log alone: page by page from a node that has one.
 //
-// Pages are read at different moments while the shard goes on changing. That is right all the same: the log is followed from where the source
-// stood before its first page, records say what rows are and not how they change, and so what a page has too early or too late is
-// put right by the records that come. Every page must have been read no earlier in the log than that.
+// Pages are read at different moments while the shard goes on changing. That is right all the same: the log is followed
+// from where the source stood before its first page, records say what rows are and not how they change, and so what a
+// page has too early or too late is put right by the records that come. Every page must have been read no earlier in
+// the log than that.
 //
 // A log that still has its first record needs no snapshot.
 
@@ -20,7 +21,10 @@ export interface FetchParts {
   readonly onUnreadable: (reason: string) => void
 }
 
-/** Fetches a shard; tells the position to follow its log from, or why there is none now. A failure of the host is an error. */
+/**
+ * Fetches a shard; tells the position to follow its log from, or why there is none now. A failure of the host is an
+ * error.
+ */
 export function fetchShard(
   shard: number,
   parts: FetchParts,

@@ -1,8 +1,8 @@
 // Letting go of records that are no longer needed: those that enough nodes have on their disks.
 //
-// Each node flushes its store now and then and tells the others what is safe there. The owner of a shard then trims its log up to what all who
-// ought to keep it have, the last records aside; one that is away is not waited for, it will fetch a snapshot, but two copies are the least
-// (one, where `replicas` is one). Until there are two the log grows.
+// Each node flushes its store now and then and tells the others what is safe there. The owner of a shard then trims its
+// log up to what all who ought to keep it have, the last records aside; one that is away is not waited for, it will
+// fetch a snapshot, but two copies are the least (one, where `replicas` is one). Until there are two the log grows.
 
 import type { ShardLog } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'

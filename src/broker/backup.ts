@@ -52,8 +52,8 @@ export class BackupOperations {
   constructor(private readonly parts: BackupParts) {}
 
   /**
-   * Begins a backup, and gives the bytes of its file. A caller that stops early has to return the generator, so that the
-   * owners let go of what they hold.
+   * Begins a backup, and gives the bytes of its file. A caller that stops early has to return the generator, so that
+   * the owners let go of what they hold.
    */
   async begin(): Promise<Result<AsyncGenerator<Uint8Array, void, void>>> {
     const { clock, chance } = this.parts

@@ -1,4 +1,4 @@
-// Batches: op/update and op/notify (entities.md §17.3, §17.4).
+// Batches: op/update and op/notify (docs/interface/batch.md#outcome, docs/interface/batch.md#notify).
 //
 // Entities are asked for in the order of the payload, without waiting for each other's reply. All asks about one id go
 // to one shard, which takes them in order, so an entity that comes several times sees its earlier items. A long batch
@@ -228,7 +228,7 @@ function resultOf(pending: Pending, refusalOfAll: (known: readonly Ended[]) => R
   return refused(refusals.batchUnknown(kind, unknown, replies.length, [...reasons], others))
 }
 
-/** The single operation that an action is for one entity (entities.md §17.3). */
+/** The single operation that an action is for one entity (docs/interface/batch.md#outcome). */
 function requestOf(
   action: Batch['action'],
   { id, type, attributes, names }: BatchItem,

@@ -1,4 +1,5 @@
-// Operations on subscriptions and registrations (subscriptions.md §2, §12.2): one method each, in the words of NGSI.
+// Operations on subscriptions and registrations (docs/interface/subscriptions.md#create,
+// docs/interface/registrations.md#registration-operations): one method each, in the words of NGSI.
 //
 // Both belong to their tenant. The service path says what a subscription watches, or which requests a registration is
 // for, and finds it in lists. Every owner knows a part of what became of a subscription's notifications: a client sees

@@ -1,4 +1,5 @@
-// Operations on entities, their attributes and their types (entities.md §10 to §12, §18): one method each, as in NGSI.
+// Operations on entities, their attributes and their types (docs/interface/queries.md#lists to
+// docs/interface/updates.md#single-attributes, docs/interface/types.md): one method each, as in NGSI.
 //
 // A write acts on one scope; a read may leave the path open and then means all paths of the tenant that its list
 // covers. Reading one attribute is reading its entity.

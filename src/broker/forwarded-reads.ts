@@ -1,4 +1,5 @@
-// Queries of which a part may be a provider's (subscriptions.md §13.3): what is stored here, with what providers add.
+// Queries of which a part may be a provider's (docs/interface/registrations.md#queries): what is stored here, with what
+// providers add.
 //
 // What they send is not checked against the filters of the query, and not kept. Whatever they do, what is here is
 // answered.

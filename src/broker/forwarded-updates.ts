@@ -1,4 +1,5 @@
-// Updates of which a part may be a provider's (subscriptions.md §13.4): what is not stored here goes to its provider.
+// Updates of which a part may be a provider's (docs/interface/registrations.md#updates-to-providers): what is not
+// stored here goes to its provider.
 //
 // The local part is done first, durably, in one turn that reports what was not there. So an update that finds
 // everything here costs nothing. Only a replacement, which would add what is not there, has to be split before. What
@@ -109,7 +110,10 @@ export class ForwardedUpdates {
     this.shards.find({ kind: 'find', tenant, paths: [path], id, type }, onResult)
   }
 
-  /** Forwards what is undone, and says what came of the whole update (§13.4). */
+  /**
+   * Forwards what is undone, and says what came of the whole update
+   * (docs/interface/registrations.md#updates-to-providers).
+   */
   finish(
     index: ProviderIndex,
     scope: Scope,
@@ -133,7 +137,10 @@ export class ForwardedUpdates {
     })
   }
 
-  /** Finds the stored type of those whose request names none: it finds their providers (§13.1). */
+  /**
+   * Finds the stored type of those whose request names none: it finds their providers
+   * (docs/interface/registrations.md#which-provider-is-asked).
+   */
   private typed(
     index: ProviderIndex,
     { tenant, path }: Scope,

@@ -1,4 +1,5 @@
-// Forwarding: asks context providers for what is not here (subscriptions.md §13), one request after the other.
+// Forwarding: asks context providers for what is not here (docs/interface/registrations.md#which-provider-is-asked),
+// one request after the other.
 //
 // It happens outside of any turn, in the process that holds the client's connection: a provider may well write to the
 // same entity meanwhile. Nothing that is received is kept. A provider that does not answer, or not as it should, costs
@@ -221,7 +222,7 @@ class Relay {
     })
   }
 
-  /** As those of notifications (§13.3). */
+  /** As those of notifications (docs/interface/registrations.md#queries). */
   private headers(): readonly string[] {
     const { vocabulary, userAgent } = this.options
     const { tenant, servicePath, authToken, correlator } = this.outward
@@ -258,7 +259,10 @@ class Relay {
   }
 }
 
-/** Whether a status says that the provider does not have what it was asked for (subscriptions.md §13.4). */
+/**
+ * Whether a status says that the provider does not have what it was asked for
+ * (docs/interface/registrations.md#updates-to-providers).
+ */
 const hasRefused = (kind: Forwarded, status: number): boolean =>
   status === 404 || (kind === 'update' && updateAnswerOf(status) === 'refused')
 

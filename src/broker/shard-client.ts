@@ -311,8 +311,8 @@ export class ShardClient {
   }
 
   /**
-   * Gives the origin of some writes again and again, each time with notification numbers of its own (subscriptions.md
-   * §8.3).
+   * Gives the origin of some writes again and again, each time with notification numbers of its own
+   * (docs/interface/notifications.md#correlators).
    */
   private originsOf([first]: readonly WriteRequest[]): () => Origin {
     const { origin } = first as WriteRequest

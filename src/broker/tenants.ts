@@ -1,9 +1,10 @@
 // Whole tenants, for operators: a list, one of them, and the deletion of one (docs/operations/tenants.md).
 //
-// Every owner of shards is asked for its part, and an answer is about all of them: if an owner does not answer, there is
-// none. A tenant exists as long as anything is stored of it, or its deletion is under way.
+// Every owner of shards is asked for its part, and an answer is about all of them: if an owner does not answer, there
+// is none. A tenant exists as long as anything is stored of it, or its deletion is under way.
 //
-// Not here: what owners count (shard/tenants/tenant-sizes.ts), how a tenant is deleted (shard/tenants/tenant-deletions.ts).
+// Not here: what owners count (shard/tenants/tenant-sizes.ts), how a tenant is deleted
+// (shard/tenants/tenant-deletions.ts).
 
 import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
 import { tenantShown } from '../domain/scope.js'

@@ -42,7 +42,7 @@ export interface Parsed {
   readonly faults: readonly string[]
   /** The arguments, secrets masked. */
   readonly shownArguments: readonly string[]
-  /** Options taken from the environment, as operations.md §1.1 item 7 logs them. */
+  /** Options taken from the environment, as docs/operations/options.md logs them. */
   readonly fromEnv: readonly string[]
 }
 

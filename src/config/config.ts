@@ -1,5 +1,5 @@
-// Every setting of the process: read once at the start from the command line and the environment, checked one by one and
-// then together, frozen, and passed on. All that is wrong is reported at once.
+// Every setting of the process: read once at the start from the command line and the environment, checked one by one
+// and then together, frozen, and passed on. All that is wrong is reported at once.
 //
 // `Config` has the settings that this version uses, under the names the code uses, with their units. The options
 // themselves, with names, limits, defaults and what raising them costs, are the table in config/options.ts.
@@ -108,7 +108,9 @@ export interface Config {
   }
   readonly notifications: {
     readonly delivery: 'atLeastOnce' | 'bestEffort'
-    /** The most notifications that may descend from one request of a client; 0: no limit (docs/interface/cascades.md). */
+    /**
+     * The most notifications that may descend from one request of a client; 0: no limit (docs/interface/cascades.md).
+     */
     readonly descendantsMax: number
     /** As given, and valid; deliver/limits.ts says what it means. */
     readonly mode: string
@@ -214,7 +216,10 @@ export function readConfig(
   }
 }
 
-/** Options that have an effect, each with its value; with `hasSource`, also where that comes from. Those without a value are left out. */
+/**
+ * Options that have an effect, each with its value; with `hasSource`, also where that comes from. Those without a value
+ * are left out.
+ */
 function settings(
   values: Values,
   { workers }: Config,
@@ -465,7 +470,7 @@ function clusterOf(values: Values): ClusterConfig | undefined {
   }
 }
 
-/** `-writeConcern 0` asks not to wait for the disk; who names a durability means that (operations.md §1.5). */
+/** `-writeConcern 0` asks not to wait for the disk; who names a durability means that (docs/operations/options.md). */
 const durabilityOf = ({ durability, writeConcern }: Values): Durability =>
   durability === 'replicated' ? 'os' : (durability ?? (writeConcern === 0 ? 'os' : 'sync'))
 
@@ -480,7 +485,7 @@ function corsOf({ corsOrigin, corsMaxAge: maxAgeS }: Values): Config['cors'] {
 
 const msPerMinute = 60_000
 
-/** What -1 stands for, and 0, which would leave no time at all (operations.md §1.3). */
+/** What -1 stands for, and 0, which would leave no time at all (docs/operations/options.md). */
 const timeoutMsByDefault = 5_000
 const timeoutMsOf = (givenMs: number): number => (givenMs > 0 ? givenMs : timeoutMsByDefault)
 

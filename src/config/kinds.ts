@@ -16,7 +16,7 @@ export interface Kind<T> {
   read(text: string): T | undefined
 }
 
-/** Present or not on the command line; in the environment one of four words (operations.md §1.1). */
+/** Present or not on the command line; in the environment one of four words (docs/operations/options.md). */
 export const flag: Kind<boolean> = {
   form: 'TRUE, true, FALSE or false',
   placeholder: '',
@@ -84,14 +84,16 @@ export function upperWord<W extends string>(...words: readonly W[]): Kind<W> {
   return { ...word(...words), read: given => words.find(known => known === given || known.toLowerCase() === given) }
 }
 
-/** `-notificationMode` (subscriptions.md §11.1): sizes of queues and numbers of workers are at least 1. */
+/**
+ * `-notificationMode` (docs/interface/notifications.md#modes): sizes of queues and numbers of workers are at least 1.
+ */
 export const notificationMode = shaped(
   /^(transient|persistent|threadpool(:0*[1-9]\d*:0*[1-9]\d*(,\w{1,50}:0*[1-9]\d*:0*[1-9]\d*)*)?)$/,
   'transient, persistent, or threadpool[:q:n[,tenant:q:n...]] with q and n above 0',
   'transient|persistent|threadpool[:q:n[,tenant:q:n...]]',
 )
 
-/** `-notifFlowControl` (subscriptions.md §11.3). */
+/** `-notifFlowControl` (docs/interface/notifications.md#flow-control). */
 export const flowControl = shaped(
   /^(0+(\.\d+)?|0*1(\.0+)?|\.\d+):0*[1-9]\d*:0*[1-9]\d*$/,
   'gauge:stepDelay:maxInterval with a gauge from 0 to 1 and two whole numbers of milliseconds above 0',

@@ -1,5 +1,5 @@
-// The table of options: every option of operations.md §1 and our own, each with its environment variable, kind,
-// default, standing and one line of help. Usage texts, checks, warnings and tests read it.
+// The table of options: every option of docs/operations/options.md and our own, each with its environment variable,
+// kind, default, standing and one line of help. Usage texts, checks, warnings and tests read it.
 //
 // Not here: what the running program does with the values (config.ts).
 

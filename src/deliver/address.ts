@@ -16,7 +16,7 @@ export interface Address extends Endpoint {
   readonly path: string
 }
 
-// subscriptions.md §1.7; what follows a # is not sent.
+// docs/interface/subscriptions.md#urls; what follows a # is not sent.
 const urlForm = /^([a-z][a-z0-9+.-]*:)\/\/(\[[0-9a-f:.]+\]|[^/:?#@[\]\s]+)(?::(\d{1,5}))?([/?][^#]*)?(?:#.*)?$/is
 
 const salt = randomBytes(32)

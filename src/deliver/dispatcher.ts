@@ -29,7 +29,7 @@ const refilledPerTurn = 256
 
 /** What waits for room in one lane. */
 interface Line {
-  /** The queue that its lane is part of (subscriptions.md §11.2). */
+  /** The queue that its lane is part of (docs/interface/notifications.md#modes). */
   readonly queue: string
   /** What its lane gave back, since the receiver does not answer: it comes before the first ones. */
   readonly returned: Fifo<PendingNotification>
@@ -238,7 +238,7 @@ export class Dispatcher implements Deliverer {
 const fifoOf = ({ first, later }: Line, { dueMs }: PendingNotification): Fifo<PendingNotification> =>
   dueMs === undefined ? first : later
 
-/** Each notification is a transaction of its own (operations.md §6.1). */
+/** Each notification is a transaction of its own (docs/interface/administration.md#log-lines). */
 const contextOf = ({ correlator, number, tenant, path }: NotificationInput) => ({
   correlator: `${correlator}; cbnotif=${number}`,
   tenant,

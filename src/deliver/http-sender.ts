@@ -6,10 +6,10 @@
 // likely closed an idle connection at that moment. Connecting, TLS, deadlines and the `Host` header are ours, so that
 // nothing is lost in undici's view of a URL.
 //
-// Of a notification the status is the answer, whatever happens to the rest (subscriptions.md §8.6). The body is read
-// and thrown away, so that the connection can be used again, up to a bound. Redirects are followed with the same verb
-// and body (subscriptions.md §8.4), but never from TLS to plain text, and no other receiver is shown the token of the
-// one that was meant.
+// Of a notification the status is the answer, whatever happens to the rest (docs/interface/notifications.md#outcomes).
+// The body is read and thrown away, so that the connection can be used again, up to a bound. Redirects are followed
+// with the same verb and body (docs/interface/notifications.md#timeouts-and-redirects), but never from TLS to plain
+// text, and no other receiver is shown the token of the one that was meant.
 //
 // A context provider is asked for its whole answer: less than that is a failure, and a redirect is an answer like
 // others. A request that may not reach it twice is sent on a fresh connection or one that has rested for a moment only,

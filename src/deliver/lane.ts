@@ -227,8 +227,8 @@ export class Lane<T = unknown> {
   }
 
   /**
-   * A new job has the order of a lost one. The lost one is due at once: the receiver may be back, and if it is not, both
-   * have failed.
+   * A new job has the order of a lost one. The lost one is due at once: the receiver may be back, and if it is not,
+   * both have failed.
    */
   hurry(order: string | undefined, nowMs: number): void {
     if (this.lost.size === 0 || order === undefined) return

@@ -1,5 +1,6 @@
-// What the notifier may hold and do at a time, how `-notificationMode` changes that (subscriptions.md §11.1), and when
-// a failed delivery is tried again: after 1, 5, 30 and 120 seconds, and then no more.
+// What the notifier may hold and do at a time, how `-notificationMode` changes that
+// (docs/interface/notifications.md#modes), and when a failed delivery is tried again: after 1, 5, 30 and 120 seconds,
+// and then no more.
 //
 // Every mode has a lane per receiver, because a dead receiver must delay nobody; and every mode keeps connections
 // alive, because one for each notification would cost more than the notification and runs out of ports at some 500 a
@@ -101,7 +102,10 @@ export function retryDelayMs(failedTries: number, fraction: number): number {
   return delayMs * (1 - spread + 2 * spread * fraction)
 }
 
-/** An answer that says: not now. Counted as a success, and tried again all the same (subscriptions.md §8.6). */
+/**
+ * An answer that says: not now. Counted as a success, and tried again all the same
+ * (docs/interface/notifications.md#outcomes).
+ */
 export function asksForRetry(code: number): boolean {
   return code === 408 || code === 429 || code >= 500
 }

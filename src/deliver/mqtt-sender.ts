@@ -1,5 +1,5 @@
 // Publishes to MQTT brokers over connections that all subscriptions with the same broker and credentials share
-// (subscriptions.md §10).
+// (docs/interface/notifications.md#mqtt).
 //
 // A connection is made by the first message for it, or before when one is likely, with MQTT 3.1.1, a clean session and
 // a keep-alive of 60 s. It is never made again by itself: the next message does that. QoS 0 has been delivered when it

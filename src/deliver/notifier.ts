@@ -55,7 +55,10 @@ export interface NotifierPorts {
   readonly onAnswering?: ((receiver: string) => void) | undefined
 }
 
-/** The numbers of /statistics (`queue` is `notifQueue`, operations.md §4.4) and /metrics (observe/families.ts). */
+/**
+ * The numbers of /statistics (`queue` is `notifQueue`, docs/interface/administration.md#statistics) and /metrics
+ * (observe/families.ts).
+ */
 export type NotifierStats = ReturnType<Notifier['stats']>
 
 const drainStepMs = 10
@@ -212,12 +215,15 @@ export class Notifier {
     return this.outletOf(message).entry.addressOf(message)?.receiver
   }
 
-  /** The name of the queue that a tenant uses (subscriptions.md §11.2). */
+  /** The name of the queue that a tenant uses (docs/interface/notifications.md#modes). */
   queueOf(tenant: string): string {
     return this.lanes.table.poolOf(tenant).limits.tenant ?? 'default'
   }
 
-  /** First tries that wait in the queue that the tenant uses: `size(queue of tenant)` of subscriptions.md §11.3. */
+  /**
+   * First tries that wait in the queue that the tenant uses: `size(queue of tenant)` of
+   * docs/interface/notifications.md#flow-control.
+   */
   queueLength(tenant: string): number {
     return this.lanes.table.poolOf(tenant).waiting
   }

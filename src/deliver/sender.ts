@@ -5,8 +5,10 @@
 //
 //   domain/subscriptions/  subscription.ts, transport-parser.ts, subscription-json.ts   how a subscription asks for it
 //                          receiver-url.ts                                              the scheme of its URLs
-//                          message.ts, notification.ts                                  its message, and how that is rendered
-//   deliver/               X-sender.ts, transports.ts                                   its sender, and its entry in the table
+//                          message.ts, notification.ts                                  its message, and how that is
+//                          rendered
+//   deliver/               X-sender.ts, transports.ts                                   its sender, and its entry in
+//   the table
 //
 // test/deliver/new-transport.test.ts writes one and sees notifications arrive.
 
@@ -59,7 +61,10 @@ export interface SenderStats {
 export interface TransportEntry<M extends Message = Message> {
   /** What its tries are counted as. */
   readonly what: EndedTry['what']
-  /** Whether its tries count in `sentOk` and `sentError` of the queue's statistics (subscriptions.md §11.4). */
+  /**
+   * Whether its tries count in `sentOk` and `sentError` of the queue's statistics
+   * (docs/interface/notifications.md#simulation).
+   */
   readonly isInQueueStatistics: boolean
   /** undefined: the URL is malformed, or of another transport. */
   addressOf(message: M): Address | undefined

@@ -5,7 +5,7 @@
 //
 // [hot] One call per DateTime value of a request: one pass over character codes, nothing allocated.
 
-/** Characters of a date-time text (entities.md §4.4). */
+/** Characters of a date-time text (docs/interface/entities.md#dates). */
 const textLengthMax = 29
 
 const secondMs = 1000
@@ -21,7 +21,7 @@ const colon = 0x3a
 const letterT = 0x54
 const letterZ = 0x5a
 
-/** The instant of a text; undefined when it is no valid date-time (entities.md §4.4). */
+/** The instant of a text; undefined when it is no valid date-time (docs/interface/entities.md#dates). */
 export function parseDateTime(text: string): number | undefined {
   if (text.length > textLengthMax) return undefined
   const year = digits(text, 0, 4)
@@ -34,7 +34,7 @@ export function parseDateTime(text: string): number | undefined {
   return text.charCodeAt(10) === letterT ? withTime(text, midnight) : undefined
 }
 
-/** An instant as the interface writes it, `YYYY-MM-DDThh:mm:ss.sssZ` (entities.md §4.5). */
+/** An instant as the interface writes it, `YYYY-MM-DDThh:mm:ss.sssZ` (docs/interface/entities.md#dates). */
 export function renderDateTime(ms: number): string {
   return new Date(ms).toISOString()
 }

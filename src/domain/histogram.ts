@@ -1,7 +1,8 @@
 // A histogram: for each of its bounds how many observed values it holds, and the sum of all. The number of bounds is
 // fixed, so its memory is as well.
 //
-// Bounds ascend. A value is counted at the first bound that is not below it, or behind all of them. Counts are not cumulative.
+// Bounds ascend. A value is counted at the first bound that is not below it, or behind all of them. Counts are not
+// cumulative.
 
 export interface Histogram {
   readonly bounds: readonly number[]

@@ -22,7 +22,7 @@ export function isObject(value: Json | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Whether the value is an integer of 64 bits (subscriptions.md §3.2). */
+/** Whether the value is an integer of 64 bits (docs/interface/errors.md#subscriptions). */
 export function isInteger(value: Json | undefined): value is number {
   return typeof value === 'number' && Number.isInteger(value) && Math.abs(value) <= integerMax
 }
@@ -30,7 +30,10 @@ export function isInteger(value: Json | undefined): value is number {
 // The largest integers of 64 bits are no doubles: they are read as this power of two, which therefore passes.
 const integerMax = 2 ** 63
 
-/** Whether two values are the same; the order of keys does not matter, that of elements does (entities.md §14). */
+/**
+ * Whether two values are the same; the order of keys does not matter, that of elements does
+ * (docs/interface/entities.md#changes).
+ */
 export function equal(a: Json, b: Json): boolean {
   if (a === b) return true
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
@@ -41,8 +44,8 @@ export function equal(a: Json, b: Json): boolean {
 }
 
 /**
- * The order of values (entities.md §9.2): missing or null, number, string, object, array, boolean. Negative, 0 or
- * positive.
+ * The order of values (docs/interface/queries.md#order): missing or null, number, string, object, array, boolean.
+ * Negative, 0 or positive.
  *
  * The interface leaves the order among arrays and among objects open. Arrays compare element by element, a beginning is
  * lower. Objects compare as the list of their keys and values in the order of the keys.
@@ -111,7 +114,10 @@ export function canonical(value: Json): string {
   return `{${members.map(key => `${JSON.stringify(key)}:${canonical(value[key]!)}`).join()}}`
 }
 
-/** A number as the interface writes it (entities.md §2): at most nine decimals, never an exponent, never `-0`. */
+/**
+ * A number as the interface writes it (docs/interface/errors.md#form): at most nine decimals, never an exponent, never
+ * `-0`.
+ */
 export function renderNumber(n: number): string {
   // Measured from the integer towards zero, as the reference does: 42.000000001 is 42, yet 42.999999999 stays.
   const whole = Math.trunc(n)
@@ -141,7 +147,9 @@ function isPlainDecimal(text: string): boolean {
   return text.length - text.indexOf('.') - 1 <= decimalsMax && !text.includes('e')
 }
 
-/** Whether `JSON.stringify` writes the value exactly as `renderJson` does, so that stored bytes can be sent untouched. */
+/**
+ * Whether `JSON.stringify` writes the value exactly as `renderJson` does, so that stored bytes can be sent untouched.
+ */
 // [hot] Runs for every value that is stored. Whole numbers and strings, which are most values, never reach a text.
 export function isRenderedAsIs(value: Json): boolean {
   switch (typeof value) {
@@ -163,7 +171,7 @@ export function isNumberRenderedAsIs(n: number): boolean {
   return Math.abs(n - Math.trunc(n)) >= wholeDistance && isPlainDecimal(String(n))
 }
 
-/** A value as compact JSON with the number format of the interface (entities.md §2). */
+/** A value as compact JSON with the number format of the interface (docs/interface/errors.md#form). */
 export function renderJson(value: Json): string {
   return isRenderedAsIs(value) ? JSON.stringify(value) : renderPart(value)
 }
@@ -179,12 +187,18 @@ function renderPart(value: Json): string {
 
 const forbidden = /[<>"'=;()]/
 
-/** Whether the text holds one of the general forbidden characters `< > " ' = ; ( )` (base.md "General forbidden characters"). */
+/**
+ * Whether the text holds one of the general forbidden characters `< > " ' = ; ( )`
+ * (docs/interface/entities.md#forbidden-characters).
+ */
 export function hasForbiddenCharacters(text: string): boolean {
   return forbidden.test(text)
 }
 
-/** Whether a string or a key holds a forbidden character, at any depth (entities.md §3.2). */
+/**
+ * Whether a string or a key holds a forbidden character, at any depth
+ * (docs/interface/entities.md#forbidden-characters).
+ */
 export function valueHasForbiddenCharacters(value: Json): boolean {
   if (typeof value === 'string') return forbidden.test(value)
   if (typeof value !== 'object' || value === null) return false

@@ -1,12 +1,12 @@
 // Limits of the protocol itself, with their units in their names. Limits that an operator may choose are in config.ts.
 
-/** Bytes of an identifier (base.md "Identifier syntax rules"); identifiers are ASCII, so characters too. */
+/** Bytes of an identifier (docs/interface/entities.md#identifiers); identifiers are ASCII, so characters too. */
 export const identifierLengthMax = 256
 
-/** Characters of a tenant name (base.md "Multi tenancy"). */
+/** Characters of a tenant name (docs/interface/tenants-and-paths.md#tenants). */
 export const tenantLengthMax = 50
 
-/** Levels of a service path (base.md "Service path"). */
+/** Levels of a service path (docs/interface/tenants-and-paths.md#service-paths). */
 export const pathLevelsMax = 10
 
 /** Characters of one level of a service path. */
@@ -21,14 +21,14 @@ export const fewPathsMax = 8
 /** Characters of all service paths of a tenant that has few of them: of tenants there may be many thousands. */
 export const fewPathsLengthMax = 1_000
 
-/** Page size when the request names none, and the highest it may name (base.md "Limits"). */
+/** Page size when the request names none, and the highest it may name (docs/interface/limits.md#every-limit). */
 export const pageLimitDefault = 20
 export const pageLimitMax = 1000
 
 /** Keys of an `orderBy`: sorting compares n log n times, by all keys where the first ones do not tell. */
 export const orderKeysMax = 16
 
-/** Levels of nesting inside an attribute or metadata value (entities.md §1.5). */
+/** Levels of nesting inside an attribute or metadata value (docs/interface/requests.md#bodies). */
 export const valueDepthMax = 50
 
 /**
@@ -137,10 +137,10 @@ export const shapePositionsMax = 2_000
 /** Characters of `coords`: 50 for each of `shapePositionsMax` positions, enough for any pair of doubles. */
 export const coordsLengthMax = 100_000
 
-/** Characters of the description of a subscription or registration (base.md "Limits"). */
+/** Characters of the description of a subscription or registration (docs/interface/limits.md#every-limit). */
 export const descriptionLengthMax = 1024
 
-/** Time that a subscription may give one notification (subscriptions.md §1.5). */
+/** Time that a subscription may give one notification (docs/interface/subscriptions.md#http-receivers). */
 export const notificationTimeoutMsMax = 1_800_000
 
 /** UTF-16 units of an MQTT topic: as many as fit its 65,535 bytes in any script. */

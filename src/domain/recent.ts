@@ -9,7 +9,10 @@ export class Recent<T> {
   private younger = new Map<string, T>()
   private older = new Map<string, T>()
 
-  /** Keeps the latest `generationMax` at least, and twice as many at most. `onForgotten`: told of each that had to give way. */
+  /**
+   * Keeps the latest `generationMax` at least, and twice as many at most. `onForgotten`: told of each that had to give
+   * way.
+   */
   constructor(
     private readonly generationMax: number,
     private readonly onForgotten?: (key: string) => void,

@@ -1,9 +1,9 @@
 // The kinds of refusals, and the form of the rule of one code: its kind, the names of its facts, its text.
 
 /**
- * The error names of the interface (base.md "Errors"). Four are ours: `Unavailable`, no shard could answer in time
- * (503), `InsufficientStorage`, the disk is full (507), `Forbidden`, the tenant has used up its share or the caller may
- * not do this (403), and `Conflict`, the same is under way already (409).
+ * The error names of the interface (docs/interface/errors.md#names). Four are ours: `Unavailable`, no shard could
+ * answer in time (503), `InsufficientStorage`, the disk is full (507), `Forbidden`, the tenant has used up its share or
+ * the caller may not do this (403), and `Conflict`, the same is under way already (409).
  */
 export const refusalKinds = [
   'ParseError',
@@ -12,7 +12,7 @@ export const refusalKinds = [
   'TooManyResults',
   'Unprocessable',
   'PartialUpdate',
-  /** Called PartialUpdate as well, with another status (entities.md §20). */
+  /** Called PartialUpdate as well, with another status (docs/interface/errors.md). */
   'PartlyForwarded',
   'NoResourceAvailable',
   'MethodNotAlowed',

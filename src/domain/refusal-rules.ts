@@ -1,8 +1,8 @@
 // Every code of a refusal, with its kind, its facts and its text.
 //
-// Texts are those of entities.md §1-§20 and subscriptions.md §3; where base.md names the error, its spelling wins
-// (MethodNotAlowed, 21.1). A code is a promise to other builds: its meaning and its facts never change. A refusal that
-// needs other facts gets a new code (refusal.ts).
+// Texts are those of docs/interface/requests.md to docs/interface/errors.md and docs/interface/errors.md#subscriptions;
+// where docs/interface/README.md names the error, its spelling wins (MethodNotAlowed, 21.1). A code is a promise to
+// other builds: its meaning and its facts never change. A refusal that needs other facts gets a new code (refusal.ts).
 //
 // Not here: what a refusal is (refusal.ts), rules about documents (subscriptions/document-rules.ts).
 
@@ -19,7 +19,7 @@ import {
 } from './refusal-kind.js'
 import { documentRules } from './subscriptions/document-rules.js'
 
-/** The places an identifier can stand, as the error texts name them (entities.md §3.1). */
+/** The places an identifier can stand, as the error texts name them (docs/interface/entities.md#identifiers). */
 export type IdentifierPlace =
   | 'entity id'
   | 'entity type'
@@ -39,7 +39,7 @@ export type CountedThing =
   | 'digits'
   | 'chunks'
 
-/** The operators of a query, as the error texts name them (entities.md §7.5). */
+/** The operators of a query, as the error texts name them (docs/interface/errors.md#queries). */
 export type QueryOperator =
   | 'Exists'
   | 'NotExists'
@@ -51,16 +51,19 @@ export type QueryOperator =
   | 'LessThanOrEqual'
   | 'MatchPattern'
 
-/** The kinds of values in a query, as the error texts name them (entities.md §7.5). */
+/** The kinds of values in a query, as the error texts name them (docs/interface/errors.md#queries). */
 export type QueryValueKind = 'String' | 'Bool' | 'Number' | 'Null' | 'Date'
 
 /** Where a geographical query stands: in URL parameters or in the `expression` of a payload. */
 export type GeoQuerySource = 'url' | 'payload'
 
-/** Whose location it is (entities.md §8.2): an attribute of a new entity, a new one, or an existing one. */
+/**
+ * Whose location it is (docs/interface/geography.md#geojson): an attribute of a new entity, a new one, or an existing
+ * one.
+ */
 export type LocationPrefix = '' | ' for new attribute' | ' for existing attribute'
 
-/** What became of one entity of a batch (entities.md §17.3); null: the entity itself is missing. */
+/** What became of one entity of a batch (docs/interface/batch.md#outcome); null: the entity itself is missing. */
 export type BatchPart = {
   /** Its label. */
   readonly entity: string
@@ -104,7 +107,7 @@ const internal = rulesOf('InternalServerError')
 const unavailable = rulesOf('Unavailable')
 
 export const refusalRules = {
-  // entities.md §1.3: Content-Type
+  // docs/interface/requests.md#content-type: Content-Type
   noContentType: rule(
     'UnsupportedMediaType',
     'Content-Type header not used, default application/octet-stream is not supported',
@@ -115,7 +118,7 @@ export const refusalRules = {
     'Orion accepts no payload for GET/DELETE requests. HTTP header Content-Type is thus forbidden',
   ),
 
-  // §1.4: Accept
+  // docs/interface/requests.md#accept: Accept
   acceptNothingKnown: rule('NotAcceptable', 'no acceptable mime-type in accept header'),
   acceptJson: rule('NotAcceptable', 'acceptable MIME types: application/json'),
   acceptTextForScalar: rule('NotAcceptable', 'accepted MIME types: text/plain'),
@@ -124,7 +127,7 @@ export const refusalRules = {
   acceptQWithoutValue: bad('qvalue in accept header is missing'),
   acceptQNotNumber: bad('qvalue in accept header is not a number'),
 
-  // §1.5: body
+  // docs/interface/requests.md#bodies: body
   payloadTooLarge: tooLarge`payload size: ${num('bytes')}, max size supported: ${num('bytesMax')}`,
   /** Nobody knows how long it would have been: reading ends at the limit. */
   payloadBeyond: rule(
@@ -139,12 +142,12 @@ export const refusalRules = {
   notJson: parseError('Errors found in incoming JSON buffer'),
   nestedTooDeep: parseError`attribute or metadata value has overpassed maximum nesting limit: ${num('depthMax')}`,
 
-  // §1.6, §1.7: path and method
+  // docs/interface/requests.md#paths, docs/interface/requests.md#methods: path and method
   unknownPath: bad('Service not found. Check your URL as probably it is wrong.'),
   charactersInPath: bad('invalid character in URI'),
   method: rule('MethodNotAlowed', 'method not allowed'),
 
-  // §1.8: URL parameters
+  // docs/interface/requests.md#url-parameters: URL parameters
   parameterEmpty: bad`Empty right-hand-side for URI param /${'name'}/`,
   charactersInParameter: bad('invalid character in URI parameter'),
   limitNotNumber: bad`Bad pagination limit: /${'text'}/ [must be a positive integer number]`,
@@ -159,7 +162,7 @@ export const refusalRules = {
   selectionPatternsTooMany: bad`number of regular expressions for ids and types: max supported: ${num('countMax')}`,
   selectionPatternsTooLarge: bad`steps of all regular expressions for ids and types: max supported: ${num('stepsMax')}`,
 
-  // §3.1, §3.2: identifiers and values
+  // docs/interface/entities.md#identifiers, docs/interface/entities.md#forbidden-characters: identifiers and values
   identifierCharacters: bad`Invalid characters in ${place}`,
   identifierTooShort: bad`${place} length: 0, min length supported: 1`,
   identifierTooLong: bad`${place} length: ${num('length')}, max length supported: ${num('lengthMax')}`,
@@ -168,13 +171,13 @@ export const refusalRules = {
   charactersInValue: bad('Invalid characters in attribute value'),
   charactersInMetadataValue: bad('Invalid characters in metadata value'),
 
-  // §3.3: tenant
+  // docs/interface/tenants-and-paths.md#tenants: tenant
   vendorHeaderTwice: bad`header ${'header'} is given more than once`,
   vendorHeadersDiffer: rule('BadRequest', ['name'], (name: string) => `headers Ctx-${name} and Fiware-${name} differ`),
   tenantCharacters: bad('bad character in tenant name - only underscore and alphanumeric characters are allowed'),
   tenantTooLong: bad`bad length - a tenant name can be max ${num('lengthMax')} characters long`,
 
-  // §3.4: service path
+  // docs/interface/tenants-and-paths.md#service-paths: service path
   pathNotAbsolute: bad('Only /absolute/ Service Paths allowed [a service path must begin with /]'),
   pathEmptyLevel: bad('empty component in ServicePath'),
   pathTooDeep: bad('too many components in ServicePath'),
@@ -188,11 +191,11 @@ export const refusalRules = {
   pathListInUpdate: bad('more than one service path in context update request'),
   pathWildcardInUpdate: bad('Bad Character in Service-Path'),
 
-  // §4.3, §16: special types
+  // docs/interface/entities.md#special-types, docs/interface/entities.md#expiry: special types
   date: bad('date has invalid format'),
   expiryType: bad('error processing date expiration attribute, see log traces'),
 
-  // §5: attributes and metadata
+  // docs/interface/entities.md#attributes: attributes and metadata
   attributeNotObject: bad('attribute must be a JSON object, unless keyValues option is used'),
   attributeUnknownKey: bad('unrecognized property for context attribute'),
   attributeTypeNotString: bad('invalid JSON type for attribute type'),
@@ -204,7 +207,7 @@ export const refusalRules = {
   attributeTwice: bad`duplicated attribute /${'name'}/`,
   keyTwice: bad`duplicated tag-name: /${'key'}/ in path: ${'path'}`,
 
-  // §7.5: q and mq
+  // docs/interface/errors.md#queries: q and mq
   queryEmpty: bad('empty q'),
   statementEmpty: bad('empty q-item'),
   statementBlank: bad('empty q-item (only whitespace)'),
@@ -234,7 +237,7 @@ export const refusalRules = {
   queryPatternsTooMany: bad`number of regular expressions in ${language}: max supported: ${num('countMax')}`,
   queryPatternsTooLarge: bad`steps of all regular expressions in ${language}: max supported: ${num('stepsMax')}`,
 
-  // §8.1-§8.3: locations
+  // docs/interface/geography.md: locations
   locationSecond: rule(
     'NoResourceAvailable',
     'You cannot use more than one geo location attribute when creating an entity. ' +
@@ -257,7 +260,7 @@ export const refusalRules = {
   legacyPolygonCount: bad`${location}geo:polygon uses at least 4 coordinates`,
   legacyPolygonOpen: bad`${location}geo:polygon first and last coordinates must match`,
 
-  // §8.5, §8.6: geographical queries
+  // docs/interface/geography.md#queries, docs/interface/errors.md#geography: geographical queries
   coordsWithoutGeometry: bad('Invalid query: URI param /coords/ used without /geometry/'),
   geometryWithoutCoords: bad('Invalid query: URI param /geometry/ used without /coords/'),
   georelWithoutGeometry: bad('Invalid query: URI param /georel/ used without /geometry/'),
@@ -283,7 +286,8 @@ export const refusalRules = {
   coordsTooLong: bad`${geo}coords length: ${num('length')}, max length supported: ${num('lengthMax')}`,
   positionsTooMany: bad`${geo}coordinates in coords: ${num('count')}, max number supported: ${num('countMax')}`,
 
-  // §10.2, §11, §12: entities and attributes
+  // docs/interface/updates.md#create, docs/interface/updates.md#one-entity,
+  // docs/interface/updates.md#single-attributes: entities and attributes
   entityIdKind: bad('Invalid JSON type for entity id'),
   entityTypeKind: bad('Invalid JSON type for entity type'),
   entityIdInPayload: bad('entity id specified in payload'),
@@ -303,11 +307,12 @@ export const refusalRules = {
       missingPhrase + namesOf(entity, missing),
   ),
 
-  // §12.5: values as text
+  // docs/interface/updates.md#plain-values: values as text
   textUnclosed: bad('Missing citation-mark at end of string'),
   textUnknown: bad('attribute value type not recognized'),
 
-  // §15.4: an operator that does not fit the stored value. The status is fixed, the text is ours.
+  // docs/interface/updates.md#operators-that-do-not-fit: an operator that does not fit the stored value. The status is
+  // fixed, the text is ours.
   operatorStored: internal`Database Error (${'operator'} needs ${'needed'} as stored value)`,
   operatorArgument: internal`Database Error (${'operator'} needs ${'needed'} as argument)`,
   operatorRange: internal`Database Error (${'operator'} yields a number out of range)`,
@@ -316,10 +321,10 @@ export const refusalRules = {
   operatorSetKind: internal('Database Error ($set needs an object as argument when $unset has one)'),
   operatorKeyTwice: internal`Database Error ($set and $unset both name ${'key'})`,
 
-  // §18: types
+  // docs/interface/types.md: types
   typeNotFound: rule('NotFound', 'Entity type not found'),
 
-  // §17: batches
+  // docs/interface/batch.md: batches
   payloadNothingRelevant: bad('Invalid JSON payload, no relevant fields found'),
   payloadField: bad`Unrecognized field in JSON payload: /${'name'}/`,
   payloadFieldMissing: bad`Invalid JSON payload, mandatory field /${'name'}/ not found`,
@@ -350,7 +355,8 @@ export const refusalRules = {
     'invalid alteration type for notifications, accepted values: entityCreate, entityChange, entityUpdate, entityDelete',
   ),
 
-  // §17.1 and subscriptions.md §3: fields of payloads, called as each text calls them
+  // docs/interface/batch.md#query and docs/interface/errors.md#subscriptions: fields of payloads, called as each text
+  // calls them
   fieldMissing: bad`${'name'} is missing`,
   fieldEmpty: bad`${'name'} is empty`,
   fieldNotObject: bad`${'name'} is not an object`,
@@ -359,10 +365,12 @@ export const refusalRules = {
   fieldNotBoolean: bad`${'name'} is not a bool`,
   charactersIn: bad`forbidden characters in ${'place'}`,
 
-  // subscriptions.md §2, §3, §12, §13
+  // docs/interface/subscriptions.md#create, docs/interface/errors.md#subscriptions, docs/interface/registrations.md,
+  // docs/interface/registrations.md#which-provider-is-asked
   ...documentRules,
 
-  // operations.md §5.1, §5.2, §7.1: administration
+  // docs/interface/administration.md#log-settings, docs/interface/administration.md#trace-levels,
+  // docs/interface/administration.md#metrics-by-tenant: administration
   logConfigMissing: bad('log config missing'),
   logLevel: bad('invalid log level'),
   logSize: rule('BadRequest', ['name'], (name: string) => `invalid ${name}, ${name} should be an integer number > 0`),

@@ -96,7 +96,9 @@ export function refusalFromWire(wire: WireRefusal): Refusal {
 
 const textOf = (json: unknown): string => (typeof json === 'string' ? json : '')
 
-/** The refusal with these members; undefined if this build does not know the code, or cannot make a text of the facts. */
+/**
+ * The refusal with these members; undefined if this build does not know the code, or cannot make a text of the facts.
+ */
 function knownRefusal(members: { readonly [name: string]: unknown }): Refusal | undefined {
   const { code } = members
   if (typeof code !== 'string' || !Object.hasOwn(refusalRules, code)) return undefined

@@ -1,7 +1,8 @@
 // Where an entity belongs: a tenant and a service path (together: its scope), and from there its shard.
 //
-// Syntax and texts are those of entities.md §3.3 and §3.4. A path in a query may end in `#`: the path and all below it.
-// An update always names one path, so it always goes to one shard (design: "Which shard").
+// Syntax and texts are those of docs/interface/tenants-and-paths.md#tenants and
+// docs/interface/tenants-and-paths.md#service-paths. A path in a query may end in `#`: the path and all below it. An
+// update always names one path, so it always goes to one shard (design: "Which shard").
 
 import { type Hash64, xxHash64 } from './hash.js'
 import { pathLevelLengthMax, pathLevelsMax, pathsMax, tenantLengthMax } from './limits.js'
@@ -20,7 +21,10 @@ export const allPaths: readonly string[] = ['/#']
 const tenantSyntax = /^[A-Za-z0-9_]*$/
 const levelSyntax = /^[A-Za-z0-9_]*$/
 
-/** The tenant that a header names, lower-cased (entities.md §3.3); '' for an empty or absent header. */
+/**
+ * The tenant that a header names, lower-cased (docs/interface/tenants-and-paths.md#tenants); '' for an empty or absent
+ * header.
+ */
 export function parseTenant(header: string): Result<string> {
   if (header === '') return accepted('')
   if (header.length > tenantLengthMax) return refused(refusals.tenantTooLong(tenantLengthMax))
@@ -42,7 +46,10 @@ export function tenantNamed(name: string): string | undefined {
   return tenant.ok && tenant.value === name && name !== '' ? name : undefined
 }
 
-/** The paths that a header lists, wildcards included (entities.md §3.4); none for an empty or absent header. */
+/**
+ * The paths that a header lists, wildcards included (docs/interface/tenants-and-paths.md#service-paths); none for an
+ * empty or absent header.
+ */
 export function parseServicePaths(header: string): Result<readonly string[]> {
   const items = header.trim() === '' ? [] : header.split(',')
   if (items.length > pathsMax) return refused(refusals.pathsTooMany)
@@ -72,7 +79,10 @@ function checkPath(path: string): Refusal | undefined {
   return undefined
 }
 
-/** The texts an update is refused with when it names several paths, or a wildcard (entities.md §3.4). */
+/**
+ * The texts an update is refused with when it names several paths, or a wildcard
+ * (docs/interface/tenants-and-paths.md#service-paths).
+ */
 const updateTexts = {
   PATCH: { list: refusals.pathListInPatch, wildcard: refusals.pathWildcardInPatch },
   DELETE: { list: refusals.pathListInDelete, wildcard: refusals.pathWildcardInDelete },
@@ -142,8 +152,8 @@ export class ShardMap {
   }
 
   /**
-   * The number of the register, which comes behind the shards of entities. Its owner decides about the subscriptions, registrations and service
-   * paths of all tenants, and every owner follows it.
+   * The number of the register, which comes behind the shards of entities. Its owner decides about the subscriptions,
+   * registrations and service paths of all tenants, and every owner follows it.
    */
   get register(): number {
     return this.placement.shards

@@ -30,7 +30,7 @@ const hex = (value: number, digits: number): string => value.toString(16).padSta
 
 /**
  * The id of a document that is made at a stamp: its second, its place within that, and the first ten digits of
- * `random`, which tell apart the ids of several processes. Grows with the stamp (subscriptions.md §2.5).
+ * `random`, which tell apart the ids of several processes. Grows with the stamp (docs/interface/subscriptions.md#list).
  */
 export function documentIdOf(stamp: number, random: string): string {
   const second = Math.floor(stampMs(stamp) / secondMs)

@@ -1,5 +1,6 @@
-// Handlers of the administration paths: statistics, log, traces, semaphores, metrics by tenant (operations.md §3 to
-// §7), and a node's place in its cluster.
+// Handlers of the administration paths: statistics, log, traces, semaphores, metrics by tenant
+// (docs/interface/administration.md to docs/interface/administration.md#metrics-by-tenant), and a node's place in its
+// cluster.
 //
 // With several workers an answer is about all of them, and an order is given to all. They are not scoped by tenant, and
 // authenticate nobody: expose them to operators only.
@@ -38,7 +39,7 @@ export interface Reports {
 
 const expositionType = 'text/plain; version=0.0.4; charset=utf-8'
 
-/** The names of `GET /admin/sem` (base.md, Administration interface). There are no locks, so all are free. */
+/** The names of `GET /admin/sem` (docs/interface/administration.md#semaphores). There are no locks, so all are free. */
 const semaphores = [
   'dbConnectionPool',
   'dbConnection',
@@ -58,7 +59,7 @@ const semaphoresText = JSON.stringify(Object.fromEntries(semaphores.map(name => 
 
 const resetText = JSON.stringify({ message: 'All statistics counter reset' })
 
-/** What `level` may be, in lower case (operations.md §5.1). */
+/** What `level` may be, in lower case (docs/interface/administration.md#log-settings). */
 const levels: Readonly<Record<string, LogLevel>> = {
   none: 'NONE',
   fatal: 'FATAL',
@@ -102,7 +103,10 @@ export class AdminHandlers {
     reply.json(JSON.stringify(shown))
   }
 
-  /** Parameters are applied in the order of §5.1, up to the first that is wrong. */
+  /**
+   * Parameters are applied in the order of docs/interface/administration.md#log-settings, up to the first that is
+   * wrong.
+   */
   changeLog({ parameters: { values } }: Request, reply: Reply): void {
     const change: { -readonly [K in keyof LogChange]: LogChange[K] } = {}
     let refusal = ['level', 'infoPayloadMaxSize', 'lineMaxSize', 'deprecate'].some(name => values.has(name))

@@ -1,4 +1,4 @@
-// Handlers of /v2/entities/{id}/attrs/{name} and its /value (entities.md §12).
+// Handlers of /v2/entities/{id}/attrs/{name} and its /value (docs/interface/updates.md#single-attributes).
 //
 // A value travels as JSON or as plain text: scalars are text, objects and arrays are JSON unless the client likes text
 // better.
@@ -106,7 +106,7 @@ export class AttributeHandlers {
   }
 }
 
-/** The id and attribute name of the path (entities.md §1.6). */
+/** The id and attribute name of the path (docs/interface/requests.md#paths). */
 function pathPlace(request: Request): Result<{ readonly id: string; readonly name: string }> {
   const id = pathId(request)
   if (!id.ok) return id
@@ -133,7 +133,7 @@ function textValue(body: Uint8Array): Result<Json> {
   return parseTextValue(text)
 }
 
-/** A value alone, in the form that the client takes (entities.md §12.4). */
+/** A value alone, in the form that the client takes (docs/interface/updates.md#plain-values). */
 function replyValue(attribute: Attribute, accept: Accept, reply: Reply): void {
   const value = renderedValue(attribute)
   if (typeof value === 'object' && value !== null) {

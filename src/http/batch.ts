@@ -1,4 +1,4 @@
-// Handlers of /v2/op/query, /v2/op/update and /v2/op/notify (entities.md §17).
+// Handlers of /v2/op/query, /v2/op/update and /v2/op/notify (docs/interface/batch.md).
 
 import type { BatchOperations } from '../broker/batch.js'
 import type { Entities } from '../broker/entities.js'

@@ -1,6 +1,6 @@
 // The bytes of a body as JSON, refusing what JSON.parse would let pass: keys that stand twice, nesting without end,
-// numbers beyond a double, lone surrogates, bytes that are not UTF-8 (entities.md §1.5, §5.2). And the turns in which
-// bodies that take long are handled.
+// numbers beyond a double, lone surrogates, bytes that are not UTF-8 (docs/interface/requests.md#bodies,
+// docs/interface/entities.md#duplicate-names). And the turns in which bodies that take long are handled.
 //
 // One pass over the bytes, or the text if they are plain, counts structural colons and depth; one walk over the parsed
 // value counts its keys. Only when the two counts differ has a key been swallowed, and only then a slow parser looks

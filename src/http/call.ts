@@ -116,9 +116,9 @@ const countMax = 2 ** 48
 const lastDigits = Array.from({ length: 4096 }, (_, n) => n.toString(16).padStart(3, '0'))
 
 /**
- * Correlators for requests that bring none: UUIDs (operations.md §8.5). A correlator has to be unique, not secret. So
- * chance is asked once, and the last twelve digits count from there: a fresh random UUID for every request was 5 % of
- * all garbage of a write.
+ * Correlators for requests that bring none: UUIDs (docs/interface/requests.md#correlator). A correlator has to be
+ * unique, not secret. So chance is asked once, and the last twelve digits count from there: a fresh random UUID for
+ * every request was 5 % of all garbage of a write.
  */
 export class Correlators {
   private readonly start: string
@@ -150,7 +150,10 @@ const letterG = 0x67
 const oldLocation = /^geo:(point|line|box|polygon)$/
 
 // [hot] Looks at one character of each attribute's type.
-/** Notes locations in the forms before GeoJSON, which are deprecated (operations.md §6.6). */
+/**
+ * Notes locations in the forms before GeoJSON, which are deprecated
+ * (docs/interface/administration.md#deprecated-usages).
+ */
 export function noteOldLocations(
   attributes: Iterable<readonly [name: string, attribute: WantedAttribute]>,
   call: Call | undefined,

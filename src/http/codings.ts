@@ -1,5 +1,5 @@
-// Content codings (RFC 9110 §8.4, §12.5.3): which one an answer gets, and which one the body of a request has
-// (docs/interface/compression.md).
+// Content codings (RFC 9110 §8.4, docs/interface/updates.md#plain-values.3): which one an answer gets, and which one
+// the body of a request has (docs/interface/compression.md).
 //
 // A header that is given twice, or that is malformed in part, gives the client less and never something that it did
 // not ask for: the malformed part counts as absent.

@@ -69,8 +69,8 @@ export class Compressor {
   }
 
   /**
-   * Begins to compress a body of `length` bytes; false: there is no room, and `onCompressed` is not called. It is called
-   * later otherwise, with undefined if the body gets no shorter.
+   * Begins to compress a body of `length` bytes; false: there is no room, and `onCompressed` is not called. It is
+   * called later otherwise, with undefined if the body gets no shorter.
    */
   compressLater(parts: readonly Uint8Array[], length: number, coding: Coding, onCompressed: OnCompressed): boolean {
     const { jobsMax, jobBytesMax } = this.#limits

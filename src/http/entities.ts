@@ -1,7 +1,9 @@
-// Handlers of /v2/entities, /v2/entities/{id} and /v2/entities/{id}/attrs (entities.md §10, §11).
+// Handlers of /v2/entities, /v2/entities/{id} and /v2/entities/{id}/attrs (docs/interface/queries.md#lists,
+// docs/interface/updates.md#one-entity).
 //
 // A handler reads what is special to its operation, asks the broker, and hands the result to the reply. The order
-// inside each is that of entities.md §1.1: path identifiers, payload, tenant and scope, operation.
+// inside each is that of docs/interface/requests.md#order-of-checks: path identifiers, payload, tenant and scope,
+// operation.
 
 import type { Entities } from '../broker/entities.js'
 import { checkIdentifier, hasIdentifierCharacters, parseAttributes, parseEntity } from '../domain/entities/entity.js'
@@ -24,7 +26,7 @@ export function updateOptions({ parameters: { options } }: Request): UpdateOptio
   return overrideMetadata || forcedUpdate ? { overrideMetadata, forcedUpdate } : plainUpdate
 }
 
-/** The id of the path (entities.md §1.6). */
+/** The id of the path (docs/interface/requests.md#paths). */
 export function pathId(request: Request): Result<string> {
   const id = request.components[2] as string
   if (id !== '' && !hasIdentifierCharacters(id)) return refused(refusals.charactersInPath)
@@ -145,7 +147,7 @@ export class EntityHandlers {
   }
 }
 
-/** The selection that URL parameters describe (entities.md §10.1). */
+/** The selection that URL parameters describe (docs/interface/queries.md#lists). */
 export function selectionOf(parameters: Parameters): SelectionSource {
   const { values } = parameters
   const ids = listParameter(parameters, 'id')
@@ -158,7 +160,7 @@ export function selectionOf(parameters: Parameters): SelectionSource {
   return { selectors, q: values.get('q'), mq: values.get('mq'), geo, from: 'url' }
 }
 
-/** Parameters that exclude each other (entities.md §10.1). */
+/** Parameters that exclude each other (docs/interface/queries.md#lists). */
 function incompatible(values: ReadonlyMap<string, string>): Refusal | undefined {
   if (values.has('id') && values.has('idPattern')) return refusals.idAndIdPattern
   if (values.has('type') && values.has('typePattern')) return refusals.typeAndTypePattern

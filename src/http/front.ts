@@ -31,9 +31,9 @@ export interface Exchange {
    */
   reply(status: number, headers: readonly string[], body?: AnswerBody, onSent?: () => void): void
   /**
-   * Answers with a body of unknown length, as fast as the client takes it. It asks for the next part when the system has
-   * taken the one before, whose memory may then be used again. If `parts` fails, it closes the connection, so that the
-   * client sees that the body is not whole. When the client has gone, it returns `parts`.
+   * Answers with a body of unknown length, as fast as the client takes it. It asks for the next part when the system
+   * has taken the one before, whose memory may then be used again. If `parts` fails, it closes the connection, so that
+   * the client sees that the body is not whole. When the client has gone, it returns `parts`.
    */
   stream(status: number, headers: readonly string[], parts: AsyncGenerator<Uint8Array, void, void>): void
   /** As `reply`, and then closes the connection: for a request whose body is not wanted. */
@@ -77,7 +77,10 @@ export interface FrontOptions {
   readonly family: 'both' | 'ipv4' | 'ipv6'
   /** Sibling processes listen on the same port, and connections are spread among them (`uws` only). */
   readonly shared?: boolean
-  /** Another process listens for several, and hands out connections (`node` only); undefined: the front listens by itself. */
+  /**
+   * Another process listens for several, and hands out connections (`node` only); undefined: the front listens by
+   * itself.
+   */
   readonly source?: ConnectionSource | undefined
   /** PEM files; undefined: plain HTTP. */
   readonly tls?: TlsFiles | undefined
@@ -130,13 +133,15 @@ export interface Front {
    */
   dismiss(): void
   /**
-   * Takes the clients that have connected, and closes its listeners. From now on each answer ends its connection. Answers are held back until
-   * `close`, which the caller calls at once: so all of several workers can stop listening before any of them ends a connection.
+   * Takes the clients that have connected, and closes its listeners. From now on each answer ends its connection.
+   * Answers are held back until `close`, which the caller calls at once: so all of several workers can stop listening
+   * before any of them ends a connection.
    */
   unlisten(): Promise<void>
   /**
-   * Stops accepting, answers the requests that still come on connections that are open, and closes all connections: those that rest after
-   * `quietMs` (drain.ts), the last of them after `drainMs`. Resolves with what was cut off then; undefined: all ended in order.
+   * Stops accepting, answers the requests that still come on connections that are open, and closes all connections:
+   * those that rest after `quietMs` (drain.ts), the last of them after `drainMs`. Resolves with what was cut off then;
+   * undefined: all ended in order.
    */
   close(drainMs: number): Promise<CutOff | undefined>
 }
@@ -152,7 +157,9 @@ export function setHeadLimit(): void {
   process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= String(headBytesMax)
 }
 
-/** How the end of a request's body is told: not at all or by a length, by its chunks, or in a way that nobody serves. */
+/**
+ * How the end of a request's body is told: not at all or by a length, by its chunks, or in a way that nobody serves.
+ */
 export type Framing = 'length' | 'chunks' | 'ambiguous'
 
 const withChunks: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH'])
@@ -160,8 +167,9 @@ const withChunks: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH'])
 /**
  * The framing of a request, by its headers: names (in any case) and values in turn. It is ambiguous where they leave
  * open where the body ends or which host is meant. A proxy that finds another end than this server takes a part of one
- * client's body for the next client's request. So such a request is refused, and its connection is closed before another
- * byte of it is read (docs/operations/http-servers.md#framing). Only methods whose body means something may have chunks.
+ * client's body for the next client's request. So such a request is refused, and its connection is closed before
+ * another byte of it is read (docs/operations/http-servers.md#framing). Only methods whose body means something may
+ * have chunks.
  */
 export function framingOf(method: string, headers: readonly string[]): Framing {
   let hosts = 0

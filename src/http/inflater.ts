@@ -1,7 +1,7 @@
 // Bodies of requests that come compressed (docs/interface/compression.md#requests).
 //
-// The limit of a body counts for what it inflates to, while it is being inflated: a bomb ends at the limit, and costs no
-// more than a body of that size. Above `freeBytes` a body may also not inflate to more than `ratioMax` times its
+// The limit of a body counts for what it inflates to, while it is being inflated: a bomb ends at the limit, and costs
+// no more than a body of that size. Above `freeBytes` a body may also not inflate to more than `ratioMax` times its
 // size, so that a large limit does not let few bytes on the wire cost much memory.
 //
 // Short bodies are inflated at once, up to `nowBytesMax`. The rest goes to zlib's threads, `jobsMax` at a time; others

@@ -1,6 +1,6 @@
-// What of an entity a request wants to see (entities.md §6), and entities as the body of an answer: a list, or one item
-// that may be large. Items are rendered one after the other, some in each turn of the event loop, and counted as they
-// come.
+// What of an entity a request wants to see (docs/interface/representations.md), and entities as the body of an answer:
+// a list, or one item that may be large. Items are rendered one after the other, some in each turn of the event loop,
+// and counted as they come.
 //
 // [hot] The usual answer, an entity as it is stored, is sent without being parsed or rendered. Nearly every list is
 // rendered in one turn, into one buffer. A large one becomes parts, which are sent as they are: an item that is large
@@ -177,7 +177,7 @@ const modes: readonly Mode[] = ['keyValues', 'values', 'unique']
 export const viewOfParameters = (parameters: Parameters): View =>
   viewOf(parameters.options, listParameter(parameters, 'attrs'), listParameter(parameters, 'metadata'))
 
-/** The deprecated options name a builtin that `attrs` may name as well (entities.md §6.5). */
+/** The deprecated options name a builtin that `attrs` may name as well (docs/interface/requests.md#options). */
 function withBuiltins(
   options: ReadonlySet<string>,
   named: readonly string[] | undefined,

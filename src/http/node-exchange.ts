@@ -128,7 +128,9 @@ export class NodeExchange implements Exchange, SlowAnswer {
     this.#reply(status, headers, body, true)
   }
 
-  /** Gives the whole body to `onBody`; never calls it when the client goes away before, or sends more than it announced. */
+  /**
+   * Gives the whole body to `onBody`; never calls it when the client goes away before, or sends more than it announced.
+   */
   collect(onBody: BodyHandler, bytesMax: number): void {
     this.#onBody = onBody
     if (isChunked(this.#request)) {

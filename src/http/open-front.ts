@@ -13,8 +13,8 @@ import { loadUws, UwsMissing } from './uws-binary.js'
 import { openUwsFront } from './uws-front.js'
 
 /**
- * Opens the front named by `kind`; undefined: uws where its binary loads, else node with a warning. With `http1Port` two
- * of them.
+ * Opens the front named by `kind`; undefined: uws where its binary loads, else node with a warning. With `http1Port`
+ * two of them.
  */
 export async function openFront(
   kind: 'uws' | 'node' | undefined,
@@ -84,7 +84,9 @@ class TwoFronts implements Front {
     return port
   }
 
-  /** What the first takes the other one takes as well: it checks the pair alike, and does nothing else that may fail. */
+  /**
+   * What the first takes the other one takes as well: it checks the pair alike, and does nothing else that may fail.
+   */
   renewTls(pair: TlsPair): void {
     this.front.renewTls(pair)
     this.other.renewTls(pair)

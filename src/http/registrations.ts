@@ -1,7 +1,7 @@
-// Handlers of /v2/registrations and /v2/registrations/{id} (subscriptions.md §12.2).
+// Handlers of /v2/registrations and /v2/registrations/{id} (docs/interface/registrations.md#registration-operations).
 //
-// The order inside each is that of entities.md §1.1: payload, tenant, path, operation. An id that none can have is one
-// that is not found.
+// The order inside each is that of docs/interface/requests.md#order-of-checks: payload, tenant, path, operation. An id
+// that none can have is one that is not found.
 
 import type { RegistrationOperations } from '../broker/documents.js'
 import type { Payload } from '../domain/entities/entity.js'
@@ -49,7 +49,7 @@ export class RegistrationHandlers {
     const tenant = tenantOf(request)
     if (!tenant.ok) return reply.refuse(tenant.refusal)
     const { limit, offset, options } = request.parameters
-    // Of a list of paths the first one counts (§2.5).
+    // Of a list of paths the first one counts (docs/interface/subscriptions.md#list).
     const servicePath = request.paths[0]
     this.registrations.list({ tenant: tenant.value, servicePath, offset, limit }, result => {
       if (!result.ok) return reply.refuse(result.refusal)

@@ -1,5 +1,6 @@
-// Results as HTTP answers: the only place that knows status codes, the shape of an error body (entities.md §1.2, §2,
-// §20) and the headers that let a browser show an answer to a page from elsewhere (operations.md §8.6).
+// Results as HTTP answers: the only place that knows status codes, the shape of an error body
+// (docs/interface/requests.md#answers, docs/interface/errors.md#form, docs/interface/errors.md) and the headers that
+// let a browser show an answer to a page from elsewhere (docs/interface/browsers.md#pages-from-other-origins-cors).
 //
 // Texts may echo what a client sent, so the eight forbidden characters leave as HTML entities.
 //
@@ -162,14 +163,20 @@ export class Reply {
     } else this.send(status, headers, body, refusal)
   }
 
-  /** As `refuse`, in the form of /admin/log (operations.md §5.1). A text without the client's words may go verbatim. */
+  /**
+   * As `refuse`, in the form of /admin/log (docs/interface/administration.md#log-settings). A text without the client's
+   * words may go verbatim.
+   */
   refuseInShort(refusal: Refusal, as: 'escaped' | 'verbatim' = 'escaped'): void {
     const text = refusalText(refusal)
     const body = JSON.stringify({ error: as === 'escaped' ? escaped(text) : text })
     this.send(statusOf[refusal.kind], this.headers('Content-Type', 'application/json'), body, refusal)
   }
 
-  /** 405 with the methods that there are, and a body unless it is to be silent (operations.md §3, §8.3). */
+  /**
+   * 405 with the methods that there are, and a body unless it is to be silent (docs/interface/administration.md,
+   * docs/interface/requests.md#methods).
+   */
   refuseMethod(allow: string, isSilent: boolean): void {
     const { kind } = refusals.method
     const headers = [`${this.vocabulary}-Correlator`, this.correlator, 'Allow', allow]

@@ -1,5 +1,5 @@
-// The head of a request: everything before its body, checked in the order of entities.md §1.1, and the payload after
-// it.
+// The head of a request: everything before its body, checked in the order of
+// docs/interface/requests.md#order-of-checks, and the payload after it.
 //
 // Headers of both vocabularies are read, and the answer speaks the one the client spoke. A vendor header that is there
 // twice, or in both with different values, is refused: a proxy that checks rights may have looked at the other one.
@@ -135,7 +135,7 @@ export interface Request {
   readonly hasBody: boolean
   /** Of the body; undefined: it comes as it is. */
   readonly coding: Coding | undefined
-  /** As sent; checked only after the payload (entities.md §1.1). */
+  /** As sent; checked only after the payload (docs/interface/requests.md#order-of-checks). */
   readonly tenantHeader: string
   /** Of a write: how a notification says its entities are rendered (`Ngsiv2-AttrsFormat`); '' when it does not. */
   readonly notificationFormat: string
@@ -155,7 +155,7 @@ export interface Request {
   readonly call: Call | undefined
 }
 
-/** Reads and checks the head (entities.md §1.1, checks 1 to 8). */
+/** Reads and checks the head (docs/interface/requests.md#order-of-checks, checks 1 to 8). */
 export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSettings): Result<Request> {
   const { method, path, query } = exchange
   const length = Number(exchange.header('content-length') || 0)
@@ -208,8 +208,9 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
 }
 
 /**
- * A retry of deliveries says all in its path; so do orders about the log (operations.md §5), to a node, and for a
- * backup. The path / takes no write at all, so a missing body is not the first fault.
+ * A retry of deliveries says all in its path; so do orders about the log
+ * (docs/interface/administration.md#log-settings), to a node, and for a backup. The path / takes no write at all, so a
+ * missing body is not the first fault.
  */
 function needsNoBody(method: string, components: readonly string[]): boolean {
   const [first, second] = components
@@ -243,7 +244,10 @@ function readPaths(header: string, method: string): Result<readonly string[]> {
   return paths
 }
 
-/** `text/plain` passes here and is refused by operations that take JSON only (operations.md §8.1). */
+/**
+ * `text/plain` passes here and is refused by operations that take JSON only
+ * (docs/interface/requests.md#order-of-checks).
+ */
 function readContentType(header: string): Result<string> {
   if (header === '') return refused(refusals.noContentType)
   const semicolon = header.indexOf(';')
@@ -271,7 +275,7 @@ export function tenantOf(request: Request): Result<string> {
   return request.tenants ? tenant : accepted('')
 }
 
-/** The one scope that a write acts on (entities.md §3.4). */
+/** The one scope that a write acts on (docs/interface/tenants-and-paths.md#service-paths). */
 export function writeScope(request: Request): Result<Scope> {
   const tenant = tenantOf(request)
   if (!tenant.ok) return tenant
@@ -324,7 +328,10 @@ export function originOf(request: Request, reply: Reply): Origin {
   }
 }
 
-/** What providers get of a request; undefined: it is not forwarded (subscriptions.md §13.3, §13.5). */
+/**
+ * What providers get of a request; undefined: it is not forwarded (docs/interface/registrations.md#queries,
+ * docs/interface/registrations.md#forwarded-requests).
+ */
 export function outwardOf(request: Request, reply: Reply): (() => Outward) | undefined {
   if (!request.mayForward || isLooped(reply.correlator)) return undefined
   return () => {
@@ -357,9 +364,10 @@ export function elsewhereOf(
 }
 
 /**
- * Which of the two forms, JSON or plain text, a client takes, and which it likes better (entities.md §1.4). Ranges
- * nobody here knows are skipped, and so are parameters behind `q`. A first parameter that is not `q` is an error of the
- * reference that no client depends on; it is tolerated unless the parameter is written as a broken `q`.
+ * Which of the two forms, JSON or plain text, a client takes, and which it likes better
+ * (docs/interface/requests.md#accept). Ranges nobody here knows are skipped, and so are parameters behind `q`. A first
+ * parameter that is not `q` is an error of the reference that no client depends on; it is tolerated unless the
+ * parameter is written as a broken `q`.
  */
 export interface Accept {
   readonly json: boolean

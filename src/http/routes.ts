@@ -1,5 +1,5 @@
 // The table of contents: every path and method that is served, and who serves it. The order of methods is that of the
-// `Allow` header (entities.md §1.7).
+// `Allow` header (docs/interface/requests.md#methods).
 
 import type { AdminHandlers, ClusterHandlers } from './admin.js'
 import type { AttributeHandlers } from './attributes.js'
@@ -24,7 +24,8 @@ export interface Route {
   readonly allow: string
   /**
    * The form of refusals that its operations do not decide: some administration paths have forms of their own
-   * (operations.md §3, §5.1), or answer a wrong verb with headers alone.
+   * (docs/interface/administration.md, docs/interface/administration.md#log-settings), or answer a wrong verb with
+   * headers alone.
    */
   readonly refusals: 'usual' | 'short' | 'silent405'
   readonly read: ReadonlyMap<string, Plain>

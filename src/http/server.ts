@@ -1,5 +1,5 @@
-// From an exchange of the front to a handler: head, route, body (entities.md §1.1). Failures end here, are logged once,
-// and become a 500.
+// From an exchange of the front to a handler: head, route, body (docs/interface/requests.md#order-of-checks). Failures
+// end here, are logged once, and become a 500.
 //
 // [hot] What is reported of each request to the counters costs 0.2 to 0.3 us of it (bench/watch.ts).
 
@@ -120,7 +120,7 @@ export class Server implements FrontHandler {
   private otherMethod(method: string, { template, allow, refusals: form }: Route, reply: Reply): void {
     const cors = hasCors(template) ? this.settings.cors : undefined
     if (cors && method === 'OPTIONS') return reply.preflight(allow, cors)
-    // It is not said of /version, though it is so (operations.md §8.3).
+    // It is not said of /version, though it is so (docs/interface/requests.md#methods).
     reply.refuseMethod(cors && template !== '/version' ? `${allow}, OPTIONS` : allow, form === 'silent405')
   }
 

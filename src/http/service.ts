@@ -1,4 +1,5 @@
-// What the service says of itself: the page at /, entry point, version, health (entities.md §19, operations.md §4.1).
+// What the service says of itself: the page at /, entry point, version, health (docs/interface/requests.md#entry-point,
+// docs/interface/administration.md#version).
 
 import { refusals } from '../domain/refusal.js'
 import type { Clock } from '../ports.js'
@@ -73,7 +74,10 @@ export class ServiceHandlers {
 
   readonly entryPoint = (_request: Request, reply: Reply): void => reply.json(entryPoint)
 
-  /** What tools expect; with `options=libVersions` our own version and libraries as well (operations.md §4.1). */
+  /**
+   * What tools expect; with `options=libVersions` our own version and libraries as well
+   * (docs/interface/administration.md#version).
+   */
   version({ parameters: { options } }: Request, reply: Reply): void {
     const { version, libraries, machine, runtime } = this.facts
     const libversions = Object.fromEntries(

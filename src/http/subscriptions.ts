@@ -1,9 +1,10 @@
-// Handlers of /v2/subscriptions, /v2/subscriptions/{id} (subscriptions.md §2) and what is ours below it: /deliveries
-// and /deliveries/retry.
+// Handlers of /v2/subscriptions, /v2/subscriptions/{id} (docs/interface/subscriptions.md#create) and what is ours below
+// it: /deliveries and /deliveries/retry.
 //
-// The order inside each is that of entities.md §1.1: payload, tenant, path, operation. So whether there is such a
-// subscription is asked last, and only a retrieval tells an id that none can have from one that none has (§2.3, §2.4,
-// §2.6), and so does what is ours.
+// The order inside each is that of docs/interface/requests.md#order-of-checks: payload, tenant, path, operation. So
+// whether there is such a subscription is asked last, and only a retrieval tells an id that none can have from one that
+// none has (docs/interface/subscriptions.md#change, docs/interface/subscriptions.md#read,
+// docs/interface/subscriptions.md#remove), and so does what is ours.
 
 import type { SubscriptionOperations } from '../broker/documents.js'
 import type { Entities } from '../broker/entities.js'
@@ -60,7 +61,7 @@ export class SubscriptionHandlers {
     const tenant = tenantOf(request)
     if (!tenant.ok) return reply.refuse(tenant.refusal)
     const { limit, offset, options } = request.parameters
-    // Of a list of paths the first one counts (§2.5).
+    // Of a list of paths the first one counts (docs/interface/subscriptions.md#list).
     const servicePath = request.paths[0]
     this.subscriptions.list({ tenant: tenant.value, servicePath, offset, limit }, result => {
       if (!result.ok) return reply.refuse(result.refusal)
@@ -152,7 +153,7 @@ export class SubscriptionHandlers {
   }
 }
 
-/** The subscription that a path names, if one can have such an id (§2.4). */
+/** The subscription that a path names, if one can have such an id (docs/interface/subscriptions.md#read). */
 function namedSubscription(request: Request): Result<{ readonly tenant: string; readonly id: string }> {
   const id = request.components[2] as string
   const refusal = checkSubscriptionId(id)

@@ -1,7 +1,7 @@
 // GET and DELETE /admin/tenants: which tenants there are, and the deletion of one (docs/operations/tenants.md).
 //
-// A deletion cannot be taken back, so the client has to name the tenant twice. The log has a line about each order, with
-// the address of the client and the correlator. As the other paths of administration these authenticate nobody.
+// A deletion cannot be taken back, so the client has to name the tenant twice. The log has a line about each order,
+// with the address of the client and the correlator. As the other paths of administration these authenticate nobody.
 
 import type { TenantOperations, TenantSummary } from '../broker/tenants.js'
 import { renderDateTime } from '../domain/date-time.js'

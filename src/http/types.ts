@@ -1,5 +1,5 @@
-// Handlers of /v2/types and /v2/types/{type} (entities.md §18). A type may have more attributes than can be rendered in
-// one turn of the event loop.
+// Handlers of /v2/types and /v2/types/{type} (docs/interface/types.md). A type may have more attributes than can be
+// rendered in one turn of the event loop.
 
 import type { TypeOperations } from '../broker/entities.js'
 import { checkIdentifier, hasIdentifierCharacters } from '../domain/entities/entity.js'

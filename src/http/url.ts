@@ -1,5 +1,5 @@
-// The request line taken apart: path components and URL parameters, with the checks that need nothing else (entities.md
-// §1.6, §1.8).
+// The request line taken apart: path components and URL parameters, with the checks that need nothing else
+// (docs/interface/requests.md#paths, docs/interface/requests.md#url-parameters).
 //
 // A path is percent-decoded once, before it is split, so an encoded slash is a slash. In a query string `+` means a
 // blank. Both may hold any character but the eight forbidden ones; the parameters of the query languages have
@@ -38,7 +38,7 @@ export function parsePath(path: string): Result<readonly string[]> {
  */
 export const cutFromMax = 512
 
-/** Words of `options` (entities.md §1.8). */
+/** Words of `options` (docs/interface/requests.md#url-parameters). */
 const optionWords = new Set([
   'count',
   'normalized',
@@ -118,7 +118,10 @@ function readParameters(query: string): Result<Parameters> {
   return accepted({ values, options: options.value, limit: limit.value, offset: offset.value })
 }
 
-/** The characters that a parameter may not hold (entities.md §1.8); the query language has its own rules. */
+/**
+ * The characters that a parameter may not hold (docs/interface/requests.md#url-parameters); the query language has its
+ * own rules.
+ */
 function hasForbidden(name: string, value: string): boolean {
   switch (name) {
     case 'q':
@@ -157,6 +160,9 @@ function parseOptions(text: string | undefined): Result<ReadonlySet<string>> {
   return modes > 1 ? refused(refusals.options) : accepted(words)
 }
 
-/** A comma list; undefined when the parameter is absent. Blanks are not trimmed (entities.md §1.8). */
+/**
+ * A comma list; undefined when the parameter is absent. Blanks are not trimmed
+ * (docs/interface/requests.md#url-parameters).
+ */
 export const listParameter = (parameters: Parameters, name: string): readonly string[] | undefined =>
   parameters.values.get(name)?.split(',')

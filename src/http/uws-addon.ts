@@ -80,7 +80,8 @@ export function correct(original: Uint8Array, builds: Builds = knownBuilds): Cor
 
 /**
  * Loads an addon from its bytes, by way of a file in a new folder below `parent`, which is removed before this returns.
- * Only the owner can open the folder, and writing fails if the file exists: no other user can put anything in its place.
+ * Only the owner can open the folder, and writing fails if the file exists: no other user can put anything in its
+ * place.
  */
 export function loadBytes(bytes: Uint8Array, parent: string, load: (file: string) => unknown = loadAddon): unknown {
   const folder = mkdtempSync(join(parent, 'orrery-uws-')) // Its mode is 0700.

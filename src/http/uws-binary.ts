@@ -1,11 +1,11 @@
 // The binary of uWebSockets.js: how it is loaded, and what of it is used.
 //
 // The process loads a corrected copy of the binary where a correction of this build is known. An installed program
-// unpacks the binary that it carries. A clone has the package of uWebSockets.js: if the copy fails there, the process loads
-// the package's own binary, and the log warns of the consequence.
+// unpacks the binary that it carries. A clone has the package of uWebSockets.js: if the copy fails there, the process
+// loads the package's own binary, and the log warns of the consequence.
 //
-// Not here: what is done with it (uws-front.ts), which build it is and why (its head), the correction (uws-addon.ts), the
-// binaries that an installed program carries (uws-packed.ts).
+// Not here: what is done with it (uws-front.ts), which build it is and why (its head), the correction (uws-addon.ts),
+// the binaries that an installed program carries (uws-packed.ts).
 
 import type { TemplatedApp, us_listen_socket } from 'uWebSockets.js'
 import { existsSync, readFileSync } from 'node:fs'
@@ -94,7 +94,9 @@ async function loadFromPackage(binary: string): Promise<Loaded> {
   return { addon, from: `${name} ${version}`, corrected: copy.addon !== undefined, uncorrected: copy.reason }
 }
 
-/** The corrected copy, or the reason why it cannot be loaded; neither where the package's own one needs no correction. */
+/**
+ * The corrected copy, or the reason why it cannot be loaded; neither where the package's own one needs no correction.
+ */
 function loadCorrected(binary: URL): { addon?: unknown; reason?: string } {
   try {
     const correction = correct(readFileSync(binary))

@@ -1,16 +1,20 @@
 // A connection of the uWebSockets.js front that the server knows, so that it can close it and count it for its address.
 //
-// The binary says that some connection has ended, but not which one, and a request does not say on which connection it comes. So the
-// connections of this kind live in an application of their own (uws-front), and keep two handlers registered with the binary from their
-// beginning: one that is called at the end of the connection, and one that is called with the body of a request, also with none, right
-// after its head. A head is handed over in between (`Heads`). An answer makes the binary forget both, so both are registered again after each
-// one. That costs a request some 2 us, which is why most connections do without (docs/operations/connections.md).
+// The binary says that some connection has ended, but not which one, and a request does not say on which connection it
+// comes. So the connections of this kind live in an application of their own (uws-front), and keep two handlers
+// registered with the binary from their beginning: one that is called at the end of the connection, and one that is
+// called with the body of a request, also with none, right after its head. A head is handed over in between (`Heads`).
+// An answer makes the binary forget both, so both are registered again after each one. That costs a request some 2 us,
+// which is why most connections do without (docs/operations/connections.md).
 //
 // `handle` is valid as long as `#isOpen`: the binary ends the process when it is touched later.
 
 import type { Admission, Waiting } from './connections.js'
 
-/** What it needs of the binary's object: a response that was given at the beginning of the connection, and not with a request. */
+/**
+ * What it needs of the binary's object: a response that was given at the beginning of the connection, and not with a
+ * request.
+ */
 export interface Handle {
   onAborted(handler: () => void): unknown
   onData(handler: (chunk: ArrayBuffer, isLast: boolean) => void): unknown

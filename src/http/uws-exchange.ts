@@ -1,13 +1,14 @@
 // One request over uWebSockets.js, and its answer. [hot] Every request passes here.
 //
-// A handler may keep the exchange and read headers later: they are copied once, in one pass, which costs as much as eleven looks at the native
-// request (2 us with six headers, less with two). A body chunk is a window into the receive buffer and lives inside its call only.
-// After the end of an answer the native object throws when touched: `#open` says whether it may be.
+// A handler may keep the exchange and read headers later: they are copied once, in one pass, which costs as much as
+// eleven looks at the native request (2 us with six headers, less with two). A body chunk is a window into the receive
+// buffer and lives inside its call only. After the end of an answer the native object throws when touched: `#open` says
+// whether it may be.
 //
-// The binary reads chunks leniently: it takes `:` and `G` for digits, what stands between two chunks for a line end, and what follows the last one
-// for the next request, trailers included. A proxy may read them otherwise. So a request with chunks is the last one of its connection: it is
-// answered in a later turn, the connection ends with its answer, and nothing behind its last chunk is ever served
-// (docs/operations/http-servers.md#chunks).
+// The binary reads chunks leniently: it takes `:` and `G` for digits, what stands between two chunks for a line end,
+// and what follows the last one for the next request, trailers included. A proxy may read them otherwise. So a request
+// with chunks is the last one of its connection: it is answered in a later turn, the connection ends with its answer,
+// and nothing behind its last chunk is ever served (docs/operations/http-servers.md#chunks).
 //
 // Where the connection is known (uws-connection.ts), nothing may be answered inside the call that brings the body.
 //
@@ -43,7 +44,10 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
   readonly query: string
   readonly #front: ExchangeFront
   readonly #response: HttpResponse
-  /** Names in lower case and values in turn. Copied at once: one pass costs less than the looks that follow, and the request is gone after them. */
+  /**
+   * Names in lower case and values in turn. Copied at once: one pass costs less than the looks that follow, and the
+   * request is gone after them.
+   */
   readonly #headers: readonly string[]
   readonly #framing: Framing
   /** The native response may be touched. */
@@ -262,8 +266,8 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
   }
 
   /**
-   * The answer is left unfinished on purpose: the binary would read what follows in the same segment as the next request, and a request behind an
-   * unfinished answer makes it close the connection instead.
+   * The answer is left unfinished on purpose: the binary would read what follows in the same segment as the next
+   * request, and a request behind an unfinished answer makes it close the connection instead.
    */
   #refuseAndClose(): void {
     this.#answered = true
@@ -389,9 +393,9 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
   }
 
   /**
-   * The answer to a request with chunks. One that is short is left unfinished, as that of `#refuseAndClose`. While a longer one is being sent, the
-   * binary ends the connection if anything comes; when it has been sent, nothing is read any more, and the binary's timer of 10 s ends the connection
-   * if the client does not.
+   * The answer to a request with chunks. One that is short is left unfinished, as that of `#refuseAndClose`. While a
+   * longer one is being sent, the binary ends the connection if anything comes; when it has been sent, nothing is read
+   * any more, and the binary's timer of 10 s ends the connection if the client does not.
    */
   #writeLast(status: number, headers: readonly string[], body: AnswerBody | undefined): void {
     const small = smallOf(body)
@@ -403,7 +407,9 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
     this.#writeLarge(new BodyPieces(body ?? ''))
   }
 
-  /** What comes behind a request with chunks stays with the system. Called before each write that may end the answer. */
+  /**
+   * What comes behind a request with chunks stays with the system. Called before each write that may end the answer.
+   */
   #hearNoMore(): void {
     if (this.#framing === 'chunks') this.#response.pause()
   }
@@ -414,16 +420,21 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
     for (let i = 0; i + 1 < headers.length; i += 2) response.writeHeader(headers[i]!, wireValue(headers[i + 1]!))
   }
 
-  /** The answer has ended: the native object must not be touched any more. `endsBefore`: ends of known connections before that call. */
+  /**
+   * The answer has ended: the native object must not be touched any more. `endsBefore`: ends of known connections
+   * before that call.
+   */
   #ended(endsBefore: number, isClosing: boolean): void {
     this.#settle()
-    // The binary may have closed the connection in that call, and does not tell: the answer has made it forget our handlers.
+    // The binary may have closed the connection in that call, and does not tell: the answer has made it forget our
+    // handlers.
     this.#connection?.answered(this.#front.knownEnds > endsBefore ? 'closed' : isClosing ? 'closing' : 'open')
   }
 
   /**
-   * False: the system takes no more. What `end` could not write the binary would keep, whatever it has already, and go on with the next request:
-   * a client that asks and does not read would fill the memory. An answer that has not ended makes it close the connection instead.
+   * False: the system takes no more. What `end` could not write the binary would keep, whatever it has already, and go
+   * on with the next request: a client that asks and does not read would fill the memory. An answer that has not ended
+   * makes it close the connection instead.
    */
   #writeSmall(body: string | Uint8Array): boolean {
     const ends = this.#front.knownEnds
@@ -479,7 +490,10 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
     return this.#open ? this.#response.getWriteOffset() : 0
   }
 
-  /** The binary closes a connection 10 s after a write that failed, and the system tells of room only when a third of its buffer is free. */
+  /**
+   * The binary closes a connection 10 s after a write that failed, and the system tells of room only when a third of
+   * its buffer is free.
+   */
   retry(): void {
     if (this.#pieces) this.#response.cork(() => this.#writePieces())
     else this.goesOn()
@@ -490,9 +504,9 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
   }
 
   /**
-   * Answers at once, reads away the rest of the body, and then closes: to close with bytes unread resets the connection,
-   * which may cost the client the answer. The binary cannot go on reading after an answer, so it is told all of it as a
-   * status line. It adds an empty line, which no client looks at after `Connection: close`.
+   * Answers at once, reads away the rest of the body, and then closes: to close with bytes unread resets the
+   * connection, which may cost the client the answer. The binary cannot go on reading after an answer, so it is told
+   * all of it as a status line. It adds an empty line, which no client looks at after `Connection: close`.
    */
   #writeAndLinger(
     status: number,
@@ -555,7 +569,10 @@ function hasNoLength(status: number): boolean {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: what is not ASCII is looked for
 const notAscii = /[^\x00-\x7f]/
 
-/** One character for each byte, as node:http gives it. The binary reads UTF-8; bytes that are none have become U+FFFD there. */
+/**
+ * One character for each byte, as node:http gives it. The binary reads UTF-8; bytes that are none have become U+FFFD
+ * there.
+ */
 function asSent(text: string): string {
   return notAscii.test(text) ? Buffer.from(text).toString('latin1') : text
 }

@@ -1,26 +1,31 @@
 // The HTTP front over uWebSockets.js. [hot] Every request passes here.
 //
-// Processor time against the barest server on the same binary: 1.04 for a GET answered at once, 1.01 for a POST of 250 bytes
-// answered late (wrk, 64 connections; medians of 11 pairs of runs on a busy machine, middle halves 0.99-1.08, 0.94-1.07).
+// Processor time against the barest server on the same binary: 1.04 for a GET answered at once, 1.01 for a POST of 250
+// bytes answered late (wrk, 64 connections; medians of 11 pairs of runs on a busy machine, middle halves 0.99-1.08,
+// 0.94-1.07).
 //
-// What the binary does by itself, and we rely on: it writes Date, answers `Expect: 100-continue`, reads away a body that
-// no handler has asked for, and keeps connections alive. What it decides alone, and we can only document
+// What the binary does by itself, and we rely on: it writes Date, answers `Expect: 100-continue`, reads away a body
+// that no handler has asked for, and keeps connections alive. What it decides alone, and we can only document
 // (docs/operations/http-servers.md): it closes an idle connection after some 10 s, and a body slower than 16 KB/s; it
 // refuses HTTP/1.0, garbage and over 98 headers; it closes a connection when a second request comes before the first
 // one was answered; it answers 505 to a first line cut at one of eleven places.
 //
 // The build is `uws-pack` 20.0.8, with one correction (uws-addon). `uwebsockets` 3.0.6, which served before, answered
-// 505 to 50 of 103 cuts of a GET and stayed silent to header names such as `X_A`. The cost per request of both is alike.
+// 505 to 50 of 103 cuts of a GET and stayed silent to header names such as `X_A`. The cost per request of both is
+// alike.
 //
-// There are two applications, and the system's socket belongs to the first. While there is room it serves what it takes in, and knows of a
-// connection only that it is there. The last tenth of the places, and all of them where addresses are counted, go to the second one, which
-// knows each of its connections and can close it to make room (uws-connection, docs/operations/connections.md).
+// There are two applications, and the system's socket belongs to the first. While there is room it serves what it takes
+// in, and knows of a connection only that it is there. The last tenth of the places, and all of them where addresses
+// are counted, go to the second one, which knows each of its connections and can close it to make room (uws-connection,
+// docs/operations/connections.md).
 //
-// An application keeps its certificate for life. So a new certificate makes two new applications, to which the first one, whose socket it
-// stays, passes on what it accepts. The binary passes on a connection before the first byte of TLS, so none is refused. Applications whose
-// certificate is old serve the connections that they have; the binary keeps their memory (`certificatesMax`).
+// An application keeps its certificate for life. So a new certificate makes two new applications, to which the first
+// one, whose socket it stays, passes on what it accepts. The binary passes on a connection before the first byte of
+// TLS, so none is refused. Applications whose certificate is old serve the connections that they have; the binary keeps
+// their memory (`certificatesMax`).
 //
-// Not here: one request and its answer (uws-exchange), the same over node:http (node-front), which one is used (open-front), routes and statuses.
+// Not here: one request and its answer (uws-exchange), the same over node:http (node-front), which one is used
+// (open-front), routes and statuses.
 import type { HttpResponse, us_listen_socket } from 'uWebSockets.js'
 import { createServer } from 'node:net'
 import { Admission, addressText, answerStallMsDefault, BodyPace, isIPv4, StallWatch } from './connections.js'
@@ -38,7 +43,10 @@ import { type App, loadUws, type Uws } from './uws-binary.js'
 import { type Heads, UwsConnection } from './uws-connection.js'
 import { UwsExchange } from './uws-exchange.js'
 
-/** A front over uWebSockets.js. Fails with UwsMissing where its binary does not load, and when the TLS files cannot be used. */
+/**
+ * A front over uWebSockets.js. Fails with UwsMissing where its binary does not load, and when the TLS files cannot be
+ * used.
+ */
 export async function openUwsFront(options: FrontOptions, handler: FrontHandler): Promise<Front> {
   const { uws } = await loadUws()
   if (!options.tls) return new UwsFront(uws, () => uws.App(), options, handler)
@@ -53,15 +61,16 @@ export async function openUwsFront(options: FrontOptions, handler: FrontHandler)
 }
 
 /**
- * Certificates that a front serves in its life. The binary never frees an application: two of them, for one certificate, take 75 KB. A
- * larger number lasts longer and takes more memory: with this one 166 days where certificates change every hour, and 300 MB.
+ * Certificates that a front serves in its life. The binary never frees an application: two of them, for one
+ * certificate, take 75 KB. A larger number lasts longer and takes more memory: with this one 166 days where
+ * certificates change every hour, and 300 MB.
  */
 const certificatesMax = 4_000
 
 /**
- * Connections that the system may have ready for one turn of the loop: the binary lets so many wait. Once they are passed on, each is counted
- * only in a later turn. So from then on the server begins earlier, by that number, to know connections, and never has too many that it
- * cannot close.
+ * Connections that the system may have ready for one turn of the loop: the binary lets so many wait. Once they are
+ * passed on, each is counted only in a later turn. So from then on the server begins earlier, by that number, to know
+ * connections, and never has too many that it cannot close.
  */
 const acceptedAtOnceMax = 512
 
@@ -232,8 +241,8 @@ class UwsFront implements Front, Heads<UwsExchange> {
   }
 
   /**
-   * Resolves when no connection is left, or all of them rest (drain.ts): which of them does is not known. False: that did not come to be until
-   * `untilMs`.
+   * Resolves when no connection is left, or all of them rest (drain.ts): which of them does is not known. False: that
+   * did not come to be until `untilMs`.
    */
   async #quiet(untilMs: number): Promise<boolean> {
     let before = this.#arrivals.count
@@ -302,8 +311,8 @@ class UwsFront implements Front, Heads<UwsExchange> {
   }
 
   /**
-   * A head has come on a connection that is known. Nothing is served before the call that follows has named the connection, and nothing is
-   * answered in that call: the binary forgets its handler for bodies after it.
+   * A head has come on a connection that is known. Nothing is served before the call that follows has named the
+   * connection, and nothing is answered in that call: the binary forgets its handler for bodies after it.
    */
   #onHead(exchange: UwsExchange, handler: FrontHandler): void {
     this.#arrivals.count++
@@ -316,8 +325,8 @@ class UwsFront implements Front, Heads<UwsExchange> {
   }
 
   /**
-   * A head that no call named a connection for: its body comes in chunks, and the first is not there yet. Its connection is closed, at the first
-   * moment after it: later it might have ended without our knowing.
+   * A head that no call named a connection for: its body comes in chunks, and the first is not there yet. Its
+   * connection is closed, at the first moment after it: later it might have ended without our knowing.
    */
   #dropHead(mayAnswer: boolean): void {
     const head = this.#head

@@ -1,11 +1,17 @@
-// What operators ask of a whole process and what it tells, and how it logs (operations.md §4, §5, §7).
+// What operators ask of a whole process and what it tells, and how it logs
+// (docs/interface/administration.md#statistics, docs/interface/administration.md#log-settings,
+// docs/interface/administration.md#metrics-by-tenant).
 //
-// Trace levels are sets of numbers from 0 to 255: which of the lines at DEBUG are written (operations.md §5.2; what is traced at which
-// level: README, "Logs").
+// Trace levels are sets of numbers from 0 to 255: which of the lines at DEBUG are written
+// (docs/interface/administration.md#trace-levels; what is traced at which level: README, "Logs").
 //
 // Not here: the code that counts (observe/statistics.ts), the JSON of statistics (observe/statistics.ts).
 
-/** Something about a whole process, asked of any shard of its owner: what it has counted, how it logs (operations.md §4, §5, §7). */
+/**
+ * Something about a whole process, asked of any shard of its owner: what it has counted, how it logs
+ * (docs/interface/administration.md#statistics, docs/interface/administration.md#log-settings,
+ * docs/interface/administration.md#metrics-by-tenant).
+ */
 export interface AdminRequest {
   readonly kind: 'admin'
   readonly order: AdminOrder
@@ -34,7 +40,9 @@ export interface MetricFamily {
   readonly name: string
   readonly type: 'counter' | 'gauge' | 'histogram'
   readonly help: string
-  /** How samples with the same labels become one: counts of several processes add up, what all know alike is taken once. */
+  /**
+   * How samples with the same labels become one: counts of several processes add up, what all know alike is taken once.
+   */
   readonly aggregator: 'sum' | 'max' | 'min'
   readonly values: readonly MetricSample[]
 }
@@ -74,8 +82,9 @@ export interface ServiceTally {
   outgoingTransactionResponseSize: number
 }
 
-// The statistics of a process, as it answers them to `GET /statistics` and `GET /cache/statistics` (operations.md §4).
-// Times are seconds. `mongo...` are the names of the reference: they mean the store, whatever it is.
+// The statistics of a process, as it answers them to `GET /statistics` and `GET /cache/statistics`
+// (docs/interface/administration.md#statistics). Times are seconds. `mongo...` are the names of the reference: they
+// mean the store, whatever it is.
 
 /** Counts by route and verb. */
 export type RequestCounts = Readonly<Record<string, Readonly<Record<string, number>>>>
@@ -133,7 +142,7 @@ export interface CacheStatistics {
 
 export type LogLevel = 'NONE' | 'FATAL' | 'ERROR' | 'WARN' | 'INFO' | 'DEBUG'
 
-/** How the process logs, as operators may change it while it runs (operations.md §5). */
+/** How the process logs, as operators may change it while it runs (docs/interface/administration.md#log-settings). */
 export interface LogSettings {
   level: LogLevel
   /** Bytes of a payload that a line at INFO shows. */

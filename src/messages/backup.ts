@@ -1,7 +1,7 @@
 // What a backup asks of a whole process, by any of its shards, and what the process tells.
 //
-// A backup begins at each owner, which then keeps its rows as they stand at that moment, and gives them page by page. It ends at
-// each owner, too: until then no other one begins there.
+// A backup begins at each owner, which then keeps its rows as they stand at that moment, and gives them page by page.
+// It ends at each owner, too: until then no other one begins there.
 
 /** How a backup has ended. */
 export interface BackupOutcome {

@@ -9,7 +9,10 @@ export interface LogLoss {
   readonly total: number
 }
 
-/** Why some shards of a cluster could not answer in the last seconds, as far as a node knows (docs/operations/cluster-health.md). */
+/**
+ * Why some shards of a cluster could not answer in the last seconds, as far as a node knows
+ * (docs/operations/cluster-health.md).
+ */
 export type HealthProblem =
   | ({ readonly kind: 'lost' } & LogLoss)
   /** The log engine takes no appends: `full`, its quota is exceeded; `away`, it does not answer, or cannot. */
@@ -30,7 +33,9 @@ export interface ClusterStatus {
     readonly reason?: string
     readonly shards: readonly number[]
   }
-  /** Whether every shard could answer in the last seconds, as far as this node knows; if not, why, and which could not. */
+  /**
+   * Whether every shard could answer in the last seconds, as far as this node knows; if not, why, and which could not.
+   */
   readonly health: {
     readonly state: 'ready' | HealthProblem['kind']
     readonly reason?: string
@@ -55,7 +60,10 @@ export interface ClusterStatus {
     /** undefined: nobody. */
     readonly owner: string | undefined
     readonly epoch: number
-    /** What this node has of it: `owned`, `following`, `incomplete` (being fetched, or none), `ahead` (of its log), `stopped`. */
+    /**
+     * What this node has of it: `owned`, `following`, `incomplete` (being fetched, or none), `ahead` (of its log),
+     * `stopped`.
+     */
     readonly copy: string
     /** The last record that is known here, and how many of those before it are not applied here. */
     readonly known: number

@@ -108,7 +108,10 @@ export interface ProgressRequest {
   readonly ids: readonly string[]
 }
 
-/** A position in the history of the register: its changes in one life of the keeper have one epoch, and numbers that only grow. */
+/**
+ * A position in the history of the register: its changes in one life of the keeper have one epoch, and numbers that
+ * only grow.
+ */
 export interface RegisterPosition {
   readonly epoch: number
   readonly sequence: number
@@ -120,7 +123,10 @@ export interface FollowRequest {
   readonly epoch: number
   /** Where the epoch began: numbers go on from there. undefined: at the very beginning. */
   readonly before: RegisterPosition | undefined
-  /** `changes`: those behind `after` up to `upTo`, of use to a copy that is at `after`. `page`: some of all rows, as they are at `upTo` or later. */
+  /**
+   * `changes`: those behind `after` up to `upTo`, of use to a copy that is at `after`. `page`: some of all rows, as
+   * they are at `upTo` or later.
+   */
   readonly form: 'changes' | 'page'
   readonly after: number
   readonly upTo: number
@@ -178,8 +184,8 @@ export interface DeliveryRecord {
   /** Which try it was, from 1. */
   readonly attempt: number
   /**
-   * `failed`: another try follows. `dead`: none does, and a dead letter is kept. `dropped`: it could not be sent, or there was no room.
-   * `simulated`: nothing was sent, on purpose.
+   * `failed`: another try follows. `dead`: none does, and a dead letter is kept. `dropped`: it could not be sent, or
+   * there was no room. `simulated`: nothing was sent, on purpose.
    */
   readonly outcome: 'delivered' | 'failed' | 'dead' | 'dropped' | 'simulated'
   /** The status of the HTTP answer; undefined: there was none, or it was no HTTP. */

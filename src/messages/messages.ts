@@ -41,19 +41,28 @@ export interface Target {
 
 /** Where a change comes from: kept with the entity, and sent along with notifications. */
 export interface Origin {
-  /** The correlator up to its first `;` (operations.md §8.5). */
+  /** The correlator up to its first `;` (docs/interface/requests.md#correlator). */
   readonly correlatorRoot: string
   /** All of it; undefined: the root is all. */
   readonly correlator?: string | undefined
   /** `X-Auth-Token`; undefined: there is none. Never logged. */
   readonly authToken?: string | undefined
-  /** Whether the request is a custom notification itself, with a text or JSON of its own (subscriptions.md §6.8). */
+  /**
+   * Whether the request is a custom notification itself, with a text or JSON of its own
+   * (docs/interface/cascades.md#circles).
+   */
   readonly isCustomNotification?: boolean | undefined
   /** Whether it is a custom notification with a patched entity (`ngsi`), whose format is that of a regular one. */
   readonly isPatchedNotification?: boolean | undefined
-  /** Whether the reply waits until notifications have left the queue (`options=flowControl`, subscriptions.md §11.3). */
+  /**
+   * Whether the reply waits until notifications have left the queue (`options=flowControl`,
+   * docs/interface/notifications.md#flow-control).
+   */
   readonly isPaced?: boolean | undefined
-  /** Counts the notifications of the request, over all its entities (subscriptions.md §8.3); undefined: nobody is notified. */
+  /**
+   * Counts the notifications of the request, over all its entities (docs/interface/notifications.md#correlators);
+   * undefined: nobody is notified.
+   */
   readonly numbering?: Numbering | undefined
 }
 
@@ -68,8 +77,8 @@ interface Write {
   readonly target: Target
   readonly origin: Origin
   /**
-   * The moment at which whoever asks has taken the request, so that what several owners create stands in the order in which it was
-   * asked for. undefined: the moment of its turn.
+   * The moment at which whoever asks has taken the request, so that what several owners create stands in the order in
+   * which it was asked for. undefined: the moment of its turn.
    */
   readonly stamp?: number | undefined
 }
@@ -136,7 +145,10 @@ export type WriteRequest =
   | DeleteEntityRequest
   | ExpireRequest
 
-/** Several writes of one origin, each to a shard of its own of the asked shard's owner, who takes them in this order. At least one. */
+/**
+ * Several writes of one origin, each to a shard of its own of the asked shard's owner, who takes them in this order. At
+ * least one.
+ */
 export interface BatchRequest {
   readonly kind: 'batch'
   readonly items: readonly WriteRequest[]
@@ -162,13 +174,13 @@ export interface ListRequest {
   readonly offset: number
   readonly limit: number
   /**
-   * Of several owners each is asked for its first `limit` entities, and for what it takes to merge them (`part`): for their keys alone, or
-   * for the entities as well. undefined: the page itself (`listed`).
+   * Of several owners each is asked for its first `limit` entities, and for what it takes to merge them (`part`): for
+   * their keys alone, or for the entities as well. undefined: the page itself (`listed`).
    */
   readonly part?: 'keys' | 'entities' | undefined
   /**
-   * Bytes of encoded entities that the reply may have. A page that has more is `large`; of a part the first ones that fit are sent. undefined: no
-   * limit.
+   * Bytes of encoded entities that the reply may have. A page that has more is `large`; of a part the first ones that
+   * fit are sent. undefined: no limit.
    */
   readonly bytesMax?: number | undefined
 }
@@ -199,7 +211,10 @@ export interface TypesRequest {
   readonly type: string | undefined
 }
 
-/** The tenant is about to have an entity under this path. Asked of the keeper of the register; done: all owners have heard of it. */
+/**
+ * The tenant is about to have an entity under this path. Asked of the keeper of the register; done: all owners have
+ * heard of it.
+ */
 export interface AnnounceRequest {
   readonly kind: 'announce'
   readonly tenant: string
@@ -234,7 +249,7 @@ export type ShardRequest =
 export const mayCreate = (request: WriteRequest): boolean =>
   request.kind === 'create' || ('createAs' in request && request.createAs !== undefined)
 
-/** What the entities of one type have in common (entities.md §18.1). */
+/** What the entities of one type have in common (docs/interface/types.md#all-types). */
 export interface TypeSummary {
   readonly type: string
   /** Number of entities. */
@@ -250,8 +265,8 @@ export interface Found {
 }
 
 /**
- * What it takes to merge the parts of a list and to fetch an entity afterwards. In the order of the list, and as columns: a deep page
- * has many.
+ * What it takes to merge the parts of a list and to fetch an entity afterwards. In the order of the list, and as
+ * columns: a deep page has many.
  */
 export interface ListKeys {
   readonly created: Float64Array
@@ -279,7 +294,10 @@ export type WriteReply =
   | { readonly kind: 'moved' }
   /** The outcome is unknown: the node could not make it durable, or could not read. */
   | { readonly kind: 'failed'; readonly reason: string }
-  /** The owner was asked, and what has happened, or will yet, nobody here knows: no answer came, or another node has taken over meanwhile. */
+  /**
+   * The owner was asked, and what has happened, or will yet, nobody here knows: no answer came, or another node has
+   * taken over meanwhile.
+   */
   | { readonly kind: 'lost'; readonly reason: string }
 
 export type ShardReply =
@@ -289,14 +307,19 @@ export type ShardReply =
   | { readonly kind: 'listed'; readonly entities: readonly Found[]; readonly total: number }
   /** The entities of the page have more bytes than the reply may have. */
   | { readonly kind: 'large' }
-  /** The first entities that a list means, an image for each of the first keys if they were wanted; `total` as above. */
+  /**
+   * The first entities that a list means, an image for each of the first keys if they were wanted; `total` as above.
+   */
   | {
       readonly kind: 'part'
       readonly keys: ListKeys
       readonly images: Images | undefined
       readonly total: number
     }
-  /** The image at each of the first places that were asked for, as many as the reply may have; undefined: nothing stands there any more. */
+  /**
+   * The image at each of the first places that were asked for, as many as the reply may have; undefined: nothing stands
+   * there any more.
+   */
   | { readonly kind: 'fetched'; readonly images: readonly (Buffer | undefined)[] }
   /** The reply to each item. */
   | { readonly kind: 'batch'; readonly replies: readonly WriteReply[] }
@@ -314,7 +337,10 @@ export type ShardReply =
   | { readonly kind: 'registrations'; readonly registrations: readonly Registration[]; readonly total: number }
   /** One for each id that was asked for. */
   | { readonly kind: 'progress'; readonly parts: readonly SubscriptionProgress[] }
-  /** Whether the notification may be sent, and until when (wall clock) no other one will be, since the subscription is throttled. */
+  /**
+   * Whether the notification may be sent, and until when (wall clock) no other one will be, since the subscription is
+   * throttled.
+   */
   | { readonly kind: 'claimed'; readonly isGranted: boolean; readonly quietUntilMs?: number | undefined }
   | ({ readonly kind: 'deliveries' } & DeliveryReport)
   /** So many dead letters are on their way again, durably. */
@@ -329,14 +355,17 @@ export type ShardReply =
   | { readonly kind: 'unreachable'; readonly reason: string }
 
 /**
- * Where shards are asked. `onReply` is called exactly once, perhaps before `ask` returns. What one caller asks of one owner is taken there
- * in the order of asking: a batch that is asked in steps relies on it.
+ * Where shards are asked. `onReply` is called exactly once, perhaps before `ask` returns. What one caller asks of one
+ * owner is taken there in the order of asking: a batch that is asked in steps relies on it.
  */
 export interface Shards {
   ask(shard: number, request: ShardRequest, onReply: (reply: ShardReply) => void): void
   /** One shard of each owner: who must reach everything asks each of them once. */
   owners(): readonly number[]
-  /** All service paths of a tenant, if they are few and nobody may have another; undefined: whoever reads asks every owner. */
+  /**
+   * All service paths of a tenant, if they are few and nobody may have another; undefined: whoever reads asks every
+   * owner.
+   */
   pathsOf(tenant: string): Iterable<string> | undefined
   /** Tells owners apart: the same number for all shards of one, and for no shard of another. */
   ownerOf(shard: number): number

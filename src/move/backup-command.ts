@@ -1,7 +1,7 @@
 // `orrery backup`: has a running broker give a backup, and keeps it in a file.
 //
-// It checks the bytes while it writes them. The file gets its name when it is whole and durable; until then it is called
-// FILE.part. It holds secrets, so only its user can read it.
+// It checks the bytes while it writes them. The file gets its name when it is whole and durable; until then it is
+// called FILE.part. It holds secrets, so only its user can read it.
 //
 // Exit status: 0 when the file is there, 1 when it is not, and why stands on standard error.
 //

@@ -1,7 +1,7 @@
 // Brings subscriptions and registrations to a running broker: each that is not there yet by a POST.
 //
-// One that is there and equal stays. One that is there and differs stays as well, or a PATCH replaces all that it has. A
-// broker shows no secrets, so one that comes with secrets is replaced even if it looks equal, when that is asked for.
+// One that is there and equal stays. One that is there and differs stays as well, or a PATCH replaces all that it has.
+// A broker shows no secrets, so one that comes with secrets is replaced even if it looks equal, when that is asked for.
 //
 // The position has the ids of the last documents that came, as the broker has them. Work that was interrupted goes on
 // without mistaking one of them for another that comes equal. A document whose POST was under way is found there.

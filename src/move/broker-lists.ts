@@ -28,7 +28,9 @@ export const pageLimitMax = 1000
 /** Paths of a tenant that are asked for one by one. Documents of others count as those of all paths. */
 export const pathsMax = 1000
 
-/** Documents of a list that is read as a whole: also a broker that gives the same page again and again comes to an end. */
+/**
+ * Documents of a list that is read as a whole: also a broker that gives the same page again and again comes to an end.
+ */
 const documentsMax = Math.max(subscriptionsMax, registrationsMax)
 
 export class BrokerLists {

@@ -2,8 +2,8 @@
 //
 // Entities of one tenant and path in a row are one `op/update`. Those that are there already are compared and stay,
 // unless they are to be replaced. Subscriptions and registrations are POSTed one by one, unless they are there
-// (broker-documents.ts). Times, correlators, and the ids and counters of subscriptions and registrations are lost, which
-// the command says once.
+// (broker-documents.ts). Times, correlators, and the ids and counters of subscriptions and registrations are lost,
+// which the command says once.
 //
 // A batch that the broker refuses is halved until the entity is found that it is about. A request whose outcome is
 // unknown is sent again when it may arrive twice; after a kill, what arrived before is there already.

@@ -1,8 +1,8 @@
 // Compares a subscription or registration of the target with the one that an import brings.
 //
-// Their content is what their owner wrote: all but the id, the status, and what was counted of notifications. The status
-// is compared by itself, since it changes while a subscription works: a one-shot that has fired at the target is no
-// other one, nor is a subscription that has expired.
+// Their content is what their owner wrote: all but the id, the status, and what was counted of notifications. The
+// status is compared by itself, since it changes while a subscription works: a one-shot that has fired at the target is
+// no other one, nor is a subscription that has expired.
 //
 // A running broker shows no secrets, and numbers with nine decimals. So the content is there in two forms: as it is
 // shown, and in full. A mask that came from a running broker stands for any secret.

@@ -332,7 +332,10 @@ export class DirectorySink implements Sink {
     return overwrites ? 'replaced' : 'same'
   }
 
-  /** Whether a stored document is the one that comes. Its text may be another one: of another release, or after its status was set again. */
+  /**
+   * Whether a stored document is the one that comes. Its text may be another one: of another release, or after its
+   * status was set again.
+   */
   private isThere(item: MovedDocument, place: DocumentKey, text: string): boolean {
     if (item.kind === 'registration')
       return isSameDocument(item, { kind: item.kind, registration: registrationForm.decode(text) })
@@ -363,7 +366,10 @@ function textIn(store: Store, key: Buffer): string | undefined {
   return row && decodeDocumentRow(row)
 }
 
-/** Which attributes, by name and type, the counts learn of. `dateExpires` is never counted (entities.md §18.1). */
+/**
+ * Which attributes, by name and type, the counts learn of. `dateExpires` is never counted
+ * (docs/interface/types.md#all-types).
+ */
 function differences(before: Entity | undefined, after: Entity): AttributeDifference[] {
   const found: AttributeDifference[] = []
   const add = (name: string, attribute: Attribute, other: Attribute | undefined, difference: 1 | -1): void => {

@@ -127,7 +127,7 @@ const isOrder = (value: Json): value is number =>
 function readBare(json: JsonObject, expires: Json | undefined): Result<Entity> {
   const { id, type } = json
   if (!isName(id, 1) || !isAscii(id)) return badLine(`entity.id is not ASCII of 1 to ${identifierLengthMax} characters`)
-  // Without one it stems from the interface's first version (entities.md §18.1).
+  // Without one it stems from the interface's first version (docs/interface/types.md#all-types).
   if (!isName(type, 0) || !isAscii(type))
     return badLine(`entity.type is not ASCII of ${identifierLengthMax} characters at most`)
   const attributes = new Map<string, WantedAttribute>()

@@ -1,5 +1,5 @@
-// Alarms: conditions that operators are told of when they begin and when they end (operations.md §6.4), and the summary
-// of them (§6.5).
+// Alarms: conditions that operators are told of when they begin and when they end
+// (docs/interface/administration.md#alarms), and the summary of them (docs/interface/administration.md#summary).
 //
 // A condition has a key: a client, a receiver. While it lasts, repetitions are silent unless they are asked for. Keys
 // never expire by time, so each kind keeps `keysMax` of them at most and drops the oldest without a line. Clients and

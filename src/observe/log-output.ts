@@ -10,9 +10,10 @@
 // pino's destination closes its file when it is given up after a failed write. So each one opens the file for itself: a
 // number that is closed soon belongs to another file after that, and lines would be written into it.
 //
-// The log file is `contextBroker.log`, as scripts that look after the reference's expect it (operations.md §1.4, §6.7).
-// It is only ever appended to, so several processes may share it. Tools may rotate it by copying and truncating, or by
-// renaming, with a signal or without one (docs/operations/signals.md).
+// The log file is `contextBroker.log`, as scripts that look after the reference's expect it
+// (docs/operations/options.md, docs/operations/signals.md#rotating-the-log). It is only ever appended to, so several
+// processes may share it. Tools may rotate it by copying and truncating, or by renaming, with a signal or without one
+// (docs/operations/signals.md).
 //
 // A pipe without a reader (EPIPE) and a terminal that was closed (EIO) do not come back: then the output takes no more
 // lines. A file may be written again after any failure.

@@ -2,9 +2,9 @@
 // if there is one.
 //
 // A line is made once for each form that is wanted: fields separated by ` | ` as operators of the reference know them,
-// JSON, or short and for human eyes (operations.md §6.1). No client can break a line or forge a field: control
-// characters are escaped everywhere, and so is the bar between fields. A line that is too long becomes a short one that
-// says so.
+// JSON, or short and for human eyes (docs/interface/administration.md#log-lines). No client can break a line or forge a
+// field: control characters are escaped everywhere, and so is the bar between fields. A line that is too long becomes a
+// short one that says so.
 //
 // A transaction gets its number with the first line that it writes.
 //
@@ -103,7 +103,7 @@ interface Shared {
   readonly transactions: Transactions
 }
 
-/** Numbers of transactions: `<start s>-<start ms>-<counter>` (operations.md §6.1). */
+/** Numbers of transactions: `<start s>-<start ms>-<counter>` (docs/interface/administration.md#log-lines). */
 class Transactions {
   private readonly start: string
   private count = 0

@@ -1,5 +1,6 @@
-// Carries out what operators ask of a process: to report what it has counted, and to log otherwise (operations.md §4,
-// §5, §7). And makes one text of the reports of several processes.
+// Carries out what operators ask of a process: to report what it has counted, and to log otherwise
+// (docs/interface/administration.md#statistics, docs/interface/administration.md#log-settings,
+// docs/interface/administration.md#metrics-by-tenant). And makes one text of the reports of several processes.
 
 import type { CacheStatistics, LogSettings } from '../messages/admin.js'
 import type { AdminOrder, AdminTold } from '../messages/messages.js'

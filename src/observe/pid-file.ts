@@ -1,4 +1,5 @@
-// The file of `-pidpath`: the number of this process, for scripts that want to signal it (operations.md §1.5, §2).
+// The file of `-pidpath`: the number of this process, for scripts that want to signal it (docs/operations/options.md,
+// docs/operations/starting.md).
 //
 // A file of a process that has ended is overwritten; one of a process that runs stops the start.
 

@@ -1,5 +1,5 @@
 // Metrics by tenant and service path, for `GET /admin/metrics`: the code that counts, and the tree that is answered
-// (operations.md §7).
+// (docs/interface/administration.md#metrics-by-tenant).
 //
 // A request is counted under what its headers say, whether or not tenants are in use. One whose headers are no tenant
 // or no path is not counted at all. Anybody may send such headers: past `talliesMax` names the rest is counted
@@ -31,7 +31,10 @@ const numberNames = Object.keys(noNumbers) as (keyof Numbers)[]
 
 export const emptyTally = (service: string, path: string): ServiceTally => ({ service, path, ...noNumbers })
 
-/** The names under which a request is counted (§7.2), of headers as they were sent, '' when absent; undefined: none. */
+/**
+ * The names under which a request is counted (docs/interface/administration.md#metrics-by-tenant), of headers as they
+ * were sent, '' when absent; undefined: none.
+ */
 export function serviceNames(
   tenantHeader: string,
   pathHeader: string,
@@ -120,7 +123,7 @@ export class ServiceTallies {
     tally.serviceSeconds += durationMs / 1000
   }
 
-  /** MQTT is not counted (§7.3). */
+  /** MQTT is not counted (docs/interface/administration.md#metrics-by-tenant). */
   onEnded({ what, tenant, path, requestBytes, responseBytes, failure }: EndedTry): void {
     if (what === 'mqttNotification') return
     const tally = this.tallyOf(tenant, path)

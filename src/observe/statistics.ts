@@ -1,5 +1,5 @@
-// `GET /statistics` (operations.md §4): what this process counts, and the JSON of the statistics of one or several
-// processes.
+// `GET /statistics` (docs/interface/administration.md#statistics): what this process counts, and the JSON of the
+// statistics of one or several processes.
 //
 // A block that was not asked for at start is not counted. What others count for themselves (notifications, commits) is
 // read from them, and what it was at the last reset is taken off.
@@ -141,7 +141,7 @@ export class StatisticsBook {
     return { accumulated: of('accumulated'), last: of('last') }
   }
 
-  /** The size is what waits now: it is not reset (§4.2). */
+  /** The size is what waits now: it is not reset (docs/interface/administration.md#statistics). */
   private readQueue({ queue }: CountedElsewhere): QueueStatistics {
     const before = this.atReset.queue
     return {
@@ -166,7 +166,10 @@ function note(times: { accumulated: number; last: number }, ms: number): void {
 
 const wholeSeconds = (ms: number): number => Math.floor(ms / 1000)
 
-/** The statistics of several processes as one: the sums of what is counted, and the last times of the first that has measured a request. */
+/**
+ * The statistics of several processes as one: the sums of what is counted, and the last times of the first that has
+ * measured a request.
+ */
 export const joinStatistics = (parts: readonly Statistics[]): Statistics =>
   parts.reduce((one, other) => ({
     uptimeS: Math.max(one.uptimeS, other.uptimeS),
@@ -246,7 +249,7 @@ function withoutZeros(tree: object): object {
   return Object.fromEntries(kept)
 }
 
-/** Empty before the first request that was measured (§4.2). */
+/** Empty before the first request that was measured (docs/interface/administration.md#statistics). */
 const renderTiming = ({ accumulated, last }: NonNullable<Statistics['timing']>): object =>
   withoutZeros({ accumulated, last })
 
@@ -257,7 +260,10 @@ function renderQueue({ size, ...counts }: QueueStatistics): object {
 
 const idsLengthMax = 1024
 
-/** The ids of subscriptions as §4.5 lists them. Looks at no more of them than fit. */
+/**
+ * The ids of subscriptions as docs/interface/administration.md#subscriptions-in-memory lists them. Looks at no more of
+ * them than fit.
+ */
 export function listedIds(ids: Iterable<string>): string {
   let list = ''
   for (const id of ids) {
@@ -268,9 +274,9 @@ export function listedIds(ids: Iterable<string>): string {
 }
 
 /**
- * Routes and verbs that `options=fullCounters` shows whether or not they were used, as the reference names them (§4.3);
- * tools look for them. Two of our routes may share a name. `/exit` and `/leak` are there in the reference's debug
- * builds only, and never here.
+ * Routes and verbs that `options=fullCounters` shows whether or not they were used, as the reference names them
+ * (docs/interface/administration.md#statistics); tools look for them. Two of our routes may share a name. `/exit` and
+ * `/leak` are there in the reference's debug builds only, and never here.
  */
 const shownRoutes: RequestCounts = zeros({
   '/v2': ['GET', 'OPTIONS'],

@@ -1,10 +1,10 @@
 // Watches the files of certificates, and hands their content to whoever uses them when it has changed.
 //
-// Once a second the watch asks the system for the state of each file, by its name: a symbolic link that now leads to another file
-// is a change as well, as Kubernetes and certbot make it. The watch reads files only when their state has changed, or on SIGHUP, and
-// compares what it has read with what is in use. Files that cannot be read, or do not fit together, are no failure: the old
-// certificates go on, and the watch tries again with every look. A key and its certificate are written one after the other, so one
-// WARN gives the reason only when the next look finds it again.
+// Once a second the watch asks the system for the state of each file, by its name: a symbolic link that now leads to
+// another file is a change as well, as Kubernetes and certbot make it. The watch reads files only when their state has
+// changed, or on SIGHUP, and compares what it has read with what is in use. Files that cannot be read, or do not fit
+// together, are no failure: the old certificates go on, and the watch tries again with every look. A key and its
+// certificate are written one after the other, so one WARN gives the reason only when the next look finds it again.
 //
 // It also warns of certificates that end soon, since a renewal that does not happen is noticed nowhere else.
 //
@@ -18,7 +18,10 @@ import type { CertificateNumbers } from '../messages/admin.js'
 import type { Clock, Logger } from '../ports.js'
 import { endOf } from './pem.js'
 
-/** How often files are looked at. A longer time serves a new certificate later; a look costs a system call for each file. */
+/**
+ * How often files are looked at. A longer time serves a new certificate later; a look costs a system call for each
+ * file.
+ */
 const lookMs = 1_000
 /** A longer file is no certificate and no list of authorities; that of a Linux system has 0.2 MB. */
 const fileBytesMax = 4 * 1024 * 1024
@@ -39,7 +42,9 @@ export interface CertificateFiles {
 /** What is in the files. */
 export type CertificateContents = Readonly<Partial<Record<OptionName, Buffer>>>
 
-/** Uses what is in the files from now on. Fails with a sentence, and uses what it has used before, when that cannot be. */
+/**
+ * Uses what is in the files from now on. Fails with a sentence, and uses what it has used before, when that cannot be.
+ */
 export type TakeCertificates = (contents: CertificateContents) => void
 
 export interface WatchGiven {

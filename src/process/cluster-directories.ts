@@ -1,14 +1,17 @@
 // `orrery cluster init --from DIR`: the data directory of a single node becomes the first content of a cluster.
 // `orrery cluster leave --from DIR`: that of a node of a cluster becomes the data directory of a single node.
 //
-// Into a cluster: the rows go into the store of the first node, which holds all shards from then on; the logs of the shards begin behind them, so every
-// other node fetches its copies from that one (cluster/replication/founding.ts). The cluster has as many shards as the directory.
+// Into a cluster: the rows go into the store of the first node, which holds all shards from then on; the logs of the
+// shards begin behind them, so every other node fetches its copies from that one (cluster/replication/founding.ts). The
+// cluster has as many shards as the directory.
 //
 //   the cluster is named in the engine -> rows -> logs begin -> positions in the store -> orrery.json
 //
-// Out of a cluster: the copy has to be whole, and nothing may be acknowledged that it lacks (cluster/replication/leaving.ts).
+// Out of a cluster: the copy has to be whole, and nothing may be acknowledged that it lacks
+// (cluster/replication/leaving.ts).
 //
-// An interrupted command is given again: it fills the new store anew, since the old directory may have changed in between.
+// An interrupted command is given again: it fills the new store anew, since the old directory may have changed in
+// between.
 //
 // Not here: rows and the new directory (fill-directory.ts).
 
@@ -39,7 +42,10 @@ interface Order {
 interface Command {
   /** Words that stand alone. */
   readonly flags: readonly string[]
-  /** Gives what to say on standard output. Rejects with a sentence for the operator; the old directory is as it was in any case. */
+  /**
+   * Gives what to say on standard output. Rejects with a sentence for the operator; the old directory is as it was in
+   * any case.
+   */
   run(order: Order): Promise<string>
 }
 
@@ -107,7 +113,9 @@ const warn = (line: string): void => void process.stderr.write(`${line}\n`)
 const contentOf = ({ entities, subscriptions, registrations }: Filled): string =>
   `${entities} entities, ${subscriptions} subscriptions and ${registrations} registrations`
 
-/** What lies in a new directory as long as it is not finished: a word that tells the logs which this command has begun. */
+/**
+ * What lies in a new directory as long as it is not finished: a word that tells the logs which this command has begun.
+ */
 const initMark = 'cluster-init.json'
 const leaveMark = 'cluster-leave.json'
 

@@ -1,4 +1,5 @@
-// The engine that keeps a cluster's logs, as the configuration names it, and what stands there of the cluster as a whole.
+// The engine that keeps a cluster's logs, as the configuration names it, and what stands there of the cluster as a
+// whole.
 
 import {
   type Certificates,
@@ -19,8 +20,8 @@ import type { Agreement } from './surroundings.js'
 const agreeRetryMs = 500
 
 /**
- * The log of the cluster that is configured. `tls`: what this side shows other nodes, and the engine as well where nothing else is said. Fails with a
- * sentence for the operator when a file cannot be read.
+ * The log of the cluster that is configured. `tls`: what this side shows other nodes, and the engine as well where
+ * nothing else is said. Fails with a sentence for the operator when a file cannot be read.
  */
 export function openLogOf(config: ClusterConfig, tls: Certificates | undefined): EtcdLog {
   const { address, tls: shown } = logAccessOf(config, tls)

@@ -1,8 +1,9 @@
-// What all moves of a data directory's content share, and the move into a new directory of one store: the content of a single node becomes that of a
-// node of a cluster, and the other way round.
+// What all moves of a data directory's content share, and the move into a new directory of one store: the content of a
+// single node becomes that of a node of a cluster, and the other way round.
 //
-// The old stores are only read, with their locks held, once their bundles have been split (shard/notify/bundle.ts). Until the caller writes
-// `orrery.json` nothing starts on the new directory, so an interrupted move is begun again with an empty store.
+// The old stores are only read, with their locks held, once their bundles have been split (shard/notify/bundle.ts).
+// Until the caller writes `orrery.json` nothing starts on the new directory, so an interrupted move is begun again with
+// an empty store.
 //
 // Not here: rows (shard/transfer.ts), another number of workers in the same directory (repartition.ts).
 
@@ -39,7 +40,9 @@ export async function entitiesIn(stores: readonly Store[]): Promise<number> {
   return total
 }
 
-/** Refuses stores with rows that would be lost: another version may have written them. `advice` says what to do then. */
+/**
+ * Refuses stores with rows that would be lost: another version may have written them. `advice` says what to do then.
+ */
 export async function assertMovable(
   stores: readonly Store[],
   { path, shards }: Pick<DataDirectory, 'path' | 'shards'>,
@@ -52,7 +55,10 @@ export async function assertMovable(
   }
 }
 
-/** Opens the stores of a directory whose content is to move into a new one, which has enough room; `wanted`: what the old one has to be. */
+/**
+ * Opens the stores of a directory whose content is to move into a new one, which has enough room; `wanted`: what the
+ * old one has to be.
+ */
 export async function openOld(
   from: string,
   to: string,
@@ -80,8 +86,8 @@ function neverMade(): never {
 }
 
 /**
- * Takes a directory for a move, which the file `name` tells from others: gives the word in it, that of earlier tries or a new one. Refuses a directory in
- * which there is anything else.
+ * Takes a directory for a move, which the file `name` tells from others: gives the word in it, that of earlier tries or
+ * a new one. Refuses a directory in which there is anything else.
  */
 export function markNew(to: string, name: string): string {
   mkdirSync(to, { recursive: true, mode: 0o700 })

@@ -1,8 +1,9 @@
 // Connections of workers that serve with node:http: the supervisor accepts them, and hands them out in turn.
 //
-// node:cluster would do the same, but it closes the connections that it has accepted and not handed out when the workers stop listening. Here the
-// supervisor stops first: orders and connections come to a worker in the order in which they were sent, so it has all its connections
-// when it is told to drain. uws has a socket for each worker instead.
+// node:cluster would do the same, but it closes the connections that it has accepted and not handed out when the
+// workers stop listening. Here the supervisor stops first: orders and connections come to a worker in the order in
+// which they were sent, so it has all its connections when it is told to drain. uws has a socket for each worker
+// instead.
 //
 // A connection that no worker can take waits for one. Of those there are `waitingMax` at most, in all.
 

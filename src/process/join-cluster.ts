@@ -1,7 +1,9 @@
-// How a node becomes one of a cluster: what it agrees about with the others before it opens its store, and how it comes together with them.
+// How a node becomes one of a cluster: what it agrees about with the others before it opens its store, and how it comes
+// together with them.
 //
-// First the log engine is asked what the cluster is: its id and how its data is spread, which the first of its nodes has decided for good. Then the
-// node's shards are introduced to the cluster, which moves them, and its broker to the others' shards.
+// First the log engine is asked what the cluster is: its id and how its data is spread, which the first of its nodes
+// has decided for good. Then the node's shards are introduced to the cluster, which moves them, and its broker to the
+// others' shards.
 
 import { randomUUID } from 'node:crypto'
 import { type ClusterNode, type EtcdLog, Identity, startClusterNode, type Unhealthy } from '../../cluster/index.js'
@@ -69,8 +71,8 @@ interface Joining extends ClusterGiven, Agreed, Links {
 }
 
 /**
- * Opens the shards first, since the cluster asks at once for their positions. They append to the log when they are this node's own, which begins
- * with `node.begin`.
+ * Opens the shards first, since the cluster asks at once for their positions. They append to the log when they are this
+ * node's own, which begins with `node.begin`.
  */
 async function join<Own extends OwnShards>(
   { config, identity, log, agreement, mark, chance, logger, onFailure }: Joining,
@@ -215,5 +217,8 @@ function statusOf(name: string, agreement: Agreement, node: ClusterNode): Cluste
 
 /** What an ask may take besides the list that is asked for. */
 const askMs = 2_000
-/** How long this node waits for its own shards: longer than an election of the log engine takes (broker/ask-deadlines.ts). */
+/**
+ * How long this node waits for its own shards: longer than an election of the log engine takes
+ * (broker/ask-deadlines.ts).
+ */
 const ownAskMs = 5_000

@@ -1,5 +1,5 @@
-// How a worker comes together with the others. Workers are a cluster on one machine: each shard has its owner for good, the owner keeps the log of
-// its shards in its own store, and worker 0 keeps the register.
+// How a worker comes together with the others. Workers are a cluster on one machine: each shard has its owner for good,
+// the owner keeps the log of its shards in its own store, and worker 0 keeps the register.
 
 import { randomUUID } from 'node:crypto'
 import { type AskHost, type Asks, askOptionsDefault, startAsks } from '../../cluster/index.js'
@@ -62,7 +62,10 @@ export async function joinWorkers(
 /** What a worker owns never changes. */
 const onlyView = 1
 
-/** Resolves when all others can be asked, so that the first request need not be refused; one that is ill is not waited for. */
+/**
+ * Resolves when all others can be asked, so that the first request need not be refused; one that is ill is not waited
+ * for.
+ */
 function met(asks: Asks, others: readonly { readonly name: string }[]): Promise<void> {
   return new Promise(resolve => {
     const cancel = systemClock.after(meetMsMax, resolve)

@@ -1,7 +1,8 @@
 // Which versions of Node.js run the program.
 //
-// The start asks this before it imports anything else, because an old Node.js may fail to parse or to link the rest with a
-// message that does not help. So this file imports nothing, and keeps to syntax that every Node.js with modules parses.
+// The start asks this before it imports anything else, because an old Node.js may fail to parse or to link the rest
+// with a message that does not help. So this file imports nothing, and keeps to syntax that every Node.js with modules
+// parses.
 
 /** The oldest version that runs it; `engines` in package.json says the same. */
 export const oldestNode = { major: 20, minor: 19 }

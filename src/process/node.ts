@@ -1,4 +1,5 @@
-// One node, put together from its storage, its shards, what it sends and its front (compose/); and taken apart in the one order that is safe.
+// One node, put together from its storage, its shards, what it sends and its front (compose/); and taken apart in the
+// one order that is safe.
 
 import type { Config } from '../config/config.js'
 import type { CutOff } from '../http/drain.js'
@@ -142,7 +143,8 @@ async function openNode(
         certificates.stop()
         unusedTenants?.end()
         await disk?.stop()
-        // A node that has left its cluster makes nothing durable any more; before that it may wait in vain for a log that is away.
+        // A node that has left its cluster makes nothing durable any more; before that it may wait in vain for a log
+        // that is away.
         if (isNode) await Promise.race([finish(), new Promise<void>(resolve => clock.after(writtenMs, resolve))])
         await joined?.close()
         if (!isNode) await finish()

@@ -1,5 +1,6 @@
-// Runs the only node of a process in a thread of its own, which has the young generation that an event loop wants (collector.ts): the thread in which
-// a process begins has what the command line says, and nobody should have to say anything there.
+// Runs the only node of a process in a thread of its own, which has the young generation that an event loop wants
+// (collector.ts): the thread in which a process begins has what the command line says, and nobody should have to say
+// anything there.
 //
 // This thread keeps signals and the exit status, and answers probes for life (liveness.ts); it has nothing else to do.
 
@@ -23,8 +24,8 @@ export interface ThreadedNode {
 }
 
 /**
- * Starts a node. Fails with a sentence for the operator; `onFailure` is told one when it can promise nothing any more. `pulses`: who watches
- * over it; undefined: nobody.
+ * Starts a node. Fails with a sentence for the operator; `onFailure` is told one when it can promise nothing any more.
+ * `pulses`: who watches over it; undefined: nobody.
  */
 export function startInThread(
   config: Config,

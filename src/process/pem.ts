@@ -4,7 +4,9 @@ import { X509Certificate } from 'node:crypto'
 
 const pemCertificate = /-----BEGIN (TRUSTED )?CERTIFICATE-----[^-]+-----END (TRUSTED )?CERTIFICATE-----/g
 
-/** Certificates of a text; fails with a sentence when it has none, or one that cannot be read. `what` names the text. */
+/**
+ * Certificates of a text; fails with a sentence when it has none, or one that cannot be read. `what` names the text.
+ */
 export function certificatesOfText(text: string, what: string): X509Certificate[] {
   const found = text.match(pemCertificate) ?? []
   if (found.length === 0) throw new Error(`${what} holds no certificate`)

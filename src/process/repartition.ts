@@ -1,17 +1,18 @@
 // Brings a data directory from one number of workers to another: the same entities, in other stores.
 //
-// The old stores are only read, once their bundles have been split (shard/notify/bundle.ts), which changes nothing of what they say.
-// The new ones are filled beside them (shard/transfer.ts), and one replacement of `orrery.json` makes them the ones that count; only after it
-// are the old ones deleted. While it is under way the file says so (`becoming`), which keeps everybody from changing the old stores: so what was
-// begun is still right whenever it is gone on with. That word is all there is to say for a restart; how far each store got it says itself. The
-// same number of workers goes on, the old number gives up, another one begins anew. The locks of all the old stores are held from before the
-// first look to the switch, and those of the new ones while the old ones are deleted.
+// The old stores are only read, once their bundles have been split (shard/notify/bundle.ts), which changes nothing of
+// what they say. The new ones are filled beside them (shard/transfer.ts), and one replacement of `orrery.json` makes
+// them the ones that count; only after it are the old ones deleted. While it is under way the file says so
+// (`becoming`), which keeps everybody from changing the old stores: so what was begun is still right whenever it is
+// gone on with. That word is all there is to say for a restart; how far each store got it says itself. The same number
+// of workers goes on, the old number gives up, another one begins anew. The locks of all the old stores are held from
+// before the first look to the switch, and those of the new ones while the old ones are deleted.
 //
-// Every batch is flushed, whatever the durability in use: one that is there after a power cut has all before it. A million entities
-// take 1000 flushes.
+// Every batch is flushed, whatever the durability in use: one that is there after a power cut has all before it. A
+// million entities take 1000 flushes.
 //
-// New stores are filled one after another, so the memory it takes is that of one store, a little for each old one, and the
-// counts, which are by path and type.
+// New stores are filled one after another, so the memory it takes is that of one store, a little for each old one, and
+// the counts, which are by path and type.
 //
 // Not here: rows (shard/transfer.ts), folders (storage/store-folders.ts), how progress is shown (observe/progress.ts).
 
@@ -35,7 +36,9 @@ import { assertMovable, entitiesIn, roomFactor } from './fill-directory.js'
 
 export interface RepartitionOptions extends StoreChoice {
   readonly logger: Pick<Logger, 'info' | 'warn'>
-  /** Told after each batch how many entities are in their new place, those of earlier tries included, and of how many. */
+  /**
+   * Told after each batch how many entities are in their new place, those of earlier tries included, and of how many.
+   */
   readonly onProgress?: (done: number, total: number) => void
   /** Stops between two batches, rejecting with the signal's reason; the next start goes on from there. */
   readonly signal?: AbortSignal
@@ -52,9 +55,10 @@ const sourceMemoryBytesMin = 4 * 1024 * 1024
 const roomBytesPerStore = 1024 * 1024
 
 /**
- * Gives the directory for so many workers: at once when it is that already, else by dividing its rows anew. To be called before any store is
- * opened, at every start: it also settles which kind of store is used, and removes what earlier tries left. Rejects with a
- * DataDirectoryError when the operator has something to set right; the directory is then as it was.
+ * Gives the directory for so many workers: at once when it is that already, else by dividing its rows anew. To be
+ * called before any store is opened, at every start: it also settles which kind of store is used, and removes what
+ * earlier tries left. Rejects with a DataDirectoryError when the operator has something to set right; the directory is
+ * then as it was.
  */
 export async function repartition(
   directory: DataDirectory,
@@ -123,7 +127,8 @@ async function withStores<T>(directory: DataDirectory, work: (stores: readonly S
     assertUnchanged(directory)
     return await work(stores)
   } finally {
-    // Nothing was written to them that the next start would not write again, so the way they close loses nothing; a full disk would make it fail.
+    // Nothing was written to them that the next start would not write again, so the way they close loses nothing; a
+    // full disk would make it fail.
     for (const store of stores) await store.close().catch(() => undefined)
   }
 }

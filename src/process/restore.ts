@@ -7,8 +7,8 @@
 //
 // An interrupted command is given again: it begins anew.
 //
-// Not here: the form of the file (backup/backup-file.ts), another number of workers (repartition.ts), the way into a cluster
-// (cluster-directories.ts).
+// Not here: the form of the file (backup/backup-file.ts), another number of workers (repartition.ts), the way into a
+// cluster (cluster-directories.ts).
 
 import { existsSync, readdirSync, rmdirSync, rmSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
@@ -81,8 +81,8 @@ function read(argv: readonly string[], env: Readonly<Record<string, string | und
 }
 
 /**
- * Restores; gives a sentence about the result. If it fails, it removes what it has made, and rejects with a sentence for
- * the operator.
+ * Restores; gives a sentence about the result. If it fails, it removes what it has made, and rejects with a sentence
+ * for the operator.
  */
 export async function restore({ from, to }: RestoreOrder, signal: AbortSignal): Promise<string> {
   // One open file for both readings: what is restored is what was checked.

@@ -2,11 +2,13 @@
 // order.
 //
 // uws opens a socket for each worker, and the system spreads connections; for node the supervisor accepts them and
-// hands them out in turn (handed-connections.ts). It looks into no request, so that it does not end for what ends a worker. The
-// socket files of the workers lie in a directory that only this user can enter; the last process removes it.
+// hands them out in turn (handed-connections.ts). It looks into no request, so that it does not end for what ends a
+// worker. The socket files of the workers lie in a directory that only this user can enter; the last process removes
+// it.
 //
-// Stopping has three steps. First all stop listening, and then the supervisor: otherwise a client whose connection one of them has ended would come to another one that
-// is about to stop as well. Then all answer the requests that still come. Workers ask each other for that, so only then they close their stores.
+// Stopping has three steps. First all stop listening, and then the supervisor: otherwise a client whose connection one
+// of them has ended would come to another one that is about to stop as well. Then all answer the requests that still
+// come. Workers ask each other for that, so only then they close their stores.
 
 import type { ChildProcess } from 'node:child_process'
 import cluster from 'node:cluster'

@@ -1,7 +1,7 @@
 // What a node is given from outside, and what it gives: time, chance, a logger, and its place among workers or nodes.
 //
-// Everything that a test may want to replace comes in here, so a test can run a whole node under its own clock, or put something between the broker
-// and its shards.
+// Everything that a test may want to replace comes in here, so a test can run a whole node under its own clock, or put
+// something between the broker and its shards.
 
 import type { Placement, ShardMap } from '../domain/scope.js'
 import type { ClusterDesk } from '../http/admin.js'
@@ -20,7 +20,9 @@ export type Place = WorkerPlace | ClusterPlace
 
 export interface WorkerPlace extends WorkerPart {
   readonly kind: 'worker'
-  /** Where connections come from that the supervisor accepts: they share the port. undefined: each has one of its own. */
+  /**
+   * Where connections come from that the supervisor accepts: they share the port. undefined: each has one of its own.
+   */
   readonly connections?: ConnectionSource
   /** Given this worker's shards: gives all of them. */
   join(own: OwnPart): Promise<Joined>
@@ -32,7 +34,10 @@ export interface Joined {
   isWhole(): boolean
   /** Calls back whenever one of the others can be asked anew. */
   onReach(listener: () => void): void
-  /** Calls back at once, and again when others are: where all members of the cluster that are known listen for each other, `host:port`. */
+  /**
+   * Calls back at once, and again when others are: where all members of the cluster that are known listen for each
+   * other, `host:port`.
+   */
   onMembers?(listener: (addresses: readonly string[]) => void): void
   /** For operators; undefined: there is no cluster. */
   readonly desk?: ClusterDesk
@@ -52,13 +57,14 @@ export interface Agreement extends Placement {
 export interface ClusterPlace {
   readonly kind: 'node'
   /**
-   * New connections show and verify what these files have: those to nodes (`cluster`) or to the engine of the log (`log`). Fails with a sentence, and
-   * goes on with the old ones, when they are of no use.
+   * New connections show and verify what these files have: those to nodes (`cluster`) or to the engine of the log
+   * (`log`). Fails with a sentence, and goes on with the old ones, when they are of no use.
    */
   renew(use: 'cluster' | 'log', contents: CertificateContents): void
   /**
-   * What the cluster is; as wanted, if this is its first node. Waits for the log engine. `own`: what the data directory belongs to, where there is
-   * one: rejects with a sentence for the operator when the engine has another cluster, or none.
+   * What the cluster is; as wanted, if this is its first node. Waits for the log engine. `own`: what the data directory
+   * belongs to, where there is one: rejects with a sentence for the operator when the engine has another cluster, or
+   * none.
    */
   agree(wanted: Placement, own: { readonly path: string; readonly id: string } | undefined): Promise<AgreedPlace>
 }
@@ -117,9 +123,13 @@ export interface RunningNode {
   lookAtCertificates(): void
   /** What it runs on, for the line that says it is ready. */
   readonly store: string
-  /** Stops accepting; answers are held back until `drain`, which the caller calls at once. A node of a cluster goes on. */
+  /**
+   * Stops accepting; answers are held back until `drain`, which the caller calls at once. A node of a cluster goes on.
+   */
   unlisten(): Promise<void>
-  /** Stops accepting, answers the requests that still come, and closes all connections; others may still ask its shards. */
+  /**
+   * Stops accepting, answers the requests that still come, and closes all connections; others may still ask its shards.
+   */
   drain(): Promise<void>
   /**
    * Stops accepting, and answers what is in flight: for a node that can promise nothing more, and gives nothing away.

@@ -1,7 +1,9 @@
-// A worker: one of the processes of `-workers N`. It is a whole node with a part of the shards, and asks the others for the rest.
+// A worker: one of the processes of `-workers N`. It is a whole node with a part of the shards, and asks the others for
+// the rest.
 //
-// It does what its supervisor says and lives no longer than that: when the channel between them ends, so does the worker, at once. What
-// it has acknowledged is on disk. Signals are for the supervisor, which hears them too, and passes SIGHUP on.
+// It does what its supervisor says and lives no longer than that: when the channel between them ends, so does the
+// worker, at once. What it has acknowledged is on disk. Signals are for the supervisor, which hears them too, and
+// passes SIGHUP on.
 
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
@@ -80,7 +82,10 @@ async function obey(order: ToWorker, socket: Socket | undefined): Promise<void> 
   }
 }
 
-/** Waits for the store as long as a predecessor may take to end, or the others to let go of the room that opening theirs takes. */
+/**
+ * Waits for the store as long as a predecessor may take to end, or the others to let go of the room that opening theirs
+ * takes.
+ */
 async function started(part: Part): Promise<RunningNode> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -132,7 +137,10 @@ function removeSockets({ addresses }: Part): void {
   } catch {}
 }
 
-/** What each worker may take of what the machine has: its part. The supervisor has counted the cores, if need be; now there may be others. */
+/**
+ * What each worker may take of what the machine has: its part. The supervisor has counted the cores, if need be; now
+ * there may be others.
+ */
 function ofOne({ queries, answers, ...rest }: Config, workers: number): Config {
   const { answerBytesMax, answersInFlightMax } = answers
   return {

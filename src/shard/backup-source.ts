@@ -1,8 +1,8 @@
 // What one owner of shards puts into a backup: its rows as they stand when the backup begins, page by page.
 //
-// It opens all cursors in one tick, between two commits, so all rows are of one moment, and each write that was answered
-// before is in. An open cursor keeps old rows in the store. So the owner lets one backup in at a time, and gives it up
-// when nobody asks for pages any more.
+// It opens all cursors in one tick, between two commits, so all rows are of one moment, and each write that was
+// answered before is in. An open cursor keeps old rows in the store. So the owner lets one backup in at a time, and
+// gives it up when nobody asks for pages any more.
 //
 // `destinations` (keys.ts) says which rows go along, as for all that moves rows. Bundles go as they are, because they
 // can be split only while the store rests.

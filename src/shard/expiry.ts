@@ -1,8 +1,10 @@
-// Removal of transient entities whose time has come (entities.md §16): silent, and soon after their time.
+// Removal of transient entities whose time has come (docs/interface/entities.md#expiry): silent, and soon after their
+// time.
 //
-// The timer is an index, not an object per entity: each run walks what is due and asks the owner shard, whose turn looks again, so an
-// entity that was rescued with a new date meanwhile stays. The index is consumed from the front, where the store has to pass all that is
-// gone, so a run begins where nothing can be left before it (the low-water mark).
+// The timer is an index, not an object per entity: each run walks what is due and asks the owner shard, whose turn
+// looks again, so an entity that was rescued with a new date meanwhile stays. The index is consumed from the front,
+// where the store has to pass all that is gone, so a run begins where nothing can be left before it (the low-water
+// mark).
 
 import { refusalText } from '../domain/refusal.js'
 import { imageExpiresMs } from '../image.js'

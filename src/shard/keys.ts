@@ -1,9 +1,9 @@
-// How keys are written and read, whatever they are of. Texts end in a zero byte, and the bytes 0 and 1 inside a text are escaped, so keys sort as
-// their parts do and no tenant, path or id can reach into another's range. Numbers are big-endian; times are doubles shifted to be positive,
-// whose bytes sort as they do.
+// How keys are written and read, whatever they are of. Texts end in a zero byte, and the bytes 0 and 1 inside a text
+// are escaped, so keys sort as their parts do and no tenant, path or id can reach into another's range. Numbers are
+// big-endian; times are doubles shifted to be positive, whose bytes sort as they do.
 //
-// The first byte says the kind. Not here: what stands behind it (layout.ts, document-layout.ts, notification-layout.ts, and of a node of a
-// cluster shard/replicate/replicated-layout.ts).
+// The first byte says the kind. Not here: what stands behind it (layout.ts, document-layout.ts, notification-layout.ts,
+// and of a node of a cluster shard/replicate/replicated-layout.ts).
 
 import assert from 'node:assert/strict'
 import type { Range } from '../ports.js'
@@ -30,8 +30,8 @@ export const prefix = {
 export type Destination = 'shard' | 'register' | 'progress' | 'paths' | 'anew' | 'split' | 'note'
 
 /**
- * Where the rows of each kind go, whatever moves them: the division of a data directory or its way into a cluster and back (transfer.ts), and
- * snapshots between nodes (replicate/snapshot.ts).
+ * Where the rows of each kind go, whatever moves them: the division of a data directory or its way into a cluster and
+ * back (transfer.ts), and snapshots between nodes (replicate/snapshot.ts).
  *
  *   shard      with their shard, byte by byte
  *   register   with the register, byte by byte. Every store has all of them, and those of the register's keeper count

@@ -4,22 +4,23 @@
 //   T tenant path type created shard  -> id          order of creation, by scope and type
 //   I tenant id path                  -> ''          where an id lives outside the root path (the root needs no index)
 //   X expires shard tenant path id type -> ''        what falls due when
-//   D tenant path type shard          -> count       which paths and types a tenant has, and how many of each in a shard
-//   A tenant path type name attrtype shard -> count  which attributes, and of which types, the entities of a type have
-//   S home tenant id                  -> row: a subscription and the revision it has
+//   D tenant path type shard          -> count       which paths and types a tenant has, and how many of each in a
+//   shard A tenant path type name attrtype shard -> count  which attributes, and of which types, the entities of a type
+//   have S home tenant id                  -> row: a subscription and the revision it has
 //   R home tenant id                  -> row: the same of a registration
-//   P home tenant id                  -> what became of a subscription's notifications, as far as this store's owner knows
-//   O shard stamp                     -> row: the notifications that a change owes
+//   P home tenant id                  -> what became of a subscription's notifications, as far as this store's owner
+//   knows O shard stamp                     -> row: the notifications that a change owes
 //   B shard stamp                     -> such rows of several changes, for a moment
 //   L shard tenant subscription stamp -> row: a notification that was given up, and what is told of it
 //   M name                            -> value       the node's own notes
 //
-// Counts end with their shard, as the type index does: one range has those of a tenant in all shards. Where all shards of a store come and go together
-// they share one row (`allShards`): by shard, a commit of a hundred creations would write 64 rows instead of 4.
+// Counts end with their shard, as the type index does: one range has those of a tenant in all shards. Where all shards
+// of a store come and go together they share one row (`allShards`): by shard, a commit of a hundred creations would
+// write 64 rows instead of 4.
 //
-// Only primary rows and dead letters, which cannot be made from anything else, begin with the shard of their entity: they are what moves
-// between nodes, the rest is found again from them. Subscriptions and registrations begin with the home shard of their tenant: every store
-// has a row of each, and that of the shard's owner is the one that counts.
+// Only primary rows and dead letters, which cannot be made from anything else, begin with the shard of their entity:
+// they are what moves between nodes, the rest is found again from them. Subscriptions and registrations begin with the
+// home shard of their tenant: every store has a row of each, and that of the shard's owner is the one that counts.
 //
 // Nodes of a cluster and workers have some rows besides (shard/replicate/replicated-layout.ts).
 //
@@ -189,7 +190,10 @@ export const allIndexes = (): readonly Range[] =>
 
 // Counts
 
-/** In the place of a shard: all that the store has, as on a single node and in a worker, whose shards are always the same. */
+/**
+ * In the place of a shard: all that the store has, as on a single node and in a worker, whose shards are always the
+ * same.
+ */
 export const allShards = 0xffff
 
 export interface CountKey {
@@ -238,10 +242,14 @@ export const attributeCounts: CountRows = {
   },
 }
 
-/** An attribute of entities of a type, as the attribute counts name it: type, attribute name and attribute type in one text. */
+/**
+ * An attribute of entities of a type, as the attribute counts name it: type, attribute name and attribute type in one
+ * text.
+ */
 export function attributeOfType(type: string, name: string, attributeType: string): string {
-  // [hot] For every attribute of every creation. The same few come again and again, and a text that was looked up before is found
-  // without being put together and hashed anew: with that, counting attributes cost 10 % of a create (bench `create`).
+  // [hot] For every attribute of every creation. The same few come again and again, and a text that was looked up
+  // before is found without being put together and hashed anew: with that, counting attributes cost 10 % of a create
+  // (bench `create`).
   const known = named.get(type)?.get(name)?.get(attributeType)
   if (known !== undefined) return known
   if (++namedCount > namedMax) {

@@ -1,7 +1,8 @@
-// The shards of a node over its store, put together. What is read of the store at a start has been read when they are there.
+// The shards of a node over its store, put together. What is read of the store at a start has been read when they are
+// there.
 //
-// What differs between an owner that is alone, a worker and a node of a cluster is where its commits are logged, and how it has the register: one
-// function for each. All else is the same.
+// What differs between an owner that is alone, a worker and a node of a cluster is where its commits are logged, and
+// how it has the register: one function for each. All else is the same.
 
 import { registrationsMax, subscriptionsMax } from '../domain/limits.js'
 import { keeper, type ShardMap, workerOf } from '../domain/scope.js'
@@ -54,7 +55,10 @@ export interface ShardLimits extends OutboxLimits {
   /** Subscriptions and registrations of all tenants together, as domain/limits.ts says. */
   readonly subscriptionsMax: number
   readonly registrationsMax: number
-  /** Writes of one shard whose reply waits, and as many changes of subscriptions and registrations. Raising it trades memory and tail latency for fewer 503s. */
+  /**
+   * Writes of one shard whose reply waits, and as many changes of subscriptions and registrations. Raising it trades
+   * memory and tail latency for fewer 503s.
+   */
   readonly mailboxLengthMax: number
   /** Entities kept in memory, about 2 KB each of usual size. Raising it saves reads of the store. */
   readonly liveActorsMax: number

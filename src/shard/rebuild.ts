@@ -1,6 +1,6 @@
-// What an entity calls for besides its row: rows of the indexes T, I and X, and what it adds to the counts D and A. So indexes and counts can be
-// made anew from entities: where rows move to another store (transfer.ts), where a shard comes in a snapshot (replicate/snapshot.ts), and in tests,
-// which compare them with those of a store.
+// What an entity calls for besides its row: rows of the indexes T, I and X, and what it adds to the counts D and A. So
+// indexes and counts can be made anew from entities: where rows move to another store (transfer.ts), where a shard
+// comes in a snapshot (replicate/snapshot.ts), and in tests, which compare them with those of a store.
 //
 // Not here: whether an entity itself is right, and in its right shard.
 
@@ -37,13 +37,19 @@ export interface CountSinks {
   readonly attributes: CountSink
 }
 
-/** Puts a row that moves, and the rows of indexes that it calls for, and counts what it adds. Gives the number of its entities. */
+/**
+ * Puts a row that moves, and the rows of indexes that it calls for, and counts what it adds. Gives the number of its
+ * entities.
+ */
 export function putRow(row: Row, sink: Puts, counts: CountSinks): number {
   sink.put(row.key, row.value)
   return row.key[0] === prefix.entity ? indexRow(row, sink, counts) : 0
 }
 
-/** Puts every index row that the row of an entity calls for, and counts what it adds, if wanted. Gives the number of its entities. */
+/**
+ * Puts every index row that the row of an entity calls for, and counts what it adds, if wanted. Gives the number of its
+ * entities.
+ */
 export function indexRow({ key, value }: Row, indexes: Puts, counts?: CountSinks): number {
   const place = parseEntityKey(key)
   const { shard, tenant, path, id } = place

@@ -1,7 +1,7 @@
 // Every shard of this node, behind the one way in: `ask`.
 //
-// Answers for all of them: a write takes its turn in its shard, a read or list is answered for all shards of the node at once. When a commit has
-// failed nothing is taken any more.
+// Answers for all of them: a write takes its turn in its shard, a read or list is answered for all shards of the node
+// at once. When a commit has failed nothing is taken any more.
 //
 // In a node of a cluster the store has more shards than are asked here, and which ones these are changes (replicate/).
 //
@@ -238,7 +238,10 @@ export class LocalShards implements Shards {
     notifications.end()
   }
 
-  /** Resolves when everything taken so far is durable, or is known not to be. Nothing more is written then until something is asked. */
+  /**
+   * Resolves when everything taken so far is durable, or is known not to be. Nothing more is written then until
+   * something is asked.
+   */
   async drain(): Promise<void> {
     const { commit, entityCount, notifications } = this.parts
     await this.batches.drained()

@@ -1,22 +1,25 @@
-// Moves shards from stores that rest to another store: those of other workers, of a node of a cluster, or of a single node.
+// Moves shards from stores that rest to another store: those of other workers, of a node of a cluster, or of a single
+// node.
 //
-// Rows that go with their shard are copied as they are, in the order of their keys; indexes and counts are made from the entities
-// (rebuild.ts), so whatever was wrong with the old ones is right afterwards. A batch holds some rows, all they call for, the
-// counts as they then are, and the key of the last of them: whenever the process dies, the store says itself how far it got, and
-// cannot disagree with its rows. The stamp comes with the last batch: a store that has it is finished.
+// Rows that go with their shard are copied as they are, in the order of their keys; indexes and counts are made from
+// the entities (rebuild.ts), so whatever was wrong with the old ones is right afterwards. A batch holds some rows, all
+// they call for, the counts as they then are, and the key of the last of them: whenever the process dies, the store
+// says itself how far it got, and cannot disagree with its rows. The stamp comes with the last batch: a store that has
+// it is finished.
 //
-// The register comes last: documents from the store of the register's keeper, whose word counts. What became of their notifications is
-// known to every worker in part; the store of the keeper gets all parts as one. Where there are several owners, each store gets the service paths
-// that the counts of entities know. All that is little against the entities, so nobody is told how much it is.
+// The register comes last: documents from the store of the register's keeper, whose word counts. What became of their
+// notifications is known to every worker in part; the store of the keeper gets all parts as one. Where there are
+// several owners, each store gets the service paths that the counts of entities know. All that is little against the
+// entities, so nobody is told how much it is.
 //
-// The sources must rest meanwhile, and from the first batch to the last: a caller that lets anybody write to them throws away
-// what was begun (src/process/repartition.ts).
+// The sources must rest meanwhile, and from the first batch to the last: a caller that lets anybody write to them
+// throws away what was begun (src/process/repartition.ts).
 //
-// An entity of 320 bytes takes about 30 us of processor time, RocksDB's own threads and flushes included; reading ahead while a
-// batch is written gained nothing.
+// An entity of 320 bytes takes about 30 us of processor time, RocksDB's own threads and flushes included; reading ahead
+// while a batch is written gained nothing.
 //
-// Not here: which stores there are, and when the new ones begin to count (src/process/repartition.ts, cluster-directories.ts), how
-// shards move between nodes that run (replicate/snapshot.ts).
+// Not here: which stores there are, and when the new ones begin to count (src/process/repartition.ts,
+// cluster-directories.ts), how shards move between nodes that run (replicate/snapshot.ts).
 
 import assert from 'node:assert/strict'
 import { TenantPaths } from '../domain/few-paths.js'
@@ -39,7 +42,10 @@ import { isMarkKey } from './tenants/deletion-layout.js'
 const shardRows = { entity: 'an entity', letter: 'a dead letter', outbox: 'a notification that is owed' }
 
 export interface TransferLimits {
-  /** Primary rows of a batch, and bytes of them; one row more may exceed the bytes. What a kill costs, against the cost of a commit. */
+  /**
+   * Primary rows of a batch, and bytes of them; one row more may exceed the bytes. What a kill costs, against the cost
+   * of a commit.
+   */
   readonly batchRowsMax: number
   readonly batchBytesMax: number
 }
@@ -51,7 +57,10 @@ export interface Transfer {
   /** Which worker's store the target is, of how many; the first of one where there is one. */
   readonly worker: number
   readonly workers: number
-  /** Whether a node of a cluster will use it: shards come and go there, so it has counts of each, and the service paths of all nodes. */
+  /**
+   * Whether a node of a cluster will use it: shards come and go there, so it has counts of each, and the service paths
+   * of all nodes.
+   */
   readonly isNode: boolean
   /** The stores that rest, of all workers. */
   readonly sources: readonly Store[]
@@ -99,7 +108,9 @@ function* stretchesToCopy(given: Transfer): Iterable<{ readonly source: Store; r
   for (const kind of kindsThatGo('register')) yield { source: sources[keeper]!, range: stretchOf(kind, shards) }
 }
 
-/** A batch of the target with what goes into it: rows that go with their shard or the register, and all they call for. */
+/**
+ * A batch of the target with what goes into it: rows that go with their shard or the register, and all they call for.
+ */
 export class Filling {
   rows = 0
   bytes = 0
@@ -124,7 +135,10 @@ export class Filling {
     this.bytes += row.key.length + row.value.length
   }
 
-  /** Writes what was added, with the counts as they then are and what `finish` puts in. Gives how many entities were added. */
+  /**
+   * Writes what was added, with the counts as they then are and what `finish` puts in. Gives how many entities were
+   * added.
+   */
   async commit(finish: (batch: Batch) => void): Promise<number> {
     const { target, batch, entitiesAdded } = this
     this.counts.entities.flush(batch)
@@ -165,7 +179,9 @@ async function mergedProgress(sources: Iterable<StoreReader>, home: number): Pro
   return parts.merged()
 }
 
-/** What became of the notifications of subscriptions: the parts of all owners as one. Few bytes for each subscription. */
+/**
+ * What became of the notifications of subscriptions: the parts of all owners as one. Few bytes for each subscription.
+ */
 export class ProgressParts {
   private readonly parts = new Map<string, { readonly key: Buffer; readonly values: Buffer[] }>()
 
@@ -192,8 +208,9 @@ export async function countEntities(store: StoreReader): Promise<number> {
 }
 
 /**
- * The first row of a store that would be lost in a transfer, in words; undefined when there is none: rows of kinds that this version does
- * not know, notes it does not know, and what belongs to shards that the store is not supposed to hold.
+ * The first row of a store that would be lost in a transfer, in words; undefined when there is none: rows of kinds that
+ * this version does not know, notes it does not know, and what belongs to shards that the store is not supposed to
+ * hold.
  */
 export async function findStranger(store: StoreReader, owns: (shard: number) => boolean): Promise<string | undefined> {
   let from: Buffer = Buffer.alloc(1)
@@ -226,7 +243,10 @@ export async function findStranger(store: StoreReader, owns: (shard: number) => 
   }
 }
 
-/** Of stamps the largest goes on. Positions begin anew: the stores of workers have one of the register, those of nodes one of each shard. */
+/**
+ * Of stamps the largest goes on. Positions begin anew: the stores of workers have one of the register, those of nodes
+ * one of each shard.
+ */
 const isKnownNote = (key: Buffer): boolean => key.equals(stampKey()) || isPosition(key)
 
 function isPosition(key: Buffer): boolean {

@@ -1,11 +1,12 @@
 // The data directory: what is in it, who made it, and whether we may use it.
 //
-// `orrery.json` names the format, the number of shards and their spread, the number of workers, the kind of store and the
-// directory's id. They decide where every row lies, so what the file says wins over the configuration. It is replaced as a
-// whole (a new file flushed, then renamed): after a crash there is the old one, the new one, or none.
+// `orrery.json` names the format, the number of shards and their spread, the number of workers, the kind of store and
+// the directory's id. They decide where every row lies, so what the file says wins over the configuration. It is
+// replaced as a whole (a new file flushed, then renamed): after a crash there is the old one, the new one, or none.
 //
-// While the rows are being divided anew it names also the number of workers there will be (`becoming`). That of a node of a cluster names the
-// cluster: its store follows logs that no single node knows. Formats 1 to 3 had counts in other rows; no release wrote them.
+// While the rows are being divided anew it names also the number of workers there will be (`becoming`). That of a node
+// of a cluster names the cluster: its store follows logs that no single node knows. Formats 1 to 3 had counts in other
+// rows; no release wrote them.
 //
 // A directory we do not recognize is refused with a sentence for the operator, never adopted and never cleaned.
 //
@@ -40,7 +41,10 @@ export interface DataDirectory {
   readonly spread: number
   /** Among how many workers the shards are divided: each has a store of its own. */
   readonly workers: number
-  /** Among how many they will be; undefined unless that is under way. Until it has ended or was given up, the stores serve nobody. */
+  /**
+   * Among how many they will be; undefined unless that is under way. Until it has ended or was given up, the stores
+   * serve nobody.
+   */
   readonly becoming?: number
   /** The cluster that it is a node's of; undefined: it is that of a single node. */
   readonly cluster?: { readonly id: string }
@@ -65,13 +69,16 @@ export interface WantedDirectory {
   readonly shards: number
   readonly spread: number
   readonly workers?: number
-  /** Of the cluster that its node belongs to; undefined: it is a single one. One that is there has to be such a directory. */
+  /**
+   * Of the cluster that its node belongs to; undefined: it is a single one. One that is there has to be such a
+   * directory.
+   */
   readonly cluster?: { readonly id: string }
 }
 
 /**
- * Opens the directory, or creates it with what is wanted. `id` is asked for a UUID when it is created. One that is there keeps its own
- * number of workers: src/process/repartition.ts changes it.
+ * Opens the directory, or creates it with what is wanted. `id` is asked for a UUID when it is created. One that is
+ * there keeps its own number of workers: src/process/repartition.ts changes it.
  */
 export function openDataDirectory(path: string, wanted: WantedDirectory, id: () => string): DataDirectory {
   const names = namesIn(path)
@@ -181,15 +188,17 @@ export function recordBecoming(directory: DataDirectory, becoming: number | unde
   return write(becoming === undefined ? rest : { ...rest, becoming })
 }
 
-/** Notes that the rows have been divided among another number of workers: from now on their stores are those that count. */
+/**
+ * Notes that the rows have been divided among another number of workers: from now on their stores are those that count.
+ */
 export function recordWorkers(directory: DataDirectory, workers: number): DataDirectory {
   const { becoming: _, ...rest } = directory
   return write({ ...rest, workers })
 }
 
 /**
- * Refuses a directory whose rows were divided anew, or begun to be, since it was read. Who holds the lock of a store of it can rely on the
- * answer: nobody divides anything without holding them all.
+ * Refuses a directory whose rows were divided anew, or begun to be, since it was read. Who holds the lock of a store of
+ * it can rely on the answer: nobody divides anything without holding them all.
  */
 export function assertUnchanged(directory: DataDirectory): void {
   const { workers, becoming } = read(directory.path)

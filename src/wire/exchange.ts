@@ -20,7 +20,10 @@ export type AskOutcome =
 /** Told what could not be read of what a process has sent. */
 type OnUnreadable = (what: string) => void
 
-/** Has `handle` answer the request of some bytes, and gives the bytes of its reply. `shards`: how many there are of entities. */
+/**
+ * Has `handle` answer the request of some bytes, and gives the bytes of its reply. `shards`: how many there are of
+ * entities.
+ */
 export function answerBytes(
   { shard, request, shards }: { readonly shard: number; readonly request: Uint8Array; readonly shards: number },
   handle: (request: ShardRequest, onReply: (reply: ShardReply) => void) => void,

@@ -4,7 +4,8 @@
 //
 //   request   u8 form | u8 flags | u16 count of texts | f64 numbers | u32 length of each text, 0xffffffff: undefined
 //             | the texts as one, UTF-8
-//   found     u8 form | u32 bytes of all before the images | u32 count | per entity u32 length of its path, u32 of its image
+//   found     u8 form | u32 bytes of all before the images | u32 count | per entity u32 length of its path, u32 of its
+//   image
 //             | paths | images
 //   done      u8 form
 //   part      u8 form | u8 images: 0 none, 1 of all, 2 of the first | u32 count | f64 total | u32 bytes of the JSON
@@ -253,7 +254,8 @@ export function unpackFound(bytes: Buffer): ShardReply {
   return { kind: 'found', entities }
 }
 
-// The part of a list: what one of several owners answers. A list of a client brings one such reply from each other owner.
+// The part of a list: what one of several owners answers. A list of a client brings one such reply from each other
+// owner.
 
 type Part = Extract<ShardReply, { kind: 'part' }>
 

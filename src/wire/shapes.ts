@@ -322,7 +322,10 @@ export const isReply: Check = either('kind', {
   unreachable: reason,
 } satisfies Readonly<Record<Exclude<ShardReply['kind'], 'found' | 'part'>, Check>>)
 
-/** Whether a list of values is what a part of a list tells of its entities: by how much it is ordered, and where they stand. */
+/**
+ * Whether a list of values is what a part of a list tells of its entities: by how much it is ordered, and where they
+ * stand.
+ */
 export const isPartJson: Check = tuple(list(tuple(text, text)), list(list(json)))
 
 // What a stored subscription and a stored registration are, behind their version
@@ -389,7 +392,9 @@ export function readSubscription(text: string): Subscription {
   return subscription
 }
 
-/** Exactly one of `id` and `idPattern` is there, and one of `type` and `typePattern` at most; patterns can be compiled. */
+/**
+ * Exactly one of `id` and `idPattern` is there, and one of `type` and `typePattern` at most; patterns can be compiled.
+ */
 function isSubject({ id, idPattern, type, typePattern }: SubjectEntity): boolean {
   if ((id === undefined) === (idPattern === undefined) || (type !== undefined && typePattern !== undefined))
     return false

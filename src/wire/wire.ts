@@ -126,7 +126,10 @@ function requestToWire(request: ShardRequest): unknown {
 /** All items of a batch have one origin, and count their notifications together. */
 const itemToWire = (item: WriteRequest): unknown => requestToWire({ ...item, origin: undefined as unknown as Origin })
 
-/** The request of bytes that `encodeRequest` wrote, perhaps in another process. Fails with `Unreadable` where they are none. */
+/**
+ * The request of bytes that `encodeRequest` wrote, perhaps in another process. Fails with `Unreadable` where they are
+ * none.
+ */
 export const decodeRequest = (bytes: Buffer): ShardRequest => readable('a request', () => requestOf(bytes))
 
 function requestOf(bytes: Buffer): ShardRequest {

@@ -1,4 +1,5 @@
-// A backup of several owners of shards: all of them or none, one after the other or not at all, and what becomes of it when shards move.
+// A backup of several owners of shards: all of them or none, one after the other or not at all, and what becomes of it
+// when shards move.
 
 import t from 'tap'
 import { type Block, blocksOf, RowPacker } from '../../src/backup/backup-file.js'

@@ -1,5 +1,5 @@
-// Gathering over three owners, of which some are away or slow: what is told, and what is done. The page that is merged is what sorting all keys and
-// cutting would give, wherever it begins.
+// Gathering over three owners, of which some are away or slow: what is told, and what is done. The page that is merged
+// is what sorting all keys and cutting would give, wherever it begins.
 
 import fc from 'fast-check'
 import t from 'tap'

@@ -1,4 +1,5 @@
-// Several owners answer as one: the same requests to a broker over one owner and to one over three give the same answers.
+// Several owners answer as one: the same requests to a broker over one owner and to one over three give the same
+// answers.
 //
 // One clock for both, and it moves between requests; within one, a batch for instance, order is kept by stamps.
 

@@ -23,7 +23,10 @@ export const attributes: JsonObject = {
   blanks: { type: 'Text', value: 'a b' },
 }
 
-/** What a macro gives in a text, as the whole of a JSON string, and as part of one (§9.2). */
+/**
+ * What a macro gives in a text, as the whole of a JSON string, and as part of one
+ * (docs/interface/notifications.md#macros).
+ */
 export const valueCases: readonly (readonly [template: string, text: string, whole: Json, part: string])[] = [
   ['${text}', 'ab', 'ab', 'ab'],
   ['${number}', '21.5', 21.5, '21.5'],
@@ -52,7 +55,10 @@ export const valueCases: readonly (readonly [template: string, text: string, who
   ['${macro}', '${text}', '${text}', '${text}'],
 ]
 
-/** Texts with macros: in `payload`, and in a string of `json` (§9.1). `undefined`: the notification is not sent. */
+/**
+ * Texts with macros: in `payload`, and in a string of `json` (docs/interface/notifications.md#macros). `undefined`: the
+ * notification is not sent.
+ */
 export const syntaxCases: readonly (readonly [template: string, text: string | undefined, json: Json])[] = [
   ['no macro', 'no macro', 'no macro'],
   ['${text}${number}', 'ab21.5', 'ab21.5'],
@@ -73,7 +79,10 @@ export interface HttpCase {
   readonly method?: string
   readonly url?: string
   readonly body?: string
-  /** In the order of sending; those that every notification has (`User-Agent` and so on) are left out unless they differ, `- name`: it lacks. */
+  /**
+   * In the order of sending; those that every notification has (`User-Agent` and so on) are left out unless they
+   * differ, `- name`: it lacks.
+   */
   readonly headers?: readonly string[]
 }
 
@@ -83,7 +92,7 @@ const custom = 'Ngsiv2-AttrsFormat: custom'
 const json = 'Content-Type: application/json; charset=utf-8'
 const text = 'Content-Type: text/plain; charset=utf-8'
 
-/** Methods, addresses, headers and kinds of body (§9.3 to §9.5). */
+/** Methods, addresses, headers and kinds of body (docs/interface/notifications.md). */
 export const httpCases: readonly HttpCase[] = [
   {
     rule: 'a method is sent as it is given',
@@ -280,7 +289,7 @@ export interface PatchCase {
 /** Where a case says nothing else. */
 export const patchSettings: JsonObject = { attrsFormat: 'simplifiedKeyValues', attrs: ['text', 'whole'] }
 
-/** Entities with a template laid over them (§9.6). */
+/** Entities with a template laid over them (docs/interface/notifications.md#entity-templates). */
 export const patchCases: readonly PatchCase[] = [
   {
     rule: 'an empty patch changes nothing *',

@@ -1,5 +1,5 @@
-// Payloads that are refused, and the texts they are refused with, written down once more from the specification. Bodies are
-// JSON as a client sends it. Every text belongs to a 400; `BadRequest` unless the table says `ParseError`.
+// Payloads that are refused, and the texts they are refused with, written down once more from the specification. Bodies
+// are JSON as a client sends it. Every text belongs to a 400; `BadRequest` unless the table says `ParseError`.
 
 export type RefusedPayload = readonly [what: string, body: string, description: string]
 
@@ -162,8 +162,8 @@ export const refusedNames: readonly RefusedPayload[] = [
 export type Carrier = 'entity' | 'keyValues' | 'attribute' | 'value'
 
 /**
- * Keys that stand twice: where (the way from the root of the body to the key), and the refusal; `accepted` where the last one
- * wins. An entity with keyValues, an attribute and a value have other roots than a normalized entity.
+ * Keys that stand twice: where (the way from the root of the body to the key), and the refusal; `accepted` where the
+ * last one wins. An entity with keyValues, an attribute and a value have other roots than a normalized entity.
  */
 export const duplicates: readonly (readonly [carrier: Carrier, where: readonly (string | number)[], answer: string])[] =
   [

@@ -1,7 +1,11 @@
-// What is refused, and how: the rows of entities.md §20 (with §1, §3, §5, §10, §11, §12, §16) that concern single entities and attributes.
+// What is refused, and how: the rows of docs/interface/errors.md (with docs/interface/requests.md,
+// docs/interface/entities.md#identifiers, docs/interface/entities.md#attributes, docs/interface/queries.md#lists,
+// docs/interface/updates.md#one-entity, docs/interface/updates.md#single-attributes, docs/interface/entities.md#expiry)
+// that concern single entities and attributes.
 //
-// A row reads: request, body, status, name, text. The body is sent as JSON; a string is sent as it stands. Texts are as they are meant:
-// on the wire the eight forbidden characters are HTML entities. A text that ends in `...` gives only the beginning.
+// A row reads: request, body, status, name, text. The body is sent as JSON; a string is sent as it stands. Texts are as
+// they are meant: on the wire the eight forbidden characters are HTML entities. A text that ends in `...` gives only
+// the beginning.
 //
 // Every broker these rows are put to holds the stock below, and no row may change it.
 

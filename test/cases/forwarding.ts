@@ -1,14 +1,19 @@
-// Who is asked for what, written down once more from the specification (subscriptions.md §13.1, §13.3, §13.4).
+// Who is asked for what, written down once more from the specification
+// (docs/interface/registrations.md#which-provider-is-asked, docs/interface/registrations.md#queries,
+// docs/interface/registrations.md#updates-to-providers).
 //
-// A registration is written `entities attrs mode path`: entities by id or `*` for every id, with a type behind a slash; attrs by commas, `-` for
-// the whole entity; mode and path are `all` and `/` when they are left out.
+// A registration is written `entities attrs mode path`: entities by id or `*` for every id, with a type behind a slash;
+// attrs by commas, `-` for the whole entity; mode and path are `all` and `/` when they are left out.
 
 import type { Pathless } from '../../src/domain/providers/registration.js'
 
 /** One request element against one registration: what the provider is asked for; '': it is not asked. */
 export type Candidate = readonly [what: string, request: string, registration: string, query: string, update: string]
 
-/** Requests are `id/type` or `~pattern/type`, an empty type for none; what is asked is written alike. Updates are of the attribute `a`. */
+/**
+ * Requests are `id/type` or `~pattern/type`, an empty type for none; what is asked is written alike. Updates are of the
+ * attribute `a`.
+ */
 export const candidates: readonly Candidate[] = [
   ['the same id and type', 'E/T', 'E/T a', 'E/T', 'E/T'],
   ['another id', 'E/T', 'F/T a', '', ''],
@@ -37,7 +42,7 @@ export const candidates: readonly Candidate[] = [
   ['no entities', 'E/T', ' a', '', ''],
 ]
 
-/** Where a provider is asked (§13.3, issue of `-fwdPathless`). */
+/** Where a provider is asked (docs/interface/registrations.md#queries, issue of `-fwdPathless`). */
 export const urls: readonly (readonly [url: string, plain: string, slash: string, v2: string])[] = [
   ['http://h', 'http://h/op/query', 'http://h//op/query', 'http://h/v2/op/query'],
   ['http://h/', 'http://h/op/query', 'http://h//op/query', 'http://h/v2/op/query'],
@@ -61,8 +66,8 @@ export const others: readonly (readonly [url: string, pathless: Pathless, other:
 ]
 
 /**
- * Attributes of a query for `E/T` (§13.3, 2): those that are named, those that are here, the registrations, and what each provider is asked for in
- * turn; `-`: all.
+ * Attributes of a query for `E/T` (docs/interface/registrations.md#queries): those that are named, those that are here,
+ * the registrations, and what each provider is asked for in turn; `-`: all.
  */
 export type Wanted = readonly [
   what: string,
@@ -86,7 +91,10 @@ export const wanted: readonly Wanted[] = [
   ['named ones of both kinds', 'a,b', '', ['-', 'a'], ['2 a', '1 a,b']],
 ]
 
-/** Updates of attributes of one entity (§13.4, 1): what is undone, the registrations, what each provider is sent in turn. */
+/**
+ * Updates of attributes of one entity (docs/interface/registrations.md#updates-to-providers): what is undone, the
+ * registrations, what each provider is sent in turn.
+ */
 export type Sent = readonly [what: string, undone: string, registrations: readonly string[], sent: readonly string[]]
 
 export const sent: readonly Sent[] = [

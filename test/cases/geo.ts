@@ -1,4 +1,5 @@
-// Geographical queries (entities.md §8.4-§8.6): what is stored, what is asked, who matches. And what is refused, with the text.
+// Geographical queries (docs/interface/geography.md#relations to docs/interface/errors.md#geography): what is stored,
+// what is asked, who matches. And what is refused, with the text.
 //
 // Locations are written as WKT, longitude first; `coords` are as in requests, latitude first.
 

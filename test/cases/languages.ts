@@ -1,5 +1,5 @@
-// The languages in which clients speak to the broker, as test/support/mutator.ts mutilates them: texts from the other tables, and the
-// words of which they are made. Words stand in one string, with blanks between them.
+// The languages in which clients speak to the broker, as test/support/mutator.ts mutilates them: texts from the other
+// tables, and the words of which they are made. Words stand in one string, with blanks between them.
 
 import type { QueryLanguage } from '../../src/domain/queries/query-parser.js'
 import type { Language } from '../support/mutator.js'

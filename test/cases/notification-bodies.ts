@@ -1,12 +1,15 @@
-// What notifications say of the room R1 (test/support/notification-inputs.ts) to a subscription with these members of `notification`.
+// What notifications say of the room R1 (test/support/notification-inputs.ts) to a subscription with these members of
+// `notification`.
 //
-// The room has temperature (Number 21.5, with metadata unit), name and where; a PATCH has just set the temperature from 20 to 21.5.
-// `stored` gives it other attributes, in normalized form.
+// The room has temperature (Number 21.5, with metadata unit), name and where; a PATCH has just set the temperature from
+// 20 to 21.5. `stored` gives it other attributes, in normalized form.
 
 import type { JsonObject } from '../../src/domain/json.js'
 import type { AlterationType } from '../../src/domain/subscriptions/subscription.js'
 
-/** One format after the other (subscriptions.md §7.6, §7.7). */
+/**
+ * One format after the other (docs/interface/notifications.md#formats, docs/interface/notifications.md#legacy-format).
+ */
 export const formatCases: readonly (readonly [format: string, body: string])[] = [
   [
     'normalized',
@@ -56,7 +59,7 @@ const one = { type: 'Number', value: 1 }
 const expiring = { A: one, dateExpires: { type: 'DateTime', value: '2030-01-01T00:00:00Z' } }
 const abc = { A: one, B: { type: 'Number', value: 2 }, C: { type: 'Number', value: 3 } }
 
-/** Which attributes are sent, and in which order (§7.1 to §7.4). */
+/** Which attributes are sent, and in which order (docs/interface/notifications.md). */
 export const attributeCases: readonly AttributeCase[] = [
   {
     rule: 'an empty list sends all user attributes in the order of the entity',
@@ -167,7 +170,7 @@ export const attributeCases: readonly AttributeCase[] = [
     sent: '"A":1000000000000000000000,"B":0.123456789',
   },
 
-  // onlyChangedAttrs (§7.3)
+  // onlyChangedAttrs (docs/interface/notifications.md#only-changed-attributes)
   {
     rule: 'onlyChangedAttrs sends what the request named, changed or not',
     notification: { onlyChangedAttrs: true },
@@ -229,7 +232,7 @@ export const attributeCases: readonly AttributeCase[] = [
     sent: '"alterationType":"entityDelete"',
   },
 
-  // covered (§7.4)
+  // covered (docs/interface/notifications.md#missing-attributes)
   {
     rule: 'covered sends null for what the entity lacks, where the list has it',
     notification: { covered: true, attrs: ['X', 'A', 'Y'] },
@@ -260,7 +263,10 @@ export const attributeCases: readonly AttributeCase[] = [
 export interface MetadataCase {
   readonly rule: string
   readonly metadata: readonly string[]
-  /** The member `metadata` of the temperature, of the name (which the request did not name), and of a covered attribute that is missing. */
+  /**
+   * The member `metadata` of the temperature, of the name (which the request did not name), and of a covered attribute
+   * that is missing.
+   */
   readonly sent: readonly [temperature: string, name: string, missing: string]
 }
 
@@ -271,7 +277,7 @@ const notModified = '"dateModified":{"type":"DateTime","value":"2024-05-01T08:00
 const update = '"actionType":{"type":"Text","value":"update"}'
 const previous = '"previousValue":{"type":"Number","value":20}'
 
-/** Which metadata are sent (§7.5). */
+/** Which metadata are sent (docs/interface/notifications.md#metadata). */
 export const metadataCases: readonly MetadataCase[] = [
   { rule: 'an empty list sends all user metadata', metadata: [], sent: [`{${unit}}`, '{}', '{}'] },
   { rule: 'a list sends what it names', metadata: ['unit', 'other'], sent: [`{${unit}}`, '{}', '{}'] },

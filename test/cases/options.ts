@@ -1,4 +1,4 @@
-// The options of operations.md §1.2-§1.5 and our own, written down once more from the specification: name, variable,
+// The options of docs/operations/options.md and our own, written down once more from the specification: name, variable,
 // default, values that must be taken and values that must be refused.
 
 export interface OptionCase {

@@ -1,7 +1,9 @@
-// The Simple Query Language as tables: what is stored, what is asked, who matches (entities.md §7).
+// The Simple Query Language as tables: what is stored, what is asked, who matches
+// (docs/interface/queries.md#simple-query-language).
 //
-// Entities are in key-values form; what needs a type or metadata is written in full, with the keys `type`, `value`, `metadata`. Dates
-// carry the type DateTime. All entities live in the service path /floor1, were created 2024-06-01T00:00:00Z and last modified a day later.
+// Entities are in key-values form; what needs a type or metadata is written in full, with the keys `type`, `value`,
+// `metadata`. Dates carry the type DateTime. All entities live in the service path /floor1, were created
+// 2024-06-01T00:00:00Z and last modified a day later.
 
 /** A group of stored entities and the queries on them: [query, ids of those that match, what the row shows]. */
 export interface QueryTable {
@@ -15,7 +17,7 @@ const date = (value: string | null): unknown => ({ type: 'DateTime', value })
 
 export const queryTables: readonly QueryTable[] = [
   {
-    about: 'worked examples (§7.6)',
+    about: 'worked examples (docs/interface/queries.md#simple-query-language)',
     language: 'q',
     stored: {
       R1: {
@@ -47,7 +49,7 @@ export const queryTables: readonly QueryTable[] = [
     ],
   },
   {
-    about: 'kinds without conversion (§7.3)',
+    about: 'kinds without conversion (docs/interface/queries.md#values)',
     language: 'q',
     stored: {
       N: { A: 10 },
@@ -89,7 +91,7 @@ export const queryTables: readonly QueryTable[] = [
     ],
   },
   {
-    about: 'strings (§7.4)',
+    about: 'strings (docs/interface/queries.md#operators)',
     language: 'q',
     stored: {
       a: { A: 'a' },
@@ -119,7 +121,7 @@ export const queryTables: readonly QueryTable[] = [
     ],
   },
   {
-    about: 'dates (§7.3)',
+    about: 'dates (docs/interface/queries.md#values)',
     language: 'q',
     stored: {
       A: { at: date('2024-01-01T00:00:00.000Z') },
@@ -151,7 +153,7 @@ export const queryTables: readonly QueryTable[] = [
     ],
   },
   {
-    about: 'lists (§7.4)',
+    about: 'lists (docs/interface/queries.md#operators)',
     language: 'q',
     stored: { A: { s: 'off', n: 1 }, B: { s: null, n: 2 }, C: { s: 'on', n: '1' }, D: {} },
     rows: [
@@ -165,7 +167,7 @@ export const queryTables: readonly QueryTable[] = [
     ],
   },
   {
-    about: 'arrays (§7.4)',
+    about: 'arrays (docs/interface/queries.md#operators)',
     language: 'q',
     stored: {
       A: { A: ['x', 'y'] },
@@ -207,7 +209,7 @@ export const queryTables: readonly QueryTable[] = [
     ],
   },
   {
-    about: 'paths (§7.2)',
+    about: 'paths (docs/interface/queries.md#paths)',
     language: 'q',
     stored: {
       P: { 'sensor.v1': { reading: 6 }, 'a:b': 1, 'A.b': 1, 'a~b': 2, 'urn:x': 1 },
@@ -223,7 +225,7 @@ export const queryTables: readonly QueryTable[] = [
       ["'urn:x':1", 'P'],
       ["'a~b'==2", 'P'],
       ['A.b', 'Q', 'never an attribute named A.b'],
-      ["'A.b'==1", 'P', 'ours (§23): a quoted name alone matches'],
+      ["'A.b'==1", 'P', 'ours (docs/interface/queries.md#paths): a quoted name alone matches'],
       ['A.x.y', ''],
       ["A.'x.y'", 'Q'],
       ["A.'x.y'.z==in", 'Q'],
@@ -237,7 +239,7 @@ export const queryTables: readonly QueryTable[] = [
     ],
   },
   {
-    about: 'builtin attributes (§7.2, §6.3, §6.4)',
+    about: 'builtin attributes (docs/interface/queries.md#paths, docs/interface/entities.md#builtin-attributes)',
     language: 'q',
     stored: {
       X: { dateExpires: date('2030-01-01T00:00:00.000Z') },
@@ -262,7 +264,7 @@ export const queryTables: readonly QueryTable[] = [
     ],
   },
   {
-    about: 'metadata (§7.2)',
+    about: 'metadata (docs/interface/queries.md#paths)',
     language: 'mq',
     stored: {
       A: { temp: { type: 'Number', value: 1, metadata: { accuracy: { type: 'Number', value: 0.4 } } } },
@@ -277,7 +279,7 @@ export const queryTables: readonly QueryTable[] = [
     rows: [
       ['temp.accuracy<0.5', 'A'],
       ['temp.accuracy', 'A B'],
-      ['!temp.accuracy', 'C D E F', 'entities without temp too (§23)'],
+      ['!temp.accuracy', 'C D E F', 'entities without temp too (docs/interface/queries.md#paths)'],
       ['temp.accuracy!=0.4', 'B'],
       ['temp.accuracy~=^l', 'B'],
       ['temp.cal==2024-01-01', 'C'],
@@ -294,7 +296,10 @@ export const queryTables: readonly QueryTable[] = [
   },
 ]
 
-/** [text, what it is refused with]; §7.5 in the order of its table, then what the test suite of the interface and we add. */
+/**
+ * [text, what it is refused with]; docs/interface/errors.md#queries in the order of its table, then what the test suite
+ * of the interface and we add.
+ */
 export const refusedQueries: readonly (readonly [language: 'q' | 'mq', query: string, description: string])[] = [
   ['q', ';', 'empty q'],
   ['q', 'A==1;;B==2', 'empty q-item'],

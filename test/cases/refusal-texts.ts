@@ -1,4 +1,5 @@
-// The text of every refusal, to the letter: those of entities.md §1-§20 and subscriptions.md §3, and ours.
+// The text of every refusal, to the letter: those of docs/interface/requests.md to docs/interface/errors.md and
+// docs/interface/errors.md#subscriptions, and ours.
 //
 // One row for each code: its kind, its text, and the facts that the text was made of, in the order of the rule. Clients
 // compare texts, so a row that changes breaks the interface.

@@ -1,6 +1,6 @@
-// Registrations that are refused, and the texts they are refused with, written down once more from the specification (subscriptions.md
-// §12.3). Every text belongs to a 400 `BadRequest` unless the table says otherwise. Each row holds for POST and PATCH alike, but for
-// those of `incomplete`.
+// Registrations that are refused, and the texts they are refused with, written down once more from the specification
+// (docs/interface/errors.md#registrations-and-providers). Every text belongs to a 400 `BadRequest` unless the table
+// says otherwise. Each row holds for POST and PATCH alike, but for those of `incomplete`.
 //
 // A table of parts says where its JSON stands in an otherwise valid body.
 

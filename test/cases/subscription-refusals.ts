@@ -1,5 +1,6 @@
-// Subscriptions that are refused, and the texts they are refused with, written down once more from the specification (subscriptions.md
-// §3). Every text belongs to a 400; `BadRequest` unless the table says `ParseError`. Each row holds for POST and PATCH alike.
+// Subscriptions that are refused, and the texts they are refused with, written down once more from the specification
+// (docs/interface/errors.md#subscriptions). Every text belongs to a 400; `BadRequest` unless the table says
+// `ParseError`. Each row holds for POST and PATCH alike.
 //
 // A table of parts says where its JSON stands in an otherwise valid body.
 
@@ -16,7 +17,7 @@ export const incomplete: readonly Refused[] = [
   ['only unknown fields', '{"foo":1}', 'no subject for subscription specified'],
 ]
 
-/** Whole bodies (§3.1). */
+/** Whole bodies (docs/interface/errors.md#subscriptions). */
 export const bodies: readonly Refused[] = [
   ['array', '[]', 'ParseError Errors found in incoming JSON buffer'],
   ['string', '"x"', 'ParseError Errors found in incoming JSON buffer'],
@@ -24,7 +25,7 @@ export const bodies: readonly Refused[] = [
   ['no fields', '{}', 'empty payload'],
 ]
 
-/** One member of the body (§3.2). */
+/** One member of the body (docs/interface/errors.md#subscriptions). */
 export const simpleFields: readonly Refused[] = [
   ['description is a number', '"description":1', 'description is not a string'],
   ['description is null', '"description":null', 'description is not a string'],
@@ -55,7 +56,7 @@ export const simpleFields: readonly Refused[] = [
   ['throttling beyond 64 bits', '"throttling":10000000000000000000', 'throttling is not an int'],
 ]
 
-/** The member `subject` (§3.3). */
+/** The member `subject` (docs/interface/errors.md#subscriptions). */
 export const subjects: readonly Refused[] = [
   ['subject is a string', '"x"', 'subject is not an object'],
   ['subject is null', 'null', 'subject is not an object'],
@@ -69,7 +70,7 @@ export const subjects: readonly Refused[] = [
   ['condition is empty', '{"entities":[{"id":"E"}],"condition":{}}', 'condition is empty'],
 ]
 
-/** One element of `subject.entities` (§3.3). */
+/** One element of `subject.entities` (docs/interface/errors.md#subscriptions). */
 export const entities: readonly Refused[] = [
   ['element is a string', '"E"', '/entities/ vector item is not an object'],
   ['element is null', 'null', '/entities/ vector item is not an object'],
@@ -98,7 +99,10 @@ export const entities: readonly Refused[] = [
   ['typePattern is open', '{"id":"E","typePattern":"("}', 'Invalid regex for entity typePattern'],
 ]
 
-/** The member of that name, wherever a list of names is wanted; `F` stands for it (§3.4). */
+/**
+ * The member of that name, wherever a list of names is wanted; `F` stands for it
+ * (docs/interface/errors.md#subscriptions).
+ */
 export const lists: readonly Refused[] = [
   ['an object', '{}', 'the field /F/ must be a JSON array'],
   ['null', 'null', 'the field /F/ must be a JSON array'],
@@ -111,7 +115,7 @@ export const lists: readonly Refused[] = [
   ['with an empty name', '[""]', 'empty string found in string vector /F/'],
 ]
 
-/** Members of `subject.condition` (§3.5). */
+/** Members of `subject.condition` (docs/interface/errors.md#subscriptions). */
 export const conditions: readonly Refused[] = [
   ['expression is a string', '"expression":"q"', 'expression is not an object'],
   ['expression is empty', '"expression":{}', 'expression is empty'],
@@ -132,7 +136,7 @@ export const conditions: readonly Refused[] = [
 const partial = 'partial geo expression: geometry, georel and coords have to be provided together'
 const geo = (detail: string): string => `error parsing geo-query fields: ${detail}`
 
-/** Members of `subject.condition.expression` (§3.5). */
+/** Members of `subject.condition.expression` (docs/interface/errors.md#subscriptions). */
 export const expressions: readonly Refused[] = [
   ['q is a number', '"q":1', 'q is not a string'],
   ['q is empty', '"q":""', 'q is empty'],
@@ -162,7 +166,7 @@ export const expressions: readonly Refused[] = [
   ],
 ]
 
-/** The member `notification` (§3.6). */
+/** The member `notification` (docs/interface/errors.md#subscriptions). */
 export const notifications: readonly Refused[] = [
   ['notification is a string', '"x"', 'notification is not an object'],
   ['notification is null', 'null', 'notification is not an object'],
@@ -180,7 +184,7 @@ const formats =
   'invalid attrsFormat, accepted values: legacy, normalized, simplifiedNormalized, keyValues, simplifiedkeyValues, values'
 const uncovered = 'covered true cannot be used if notification attributes list is empty'
 
-/** Members of `notification` beside a valid transport (§3.6). */
+/** Members of `notification` beside a valid transport (docs/interface/errors.md#subscriptions). */
 export const notificationFields: readonly Refused[] = [
   ['two lists', '"attrs":["A"],"exceptAttrs":["B"]', 'http notification has attrs and exceptAttrs'],
   ['two lists, both empty', '"attrs":[],"exceptAttrs":[]', 'http notification has attrs and exceptAttrs'],
@@ -200,7 +204,7 @@ export const notificationFields: readonly Refused[] = [
   ['propagateDeletes is null', '"propagateDeletes":null', 'propagateDeletes is not a bool'],
 ]
 
-/** URLs that are no URLs (§1.7). */
+/** URLs that are no URLs (docs/interface/subscriptions.md#urls). */
 export const wrongUrls: readonly string[] = [
   '',
   'abc',
@@ -250,7 +254,7 @@ export const wrongUrls: readonly string[] = [
   'http://h/p\\n',
 ]
 
-/** Members `http` (§3.7). */
+/** Members `http` (docs/interface/errors.md#subscriptions). */
 export const httpTransports: readonly Refused[] = [
   ['http is a string', '"http://h"', 'http notification is not an object'],
   ['no url', '{}', 'url http notification is missing'],
@@ -269,7 +273,7 @@ export const httpTransports: readonly Refused[] = [
   ],
 ]
 
-/** Members `httpCustom` (§3.7). */
+/** Members `httpCustom` (docs/interface/errors.md#subscriptions). */
 export const httpCustomTransports: readonly Refused[] = [
   ['httpCustom is an array', '[]', 'httpCustom notification is not an object'],
   ['no url', '{}', 'url httpCustom notification is missing'],
@@ -280,7 +284,7 @@ export const httpCustomTransports: readonly Refused[] = [
   ['url of MQTT with a macro', '{"url":"mqtt://${h}"}', 'mqtt URL cannot be used in http notifications'],
 ]
 
-/** Members of `httpCustom` beside a valid URL (§3.7). */
+/** Members of `httpCustom` beside a valid URL (docs/interface/errors.md#subscriptions). */
 export const httpCustomFields: readonly Refused[] = [
   ['timeout is a string', '"timeout":"1"', 'timeout is not an int'],
   ['timeout is negative', '"timeout":-1', 'timeout field must be an integer between 0 and 1800000'],
@@ -312,7 +316,7 @@ const container = 'json fields in httpCustom or mqttCustom must be object or arr
 const nested = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels)
 const tooDeep = 'attribute or metadata value has overpassed maximum nesting limit: 50'
 
-/** Members of `httpCustom` and `mqttCustom` alike (§3.8). */
+/** Members of `httpCustom` and `mqttCustom` alike (docs/interface/errors.md#subscriptions). */
 export const customBodies: readonly Refused[] = [
   ['text and JSON', '"payload":"a","json":{}', oneBody],
   ['text and entity', '"payload":"a","ngsi":{}', oneBody],
@@ -348,7 +352,10 @@ export const customBodies: readonly Refused[] = [
   ['attribute too deep', `"ngsi":{"A":{"value":${nested(51)}}}`, tooDeep],
 ]
 
-/** Members of `mqtt` and `mqttCustom` alike (§3.9). `T` stands for a valid topic, `U` for a valid URL. */
+/**
+ * Members of `mqtt` and `mqttCustom` alike (docs/interface/errors.md#subscriptions). `T` stands for a valid topic, `U`
+ * for a valid URL.
+ */
 export const mqttFields: readonly Refused[] = [
   ['no url', 'T', 'url mqtt notification is missing'],
   ['url is a number', 'T,"url":1234', 'url mqtt notification is not a string'],

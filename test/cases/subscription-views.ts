@@ -1,5 +1,6 @@
-// Subscriptions that are accepted, however odd they look, and what `GET` then shows of the part that a table is about, written down
-// once more from the specification (subscriptions.md §1, §4).
+// Subscriptions that are accepted, however odd they look, and what `GET` then shows of the part that a table is about,
+// written down once more from the specification (docs/interface/subscriptions.md#fields,
+// docs/interface/subscriptions.md#read).
 
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: macros of notifications look like templates
 

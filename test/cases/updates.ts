@@ -1,6 +1,6 @@
-// What requests do to one entity, R1. Attributes are written as in requests and answers, without empty metadata. A request is its
-// verb, the attribute it names and its options: `POST` and `POST append`, `PATCH` and `PUT` are on /attrs, `PUT temp` is on
-// /attrs/temp, `PUT temp/value` on its value, `DELETE temp` on the attribute.
+// What requests do to one entity, R1. Attributes are written as in requests and answers, without empty metadata. A
+// request is its verb, the attribute it names and its options: `POST` and `POST append`, `PATCH` and `PUT` are on
+// /attrs, `PUT temp` is on /attrs/temp, `PUT temp/value` on its value, `DELETE temp` on the attribute.
 
 export interface Update {
   readonly rule: string
@@ -15,7 +15,7 @@ export interface Update {
 const temp = '{"temp":{"type":"Celsius","value":21}}'
 const tempHum = '{"temp":{"type":"Celsius","value":21},"hum":{"type":"Number","value":50}}'
 
-/** Types (§4.2) and values (§12.1). */
+/** Types (docs/interface/entities.md#default-types) and values (docs/interface/updates.md#single-attributes). */
 export const typeCases: readonly Update[] = [
   {
     rule: 'PUT of a value keeps the type, though the kind of value changes',
@@ -112,7 +112,7 @@ export const typeCases: readonly Update[] = [
   },
 ]
 
-/** Which attributes a request is about (§11.1-§11.3, §12). */
+/** Which attributes a request is about (docs/interface/updates.md, docs/interface/updates.md#single-attributes). */
 export const existenceCases: readonly Update[] = [
   {
     rule: 'POST updates what exists and adds what does not, at the end',
@@ -223,7 +223,10 @@ export const existenceCases: readonly Update[] = [
   },
 ]
 
-/** Metadata (§13.1): stored, sent, kept by default, kept with overrideMetadata; `-` is an update without metadata. */
+/**
+ * Metadata (docs/interface/updates.md#metadata-in-updates): stored, sent, kept by default, kept with overrideMetadata;
+ * `-` is an update without metadata.
+ */
 export const metadataCases: readonly (readonly [stored: string, sent: string, byDefault: string, override: string])[] =
   [
     [
@@ -255,7 +258,7 @@ export const metadataCases: readonly (readonly [stored: string, sent: string, by
     ['{}', '-', '{}', '{}'],
   ]
 
-/** Whether an attribute has changed (§14): stored, request, body, yes or no. */
+/** Whether an attribute has changed (docs/interface/entities.md#changes): stored, request, body, yes or no. */
 export const changeCases: readonly (readonly [
   why: string,
   stored: string,
@@ -370,7 +373,10 @@ const loc = `{"loc":${point},"temp":{"type":"Number","value":21}}`
 const prefix = 'BadRequest error parsing location attribute'
 const badFeature = '{"type":"geo:json","value":{"type":"Feature"}}'
 
-/** The one location of an entity (§8.1) and the words for a bad one (§8.2). */
+/**
+ * The one location of an entity (docs/interface/geography.md#location) and the words for a bad one
+ * (docs/interface/geography.md#geojson).
+ */
 export const locationCases: readonly Update[] = [
   ...['geo:json', 'geo:point', 'geo:line', 'geo:box', 'geo:polygon'].map(type => {
     const value = {
@@ -580,7 +586,7 @@ export const locationCases: readonly Update[] = [
   },
 ]
 
-/** Operators through requests (§15.2-§15.4). */
+/** Operators through requests (docs/interface/updates.md). */
 export const operatorCases: readonly Update[] = [
   ...(
     [
@@ -695,7 +701,10 @@ export const operatorCases: readonly Update[] = [
   },
 ]
 
-/** What a value without a type may be (§3.2, §4.5, §12.5, §16). */
+/**
+ * What a value without a type may be (docs/interface/entities.md#forbidden-characters,
+ * docs/interface/entities.md#dates, docs/interface/updates.md#plain-values, docs/interface/entities.md#expiry).
+ */
 export const valueCases: readonly Update[] = [
   {
     rule: 'a forbidden character',
@@ -752,7 +761,10 @@ export const valueCases: readonly Update[] = [
 
 const until = '{"dateExpires":{"type":"DateTime","value":"2030-01-01T00:00:00.000Z"}}'
 
-/** When an entity expires (§16): stored, request, body, and the moment after; `never` for a regular entity. */
+/**
+ * When an entity expires (docs/interface/entities.md#expiry): stored, request, body, and the moment after; `never` for
+ * a regular entity.
+ */
 export const expiryCases: readonly (readonly [stored: string, request: string, body: string, expires: string])[] = [
   ['{}', 'POST', '{"dateExpires":{"type":"DateTime","value":"2031-01-01"}}', '2031-01-01T00:00:00.000Z'],
   ['{}', 'POST', '{"dateExpires":{"type":"ISO8601","value":"2031-01-01"}}', '2031-01-01T00:00:00.000Z'],

@@ -1,7 +1,8 @@
 // An IoT agent, as a program: lamps behind iotagent-node-lib, unmodified, with its registry in memory.
 //
-// Arguments: the port of its north side, the URL of the context broker. What the library calls is told to whoever has started this
-// program, who also says what the lamps do: over the channel of a child process, since this agent has no other south side.
+// Arguments: the port of its north side, the URL of the context broker. What the library calls is told to whoever has
+// started this program, who also says what the lamps do: over the channel of a child process, since this agent has no
+// other south side.
 //
 // Not here: how it is started and spoken to (iotagent).
 

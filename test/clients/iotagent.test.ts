@@ -1,10 +1,12 @@
 // IoT agents that were written for the original broker work with this one, unmodified, in both of their command modes.
 //
-// iotagent-node-lib with its registry in memory, in a process of its own (agent-main), against the program with `-compat fiware`. Agents
-// register a URL without a path and answer at `//op/...` and `/v2/op/...`: everything is done once with each. A program without that
-// option finds the second one by itself. Each test has a tenant of its own, and provisions its group and its device at the north side.
+// iotagent-node-lib with its registry in memory, in a process of its own (agent-main), against the program with
+// `-compat fiware`. Agents register a URL without a path and answer at `//op/...` and `/v2/op/...`: everything is done
+// once with each. A program without that option finds the second one by itself. Each test has a tenant of its own, and
+// provisions its group and its device at the north side.
 //
-// Not here: which registration is meant and how answers are put together (journeys/forwarding.test, domain/forwarding.test).
+// Not here: which registration is meant and how answers are put together (journeys/forwarding.test,
+// domain/forwarding.test).
 
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
@@ -202,8 +204,8 @@ t.test('agents and their broker', { skip: lacking }, async t => {
       await lamp.does({ kind: 'report', command: 'switch', result: 'is on' })
       t.match(await lamp.get(stored), { switch: 'on', switch_status: 'OK', switch_info: 'is on' })
 
-      // Neither status nor result tells the agent anything: the next it hears is the next command. What it may have heard before
-      // the first is the entity's creation, unless that was before it knew the device.
+      // Neither status nor result tells the agent anything: the next it hears is the next command. What it may have
+      // heard before the first is the entity's creation, unless that was before it knew the device.
       await lamp.ask('PATCH', '/v2/entities/Lamp1/attrs', switchTo('off'))
       await lamp.hears('off')
       const values = (await lamp.told('notification')).map(({ attributes }) => attributes.map(({ value }) => value))

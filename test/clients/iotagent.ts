@@ -1,7 +1,8 @@
-// An IoT agent for a test: agent-main in a process of its own, provisioned over HTTP at its north side as an operator would, and told
-// what its devices do.
+// An IoT agent for a test: agent-main in a process of its own, provisioned over HTTP at its north side as an operator
+// would, and told what its devices do.
 //
-// What the library was called for is kept in order. It comes over another way than the broker's answers: `told` waits until nothing is on it.
+// What the library was called for is kept in order. It comes over another way than the broker's answers: `told` waits
+// until nothing is on it.
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'

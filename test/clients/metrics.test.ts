@@ -1,9 +1,10 @@
 // `/metrics` is read by a parser of Prometheus' text format that others have written, and tells what has happened.
 //
-// The program with two workers, after some traffic. The parser folds the labels of a histogram together, so of histograms only what
-// is not labelled is looked at here.
+// The program with two workers, after some traffic. The parser folds the labels of a histogram together, so of
+// histograms only what is not labelled is looked at here.
 //
-// Not here: what each number means (http/metrics.test), and what this parser would let pass (support/exposition-parser is stricter).
+// Not here: what each number means (http/metrics.test), and what this parser would let pass (support/exposition-parser
+// is stricter).
 
 import t from 'tap'
 import { httpReceiver, until } from '../deliver/receivers.js'

@@ -1,7 +1,8 @@
 // Every method of ngsijs' NGSIv2 interface does what its caller expects, on a plain node and with `-compat fiware`.
 //
-// Tables: what a row is about, the call, what comes of it, and, where something was to change, a second call and what that shows. Each
-// row begins in a tenant of its own that holds the same few things. The last test looks whether a method was left out.
+// Tables: what a row is about, the call, what comes of it, and, where something was to change, a second call and what
+// that shows. Each row begins in a tenant of its own that holds the same few things. The last test looks whether a
+// method was left out.
 //
 // Not here: what filters, selectors and batches mean (ngsijs.test).
 

@@ -1,7 +1,8 @@
 // A client library that was written for the original broker works with this one.
 //
-// ngsijs, over its own HTTP adapter for Node: what its lists, queries and batches mean, all against one plain node. Each test has a
-// tenant of its own, so ngsijs sends `FIWARE-Service` with every request and is answered with the headers that it reads.
+// ngsijs, over its own HTTP adapter for Node: what its lists, queries and batches mean, all against one plain node.
+// Each test has a tenant of its own, so ngsijs sends `FIWARE-Service` with every request and is answered with the
+// headers that it reads.
 //
 // Not here: that each of its methods is understood, and other vocabularies (ngsijs-surface.test).
 

@@ -1,7 +1,7 @@
 // The workspace of clients that others have written: installed when they are missing, and reached from here.
 //
-// They are AGPL and live beside this file with a package.json and a lock file of their own. Where they cannot be installed, the tests
-// that need them are skipped, and say so.
+// They are AGPL and live beside this file with a package.json and a lock file of their own. Where they cannot be
+// installed, the tests that need them are skipped, and say so.
 
 import { createRequire } from 'node:module'
 import { join } from 'node:path'

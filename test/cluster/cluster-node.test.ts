@@ -1,4 +1,5 @@
-// Three nodes as processes over a real etcd: they find each other, divide the shards, and lose nothing when one is killed, stopped or drained.
+// Three nodes as processes over a real etcd: they find each other, divide the shards, and lose nothing when one is
+// killed, stopped or drained.
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,8 +1,10 @@
-// A host of shards that keeps counters in memory: for tests of the cluster library alone (counting-main.ts). Entities of a shard are numbers that
-// clients raise and read. The simulation of the cluster runs the real shards (simulated-node.ts).
+// A host of shards that keeps counters in memory: for tests of the cluster library alone (counting-main.ts). Entities
+// of a shard are numbers that clients raise and read. The simulation of the cluster runs the real shards
+// (simulated-node.ts).
 //
-// Like the real one it decides at once, stages what it has decided, appends everything that is staged with one append under way, and replies
-// when that is durable and written. Clients of a shard that another node has taken over get no reply.
+// Like the real one it decides at once, stages what it has decided, appends everything that is staged with one append
+// under way, and replies when that is durable and written. Clients of a shard that another node has taken over get no
+// reply.
 
 import {
   Deposed,

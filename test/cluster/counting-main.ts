@@ -1,4 +1,5 @@
-// A node of a cluster in a process of its own, which keeps counters (counting-host.ts) over a real etcd: what a test talks with over its channel.
+// A node of a cluster in a process of its own, which keeps counters (counting-host.ts) over a real etcd: what a test
+// talks with over its channel.
 //
 // The disk of these nodes is their memory: a process that dies begins with nothing, and fetches its shards.
 

@@ -1,5 +1,6 @@
-// No bytes of a peer, of a client of the cluster's port, of the log engine or of a file end a process: they go into the real handlers, thousands of
-// each kind, and nothing throws. What cannot be read is refused and reported, and a peer that speaks properly is answered afterwards.
+// No bytes of a peer, of a client of the cluster's port, of the log engine or of a file end a process: they go into the
+// real handlers, thousands of each kind, and nothing throws. What cannot be read is refused and reported, and a peer
+// that speaks properly is answered afterwards.
 
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'

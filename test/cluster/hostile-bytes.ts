@@ -1,4 +1,5 @@
-// Bytes as no build has ever written them: noise, and messages that were cut, lengthened, spliced, or changed in a few bytes.
+// Bytes as no build has ever written them: noise, and messages that were cut, lengthened, spliced, or changed in a few
+// bytes.
 
 import type { Random } from '../support/random.js'
 
@@ -40,7 +41,10 @@ export function hostileBytes(random: Random, valid: readonly Buffer[]): Buffer {
 
 const words = ['null', '-1', '1e400', '[]', '{}', '"x"', 'true', '9007199254740993', '"__proto__"', '""'] as const
 
-/** Where there is JSON, one of its values becomes another one; everything else stays in its place if the length is the same. */
+/**
+ * Where there is JSON, one of its values becomes another one; everything else stays in its place if the length is the
+ * same.
+ */
 function wordChanged(random: Random, message: Buffer): Buffer {
   const text = message.toString('latin1')
   const values = [...text.matchAll(/"[^"]*"|-?\d+(?:\.\d+)?|true|false|null|\[\]|\{\}/g)]

@@ -1,7 +1,7 @@
 // A node of its own process for tests, that answers what it is asked.
 //
-// Its parent gives it a `Setting`, and hears what it does: 'listening' with its address, 'up' when it can ask its parent, and for every
-// ask that it begins, its words. An ask's shard says what is to become of it (`wishes`).
+// Its parent gives it a `Setting`, and hears what it does: 'listening' with its address, 'up' when it can ask its
+// parent, and for every ask that it begins, its words. An ask's shard says what is to become of it (`wishes`).
 
 import type { AskOptions, TransportOptions } from '../../cluster/index.js'
 import { startAsks } from '../../cluster/index.js'

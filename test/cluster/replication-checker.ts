@@ -4,11 +4,12 @@
 //
 //   what was acknowledged stands in it once, what was refused does not, and the rest at most once
 //   what was acknowledged before another operation was asked for stands before it
-//   a read tells a state of the history, and none older than anything that was acknowledged or read before it was asked for
-//   who answers for any shard has what was acknowledged of the register
+//   a read tells a state of the history, and none older than anything that was acknowledged or read before it was asked
+//   for who answers for any shard has what was acknowledged of the register
 //
-// A superseded owner that had answered once would break one of these. In peace, every change was notified, no subscription that fires once has
-// fired for two changes, and all copies of a shard are the same rows, with the indexes and counts that their entities call for.
+// A superseded owner that had answered once would break one of these. In peace, every change was notified, no
+// subscription that fires once has fired for two changes, and all copies of a shard are the same rows, with the indexes
+// and counts that their entities call for.
 
 import type { LogRecord } from '../../cluster/logs/shard-log.js'
 import { decodeRecord } from '../../cluster/replication/log-record.js'
@@ -182,7 +183,10 @@ function checkOneShots({ received }: SimulatedCluster, { oneShots }: Clients, wr
 
 // In peace
 
-/** Whether everything that was to happen has, every copy is what the log makes of it, and every shard has an owner that answers. */
+/**
+ * Whether everything that was to happen has, every copy is what the log makes of it, and every shard has an owner that
+ * answers.
+ */
 export async function checkPeace(cluster: SimulatedCluster, clients: Clients): Promise<readonly string[]> {
   const wrong: string[] = [...cluster.stopped, ...cluster.losses]
   for (const shard of allShards) checkCopies(cluster, shard, wrong)
@@ -256,7 +260,8 @@ function checkNotified({ received }: SimulatedCluster, clients: Clients, wrong: 
   )
   for (const { id, askedMs } of changes)
     if (askedMs > clients.watchedMs && !told.get(watcher)?.has(id)) wrong.push(`${id} was not notified`)
-  // One may be spent with a change of which nobody knows, and which has not happened: a commit in several appends that broke off.
+  // One may be spent with a change of which nobody knows, and which has not happened: a commit in several appends that
+  // broke off.
   const mayBeSpent = clients.operations.some(({ kind, outcome }) => kind === 'write' && outcome === undefined)
   for (const [id, sinceMs] of clients.oneShots)
     if (!mayBeSpent && changes.some(({ askedMs }) => askedMs > sinceMs) && !told.has(id))

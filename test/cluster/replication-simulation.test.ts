@@ -1,6 +1,8 @@
-// What a cluster promises (cluster/README.md), with real shards whose clocks, disks, network and engine do their worst, under many seeds.
+// What a cluster promises (cluster/README.md), with real shards whose clocks, disks, network and engine do their worst,
+// under many seeds.
 //
-// SEED=<number> REPLICATIONS=1 repeats one run; REPLICATIONS=<number> makes more of them. A run takes a quarter of a second of CPU time.
+// SEED=<number> REPLICATIONS=1 repeats one run; REPLICATIONS=<number> makes more of them. A run takes a quarter of a
+// second of CPU time.
 
 import t from 'tap'
 import { Random } from '../support/random.js'

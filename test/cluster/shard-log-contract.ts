@@ -1,6 +1,7 @@
 // What the port of the replicated log promises (cluster/logs/shard-log.ts), as tests which every driver passes.
 //
-// A driver brings an engine, logs that are connected to it as those of different nodes are, and faults between each of them and the engine.
+// A driver brings an engine, logs that are connected to it as those of different nodes are, and faults between each of
+// them and the engine.
 
 import assert from 'node:assert/strict'
 import type { Test } from 'tap'

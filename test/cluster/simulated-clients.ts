@@ -1,7 +1,9 @@
-// Clients of a simulated cluster: what they ask of any node, and what they are told. All of it is kept for replication-checker.ts.
+// Clients of a simulated cluster: what they ask of any node, and what they are told. All of it is kept for
+// replication-checker.ts.
 //
-// An entity is a counter: `n` is raised by one with each update, and `by` says which operation has made it so. A document is a subscription that
-// sends nothing, whose description says the same. Whoever reads tells of every entity that it has seen, or missed.
+// An entity is a counter: `n` is raised by one with each update, and `by` says which operation has made it so. A
+// document is a subscription that sends nothing, whose description says the same. Whoever reads tells of every entity
+// that it has seen, or missed.
 
 import assert from 'node:assert/strict'
 import { refusalOf } from '../../src/broker/replies.js'

@@ -1,7 +1,8 @@
-// A cluster in one process: nodes with real shards (simulated-node.ts) over an engine (simulated-log.ts), and all that can go wrong between.
+// A cluster in one process: nodes with real shards (simulated-node.ts) over an engine (simulated-log.ts), and all that
+// can go wrong between.
 //
-// Who is alive is told to each node by a detector that is late and sometimes wrong. What clients ask is in simulated-clients.ts; everything that
-// happens goes into one hash, which tells whether two runs were the same.
+// Who is alive is told to each node by a detector that is late and sometimes wrong. What clients ask is in
+// simulated-clients.ts; everything that happens goes into one hash, which tells whether two runs were the same.
 
 import { createHash } from 'node:crypto'
 import type { ClusterClock } from '../../cluster/ports.js'

@@ -1,7 +1,8 @@
-// A node's disk, which outlives its processes, and the store that a process has opened over it. Reads, commits and syncs take simulated time.
+// A node's disk, which outlives its processes, and the store that a process has opened over it. Reads, commits and
+// syncs take simulated time.
 //
-// A process that is killed leaves its last commit written or not written, as a whole. A loss of power takes the end of what was not flushed: as
-// many of the last batches as chance decides.
+// A process that is killed leaves its last commit written or not written, as a whole. A loss of power takes the end of
+// what was not flushed: as many of the last batches as chance decides.
 
 import type { Batch, Cursor, Range, Row } from '../../src/ports.js'
 import { MemoryStore } from '../support/memory-store.js'

@@ -1,5 +1,5 @@
-// Members that gossip in a simulated world (simulated-world.ts): what one asks the other is lost, repeated, slow, or does not pass from
-// one part of the network to another, as the test says.
+// Members that gossip in a simulated world (simulated-world.ts): what one asks the other is lost, repeated, slow, or
+// does not pass from one part of the network to another, as the test says.
 //
 // Each start is another life of a name. Everything a node has been told of members is kept, with the time.
 

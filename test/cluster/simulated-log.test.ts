@@ -61,7 +61,10 @@ t.test('the contract', async t => {
   })
 })
 
-/** Takes a shard over and appends records to it, each under its next number, those that turn out not to be there again; tells the outcomes. */
+/**
+ * Takes a shard over and appends records to it, each under its next number, those that turn out not to be there again;
+ * tells the outcomes.
+ */
 async function append(log: ShardLog, count: number): Promise<string[]> {
   const epoch = await new Promise<number>(resolve => {
     const take = (): void =>

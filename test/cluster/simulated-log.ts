@@ -1,8 +1,10 @@
-// The replicated log without an engine: for simulations, with all that an engine and the way to it can do to those who ask.
+// The replicated log without an engine: for simulations, with all that an engine and the way to it can do to those who
+// ask.
 //
-// An engine stands for itself; nodes connect to it, each with its own clock, by which it is told everything: a process that is killed
-// hears nothing more, and what it has asked may still happen. Time and chance are handed in, so a seed repeats a run. The engine is as
-// right as the port asks for: one thing after the other, and fenced. All that ever happened can be looked at, in order.
+// An engine stands for itself; nodes connect to it, each with its own clock, by which it is told everything: a process
+// that is killed hears nothing more, and what it has asked may still happen. Time and chance are handed in, so a seed
+// repeats a run. The engine is as right as the port asks for: one thing after the other, and fenced. All that ever
+// happened can be looked at, in order.
 //
 // `fenced = false` takes its fence away: a negative control for those who check.
 
@@ -252,8 +254,8 @@ export class SimulatedLog implements ShardLog {
   readonly appendsMax = appendsMax
   readonly appendBytesMax = appendBytesMax
   /**
-   * `hold`: what is asked waits on the way; `deafen`: it happens, and is not answered; `cut`: nothing passes, in neither direction; `mute`: what is
-   * asked is answered, and nothing else is told.
+   * `hold`: what is asked waits on the way; `deafen`: it happens, and is not answered; `cut`: nothing passes, in
+   * neither direction; `mute`: what is asked is answered, and nothing else is told.
    */
   fault: 'none' | 'hold' | 'deafen' | 'cut' | 'mute' = 'none'
   private readonly engine: SimulatedEngine

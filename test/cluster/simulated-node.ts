@@ -1,5 +1,6 @@
-// One life of a simulated node: the real shards over a store on the simulated disk, the real replicator, and the real router to the shards of
-// others, put together as src/process does it. In the place of receivers of notifications is a list.
+// One life of a simulated node: the real shards over a store on the simulated disk, the real replicator, and the real
+// router to the shards of others, put together as src/process does it. In the place of receivers of notifications is a
+// list.
 //
 // The router's asks and the replicator's questions travel by `carry`, which may lose them (simulated-cluster.ts).
 

@@ -1,9 +1,10 @@
-// Processes, their clocks, and a network between them, all in one event loop: time moves from event to event, and chance comes from
-// a seed.
+// Processes, their clocks, and a network between them, all in one event loop: time moves from event to event, and
+// chance comes from a seed.
 //
-// A process has a clock of its own that began somewhere and runs a little fast or slow. It can be stopped: what is meant for it, timers
-// and messages, waits and comes all at once when it goes on. It can be killed. The network delivers in order unless it is told to
-// lose, repeat or overtake messages; a stream can break on both sides or, half-open, on one.
+// A process has a clock of its own that began somewhere and runs a little fast or slow. It can be stopped: what is
+// meant for it, timers and messages, waits and comes all at once when it goes on. It can be killed. The network
+// delivers in order unless it is told to lose, repeat or overtake messages; a stream can break on both sides or,
+// half-open, on one.
 
 import type { ClusterClock, Guests, OnCallReply, Stream, StreamListener, Transport } from '../../cluster/ports.js'
 import { Heap } from '../../src/shard/turn/heap.js'
@@ -32,7 +33,10 @@ export class World {
   readonly listeners = new Map<string, { process: Process; guests: Guests }>()
   /** Open streams, the end that dialed. */
   readonly streams = new Set<End>()
-  /** Resolves when the promises that an event has settled were heard. One turn is enough where nobody waits for a promise of a promise. */
+  /**
+   * Resolves when the promises that an event has settled were heard. One turn is enough where nobody waits for a
+   * promise of a promise.
+   */
   settled: () => Promise<void> | undefined = () => undefined
   private readonly events = new Heap<Event>((a, b) => a.atMs - b.atMs || a.order - b.order)
   private order = 0

@@ -1,5 +1,6 @@
-// What links and calls promise (cluster/README.md, cluster/ports.ts), on a network and among processes that do their worst, under many seeds:
-// processes are stopped and killed, come back under the same address or another one, and are taken for gone and met again.
+// What links and calls promise (cluster/README.md, cluster/ports.ts), on a network and among processes that do their
+// worst, under many seeds: processes are stopped and killed, come back under the same address or another one, and are
+// taken for gone and met again.
 //
 // SEED=<number> SIMULATIONS=1 repeats one run; SIMULATIONS=<number> makes more of them.
 
@@ -21,7 +22,9 @@ const options = {
   redialMsMax: 100,
 }
 
-/** How much later than its deadline an ask may end, in a process that runs: a turn of its timer, on a clock of its own. */
+/**
+ * How much later than its deadline an ask may end, in a process that runs: a turn of its timer, on a clock of its own.
+ */
 const lateMsMax = 5
 
 const names = ['a', 'b', 'c'] as const

@@ -1,4 +1,5 @@
-// Who is let in: with TLS those who have a certificate of the cluster's CA, streams and calls alike; without it, only this machine.
+// Who is let in: with TLS those who have a certificate of the cluster's CA, streams and calls alike; without it, only
+// this machine.
 
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -195,7 +196,8 @@ t.test('a link between two CAs stays down and says why, without hurry and withou
   t.strictSame(await ask(a, 'b', 0, ''), { kind: 'unavailable', reason })
   const [dialed, beganMs] = [wire.dialed, performance.now()]
   while (performance.now() - beganMs < 500) await new Promise(resolve => setTimeout(resolve, 20))
-  // A timer may fire a millisecond early. On a busy machine the loop above takes longer, and counts some dials from before it.
+  // A timer may fire a millisecond early. On a busy machine the loop above takes longer, and counts some dials from
+  // before it.
   const [dials, lastedMs] = [wire.dialed - dialed, performance.now() - beganMs]
   t.ok(dials <= lastedMs / 9 + 10, `${dials} dials in ${lastedMs.toFixed(0)} ms, half of 20 ms apart at least`)
 })

@@ -1,11 +1,12 @@
 // Runs the conformance cases against the built program, and reads and writes the kept lists.
 //
 // The runner and its cases are not part of this project: they are a folder beside it (`../shared/conformance`, or what
-// CONFORMANCE_DIR says). Every case starts a broker of its own on a fresh directory, so the runner is given the command.
+// CONFORMANCE_DIR says). Every case starts a broker of its own on a fresh directory, so the runner is given the
+// command.
 //
-// Or it is put to three nodes of a cluster, by turns (spread-main.ts). Those take longer to start, so cases without start options and
-// without other brokers share them, and everything is wiped between two cases; each of the other cases has a cluster of its own. One node can
-// be shared in the same way, which takes a third of the time.
+// Or it is put to three nodes of a cluster, by turns (spread-main.ts). Those take longer to start, so cases without
+// start options and without other brokers share them, and everything is wiped between two cases; each of the other
+// cases has a cluster of its own. One node can be shared in the same way, which takes a third of the time.
 
 import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -26,8 +27,9 @@ export const clusterGroups = 'entities,subscriptions,registrations'
 export type Subject = 'a node' | 'a shared node' | 'a cluster'
 
 /**
- * The first port of a run, for two that go side by side: the runner asks for none of the ports of the brokers that cases share, and would take
- * the other run's for its own. Each has 2000 here, and as many above them for the processes behind a shared port (spread-main.ts).
+ * The first port of a run, for two that go side by side: the runner asks for none of the ports of the brokers that
+ * cases share, and would take the other run's for its own. Each has 2000 here, and as many above them for the processes
+ * behind a shared port (spread-main.ts).
  */
 const portBase: Record<Subject, number> = { 'a node': 21_000, 'a shared node': 21_000, 'a cluster': 25_000 }
 

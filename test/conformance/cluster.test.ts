@@ -1,7 +1,7 @@
 // Conformance cases put to three nodes of a cluster, each request to another one, pass as they do with one node.
 //
-// A sample, always the same as long as the cases are; `npm run conformance -- --cluster` runs all, and so does the soak. Without the
-// folder of the cases, or without etcd, the test is skipped.
+// A sample, always the same as long as the cases are; `npm run conformance -- --cluster` runs all, and so does the
+// soak. Without the folder of the cases, or without etcd, the test is skipped.
 
 import t from 'tap'
 import { noEtcd } from '../support/etcd.js'

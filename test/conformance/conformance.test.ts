@@ -1,7 +1,8 @@
 // No conformance case that has passed once fails again.
 //
-// The same comparison as `npm run conformance`, without the cases that sleep longer than a few seconds, and with one broker for all that can
-// share it; what is lost then has a broker of its own before it counts. Without the folder of the cases the test is skipped.
+// The same comparison as `npm run conformance`, without the cases that sleep longer than a few seconds, and with one
+// broker for all that can share it; what is lost then has a broker of its own before it counts. Without the folder of
+// the cases the test is skipped.
 
 import t from 'tap'
 import { defaultGroups, lacking, readLists, run } from './cases.js'

@@ -1,6 +1,7 @@
 // A case that was lost is run again, alone, before it counts.
 //
-// Many cases wait for notifications for as long as their author found enough, which on a machine that does two things at once it may not be.
+// Many cases wait for notifications for as long as their author found enough, which on a machine that does two things
+// at once it may not be.
 
 import { type Deviation, judge, levels, type Outcome, type Passing, type Verdict } from './verdict.js'
 

@@ -1,15 +1,19 @@
-// A cluster in the place of a broker, for the runner of the conformance cases: `-port N -dataDir DIR ARGS…` starts an etcd and three nodes
-// with ARGS, all below DIR, and spreads what arrives on the port over them in turn.
+// A cluster in the place of a broker, for the runner of the conformance cases: `-port N -dataDir DIR ARGS…` starts an
+// etcd and three nodes with ARGS, all below DIR, and spreads what arrives on the port over them in turn.
 //
-// The other brokers of a case, which play context providers or another broker that is notified, are single ones: the runner says in
-// CONF_ROLE (`--env-case`) which of them it starts. So of a case with several brokers the one that it tests is a cluster.
+// The other brokers of a case, which play context providers or another broker that is notified, are single ones: the
+// runner says in CONF_ROLE (`--env-case`) which of them it starts. So of a case with several brokers the one that it
+// tests is a cluster.
 //
-// It begins with nothing, whatever is in DIR: no case of its groups starts a broker again, and the runner does when a wipe has failed.
+// It begins with nothing, whatever is in DIR: no case of its groups starts a broker again, and the runner does when a
+// wipe has failed.
 //
-// With CONFORMANCE_NODES=1 it is one broker, for the cases that share it, which spares most of the time; all others have brokers of their own.
+// With CONFORMANCE_NODES=1 it is one broker, for the cases that share it, which spares most of the time; all others
+// have brokers of their own.
 //
-// All processes stay in the group of this one, which is how the runner ends them. Their ports are above that which was given, by so much that
-// no case has them: clusters come and go by the hundred, and a port that the system gives to anybody may be gone before it is used.
+// All processes stay in the group of this one, which is how the runner ends them. Their ports are above that which was
+// given, by so much that no case has them: clusters come and go by the hundred, and a port that the system gives to
+// anybody may be gone before it is used.
 
 import { mkdirSync, rmSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'

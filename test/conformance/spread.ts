@@ -1,7 +1,7 @@
 // One port in front of several brokers: connections go to them in turn, byte for byte.
 //
-// The runner makes a connection for each request, so requests go in turn; what it sends that is no HTTP arrives as it was sent. One
-// request is not passed on, the one that wipes (`wipeRequest`).
+// The runner makes a connection for each request, so requests go in turn; what it sends that is no HTTP arrives as it
+// was sent. One request is not passed on, the one that wipes (`wipeRequest`).
 
 import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'

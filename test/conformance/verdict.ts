@@ -1,9 +1,10 @@
 // Whether a conformance run is as good as the runs before it.
 //
-// `passing.json` is the list of cases that have passed once; it only grows. A case on it that fails is a step back, and that is
-// all that is a failure: a case that never passed is work to do. `deviations.json` names the cases that contradict the base
-// specification, which wins over them: each with the sentence it contradicts. `cluster-deviations.json` names those that one node passes
-// and three do not, with the sentence of the README that says so.
+// `passing.json` is the list of cases that have passed once; it only grows. A case on it that fails is a step back, and
+// that is all that is a failure: a case that never passed is work to do. `deviations.json` names the cases that
+// contradict the base specification, which wins over them: each with the sentence it contradicts.
+// `cluster-deviations.json` names those that one node passes and three do not, with the sentence of the README that
+// says so.
 //
 // Pure: the runner and the files are in cases.ts.
 

@@ -1,7 +1,9 @@
-// Takes everything out of brokers that act as one, through their interface, so that the next case finds them as if they were new.
+// Takes everything out of brokers that act as one, through their interface, so that the next case finds them as if they
+// were new.
 //
-// Of the default tenant alone: cases that share brokers give them no start options, and without `-multiservice` there is no other. Done
-// when each broker says that it has nothing; what is still on its way by then to a receiver is not waited for.
+// Of the default tenant alone: cases that share brokers give them no start options, and without `-multiservice` there
+// is no other. Done when each broker says that it has nothing; what is still on its way by then to a receiver is not
+// waited for.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import type { HttpClient } from '../support/http-client.js'
@@ -27,7 +29,10 @@ export async function wipe(brokers: readonly HttpClient[]): Promise<void> {
     }
 }
 
-/** Has each broker create something of each kind, which takes longer the first time (clients of receivers are loaded then), and wipes it. */
+/**
+ * Has each broker create something of each kind, which takes longer the first time (clients of receivers are loaded
+ * then), and wipes it.
+ */
 export async function warmUp(brokers: readonly HttpClient[]): Promise<void> {
   const untilMs = performance.now() + warmUpMsMax
   const telling = (notification: object) => ({ subject: { entities: [{ id: 'none' }] }, notification })

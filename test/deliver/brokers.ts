@@ -1,4 +1,5 @@
-// MQTT brokers for tests: aedes in this process, and mosquitto from Debian's packages, each with a witness of what was published.
+// MQTT brokers for tests: aedes in this process, and mosquitto from Debian's packages, each with a witness of what was
+// published.
 
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,4 +1,5 @@
-// The desk before the notifier: what it makes, in which order it brings it to lanes that have little room, and that nothing waits for ever.
+// The desk before the notifier: what it makes, in which order it brings it to lanes that have little room, and that
+// nothing waits for ever.
 //
 // Receivers are real; the clock is where retries would take too long.
 

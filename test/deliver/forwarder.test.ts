@@ -1,4 +1,5 @@
-// Asking providers over real sockets: those that answer, stall, reset, talk nonsense or send too much, and how little they cost each other.
+// Asking providers over real sockets: those that answer, stall, reset, talk nonsense or send too much, and how little
+// they cost each other.
 
 import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:net'
@@ -197,7 +198,8 @@ t.test('a request that is given up while it is connecting costs no more than its
   t.teardown(() => server.close())
   const clock = new FakeClock()
   const forwarder = started(t, { clock, timeoutMs: 1_000, few: { laneUnprovenSendsMax: 2 } })
-  // 10.255.255.1 is nobody's: a connection there comes to nothing, or is refused at once on a machine without a network.
+  // 10.255.255.1 is nobody's: a connection there comes to nothing, or is refused at once on a machine without a
+  // network.
   const answers = [1, 2, 3].map(() => ask(forwarder, 'http://10.255.255.1:9'))
   clock.advance(1_000)
   for (const answer of await Promise.all(answers)) t.equal(answer.kind, 'failed')

@@ -1,7 +1,9 @@
-// Lanes under random load: receivers that answer, refuse and die at random, bounds that are hit all the time, time that jumps.
+// Lanes under random load: receivers that answer, refuse and die at random, bounds that are hit all the time, time that
+// jumps.
 //
-// Whatever happens: nothing taken is lost and nothing ends twice, the order of a subscription and entity is kept until the receiver puts a
-// notification off, none is sent before its time, widths and bounds hold, and when everything answers again, all ends.
+// Whatever happens: nothing taken is lost and nothing ends twice, the order of a subscription and entity is kept until
+// the receiver puts a notification off, none is sent before its time, widths and bounds hold, and when everything
+// answers again, all ends.
 
 import t from 'tap'
 import { failuresToOpen } from '../../src/deliver/breaker.js'

@@ -1,4 +1,5 @@
-// Messages and jobs as tests of the delivery engine want them: short to write, and with nothing that the test is not about.
+// Messages and jobs as tests of the delivery engine want them: short to write, and with nothing that the test is not
+// about.
 
 import { httpAddress } from '../../src/deliver/address.js'
 import type { Sendable } from '../../src/deliver/sender.js'

@@ -1,5 +1,6 @@
-// A transport of a test's own: a sender that appends to memory, and its entry in the table. Queues, order, retries, breaker and numbers need
-// nothing else of it. It is what deliver/sender.ts says that a new transport adds to this folder.
+// A transport of a test's own: a sender that appends to memory, and its entry in the table. Queues, order, retries,
+// breaker and numbers need nothing else of it. It is what deliver/sender.ts says that a new transport adds to this
+// folder.
 
 import t, { type Test } from 'tap'
 import { addressOf } from '../../src/deliver/address.js'

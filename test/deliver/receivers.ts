@@ -1,4 +1,5 @@
-// Receivers for tests of the notifier: real ones on ports of their own, that answer, stall, reset or talk nonsense as they are told.
+// Receivers for tests of the notifier: real ones on ports of their own, that answer, stall, reset or talk nonsense as
+// they are told.
 
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'

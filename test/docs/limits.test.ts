@@ -66,7 +66,9 @@ t.test('other constants are where the page says', async t => {
     )
 })
 
-/** An exported number, or a member of an exported object, as a source writes it. Read as text: the modules are large. */
+/**
+ * An exported number, or a member of an exported object, as a source writes it. Read as text: the modules are large.
+ */
 function constantIn(source: string, name: string): number {
   const [constant, member] = name.split('.')
   const [, behind = ''] = source.split(new RegExp(`^export const ${constant}\\b[^=\\n]*=`, 'm'))

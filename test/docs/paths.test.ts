@@ -1,5 +1,6 @@
 // docs/interface/requests.md and docs/interface/administration.md name every path with its methods. The first of them
-// also names every word of `options`. No page of docs/interface names an option of the command line that does not exist.
+// also names every word of `options`. No page of docs/interface names an option of the command line that does not
+// exist.
 //
 // Paths and words are read from the text of the sources: the table of routes needs a whole broker to be made.
 

@@ -3,7 +3,7 @@ import t from 'tap'
 import { parseDateTime, renderDateTime } from '../../src/domain/date-time.js'
 
 const instants: [text: string, rendered: string][] = [
-  // The forms that entities.md §4.4 names as one instant
+  // The forms that docs/interface/entities.md#dates names as one instant
   ['2016-10-01', '2016-10-01T00:00:00.000Z'],
   ['2016-10-01T00', '2016-10-01T00:00:00.000Z'],
   ['2016-10-01T0000Z', '2016-10-01T00:00:00.000Z'],

@@ -1,10 +1,12 @@
-// Whatever a client sends, the parsers answer with a value or a refusal, and what they accepted can be asked of any entity.
+// Whatever a client sends, the parsers answer with a value or a refusal, and what they accepted can be asked of any
+// entity.
 //
-// Texts of the query languages, patterns, query strings and bodies are taken from the tables of test/cases, mutilated, and fed to
-// the functions behind the HTTP interface; what is accepted is then used. Nothing may throw, and all keeps the limits of limits.ts.
+// Texts of the query languages, patterns, query strings and bodies are taken from the tables of test/cases, mutilated,
+// and fed to the functions behind the HTTP interface; what is accepted is then used. Nothing may throw, and all keeps
+// the limits of limits.ts.
 //
-// The slowest call of each kind is reported. How slow it may be is judged in the soak only, where FUZZ_CALL_MS_MAX says so.
-// FUZZ_INPUTS sets the number of inputs in all, SEED repeats a run.
+// The slowest call of each kind is reported. How slow it may be is judged in the soak only, where FUZZ_CALL_MS_MAX says
+// so. FUZZ_INPUTS sets the number of inputs in all, SEED repeats a run.
 
 import t from 'tap'
 import { parseBatchUpdate, parseNotification, parseQueryPayload } from '../../src/domain/entities/batch.js'

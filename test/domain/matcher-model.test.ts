@@ -1,5 +1,6 @@
-// Random changes of random entities under random subscriptions: the matcher finds what the plain reference of test/support selects, and what it
-// finds fires or is held back by the same rule. The explanation of the entity then says so too.
+// Random changes of random entities under random subscriptions: the matcher finds what the plain reference of
+// test/support selects, and what it finds fires or is held back by the same rule. The explanation of the entity then
+// says so too.
 //
 // ORRERY_MATCHES sets the number of changes, SEED repeats a run.
 

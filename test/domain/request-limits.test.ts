@@ -1,4 +1,5 @@
-// The limits on what one request or entity may hold (docs/interface/request-limits.md), each from both sides: the most that is taken, and one more.
+// The limits on what one request or entity may hold (docs/interface/request-limits.md), each from both sides: the most
+// that is taken, and one more.
 import t from 'tap'
 import {
   type BatchAction,

@@ -1,4 +1,5 @@
-// Scopes: tenants, service paths and shards. A header that is accepted is shown with what it means, a refused one with its text.
+// Scopes: tenants, service paths and shards. A header that is accepted is shown with what it means, a refused one with
+// its text.
 import fc from 'fast-check'
 import t from 'tap'
 import { type Result, refusalText } from '../../src/domain/refusal.js'

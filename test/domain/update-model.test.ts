@@ -1,5 +1,6 @@
-// Sequences of requests against a model of one entity, written from the text of the specification alone (entities.md §4.2,
-// §11-§15) and as plainly as it can be. After every request both must agree on the refusal, on all that is stored, and on times.
+// Sequences of requests against a model of one entity, written from the text of the specification alone
+// (docs/interface/entities.md#default-types, docs/interface/updates.md) and as plainly as it can be. After every
+// request both must agree on the refusal, on all that is stored, and on times.
 import fc from 'fast-check'
 import t from 'tap'
 import {
@@ -81,7 +82,7 @@ const members = (value: Json): Members => {
   return value
 }
 
-/** The table of §15.2. */
+/** The table of docs/interface/updates.md#update-operators. */
 function operate([name, argument]: [string, Json], stored: Json): Json {
   switch (name) {
     case '$inc':
@@ -112,7 +113,7 @@ function operate([name, argument]: [string, Json], stored: Json): Json {
   }
 }
 
-/** The table of §15.3; undefined: the attribute is not created. */
+/** The table of docs/interface/updates.md#operators-on-new-attributes; undefined: the attribute is not created. */
 function begin([name, argument]: [string, Json], replacing: boolean): Json | undefined {
   if (name === '$inc') return argument
   if (name === '$mul') return 0
@@ -142,20 +143,22 @@ function change(model: Model, name: string, sent: Sent, flags: Flags, now: numbe
   const { type, value: wanted } = element(sent)
   const operator = operatorIn(wanted)
   const value = operator ? operate(operator, old.value) : wanted
-  // §13.1, row by row.
+  // docs/interface/updates.md#metadata-in-updates, row by row.
   let metadata: Stored['metadata']
   if (flags.override) metadata = elements(sent.metadata)
   else if (!sent.metadata) metadata = old.metadata
   else if (Object.keys(sent.metadata).length === 0) metadata = {}
   else metadata = { ...old.metadata, ...elements(sent.metadata) }
-  // §14.
+  // docs/interface/entities.md#changes.
   const differs = type !== old.type || !same(value, old.value) || !same(metadata, old.metadata)
   if (!differs && !operator && !flags.forced) return
   model.attributes[name] = { type, value, metadata, created: old.created, modified: now }
   model.modified = now
 }
 
-/** Does the request to the model, and tells the name of the error, if any. A request that throws leaves nothing behind. */
+/**
+ * Does the request to the model, and tells the name of the error, if any. A request that throws leaves nothing behind.
+ */
 function answer(model: Model, request: Request, now: number): string | undefined {
   const has = (name: string): boolean => Object.hasOwn(model.attributes, name)
   if ('name' in request) {

@@ -1,7 +1,8 @@
-// Whatever a stranger sends, the broker lives, answers by the rules, and tells nobody's secrets: on both servers, by one node and two workers.
+// Whatever a stranger sends, the broker lives, answers by the rules, and tells nobody's secrets: on both servers, by
+// one node and two workers.
 //
-// HOSTILE_REQUESTS is the number of requests in all, SEED repeats a run: the requests are the same, though they are answered side by side.
-// HOSTILE_ONLY=uws/2 runs one of the four.
+// HOSTILE_REQUESTS is the number of requests in all, SEED repeats a run: the requests are the same, though they are
+// answered side by side. HOSTILE_ONLY=uws/2 runs one of the four.
 
 import t from 'tap'
 import { Random } from '../support/random.js'

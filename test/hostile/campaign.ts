@@ -1,13 +1,16 @@
-// The campaign: hostile requests against one running broker, and after each thousand a look at everything that must not have changed.
+// The campaign: hostile requests against one running broker, and after each thousand a look at everything that must not
+// have changed.
 //
-// Lanes send what the generator draws, side by side. Meanwhile an honest client reads one entity again and again, and the owner of a tenant full
-// of secrets goes on with his work. Each answer is judged at once. After each thousand (`roundLength`) of requests:
+// Lanes send what the generator draws, side by side. Meanwhile an honest client reads one entity again and again, and
+// the owner of a tenant full of secrets goes on with his work. Each answer is judged at once. After each thousand
+// (`roundLength`) of requests:
 //
 // - the same processes run, no log line is forged, none says that something unexpected went wrong;
 // - the honest client got its entity each time, and 999 of 1,000 times without many turns of others before it;
 // - the heap is no larger than after earlier rounds, after a collection and with what was made removed;
 // - no prototype has changed, and a plain entity shows what was stored and nothing else;
-// - no secret was in an answer, in a log line about others, or at a receiver of others; and the secrets are as their owner left them.
+// - no secret was in an answer, in a log line about others, or at a receiver of others; and the secrets are as their
+// owner left them.
 //
 // How long the honest client waits is measured in processor time of the broker, so that a busy machine does not count.
 
@@ -332,7 +335,10 @@ export class Campaign {
 /** A line about the requests of the vault's owner. */
 const ofVault = /^time=\S+ \| lvl=\w+ \| corr=[^|]* \| trans=[^|]* \| from=[^|]* \| srv=vault \| /
 
-/** What the log says by rule of a message that cannot be sent (subscriptions.md §8, §9, §11). */
+/**
+ * What the log says by rule of a message that cannot be sent (docs/interface/notifications.md#http,
+ * docs/interface/notifications.md#custom-notifications, docs/interface/notifications.md#modes).
+ */
 const ofMessages =
   /\| msg=Runtime Error \((?:not sending notification: |\w+ request to send is too large: |\S+ notification queue is full)/
 

@@ -1,5 +1,6 @@
-// Requests that want as much of a broker as one request can, by the world that they are put to. Most stand right at a limit
-// (docs/interface/request-limits.md), some far beyond. None may hold the event loop for long; which answer they get is secondary, and told by its status.
+// Requests that want as much of a broker as one request can, by the world that they are put to. Most stand right at a
+// limit (docs/interface/request-limits.md), some far beyond. None may hold the event loop for long; which answer they
+// get is secondary, and told by its status.
 //
 // A body fills what is allowed of it by default: 1 MB.
 
@@ -29,7 +30,10 @@ const list = <T>(count: number, item: (n: number) => T): T[] => Array.from({ len
 const members = (count: number, value: (n: number) => unknown, prefix = 'a'): Record<string, unknown> =>
   Object.fromEntries(list(count, n => [`${prefix}${n}`, value(n)]))
 
-/** As many copies of a piece, between a beginning and an end, as a body has room for: by bytes, and unless `beyond` by values. */
+/**
+ * As many copies of a piece, between a beginning and an end, as a body has room for: by bytes, and unless `beyond` by
+ * values.
+ */
 function filled(begin: string, piece: (n: number) => string, end: string, separator = ',', beyond = false): string {
   const pieces: string[] = []
   let bytesLeft = bodyBytesMax - Buffer.byteLength(begin) - Buffer.byteLength(end)

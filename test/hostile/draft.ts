@@ -1,7 +1,7 @@
 // A request before it is bytes: what mutations change.
 //
-// A draft keeps apart what HTTP puts into one text. `bytesOf` writes it down, and finds out whether the head is one that HTTP allows: if
-// it is not, the library below the broker decides alone, and less is expected of the answer.
+// A draft keeps apart what HTTP puts into one text. `bytesOf` writes it down, and finds out whether the head is one
+// that HTTP allows: if it is not, the library below the broker decides alone, and less is expected of the answer.
 //
 // Not here: heads that are wrong on purpose (raw-heads).
 
@@ -29,8 +29,8 @@ export interface Shot {
   readonly kind: string
   readonly pieces: readonly Uint8Array[]
   /**
-   * strict: the broker answers, by all rules. mild: the library may answer as well, or close. none: nobody waits for an answer, the
-   * connection is kept half-used for a while.
+   * strict: the broker answers, by all rules. mild: the library may answer as well, or close. none: nobody waits for an
+   * answer, the connection is kept half-used for a while.
    */
   readonly expects: 'strict' | 'mild' | 'none'
   readonly isHead: boolean

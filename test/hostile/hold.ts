@@ -1,7 +1,8 @@
-// No request of the corpus holds the event loop for long, of its own processor time. One suite for one node and for workers.
+// No request of the corpus holds the event loop for long, of its own processor time. One suite for one node and for
+// workers.
 //
-// A request that seems to take too long is tried again, against another broker that has just started: where a machine is busy, what a thread has used is known
-// roughly only.
+// A request that seems to take too long is tried again, against another broker that has just started: where a machine
+// is busy, what a thread has used is known roughly only.
 
 import type { Test } from 'tap'
 import { Random } from '../support/random.js'
@@ -10,9 +11,14 @@ import { type Measured, measure } from './measure.js'
 import type { MeasuredBroker } from './turns.js'
 import { startMeasured } from './turns.js'
 
-/** Machines differ by a factor of two: with all requests, in soak on a quiet machine, it is what is promised; else twice as much. */
+/**
+ * Machines differ by a factor of two: with all requests, in soak on a quiet machine, it is what is promised; else twice
+ * as much.
+ */
 const heldMsMax = process.env.HOLD === 'all' ? 50 : 100
-/** Of so many requests one is made, each run another one by its seed, unless all are asked for (`HOLD=all`, in soak). */
+/**
+ * Of so many requests one is made, each run another one by its seed, unless all are asked for (`HOLD=all`, in soak).
+ */
 const sampled = 6
 const attemptsMax = 6
 
@@ -40,7 +46,10 @@ export function holdsNobody(t: Test, args: readonly string[]): void {
     })
 }
 
-/** The shortest of several attempts, if the first takes too long; the status is that of the first, since what is made is there afterwards. */
+/**
+ * The shortest of several attempts, if the first takes too long; the status is that of the first, since what is made is
+ * there afterwards.
+ */
 async function measureAgain(
   broker: MeasuredBroker,
   request: HostileRequest,

@@ -1,7 +1,8 @@
 // A client made of sockets that sends any bytes, and reads whatever comes back.
 //
-// Strict shots share a connection as long as the broker keeps it. Mild ones have one each, which is left after a short wait for answers: some of
-// them get none, by rule. Of those that expect none the connection stays half-used, until enough others are.
+// Strict shots share a connection as long as the broker keeps it. Mild ones have one each, which is left after a short
+// wait for answers: some of them get none, by rule. Of those that expect none the connection stays half-used, until
+// enough others are.
 //
 // Not here: whether an answer is right (judge).
 

@@ -1,7 +1,8 @@
-// The generator of the campaign: what a stranger could send, drawn from one Random, so that a seed gives the same requests.
+// The generator of the campaign: what a stranger could send, drawn from one Random, so that a seed gives the same
+// requests.
 //
-// Valid requests of all routes, most of them with one mutation, raw bytes, and requests that hunt for what another tenant has. It is written
-// from the interface documents and shares no code with the broker.
+// Valid requests of all routes, most of them with one mutation, raw bytes, and requests that hunt for what another
+// tenant has. It is written from the interface documents and shares no code with the broker.
 
 import type { Random } from '../support/random.js'
 import { type Shot, shotOf } from './draft.js'

@@ -1,8 +1,8 @@
-// Loaded into each thread of a broker by NODE_OPTIONS: says on demand what its heap holds after a collection, and whether the prototypes
-// that all objects share are as they were at the start.
+// Loaded into each thread of a broker by NODE_OPTIONS: says on demand what its heap holds after a collection, and
+// whether the prototypes that all objects share are as they were at the start.
 //
-// It looks ten times a second for a number in the file `ask`, and answers each new one with a file of its own. A broker that does not have it
-// runs the same code.
+// It looks ten times a second for a number in the file `ask`, and answers each new one with a file of its own. A broker
+// that does not have it runs the same code.
 
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,7 +1,8 @@
 // Whether an answer is one that the interface documents allow, whatever was asked.
 //
-// Rules, not expected answers: a status of the documents, JSON where there is a body, errors as `{"error","description"}` without a
-// character that a page could run, a 5xx only of the kinds that have a reason, the correlator of the request, and nothing of the machine.
+// Rules, not expected answers: a status of the documents, JSON where there is a body, errors as
+// `{"error","description"}` without a character that a page could run, a 5xx only of the kinds that have a reason, the
+// correlator of the request, and nothing of the machine.
 //
 // Not here: what is stored afterwards, other tenants' secrets (campaign).
 
@@ -13,7 +14,10 @@ const statuses = new Set([200, 201, 204, 400, 404, 405, 406, 409, 411, 413, 415,
 const reasoned = new Set([501, 503, 504, 507, 508])
 /** What the libraries answer by themselves to what is no request (docs/operations/http-servers.md). */
 const ofLibraries = new Set([400, 403, 404, 405, 408, 411, 413, 414, 417, 426, 431, 501, 505])
-/** Administration paths with forms of their own (operations.md §3, §5.1). */
+/**
+ * Administration paths with forms of their own (docs/interface/administration.md,
+ * docs/interface/administration.md#log-settings).
+ */
 const hasShortErrors = /^\/admin\/log/
 const hasSilentErrors = /^\/(?:log\/trace|statistics|cache\/statistics)/
 const ofMachine = /\bat [^\n]*\(?file:\/\/|node_modules|\/dist\/src\/|\bnode:internal\b|[A-Z]:\\\\/
@@ -37,8 +41,9 @@ function mildly({ status, text }: Pick<HeardAnswer, 'status' | 'text'>): string 
 }
 
 /**
- * The two kinds of 500 that are documented: an update operator that does not fit what is stored (entities.md §15.4), and a change of which a worker
- * does not know whether another one has made it, which a machine that is too busy may lead to (README, "A batch").
+ * The two kinds of 500 that are documented: an update operator that does not fit what is stored
+ * (docs/interface/updates.md#operators-that-do-not-fit), and a change of which a worker does not know whether another
+ * one has made it, which a machine that is too busy may lead to (README, "A batch").
  */
 const documented500 = /^{"error":"InternalServerError","description":"(?:Database Error &#40;\$|the outcome is unknown)/
 

@@ -1,5 +1,6 @@
-// How long each request of the corpus holds the event loop: `node dist/test/hostile/measure.js [world] [-workers 2] ...`. Every request meets a broker that
-// has just started; with `warm` as the first word all of a world meet one.
+// How long each request of the corpus holds the event loop:
+// `node dist/test/hostile/measure.js [world] [-workers 2] ...`. Every request meets a broker that has just started;
+// with `warm` as the first word all of a world meet one.
 
 import { type HostileRequest, type World, worlds } from './corpus.js'
 import { type MeasuredBroker, startMeasured } from './turns.js'

@@ -1,6 +1,7 @@
 // One thing that is wrong with a request: its method, path, parameters, headers, or body.
 //
-// Each function changes a draft that was valid. A wrong value is wrong in kind, range, length, encoding, or by being there twice.
+// Each function changes a draft that was valid. A wrong value is wrong in kind, range, length, encoding, or by being
+// there twice.
 //
 // Not here: heads that no HTTP library would take (raw-heads).
 

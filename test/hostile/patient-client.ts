@@ -1,6 +1,7 @@
 // An honest client on a busy machine: it asks again as long as it is told to come again.
 //
-// Workers that the machine keeps from answering each other for a second say 503 with `Retry-After`; that is no mistake of theirs.
+// Workers that the machine keeps from answering each other for a second say 503 with `Retry-After`; that is no mistake
+// of theirs.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Answer, HttpClient } from '../support/http-client.js'

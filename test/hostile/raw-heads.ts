@@ -1,7 +1,7 @@
 // Bytes that are no proper request: wrong heads, halves, several at once, other protocols.
 //
-// The HTTP library below the broker answers most of them, or closes. What is expected is little: no 500, no secret, and that the next
-// client is served.
+// The HTTP library below the broker answers most of them, or closes. What is expected is little: no 500, no secret, and
+// that the next client is served.
 
 import { one } from '../support/mutator.js'
 import type { Random } from '../support/random.js'

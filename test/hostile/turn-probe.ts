@@ -1,8 +1,10 @@
-// Measures how long the event loop of a broker is held, from inside: loaded into its processes and threads by `--import`.
+// Measures how long the event loop of a broker is held, from inside: loaded into its processes and threads by
+// `--import`.
 //
-// A timer of 1 ms rings in every round of the loop that is due, so what passes between two rings is at least the longest callback between them, with
-// all promises that follow it, and at most one round. Of that only the processor time of this thread counts: what other processes take does
-// not. Rounds of some length are appended to a file of this thread: when the round ended, and how long it was, in milliseconds.
+// A timer of 1 ms rings in every round of the loop that is due, so what passes between two rings is at least the
+// longest callback between them, with all promises that follow it, and at most one round. Of that only the processor
+// time of this thread counts: what other processes take does not. Rounds of some length are appended to a file of this
+// thread: when the round ended, and how long it was, in milliseconds.
 //
 // Not here: who starts a broker with it and reads the files (turns.ts).
 
@@ -31,7 +33,10 @@ function watch(file: string): void {
   }, 1).unref()
 }
 
-/** The processor time that this thread has used, from the scheduler, as of its last tick; where it does not tell, that of the process. */
+/**
+ * The processor time that this thread has used, from the scheduler, as of its last tick; where it does not tell, that
+ * of the process.
+ */
 function threadProcessorMs(): () => number {
   const buffer = Buffer.alloc(64)
   try {

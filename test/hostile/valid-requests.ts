@@ -1,7 +1,8 @@
-// Valid requests of every route, written from the interface documents alone (base.md, entities.md, subscriptions.md, operations.md).
+// Valid requests of every route, written from the interface documents alone (docs/interface/README.md,
+// docs/interface/entities.md, docs/interface/subscriptions.md, docs/interface/administration.md).
 //
-// Few names are used, so that requests meet; one in six is a name that objects have by themselves. What is valid by its form may still be
-// refused: the entity may not be there.
+// Few names are used, so that requests meet; one in six is a name that objects have by themselves. What is valid by its
+// form may still be refused: the entity may not be there.
 //
 // Not here: what is done to them (mutations).
 

@@ -1,7 +1,8 @@
 // What nobody else may see: a tenant with secrets everywhere that a tenant can have them, and who looks after it.
 //
-// Paths of URLs are no secrets: alarms name them (operations.md §6.4). All secrets hold one marker, so that one search finds any of them. The owner goes on reading and changing what is his, so that secrets
-// are in every buffer and cache while hostile requests come.
+// Paths of URLs are no secrets: alarms name them (docs/interface/administration.md#alarms). All secrets hold one
+// marker, so that one search finds any of them. The owner goes on reading and changing what is his, so that secrets are
+// in every buffer and cache while hostile requests come.
 //
 // Not here: who looks for the marker (judge, receiver, campaign).
 

@@ -1,4 +1,5 @@
-// Texts and values that programs choke on: names that objects have by themselves, characters that are forbidden, numbers without an end.
+// Texts and values that programs choke on: names that objects have by themselves, characters that are forbidden,
+// numbers without an end.
 //
 // Not here: where they are put (mutations), what is valid (valid-requests).
 
@@ -7,7 +8,10 @@
 import { one } from '../support/mutator.js'
 import type { Random } from '../support/random.js'
 
-/** Every one is a legal identifier (entities.md §3.1), and most are also something else to a program. */
+/**
+ * Every one is a legal identifier (docs/interface/entities.md#identifiers), and most are also something else to a
+ * program.
+ */
 export const oddNames = [
   '__proto__',
   'constructor',

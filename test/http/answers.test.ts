@@ -1,5 +1,5 @@
-// Large answers over whole nodes (docs/operations/answers.md): what is too large is refused before it is read, what is under way is limited and
-// counted, and what is sent arrives whole. On both servers, on one node and on two workers.
+// Large answers over whole nodes (docs/operations/answers.md): what is too large is refused before it is read, what is
+// under way is limited and counted, and what is sent arrives whole. On both servers, on one node and on two workers.
 
 import { createHash } from 'node:crypto'
 import t, { type Test } from 'tap'

@@ -1,4 +1,5 @@
-// POST /admin/backup over whole nodes: who gets a backup, one at a time, and what operators see of it. On both servers, and on two workers.
+// POST /admin/backup over whole nodes: who gets a backup, one at a time, and what operators see of it. On both servers,
+// and on two workers.
 
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'

@@ -1,5 +1,5 @@
-// JSON from the bytes of a body: what is taken, what is refused, and keys that stand twice. And bodies that take long: they share a slice
-// of each tick.
+// JSON from the bytes of a body: what is taken, what is refused, and keys that stand twice. And bodies that take long:
+// they share a slice of each tick.
 
 import fc from 'fast-check'
 import t from 'tap'

@@ -1,4 +1,4 @@
-// Correlators for requests that bring none: UUIDs that do not repeat (operations.md §8.5).
+// Correlators for requests that bring none: UUIDs that do not repeat (docs/interface/requests.md#correlator).
 
 import t from 'tap'
 import { systemChance } from '../../src/clock.js'

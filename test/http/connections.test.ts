@@ -1,4 +1,5 @@
-// What clients that send slowly, or not at all, can do to others: nothing, on every server (docs/operations/connections.md).
+// What clients that send slowly, or not at all, can do to others: nothing, on every server
+// (docs/operations/connections.md).
 
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'

@@ -1,5 +1,6 @@
-// Cross-origin requests, over both servers: off, one origin, several, all of them; answers, refusals, preflights and wrong verbs (operations.md
-// §8.3, §8.6). And the vocabulary of answers where it is fixed.
+// Cross-origin requests, over both servers: off, one origin, several, all of them; answers, refusals, preflights and
+// wrong verbs (docs/interface/requests.md#methods, docs/interface/browsers.md#pages-from-other-origins-cors). And the
+// vocabulary of answers where it is fixed.
 
 import t from 'tap'
 import { type Answer, httpServers, startLocalNode } from '../support/local-node.js'

@@ -1,9 +1,12 @@
-// Every request that the contract of the fronts sends, and one of each route, cut in two at every byte: it is answered as in one piece.
+// Every request that the contract of the fronts sends, and one of each route, cut in two at every byte: it is answered
+// as in one piece.
 //
-// The requests are those that the contract really sends: it runs once, and the wire is listened to. Each is then cut on both servers, plain and
-// over TLS, as the first and as a later request of its connection, with 60 ms between the pieces.
+// The requests are those that the contract really sends: it runs once, and the wire is listened to. Each is then cut on
+// both servers, plain and over TLS, as the first and as a later request of its connection, with 60 ms between the
+// pieces.
 //
-// CUT_PLACES is the number of places in each request, drawn anew for each of the eight; `all` is every place, for soak. SEED repeats a run.
+// CUT_PLACES is the number of places in each request, drawn anew for each of the eight; `all` is every place, for soak.
+// SEED repeats a run.
 
 import t from 'tap'
 import type { Exchange } from '../../src/http/front.js'

@@ -1,7 +1,8 @@
 // Requests that arrive in two pieces, cut at every byte: what a slow network and a long URL do to honest clients.
 //
-// Many cuts of a request go out side by side, each on a connection of its own, so that a matrix takes some pauses and not one for each cut. The
-// pause lets the server read the first piece alone. An answer counts when it is the one that the whole request gets.
+// Many cuts of a request go out side by side, each on a connection of its own, so that a matrix takes some pauses and
+// not one for each cut. The pause lets the server read the first piece alone. An answer counts when it is the one that
+// the whole request gets.
 //
 // Not here: which requests are cut (front-contract, cut-matrix), mutilated requests.
 
@@ -11,7 +12,10 @@ import type { Wire } from './wire.js'
 
 /** Long enough that the two pieces are read apart, also on a busy machine. */
 const betweenPiecesMs = 60
-/** Connections at a time: on a busy machine all greetings of TLS have to end before the time for a head does, and both sides share one event loop. */
+/**
+ * Connections at a time: on a busy machine all greetings of TLS have to end before the time for a head does, and both
+ * sides share one event loop.
+ */
 const sideBySide = 64
 /** A front that does not answer by then has not understood the request. */
 const answerWaitMs = 20_000
@@ -38,8 +42,9 @@ export interface Cut {
 type Connect = () => Promise<Wire>
 
 /**
- * The binary of uWebSockets.js answers 505 where it has read the method and the space behind it alone, and where the first line has come without
- * its last byte, from the space before `HTTP/1.1` on (docs/operations/http-servers.md#requests-in-pieces).
+ * The binary of uWebSockets.js answers 505 where it has read the method and the space behind it alone, and where the
+ * first line has come without its last byte, from the space before `HTTP/1.1` on
+ * (docs/operations/http-servers.md#requests-in-pieces).
  */
 export function mayFailOnUws(request: string): readonly Cut[] {
   const urlEnd = request.indexOf(' HTTP/1.1')
@@ -51,7 +56,10 @@ export function mayFailOnUws(request: string): readonly Cut[] {
 export const everyPlace = (request: string): readonly number[] =>
   Array.from({ length: request.length - 1 }, (_, index) => index + 1)
 
-/** The cuts at which a request is not answered as it is in one piece. `isLater`: another request has been answered on its connection. */
+/**
+ * The cuts at which a request is not answered as it is in one piece. `isLater`: another request has been answered on
+ * its connection.
+ */
 export async function failedCuts(
   connect: Connect,
   request: string,
@@ -71,7 +79,10 @@ export async function failedCuts(
   return failed.sort((a, b) => a.at - b.at)
 }
 
-/** Those that are not allowed. On a busy machine the two pieces may be read at once, so that an allowed failure may as well not happen. */
+/**
+ * Those that are not allowed. On a busy machine the two pieces may be read at once, so that an allowed failure may as
+ * well not happen.
+ */
 export const beyond = (failed: readonly Cut[], allowed: readonly Cut[]): readonly Cut[] =>
   failed.filter(({ at, status }) => !allowed.some(may => may.at === at && may.status === status))
 

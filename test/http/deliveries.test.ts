@@ -1,5 +1,5 @@
-// What is ours about subscriptions, over HTTP: explanations, deliveries and dead letters. What each condition says is in domain/explanation.test,
-// what is kept in shard/notifications/deliveries.test.
+// What is ours about subscriptions, over HTTP: explanations, deliveries and dead letters. What each condition says is
+// in domain/explanation.test, what is kept in shard/notifications/deliveries.test.
 //
 // The node's shards are real; only to send again is answered for them, since nothing here sends.
 

@@ -1,4 +1,5 @@
-// Every refusal of test/cases/errors.ts, over both servers: its status, name and text, and that it leaves the broker as it was.
+// Every refusal of test/cases/errors.ts, over both servers: its status, name and text, and that it leaves the broker as
+// it was.
 
 import t from 'tap'
 import { type ErrorCase, errorCases, stock } from '../cases/errors.js'

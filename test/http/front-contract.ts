@@ -1,6 +1,7 @@
 // What every HTTP front must do, over real sockets. uws-front.test.ts and node-front.test.ts run it.
 //
-// Handlers are given per test. `heard` in a test is what the handler has seen; the client is a Wire, which hides nothing.
+// Handlers are given per test. `heard` in a test is what the handler has seen; the client is a Wire, which hides
+// nothing.
 //
 // Not here: what only one of them does, in the two test files.
 
@@ -81,7 +82,9 @@ const oddChunks: Readonly<Record<string, string>> = {
   'a trailer that announces a length': '2\r\nab\r\n0\r\nContent-Length: 5\r\n\r\n',
 }
 
-/** Header values, most with bytes outside ASCII, and what a handler sees. A front may replace bytes that are not UTF-8. */
+/**
+ * Header values, most with bytes outside ASCII, and what a handler sees. A front may replace bytes that are not UTF-8.
+ */
 const foreignEnds: readonly (readonly [sent: string, seen: RegExp])[] = [
   ['seca\x80', /^seca[\x80-\xff]+$/],
   ['\xffseca', /^[\x80-\xff]+seca$/],

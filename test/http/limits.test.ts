@@ -1,5 +1,5 @@
-// Limits, from both sides: the largest that is taken and the smallest that is not, over both servers. After each the broker
-// serves others as before.
+// Limits, from both sides: the largest that is taken and the smallest that is not, over both servers. After each the
+// broker serves others as before.
 
 import t from 'tap'
 import { valuesMax } from '../../src/domain/limits.js'

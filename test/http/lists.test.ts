@@ -1,5 +1,5 @@
-// Lists and batches through a whole node: what GET /v2/entities and op/query find and in which order, and what op/update and
-// op/notify leave behind. Each test has a tenant of its own.
+// Lists and batches through a whole node: what GET /v2/entities and op/query find and in which order, and what
+// op/update and op/notify leave behind. Each test has a tenant of its own.
 import t from 'tap'
 import { type Answer, startLocalNode } from '../support/local-node.js'
 

@@ -1,5 +1,5 @@
-// What requests and notifications leave in the log: lines at INFO, alarms, deprecated usages, and that no secret is in any of it
-// (operations.md §6).
+// What requests and notifications leave in the log: lines at INFO, alarms, deprecated usages, and that no secret is in
+// any of it (docs/interface/administration.md#log-lines).
 
 import t, { type Test } from 'tap'
 import type { LogLevel, LogSettings } from '../../src/messages/admin.js'

@@ -1,4 +1,5 @@
-// GET /metrics over whole nodes: every documented name is there and parses, numbers move as they should, and workers are one.
+// GET /metrics over whole nodes: every documented name is there and parses, numbers move as they should, and workers
+// are one.
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

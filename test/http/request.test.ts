@@ -1,4 +1,4 @@
-// The Accept header, row by row of entities.md §1.4.
+// The Accept header, row by row of docs/interface/requests.md#accept.
 
 import t from 'tap'
 import { refusalText } from '../../src/domain/refusal.js'

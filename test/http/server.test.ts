@@ -1,5 +1,7 @@
-// The HTTP layer over a whole node, with both servers: the order of checks, headers, media types, paths, methods, parameters,
-// tenants, service paths, vocabularies, and what the service says of itself (entities.md §1, §3.3, §3.4, §19).
+// The HTTP layer over a whole node, with both servers: the order of checks, headers, media types, paths, methods,
+// parameters, tenants, service paths, vocabularies, and what the service says of itself (docs/interface/requests.md,
+// docs/interface/tenants-and-paths.md#tenants, docs/interface/tenants-and-paths.md#service-paths,
+// docs/interface/requests.md#entry-point).
 //
 // Not here: refusals of entities and attributes (errors.test), connections and bytes (front-contract).
 
@@ -66,7 +68,10 @@ const badTenant =
 const badPath = 'Ctx-ServicePath: a'
 const relativePath = '400 BadRequest: Only /absolute/ Service Paths allowed [a service path must begin with /]'
 
-/** Requests that fail two checks of entities.md §1.1, and the answer of the one that comes first. */
+/**
+ * Requests that fail two checks of docs/interface/requests.md#order-of-checks, and the answer of the one that comes
+ * first.
+ */
 const pairs: readonly (readonly [string, request: string, headers: readonly string[], body: string, answer: string])[] =
   [
     [

@@ -1,5 +1,5 @@
-// Bodies whose length is not known when the answer begins: whole, no faster than the client takes them, and never taken for whole when they
-// are not. On both servers, and on uws also where connections are known.
+// Bodies whose length is not known when the answer begins: whole, no faster than the client takes them, and never taken
+// for whole when they are not. On both servers, and on uws also where connections are known.
 
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'

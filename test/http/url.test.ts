@@ -1,4 +1,5 @@
-// Paths and URL parameters: the tables of entities.md §1.6 and §1.8.
+// Paths and URL parameters: the tables of docs/interface/requests.md#paths and
+// docs/interface/requests.md#url-parameters.
 
 import t from 'tap'
 import { refusalText } from '../../src/domain/refusal.js'

@@ -9,8 +9,9 @@ import { echo, frontContract, type MayFail, type Open, plainOptions, serve } fro
 frontContract(t, openUwsFront, { mayFail: mayFailOnUws })
 
 /**
- * Where connections are known, the first chunk of a body has to come with the head, and a head that announces no byte has to come at once
- * (docs/operations/connections.md#known-connections). No request is taken before the last one was answered.
+ * Where connections are known, the first chunk of a body has to come with the head, and a head that announces no byte
+ * has to come at once (docs/operations/connections.md#known-connections). No request is taken before the last one was
+ * answered.
  */
 const mayFailKnown: MayFail = request => {
   const chunks = request.indexOf('\r\n\r\n5\r\n')

@@ -1,5 +1,6 @@
-// A backup under load, the loss of everything, and the way back: as an operator does it, with the commands and a kill. What clients had seen
-// before the backup began is there again to the last digit; what they wrote meanwhile is there as it was at some moment of it.
+// A backup under load, the loss of everything, and the way back: as an operator does it, with the commands and a kill.
+// What clients had seen before the backup began is there again to the last digit; what they wrote meanwhile is there as
+// it was at some moment of it.
 
 import { rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

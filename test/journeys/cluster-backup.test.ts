@@ -1,5 +1,5 @@
-// A backup of a cluster of three nodes, asked of one of them under load: each shard comes from its owner. It becomes a single node, or
-// the first content of another cluster.
+// A backup of a cluster of three nodes, asked of one of them under load: each shard comes from its owner. It becomes a
+// single node, or the first content of another cluster.
 
 import { createReadStream, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,5 +1,6 @@
-// The log engine of a cluster stands still, dies, is full or is empty: every request is answered in time all the same, every node says that it is not ready and
-// why, and all is well again by itself when the engine is (docs/operations/cluster-health.md).
+// The log engine of a cluster stands still, dies, is full or is empty: every request is answered in time all the same,
+// every node says that it is not ready and why, and all is well again by itself when the engine is
+// (docs/operations/cluster-health.md).
 
 import { renameSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +11,10 @@ import { noEtcd } from '../support/etcd.js'
 import { names, Scene } from '../support/log-scene.js'
 
 const skip = noEtcd()
-/** What a request may take where the engine does not answer: 5 s at its owner, the wait for an owner and a busy machine besides. */
+/**
+ * What a request may take where the engine does not answer: 5 s at its owner, the wait for an owner and a busy machine
+ * besides.
+ */
 const answerMsMax = 9_500
 const indexes = names.map((_, index) => index)
 
@@ -71,7 +75,9 @@ async function isWellAgain(t: Test, scene: Scene): Promise<void> {
   t.notMatch(scene.nodes.map(node => node.printed()).join('\n'), /lvl=(FATAL|ERROR)/)
 }
 
-/** Puts so much that the quota of an engine is exceeded. The client takes that for a fault, and is of no use afterwards. */
+/**
+ * Puts so much that the quota of an engine is exceeded. The client takes that for a fault, and is of no use afterwards.
+ */
 async function fill(address: string, quotaBytes: number): Promise<void> {
   const client = new Etcd3({ hosts: `http://${address}` })
   try {

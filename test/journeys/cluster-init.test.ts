@@ -1,5 +1,5 @@
-// What a single node has becomes the first content of a cluster, and that of a single node again: as an operator does it, with the commands, a real
-// etcd and three nodes.
+// What a single node has becomes the first content of a cluster, and that of a single node again: as an operator does
+// it, with the commands, a real etcd and three nodes.
 
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -55,7 +55,10 @@ async function send(
   }
 }
 
-/** Everything that a client can see: entities with their times, subscriptions and registrations, of both tenants; undefined when a node cannot tell. */
+/**
+ * Everything that a client can see: entities with their times, subscriptions and registrations, of both tenants;
+ * undefined when a node cannot tell.
+ */
 async function visible(broker: BrokerProcess): Promise<unknown> {
   const seen: unknown[] = []
   for (const tenant of tenants) {
@@ -226,7 +229,10 @@ t.test('the data of two workers becomes that of three nodes', { skip }, async t 
 
 // And back
 
-/** The rows that move with shards and the register, of all stores of a directory that no broker uses; what became of notifications in few words. */
+/**
+ * The rows that move with shards and the register, of all stores of a directory that no broker uses; what became of
+ * notifications in few words.
+ */
 async function rowsIn(path: string): Promise<ReadonlyMap<string, string>> {
   const rows = new Map<string, string>()
   const progress = new Map<string, SubscriptionProgress[]>()

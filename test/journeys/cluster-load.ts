@@ -1,10 +1,10 @@
-// Those who use a cluster while it is hurt: writers, of which each has entities of its own, and readers, who ask every node for any of
-// them.
+// Those who use a cluster while it is hurt: writers, of which each has entities of its own, and readers, who ask every
+// node for any of them.
 //
-// A writer has one request under way and asks the nodes in turn, but those that let others wait. It asks elsewhere when it is told that
-// nothing was done. When nobody knows what became of a request, it waits until that cannot happen any more, reads, and goes on from there.
-// Readers hold what they are shown against the histories; a node that does not answer is asked on, so that one which was stopped finds
-// many questions that are newer than what it knows.
+// A writer has one request under way and asks the nodes in turn, but those that let others wait. It asks elsewhere when
+// it is told that nothing was done. When nobody knows what became of a request, it waits until that cannot happen any
+// more, reads, and goes on from there. Readers hold what they are shown against the histories; a node that does not
+// answer is asked on, so that one which was stopped finds many questions that are newer than what it knows.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import type { ClusterScene, NodeName } from '../support/cluster-scene.js'
@@ -28,7 +28,10 @@ const answerMsMax = 40_000
 const readEveryMs = 25
 /** Reads that wait for one node. */
 const readsMax = 100
-/** From the end of a request until it cannot happen any more: asks end in 2 s, and a node's clock may be read some time before. */
+/**
+ * From the end of a request until it cannot happen any more: asks end in 2 s, and a node's clock may be read some time
+ * before.
+ */
 const settleMs = 2_500
 /** How long one write may take until somebody does it. */
 const writeMsMax = 120_000
@@ -130,7 +133,10 @@ export class ClusterLoad {
     }
   }
 
-  /** Has one write, of one of these entities or of some, acknowledged, and whatever turned out unknown before it settled. */
+  /**
+   * Has one write, of one of these entities or of some, acknowledged, and whatever turned out unknown before it
+   * settled.
+   */
   private async write(own: readonly string[], batches: boolean): Promise<void> {
     const untilMs = performance.now() + writeMsMax
     for (;;) {

@@ -1,5 +1,6 @@
-// A subscription to some entities of a cluster, and what its receiver has to be told: every acknowledged change made after the
-// subscription was, at least once, whoever owns the entity then or later; and nothing that the entity never was.
+// A subscription to some entities of a cluster, and what its receiver has to be told: every acknowledged change made
+// after the subscription was, at least once, whoever owns the entity then or later; and nothing that the entity never
+// was.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Teardown } from '../support/broker-process.js'
@@ -11,7 +12,10 @@ import { type Entity, type Histories, stateFrom } from './histories.js'
 
 /** What is watched: the entities of some writers. */
 const watched = /^urn:thing:[0-3]:/
-/** How long a notification may take: what a node that is gone has not sent, its successor sends; a first and a second try may fail. */
+/**
+ * How long a notification may take: what a node that is gone has not sent, its successor sends; a first and a second
+ * try may fail.
+ */
 const arrivalMsMax = 60_000
 /** How long subscribing may take. */
 const subscribedMsMax = 60_000
@@ -37,7 +41,10 @@ export class Notified {
     return this.told.size
   }
 
-  /** Subscribes, which may take until the cluster has settled; a second subscription, should the first be there after all, does no harm. */
+  /**
+   * Subscribes, which may take until the cluster has settled; a second subscription, should the first be there after
+   * all, does no harm.
+   */
   async subscribe(baseUrl: string): Promise<void> {
     await this.receiver.open()
     const client = new HttpClient(baseUrl)

@@ -1,11 +1,13 @@
 // Whatever happens to a cluster, what was acknowledged is there, and no read shows anything older.
 //
-// Three nodes and three members of etcd run as processes; writers and readers use them all the time, and a subscriber is told of changes. In
-// each round one thing happens (cluster-faults.ts); afterwards every entity is written again within a bounded time, and then each node tells
-// of each entity, by itself and in lists, what the oracle knows (histories.ts). Increments would show it if one happened twice. In the end one
-// node is left alone, and tells all from its copies.
+// Three nodes and three members of etcd run as processes; writers and readers use them all the time, and a subscriber
+// is told of changes. In each round one thing happens (cluster-faults.ts); afterwards every entity is written again
+// within a bounded time, and then each node tells of each entity, by itself and in lists, what the oracle knows
+// (histories.ts). Increments would show it if one happened twice. In the end one node is left alone, and tells all from
+// its copies.
 //
-// CLUSTER_ROUNDS sets the number of rounds, SEED repeats their choice, CLUSTER_LOGS names a directory for what the nodes print.
+// CLUSTER_ROUNDS sets the number of rounds, SEED repeats their choice, CLUSTER_LOGS names a directory for what the
+// nodes print.
 
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -22,7 +24,10 @@ import { Notified } from './cluster-notified.js'
 const skip =
   process.platform === 'linux' ? noEtcd() : 'the network in between asks /proc who has dialed, which is for Linux'
 const rounds = Number(process.env.CLUSTER_ROUNDS ?? 3)
-/** After a fault all entities are written within this time. The promise is less (cluster.test.ts); a busy machine is no fault. */
+/**
+ * After a fault all entities are written within this time. The promise is less (cluster.test.ts); a busy machine is no
+ * fault.
+ */
 const recoveryMsMax = 60_000
 t.setTimeout(180_000 + rounds * 90_000)
 

@@ -1,5 +1,5 @@
-// Three nodes and a real etcd as an operator starts them: any node answers anything, one that is killed is missed for seconds and nothing of it,
-// and one that comes back is one of them again.
+// Three nodes and a real etcd as an operator starts them: any node answers anything, one that is killed is missed for
+// seconds and nothing of it, and one that comes back is one of them again.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
@@ -10,7 +10,10 @@ import { noEtcd, startEtcd } from '../support/etcd.js'
 
 const skip = noEtcd()
 const entities = 60
-/** Longest time after which every entity can be written again when a node has been killed. The promise is 6 s (bench `cluster`); a busy machine is no fault. */
+/**
+ * Longest time after which every entity can be written again when a node has been killed. The promise is 6 s (bench
+ * `cluster`); a busy machine is no fault.
+ */
 const failoverMsMax = 30_000
 /** How long anything else may take that is waited for, and between two looks. */
 const waitMsMax = 30_000
@@ -71,7 +74,10 @@ class Scene {
     return performance.now() - began
   }
 
-  /** What a node tells of all entities, as `id=level`, once it can: a list waits for the owners of all shards, also of those without entities. */
+  /**
+   * What a node tells of all entities, as `id=level`, once it can: a list waits for the owners of all shards, also of
+   * those without entities.
+   */
   async told(index: number): Promise<readonly string[]> {
     const path = `/v2/entities?options=keyValues,count&limit=1000&orderBy=id`
     const told = await this.until('a list', async () => {

@@ -1,4 +1,5 @@
-// A tenant whose subscriptions have patterns that are made to hurt: they are refused in time, and neither an update nor a batch holds up others.
+// A tenant whose subscriptions have patterns that are made to hurt: they are refused in time, and neither an update nor
+// a batch holds up others.
 
 import t, { type Test } from 'tap'
 import { startBroker } from '../support/broker-process.js'

@@ -1,11 +1,11 @@
 // What a broker that was killed must still know.
 //
-// The oracle follows every entity through the answers of the broker. An entity has one writer, and a writer has one request under
-// way, so what may be found after a crash is exact: the state of the last acknowledged write, or that of the one that was under
-// way. Nothing else, in particular no entity that nobody made.
+// The oracle follows every entity through the answers of the broker. An entity has one writer, and a writer has one
+// request under way, so what may be found after a crash is exact: the state of the last acknowledged write, or that of
+// the one that was under way. Nothing else, in particular no entity that nobody made.
 //
-// A writer's requests are invented here too, so that what is asked and what is expected stand side by side. Every write names all
-// attributes it leaves behind; only `$inc` depends on the broker's own memory, and the oracle adds along.
+// A writer's requests are invented here too, so that what is asked and what is expected stand side by side. Every write
+// names all attributes it leaves behind; only `$inc` depends on the broker's own memory, and the oracle adds along.
 //
 // Not here: HTTP and processes (crash.test.ts).
 
@@ -44,7 +44,10 @@ export class Oracle {
     }
   }
 
-  /** What is wrong with finding `found` under this id after a crash, if anything. From then on, what was found is what is known. */
+  /**
+   * What is wrong with finding `found` under this id after a crash, if anything. From then on, what was found is what
+   * is known.
+   */
   settle(id: string, found: State): string | undefined {
     const known = this.#acknowledged.get(id)
     const possible = this.#underWay.has(id) ? [known, this.#underWay.get(id)] : [known]
@@ -64,7 +67,9 @@ export class Oracle {
 
 export const types = ['Lamp', 'Meter', 'Valve'] as const
 
-/** The next thing a writer does to its entities: mostly updates, with enough deletes that ids come back as another type. */
+/**
+ * The next thing a writer does to its entities: mostly updates, with enough deletes that ids come back as another type.
+ */
 export function nextWrite(
   oracle: Pick<Oracle, 'state'>,
   ids: readonly string[],
@@ -121,7 +126,9 @@ function remove(id: string, before: NonNullable<State>): Write {
   return { method: 'DELETE', path: at(id, before), status: 204, after: new Map([[id, undefined]]) }
 }
 
-/** Some of the writer's entities at once. Each of them may or may not have been written when the batch was under way. */
+/**
+ * Some of the writer's entities at once. Each of them may or may not have been written when the batch was under way.
+ */
 function batch(oracle: Pick<Oracle, 'state'>, ids: readonly string[], random: Random): Write {
   const after = new Map<string, NonNullable<State>>()
   const some = ids.filter(() => random.fraction() < 0.5)

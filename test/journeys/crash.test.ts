@@ -1,15 +1,16 @@
 // Kill -9 at any moment loses nothing that was acknowledged and invents nothing.
 //
-// Several connections write (creations, upserts, updates, counters, batches, deletions) until the broker is killed; the instant is
-// a number of acknowledged writes, drawn anew each time. Then it starts on the same directory and every entity is read and held
-// against the oracle; lists, counts and lists by type must show exactly the same entities, so that the indexes agree with the
-// entities they point to.
+// Several connections write (creations, upserts, updates, counters, batches, deletions) until the broker is killed; the
+// instant is a number of acknowledged writes, drawn anew each time. Then it starts on the same directory and every
+// entity is read and held against the oracle; lists, counts and lists by type must show exactly the same entities, so
+// that the indexes agree with the entities they point to.
 //
-// CRASH_CYCLES sets the number of kills with the default durability (a soak uses thousands), SEED repeats a run: the choices are
-// the same, though what the network delivers first may differ. The same with two workers: killed together, alone, or left by their supervisor.
+// CRASH_CYCLES sets the number of kills with the default durability (a soak uses thousands), SEED repeats a run: the
+// choices are the same, though what the network delivers first may differ. The same with two workers: killed together,
+// alone, or left by their supervisor.
 //
-// `inspections` is the door for checks from inside: each is called with the data directory while no broker holds it, after every
-// kill, and answers with what it found wrong.
+// `inspections` is the door for checks from inside: each is called with the data directory while no broker holds it,
+// after every kill, and answers with what it found wrong.
 
 import { readdirSync, readFileSync, statSync, truncateSync } from 'node:fs'
 import { cp } from 'node:fs/promises'
@@ -98,7 +99,10 @@ async function copyOf(t: Test, folder: string): Promise<string> {
   return copy
 }
 
-/** Cuts the last commit off the log that RocksDB writes ahead. Behind a commit stands the mark of its flush, which holds no rows. */
+/**
+ * Cuts the last commit off the log that RocksDB writes ahead. Behind a commit stands the mark of its flush, which holds
+ * no rows.
+ */
 function loseLastCommit(dataDir: string): void {
   const logs = readdirSync(dataDir, { recursive: true, encoding: 'utf8' }).filter(name => /(^|\/)\d+\.log$/.test(name))
   const files = logs.map(name => join(dataDir, name)).filter(file => statSync(file).size > 0)

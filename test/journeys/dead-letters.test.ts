@@ -1,5 +1,5 @@
-// A receiver says 503 until its notifications are dead letters, goes away, and comes back: it gets all of them by themselves, each once, and in
-// order. The program's clock is fast, so that the 156 seconds of five tries pass in two.
+// A receiver says 503 until its notifications are dead letters, goes away, and comes back: it gets all of them by
+// themselves, each once, and in order. The program's clock is fast, so that the 156 seconds of five tries pass in two.
 //
 // Not here: when letters are sent, and when not (test/shard/notify/replays.test.ts).
 

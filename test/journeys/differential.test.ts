@@ -1,12 +1,12 @@
 // One node, two workers, three workers and three nodes of a cluster give the same answers to the same requests.
 //
-// Requests of every route are generated, good and bad ones (test/support/random-interface), and sent one after the other to all four
-// deployments: to the workers on connections of which any worker has some, to the nodes in turn. Status, headers and body have to be equal to the
-// byte, but for names instead of what a broker makes up (test/support/deployment). In the end all that is there is compared once more, as each
-// of the nodes tells it.
+// Requests of every route are generated, good and bad ones (test/support/random-interface), and sent one after the
+// other to all four deployments: to the workers on connections of which any worker has some, to the nodes in turn.
+// Status, headers and body have to be equal to the byte, but for names instead of what a broker makes up
+// (test/support/deployment). In the end all that is there is compared once more, as each of the nodes tells it.
 //
-// A node that says that it has done nothing is asked again. Where one cannot tell whether a change was made, which a machine that is too busy may
-// lead to, the tenant is left behind, and few may be.
+// A node that says that it has done nothing is asked again. Where one cannot tell whether a change was made, which a
+// machine that is too busy may lead to, the tenant is left behind, and few may be.
 //
 // DIFFERENTIAL_REQUESTS sets the number of requests, SEED repeats a run.
 

@@ -1,10 +1,10 @@
 // When the disk fails, what was acknowledged stays, and the broker stops instead of guessing.
 //
-// After a failed write or sync nobody knows what is on the disk. So the broker answers 500 to whoever waits, takes no more, says
-// why and ends with a non-zero code; the next start recovers from what the disk really holds.
+// After a failed write or sync nobody knows what is on the disk. So the broker answers 500 to whoever waits, takes no
+// more, says why and ends with a non-zero code; the next start recovers from what the disk really holds.
 //
-// The disk is a small tmpfs that fills up (needs root on Linux), and a sync that fails because strace makes the system call
-// fail. Where one of them cannot be had the test is skipped with the reason.
+// The disk is a small tmpfs that fills up (needs root on Linux), and a sync that fails because strace makes the system
+// call fail. Where one of them cannot be had the test is skipped with the reason.
 
 import { join } from 'node:path'
 import t, { type Test } from 'tap'

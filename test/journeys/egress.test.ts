@@ -1,4 +1,5 @@
-// Where a broker sends to, from outside: what is refused at creation, what becomes a dead letter, and that etcd is out of reach.
+// Where a broker sends to, from outside: what is refused at creation, what becomes a dead letter, and that etcd is out
+// of reach.
 
 import t from 'tap'
 import { httpReceiver } from '../deliver/receivers.js'

@@ -1,7 +1,8 @@
 // Journey A: an entity from its creation to its end, through all parts of the program.
 //
-// That an answer leaves only after its commit is shown on a store whose commits the test lets go one by one; everything else runs on
-// whole nodes, over both servers. What has to happen by itself is waited for by asking again, with a deadline.
+// That an answer leaves only after its commit is shown on a store whose commits the test lets go one by one; everything
+// else runs on whole nodes, over both servers. What has to happen by itself is waited for by asking again, with a
+// deadline.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'

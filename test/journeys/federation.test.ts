@@ -1,7 +1,8 @@
-// Brokers that follow each other by notifications: mirrors, a chain, a pair, a ring. What is done at one is found at all, and traffic ends.
+// Brokers that follow each other by notifications: mirrors, a chain, a pair, a ring. What is done at one is found at
+// all, and traffic ends.
 //
-// Not here: what op/notify takes and refuses (http/lists.test, domain/batch.test), whether a deletion fires (domain/event.test and
-// domain/matcher-model.test), a chain of processes (notification-delivery.test).
+// Not here: what op/notify takes and refuses (http/lists.test, domain/batch.test), whether a deletion fires
+// (domain/event.test and domain/matcher-model.test), a chain of processes (notification-delivery.test).
 
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: macros of notifications look like templates
 
@@ -174,7 +175,8 @@ t.test('what is deleted while the mirror is away is deleted there when it is bac
 
 // Chains
 
-// A broker with `-compat fiware` hears Fiware-* only: it may be followed by any broker, and follow those that have it as well.
+// A broker with `-compat fiware` hears Fiware-* only: it may be followed by any broker, and follow those that have it
+// as well.
 for (const [first, last] of [
   ['Fiware', 'Fiware'],
   ['Fiware', undefined],
@@ -308,7 +310,10 @@ t.test('values that chase each other round a ring come to an end', async t => {
   t.ok(taken > 0 && taken <= 10 * updates, `${updates} updates made ${taken} notifications`)
 })
 
-/** A broker's own part of a story: attributes that it alone writes of entities that all have, and entities that it alone has. */
+/**
+ * A broker's own part of a story: attributes that it alone writes of entities that all have, and entities that it alone
+ * has.
+ */
 class Writer {
   /** The last value of what only this broker writes, by path, entity and attribute. */
   readonly written = new Map<string, unknown>()

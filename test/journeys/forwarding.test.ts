@@ -1,4 +1,5 @@
-// Forwarding over HTTP: a broker whose entities are, in part, those of providers, which answer, stall, write back or talk nonsense.
+// Forwarding over HTTP: a broker whose entities are, in part, those of providers, which answer, stall, write back or
+// talk nonsense.
 //
 // Which registration is meant and how a page is put together is looked at where it is decided (domain/forwarding.test,
 // domain/forwarded-query.test, domain/forwarded-update.test), sockets in forwarder/forwarder.test.

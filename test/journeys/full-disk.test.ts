@@ -1,7 +1,8 @@
 // A disk that fills up: what needs room is refused with 507, all else goes on, and nothing acknowledged is lost.
 //
-// The disk is a small tmpfs (needs root on Linux). The broker is killed and started again on it when not a byte is free, and somebody else
-// takes all the room at once while clients write. docs/operations/full-disk.md says what this shows.
+// The disk is a small tmpfs (needs root on Linux). The broker is killed and started again on it when not a byte is
+// free, and somebody else takes all the room at once while clients write. docs/operations/full-disk.md says what this
+// shows.
 
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'

@@ -1,8 +1,9 @@
 // What every entity has been, as those who write it know, and what a read of it may show therefore.
 //
-// An entity has one writer, which has one request under way and knows what each makes of it. So its states stand in one line, and a read
-// that is asked for now shows the last one that was acknowledged, or a later one; and none from before what an earlier read has shown. A
-// write of which nobody knows what became may be seen or not, until a read that was asked for when it could not happen any more has told.
+// An entity has one writer, which has one request under way and knows what each makes of it. So its states stand in one
+// line, and a read that is asked for now shows the last one that was acknowledged, or a later one; and none from before
+// what an earlier read has shown. A write of which nobody knows what became may be seen or not, until a read that was
+// asked for when it could not happen any more has told.
 //
 // States of an entity are told apart by what is in them; only that there is none may be so several times.
 
@@ -60,7 +61,9 @@ export class Histories {
     return this.of(id).first
   }
 
-  /** What is wrong with having read a state, if anything; `since` is what `seen` has said when the read was asked for. */
+  /**
+   * What is wrong with having read a state, if anything; `since` is what `seen` has said when the read was asked for.
+   */
   see(id: string, found: State, since: number): string | undefined {
     const history = this.of(id)
     for (let at = since; at < history.states.length; at++) {
@@ -79,7 +82,9 @@ export class Histories {
     return this.of(id).states.some(one => isDeepStrictEqual(one, state))
   }
 
-  /** The last write of an entity is known to have happened or not, for a read has shown the state after or before it. */
+  /**
+   * The last write of an entity is known to have happened or not, for a read has shown the state after or before it.
+   */
   settle(id: string): void {
     const history = this.of(id)
     const last = history.states.length - 1

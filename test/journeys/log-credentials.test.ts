@@ -1,5 +1,5 @@
-// An etcd that lets in only whom it knows: nodes show a password from a file or a certificate, and who is refused is told what to look at. What is
-// secret stands nowhere but in its file.
+// An etcd that lets in only whom it knows: nodes show a password from a file or a certificate, and who is refused is
+// told what to look at. What is secret stands nowhere but in its file.
 
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'

@@ -1,5 +1,6 @@
-// The log of a cluster is lost while its nodes run: somebody deletes what etcd keeps, or an older backup takes its place. Every node says so, takes nothing
-// more, deletes nothing, and goes on when the log is back (docs/operations/log-lost.md).
+// The log of a cluster is lost while its nodes run: somebody deletes what etcd keeps, or an older backup takes its
+// place. Every node says so, takes nothing more, deletes nothing, and goes on when the log is back
+// (docs/operations/log-lost.md).
 
 import { cpSync, renameSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,7 +1,8 @@
-// How notifications reach receivers that fail, are dead, are brokers themselves or want to be trusted; what is left of them after a kill; and
-// the options of delivery.
+// How notifications reach receivers that fail, are dead, are brokers themselves or want to be trusted; what is left of
+// them after a kill; and the options of delivery.
 //
-// Not here: what is in them and what fires (notifications.test.ts), MQTT (notification-mqtt.test.ts), chance (notification-oracle.test.ts).
+// Not here: what is in them and what fires (notifications.test.ts), MQTT (notification-mqtt.test.ts), chance
+// (notification-oracle.test.ts).
 
 import { execFileSync } from 'node:child_process'
 import { setTimeout as pause } from 'node:timers/promises'

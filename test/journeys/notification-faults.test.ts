@@ -1,4 +1,5 @@
-// The oracle of notifications sees what is wrong: what is right passes, and each fault that a broker could make is told.
+// The oracle of notifications sees what is wrong: what is right passes, and each fault that a broker could make is
+// told.
 //
 // The broker here is none: arrivals are made from what the oracle itself expects, and then one of them is spoiled.
 

@@ -1,18 +1,21 @@
 // What receivers must have got, and must not have got, after a broker was killed again and again.
 //
-// The oracle invents the updates (random-change), makes them in the plain reference, and asks the plain rules (reference-subscriptions,
-// reference-notifications) what each subscription is owed. A notification is known by the correlator of the request that caused it,
-// its subscription and its entity; its body must be, to the byte, what the reference says.
+// The oracle invents the updates (random-change), makes them in the plain reference, and asks the plain rules
+// (reference-subscriptions, reference-notifications) what each subscription is owed. A notification is known by the
+// correlator of the request that caused it, its subscription and its entity; its body must be, to the byte, what the
+// reference says.
 //
 // - An update that was acknowledged has happened: what it owes must arrive.
-// - An update under way at a kill has happened if the entity is found as it left it. The change and what is owed for it are one
-//   commit, so what it owes must arrive, too; and if the entity is found as it was before, nothing of it may ever have arrived.
-//   Where both look alike, it may arrive.
-// - While a subscription is being made, changed or removed nobody can tell whether it fires: it may. What is pending when it is removed
+// - An update under way at a kill has happened if the entity is found as it left it. The change and what is owed for it
+// are one
+//   commit, so what it owes must arrive, too; and if the entity is found as it was before, nothing of it may ever have
+//   arrived. Where both look alike, it may arrive.
+// - While a subscription is being made, changed or removed nobody can tell whether it fires: it may. What is pending
+// when it is removed
 //   may come or not.
 //
-// What comes again must come as the same notification: same id, same body, same number. One entity has one writer with one request
-// under way, so the states that may be found are few.
+// What comes again must come as the same notification: same id, same body, same number. One entity has one writer with
+// one request under way, so the states that may be found are few.
 //
 // Not here: HTTP, processes, receivers (notification-oracle.test.ts).
 
@@ -33,7 +36,9 @@ import {
 
 /** A subscription that the oracle follows. */
 export interface Watch {
-  /** Part of its receiver's URL: by it the oracle knows a notification even when nobody was told the subscription's id. */
+  /**
+   * Part of its receiver's URL: by it the oracle knows a notification even when nobody was told the subscription's id.
+   */
   readonly name: string
   readonly plain: Subscription
   /** Whether its receiver answers everything at once, so that order can be told. */
@@ -315,7 +320,10 @@ export class NotificationOracle {
     return [...this.owed.values()].flat().filter(({ isSure, fate }) => isSure && fate === 'happened').length
   }
 
-  /** Requests of which not all notifications are numbered from 1 on without gaps (§8.3); of several workers, without doubles. */
+  /**
+   * Requests of which not all notifications are numbered from 1 on without gaps
+   * (docs/interface/notifications.md#correlators); of several workers, without doubles.
+   */
   misnumbered(isDense: boolean): string[] {
     return this.acknowledged.flatMap(({ correlator, steps }) => {
       const all = steps.flatMap(({ owed }) => owed)

@@ -1,7 +1,7 @@
 // Brokers that live on one data directory one after the other, their writers, subscribers and receivers.
 //
-// What each entity is found to be at a start settles what has happened before. What is asked and expected is the oracle's
-// (notification-oracle.ts), how often this goes on is the test's.
+// What each entity is found to be at a start settles what has happened before. What is asked and expected is the
+// oracle's (notification-oracle.ts), how often this goes on is the test's.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Test } from 'tap'
@@ -104,7 +104,8 @@ export class Story {
   async liveAndDie(): Promise<void> {
     const { random, broker, oracle } = this
     const client = new HttpClient(broker.baseUrl, answerMsMax)
-    // Early deaths are the interesting ones (recovery of a recovery), long lives fill the outbox: both shall occur often.
+    // Early deaths are the interesting ones (recovery of a recovery), long lives fill the outbox: both shall occur
+    // often.
     const instant = Math.floor(300 * random.fraction() ** 2)
     // Or as soon as somebody hears of an update before it is acknowledged: it must be durable then.
     const isEager = chance(random, 0.4)
@@ -272,7 +273,10 @@ export class Story {
     client.close()
   }
 
-  /** Tells each receiver something that stands behind all that was pending when the broker started, with whichever worker. */
+  /**
+   * Tells each receiver something that stands behind all that was pending when the broker started, with whichever
+   * worker.
+   */
   private async passMarkers(): Promise<void> {
     const client = new HttpClient(this.broker.baseUrl, answerMsMax)
     const headers = { 'Ctx-Service': 'marker' }

@@ -2,7 +2,8 @@
 //
 // The journeys share one broker, and each has a tenant of its own; time is real, in steps of a second.
 //
-// Not here: receivers that fail, restarts, options, MQTT (notification-delivery.test.ts); every rule of triggering (test/domain).
+// Not here: receivers that fail, restarts, options, MQTT (notification-delivery.test.ts); every rule of triggering
+// (test/domain).
 
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: macros of notifications look like templates
 

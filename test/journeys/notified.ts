@@ -1,6 +1,7 @@
 // What journeys about notifications do again and again: subscribe, change, and look at what a receiver got.
 //
-// A `Tenant` is a client that keeps to one tenant, so that many journeys share one broker and none sees what another one does.
+// A `Tenant` is a client that keeps to one tenant, so that many journeys share one broker and none sees what another
+// one does.
 
 import type { Test } from 'tap'
 import type { Received } from '../deliver/receivers.js'

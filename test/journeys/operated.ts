@@ -1,5 +1,6 @@
-// What an operator's broker has and does in journeys: two tenants with values of every kind, subscriptions whose receivers are there, away or
-// refuse, a load of writers, and all that clients can see of it, to be compared before and after.
+// What an operator's broker has and does in journeys: two tenants with values of every kind, subscriptions whose
+// receivers are there, away or refuse, a load of writers, and all that clients can see of it, to be compared before and
+// after.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Test } from 'tap'
@@ -79,7 +80,10 @@ export class Client {
     return answer
   }
 
-  /** Everything that stands still: entities but for those under load, types, registrations, subscriptions but for retries. */
+  /**
+   * Everything that stands still: entities but for those under load, types, registrations, subscriptions but for
+   * retries.
+   */
   async visible(): Promise<ReadonlyMap<string, string>> {
     const seen = new Map<string, string>()
     const all = 'attrs=*,dateCreated,dateModified,dateExpires&metadata=*,dateCreated,dateModified'

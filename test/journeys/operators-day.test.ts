@@ -1,14 +1,16 @@
-// A day of an operator: the program comes out of its archive, takes over the data of an older build, works under load while logs and certificates
-// are rotated, loses a receiver, is backed up, loses everything, and is restored. At each step what clients see is compared with what they saw.
+// A day of an operator: the program comes out of its archive, takes over the data of an older build, works under load
+// while logs and certificates are rotated, loses a receiver, is backed up, loses everything, and is restored. At each
+// step what clients see is compared with what they saw.
 //
 // Small and quick by default. The soak (test/soak.sh) makes the day long:
 //
 //   ORRERY_DAY_NODE          the binary of Node.js that runs the program; without it, the one that runs the test
-//   ORRERY_DAY_INSTALL=npm   installs the archive with its packages by npm; without it, the archive is unpacked and uses those of this project
-//   ORRERY_DAY_ENTITIES      how many entities each tenant has besides those with values of every kind
-//   ORRERY_DAY_AWAY_SECONDS  how long the receiver is away
+//   ORRERY_DAY_INSTALL=npm   installs the archive with its packages by npm; without it, the archive is unpacked and
+//   uses those of this project ORRERY_DAY_ENTITIES      how many entities each tenant has besides those with values of
+//   every kind ORRERY_DAY_AWAY_SECONDS  how long the receiver is away
 //
-// Not here: backups of several workers (backup.test.ts), upgrades of a cluster (upgrade.test.ts), each way to install (docs/operations).
+// Not here: backups of several workers (backup.test.ts), upgrades of a cluster (upgrade.test.ts), each way to install
+// (docs/operations).
 
 import { execFile } from 'node:child_process'
 import {

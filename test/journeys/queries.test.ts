@@ -1,13 +1,14 @@
-// Whatever is asked of whatever happened, the answer is the one that the plain evaluator of test/support/reference-query gives: with
-// views, with too little memory for them, and without; by one node, and by two and three workers that are asked in turn.
+// Whatever is asked of whatever happened, the answer is the one that the plain evaluator of
+// test/support/reference-query gives: with views, with too little memory for them, and without; by one node, and by two
+// and three workers that are asked in turn.
 //
-// Each story has a tenant of its own: entities are made, then changes and queries alternate. Some changes are sent one by one; others
-// by several writers at once while the nodes are asked, and then only those whom nobody touches can be held against the answers;
-// when all have ended, everything is compared again. One clock, which the story moves, is the clock of all nodes and of the
-// reference, so that dates are equal to the millisecond and answers to the byte.
+// Each story has a tenant of its own: entities are made, then changes and queries alternate. Some changes are sent one
+// by one; others by several writers at once while the nodes are asked, and then only those whom nobody touches can be
+// held against the answers; when all have ended, everything is compared again. One clock, which the story moves, is the
+// clock of all nodes and of the reference, so that dates are equal to the millisecond and answers to the byte.
 //
-// ORRERY_QUERIES sets the number of queries that are compared, SEED repeats a run: the choices are the same, though not how what
-// runs at the same time interleaves.
+// ORRERY_QUERIES sets the number of queries that are compared, SEED repeats a run: the choices are the same, though not
+// how what runs at the same time interleaves.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
@@ -32,7 +33,10 @@ const inFlight = 6
 const differencesMax = 5
 /** What is compared is what is answered, not how soon: a soak beside other work may take its time for a query. */
 const scanDeadlineMs = 600_000
-/** Only the node with views is asked everything; the others are slow, and are right when they agree with the same reference. */
+/**
+ * Only the node with views is asked everything; the others are slow, and are right when they agree with the same
+ * reference.
+ */
 const shareOfOthers = 1 / 4
 /** Lists that cover more entities than this may be answered by views. */
 const viewsFrom = 256
@@ -201,7 +205,9 @@ class Run {
     return { request: batchRequest('append', changes), atMs, statuses: [204, 413], ids }
   }
 
-  /** Changes, made in the reference as they are drawn; one list for each writer. With several writers time stands still. */
+  /**
+   * Changes, made in the reference as they are drawn; one list for each writer. With several writers time stands still.
+   */
   #steps(writers: number): Step[][] {
     const lanes: Step[][] = Array.from({ length: writers }, () => [])
     const random = this.#random
@@ -322,7 +328,10 @@ class Run {
 
   // Both at once
 
-  /** Several writers, each with its changes, while the nodes with views are asked: whom no change touches is found as always. */
+  /**
+   * Several writers, each with its changes, while the nodes with views are asked: whom no change touches is found as
+   * always.
+   */
   async #besideQueries(lanes: readonly (readonly Step[])[]): Promise<void> {
     const touched = new Set(lanes.flat().flatMap(({ ids }) => ids))
     const stock = this.#stock()

@@ -1,9 +1,11 @@
-// A receiver goes away, many changes happen, and it comes back: it is noticed within five seconds, and gets all that waits, in order. Also when
-// the broker is killed meanwhile, with several workers, and over MQTT.
+// A receiver goes away, many changes happen, and it comes back: it is noticed within five seconds, and gets all that
+// waits, in order. Also when the broker is killed meanwhile, with several workers, and over MQTT.
 //
-// `ORRERY_AWAY_SECONDS` is how long the receiver stays away; more than 156 are longer than five tries of one delivery take.
+// `ORRERY_AWAY_SECONDS` is how long the receiver stays away; more than 156 are longer than five tries of one delivery
+// take.
 //
-// Not here: what happens within the lanes (test/deliver/lanes.test.ts), what rows keep (test/shard/notify/outbox.test.ts).
+// Not here: what happens within the lanes (test/deliver/lanes.test.ts), what rows keep
+// (test/shard/notify/outbox.test.ts).
 
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'

@@ -1,7 +1,7 @@
 // How the program starts, refuses to start, and stops.
 //
-// Everything here is what an operator sees: lines, exit codes, files. That a data directory belongs to one process and one format
-// is checked with real processes, because a lock that a test fakes proves nothing.
+// Everything here is what an operator sees: lines, exit codes, files. That a data directory belongs to one process and
+// one format is checked with real processes, because a lock that a test fakes proves nothing.
 
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'

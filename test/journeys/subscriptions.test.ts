@@ -1,6 +1,8 @@
-// Subscriptions over HTTP: created, read, listed, changed and deleted, at one node and at several workers, over starts and kills.
+// Subscriptions over HTTP: created, read, listed, changed and deleted, at one node and at several workers, over starts
+// and kills.
 //
-// What is sent and triggered is not looked at here; nor is every mistake of a body (domain/subscription-parser.test), but one of each kind.
+// What is sent and triggered is not looked at here; nor is every mistake of a body (domain/subscription-parser.test),
+// but one of each kind.
 //
 // CRASH_CYCLES sets the number of kills, SEED repeats a run.
 
@@ -307,7 +309,10 @@ async function storedIn(dataDir: string): Promise<Map<string, string>[]> {
 const descriptionIn = (text: string | undefined): string | undefined =>
   text ? decodeSubscription(text).description : undefined
 
-/** Several connections create, patch and delete until the broker is killed; then all stores, and all that is shown, are looked at. */
+/**
+ * Several connections create, patch and delete until the broker is killed; then all stores, and all that is shown, are
+ * looked at.
+ */
 async function crashes(t: Test, workers: number, kills: number): Promise<void> {
   const random = Random.fromEnvironment()
   t.comment(`SEED=${random.seed}`)

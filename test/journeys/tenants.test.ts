@@ -1,5 +1,5 @@
-// Tenants of the program as operators have it: deleted from the command line, while the program is killed and its data directory is divided
-// among two workers.
+// Tenants of the program as operators have it: deleted from the command line, while the program is killed and its data
+// directory is divided among two workers.
 //
 // Not here: hosts of a cluster (shard/tenants/tenant-deletions.test.ts).
 

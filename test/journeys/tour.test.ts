@@ -1,8 +1,9 @@
 // The tour in README.md does what it says.
 //
-// Every command of the tour is typed into a shell, against a broker that was started for it, and must show what is printed in the
-// README. The broker listens on a free port: `localhost:1026` stands for it in both directions; so does the reader's receiver, whose
-// port 8081 stands for another free one. The notation is described in support/transcript.ts.
+// Every command of the tour is typed into a shell, against a broker that was started for it, and must show what is
+// printed in the README. The broker listens on a free port: `localhost:1026` stands for it in both directions; so does
+// the reader's receiver, whose port 8081 stands for another free one. The notation is described in
+// support/transcript.ts.
 
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'

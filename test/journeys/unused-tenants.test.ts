@@ -1,4 +1,5 @@
-// Tenants that come and go, over two workers: who has nothing any more leaves the register, and nobody leaves who has something.
+// Tenants that come and go, over two workers: who has nothing any more leaves the register, and nobody leaves who has
+// something.
 
 import t from 'tap'
 import { systemClock } from '../../src/clock.js'

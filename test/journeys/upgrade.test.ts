@@ -1,7 +1,9 @@
-// An upgrade under load: three nodes and a real etcd run one build, are replaced by another node after node, and then back again. Clients see no answer
-// but success and 503 with `Retry-After`, and nothing that was acknowledged is lost: no value, and no notification of one.
+// An upgrade under load: three nodes and a real etcd run one build, are replaced by another node after node, and then
+// back again. Clients see no answer but success and 503 with `Retry-After`, and nothing that was acknowledged is lost:
+// no value, and no notification of one.
 //
-// The older build comes from an archive (test/fixtures/README.md). `ORRERY_OLDER_MAIN` names the main.js of another one, for instance of a release.
+// The older build comes from an archive (test/fixtures/README.md). `ORRERY_OLDER_MAIN` names the main.js of another
+// one, for instance of a release.
 //
 // Clients leave a node before it is ended, as those behind a balancer do, and come back when it is ready.
 

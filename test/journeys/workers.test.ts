@@ -1,4 +1,5 @@
-// Several workers on one port, as the operator has them: one broker, also when one of them is stopped, killed, or has another number.
+// Several workers on one port, as the operator has them: one broker, also when one of them is stopped, killed, or has
+// another number.
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'

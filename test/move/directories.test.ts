@@ -1,5 +1,5 @@
-// Data directories in and out: an export imported again is the same export, whatever the number of workers, and its indexes are what its rows
-// call for. Stores are real.
+// Data directories in and out: an export imported again is the same export, whatever the number of workers, and its
+// indexes are what its rows call for. Stores are real.
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// Alarms: when they are told, and in which words; and the summary's arithmetic (operations.md §6.4, §6.5).
+// Alarms: when they are told, and in which words; and the summary's arithmetic
+// (docs/interface/administration.md#alarms, docs/interface/administration.md#summary).
 
 import t from 'tap'
 import { Alarms, keysMax, linesPerMinuteMax, Summary } from '../../src/observe/alarms.js'

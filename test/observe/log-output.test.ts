@@ -47,7 +47,9 @@ t.test(
 const noScript =
   spawnSync('script', ['--version']).error && 'script (of util-linux) is not there, which makes a terminal'
 
-/** Logs a line every 5 ms, and writes down how its writes to standard output have ended: `1` and `0` for well and not. */
+/**
+ * Logs a line every 5 ms, and writes down how its writes to standard output have ended: `1` and `0` for well and not.
+ */
 const logging = (module: string, marks: string): string => `
   import fs from 'node:fs'
   const write = fs.write

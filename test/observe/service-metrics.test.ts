@@ -1,4 +1,5 @@
-// Metrics by tenant and path: what is counted, that it is bounded, names, sums and the tree (operations.md §7.2).
+// Metrics by tenant and path: what is counted, that it is bounded, names, sums and the tree
+// (docs/interface/administration.md#metrics-by-tenant).
 
 import t from 'tap'
 import type { ServiceTally } from '../../src/messages/admin.js'

@@ -53,7 +53,10 @@ t.test('for human eyes standard output is text, and standard error is not', asyn
   t.match(JSON.parse(printed(t, humans, format => tellFailure(format, 'no port')).err), { msg: 'no port' })
 })
 
-/** Logs more than is kept for a slow reader, is warned by Node, and ends with a bug. Lines are long, so that they are few. */
+/**
+ * Logs more than is kept for a slow reader, is warned by Node, and ends with a bug. Lines are long, so that they are
+ * few.
+ */
 const program = (folder: string): string => `
   const { openLog } = await import('${root}/dist/src/observe/logger.js')
   const { tellNodeLines } = await import('${root}/dist/src/observe/standard-lines.js')

@@ -1,4 +1,5 @@
-// Statistics: what is left out, what is shown in full, and several processes as one (operations.md §4).
+// Statistics: what is left out, what is shown in full, and several processes as one
+// (docs/interface/administration.md#statistics).
 
 import t from 'tap'
 import type { Statistics } from '../../src/messages/admin.js'

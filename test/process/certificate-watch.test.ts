@@ -1,4 +1,5 @@
-// Files of certificates that change on disk: what is taken, what is refused and said once, and what is warned of. Files are real, time is not.
+// Files of certificates that change on disk: what is taken, what is refused and said once, and what is warned of. Files
+// are real, time is not.
 
 import { execFileSync } from 'node:child_process'
 import {

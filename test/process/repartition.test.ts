@@ -1,4 +1,5 @@
-// One data directory, another number of workers: the same entities, however often it was interrupted, refused or changed its mind.
+// One data directory, another number of workers: the same entities, however often it was interrupted, refused or
+// changed its mind.
 //
 // Stores are real, and so are kills. SEED repeats a run, though where exactly a kill strikes is up to the machine.
 
@@ -215,7 +216,10 @@ t.test('kill -9 at any moment, again and again, costs nothing but time', { skip:
   t.ok(kills > 0, `${kills} kills`)
 })
 
-/** Starts the work in a process and kills it after some batches, or when some file has appeared or changed. 0: it was faster. */
+/**
+ * Starts the work in a process and kills it after some batches, or when some file has appeared or changed. 0: it was
+ * faster.
+ */
 async function killed(path: string, workers: number): Promise<0 | 1> {
   const child = spawn(...plainly([process.execPath, script, path, String(workers)]), {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -363,7 +367,10 @@ for (const kind of ['rocksdb', 'level'] as const)
       },
     )
 
-/** Adds entities that no compression makes small, and no counts of them: more than fits where a log has taken its room beforehand. */
+/**
+ * Adds entities that no compression makes small, and no counts of them: more than fits where a log has taken its room
+ * beforehand.
+ */
 async function addLarge(path: string): Promise<void> {
   const [store] = (await openAll(directoryAt(path))) as [Store]
   const shardMap = new ShardMap(placement)

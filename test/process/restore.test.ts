@@ -1,4 +1,5 @@
-// A data directory from a backup: everything that its owners gave, as one; and nothing at all from a file that is not whole.
+// A data directory from a backup: everything that its owners gave, as one; and nothing at all from a file that is not
+// whole.
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

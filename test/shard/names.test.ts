@@ -1,5 +1,5 @@
-// Names that come and go: tenants, service paths, types, attributes and ids that nobody uses any more leave no memory behind. And names that are
-// many: whatever is asked of them, others have their turn meanwhile.
+// Names that come and go: tenants, service paths, types, attributes and ids that nobody uses any more leave no memory
+// behind. And names that are many: whatever is asked of them, others have their turn meanwhile.
 
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -17,7 +17,10 @@ import { selectionOf } from '../support/selections.js'
 
 /** Of each kind. */
 const namesCount = 3_000
-/** What may stay of that many: caches that have a limit of their own, and what the runtime makes for itself. If nothing is forgotten it is 3 to 7 MB. */
+/**
+ * What may stay of that many: caches that have a limit of their own, and what the runtime makes for itself. If nothing
+ * is forgotten it is 3 to 7 MB.
+ */
 const bytesMax = 2 * 1024 * 1024
 const atATime = 200
 

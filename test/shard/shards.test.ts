@@ -1,4 +1,5 @@
-// The shards of a node, over a store in memory and a clock that stands still: a commit begins when the test ends the tick.
+// The shards of a node, over a store in memory and a clock that stands still: a commit begins when the test ends the
+// tick.
 
 import assert from 'node:assert/strict'
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'

@@ -150,7 +150,10 @@ const kinds = ['subscription', 'registration'] as const
 const keyOf = (of: string, n: number, kind: (typeof kinds)[number] = 'subscription'): Buffer =>
   documentKey(kind, { home: shardMap.register, tenant: of, id: String(n).padStart(24, '0') })
 
-/** Entities, two dead letters in each shard, and ten subscriptions and registrations of each tenant; all but the entities say who has told of them. */
+/**
+ * Entities, two dead letters in each shard, and ten subscriptions and registrations of each tenant; all but the
+ * entities say who has told of them.
+ */
 async function withSubscriptions(entities: number, said: string): Promise<Store> {
   const store = await sourceOf(entities)
   await commit(store, batch => {

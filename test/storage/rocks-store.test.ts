@@ -1,5 +1,5 @@
-// The store over RocksDB: the contract, and what only it can get wrong. And a RocksDB as another thread reads it: the same
-// rows, as they were committed, without a hand on the database itself.
+// The store over RocksDB: the contract, and what only it can get wrong. And a RocksDB as another thread reads it: the
+// same rows, as they were committed, without a hand on the database itself.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

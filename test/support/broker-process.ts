@@ -1,12 +1,12 @@
 // One running broker, as the outside world has it: a process, a port, a data directory.
 //
-// `startBroker` resolves when the program has printed its ready line and accepts connections. If it does neither in time, or ends
-// before, the error carries everything it printed. Every child is killed when its test ends, and all of them when the test
-// process does, however it ends short of kill -9. The child leads a process group, so that a wrapper (strace) and what it wraps
-// die together; or it stays in the group of its parent, and dies with that one.
+// `startBroker` resolves when the program has printed its ready line and accepts connections. If it does neither in
+// time, or ends before, the error carries everything it printed. Every child is killed when its test ends, and all of
+// them when the test process does, however it ends short of kill -9. The child leads a process group, so that a wrapper
+// (strace) and what it wraps die together; or it stays in the group of its parent, and dies with that one.
 //
-// Waiting here is always for an event (a line, a connection, an exit) with a bound; the pauses between two attempts to connect
-// are the only timers.
+// Waiting here is always for an event (a line, a connection, an exit) with a bound; the pauses between two attempts to
+// connect are the only timers.
 
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 import { randomInt } from 'node:crypto'
@@ -152,8 +152,9 @@ export class BrokerProcess {
 }
 
 /**
- * How to run a command without tap inside: it loads itself into every Node process by NODE_OPTIONS, which it puts into whatever environment
- * `spawn` is given, and costs a second of processor time in each. `env` becomes the command: the process id stays.
+ * How to run a command without tap inside: it loads itself into every Node process by NODE_OPTIONS, which it puts into
+ * whatever environment `spawn` is given, and costs a second of processor time in each. `env` becomes the command: the
+ * process id stays.
  */
 export const plainly = (words: readonly string[]): readonly [command: string, words: readonly string[]] => [
   'env',
@@ -222,8 +223,8 @@ const keptPorts = join(tmpdir(), 'orrery-test-ports')
 const kept = new Set<string>()
 
 /**
- * Keeps a port until this process ends. Test files run side by side, and a node of a cluster listens seconds after its port was chosen. False: another
- * process keeps it, or this one does already.
+ * Keeps a port until this process ends. Test files run side by side, and a node of a cluster listens seconds after its
+ * port was chosen. False: another process keeps it, or this one does already.
  */
 function keep(port: number): boolean {
   const file = join(keptPorts, String(port))

@@ -1,6 +1,7 @@
 // Entities that come, change and go through a group commit, as turns make them do, for whoever follows it.
 //
-// Everything is real but the clock. A commit begins when the tick ends, and with `isHeld` it is durable when the test says so.
+// Everything is real but the clock. A commit begins when the tick ends, and with `isHeld` it is durable when the test
+// says so.
 
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import type { Entity } from '../../src/domain/entities/entity.js'

@@ -1,7 +1,8 @@
-// Three nodes and the etcd behind them, as real processes, with a network between them that can be cut: a node reaches the others and each
-// member of etcd through doors only. Clients reach the nodes directly.
+// Three nodes and the etcd behind them, as real processes, with a network between them that can be cut: a node reaches
+// the others and each member of etcd through doors only. Clients reach the nodes directly.
 //
-// Somebody looks after the nodes, as systemd would: one that ends by itself is started again, and what it has printed is kept.
+// Somebody looks after the nodes, as systemd would: one that ends by itself is started again, and what it has printed
+// is kept.
 
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,9 +1,9 @@
-// The check "indexes equal to a rebuild": every row of an index and of the counts can be found again from the primary rows, so
-// after any crash the two must agree.
+// The check "indexes equal to a rebuild": every row of an index and of the counts can be found again from the primary
+// rows, so after any crash the two must agree.
 //
-// Rows are computed as the primary rows are read, and looked up in the store a few at a time: the memory it takes does not grow with
-// the number of entities, only with that of counts. Extra rows are found by counting; only when there are too many are
-// the expected keys collected to see which. The store must rest meanwhile: nobody writes.
+// Rows are computed as the primary rows are read, and looked up in the store a few at a time: the memory it takes does
+// not grow with the number of entities, only with that of counts. Extra rows are found by counting; only when there are
+// too many are the expected keys collected to see which. The store must rest meanwhile: nobody writes.
 //
 // Not here: what a primary row calls for (src/shard/rebuild.ts), whether it is itself right, and in its right shard.
 

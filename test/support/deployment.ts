@@ -1,8 +1,8 @@
 // Brokers that act as one, as a client sees them who sends one request after the other, each on another connection.
 //
-// What may differ between two deployments that agree is given a name, and the name is what is compared: the ids that a broker makes for
-// subscriptions and registrations become the number of the request that made them, and times of writing the number of the request during which
-// they were (`Times`). Nothing is left out.
+// What may differ between two deployments that agree is given a name, and the name is what is compared: the ids that a
+// broker makes for subscriptions and registrations become the number of the request that made them, and times of
+// writing the number of the request during which they were (`Times`). Nothing is left out.
 
 import { Agent, request } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -111,8 +111,8 @@ export class Deployment {
 const isClosed = (error: NodeJS.ErrnoException): boolean => error.code === 'ECONNRESET' || error.code === 'EPIPE'
 
 /**
- * When requests were under way, one after the other, by the clock of this machine. What one of several processes tells is by its fine clock, which
- * may be a little before or behind.
+ * When requests were under way, one after the other, by the clock of this machine. What one of several processes tells
+ * is by its fine clock, which may be a little before or behind.
  */
 export class Times {
   private readonly beganMs: number[] = []
@@ -129,7 +129,9 @@ export class Times {
     }
   }
 
-  /** A text with names for all times since the first request and before `lastMs`. `isLate`: of those only that they are. */
+  /**
+   * A text with names for all times since the first request and before `lastMs`. `isLate`: of those only that they are.
+   */
   named(text: string, isLate: boolean): string {
     return text.replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, time => {
       const ms = Date.parse(time)

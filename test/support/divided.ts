@@ -1,7 +1,7 @@
 // A data directory with entities of all sorts in it, and what is in it, whatever its number of workers.
 //
-// Entities come by turns of real shards: several types of an id, several tenants and paths, texts beyond ASCII, dates to expire, some
-// changed, some deleted again.
+// Entities come by turns of real shards: several types of an id, several tenants and paths, texts beyond ASCII, dates
+// to expire, some changed, some deleted again.
 
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import { systemClock } from '../../src/clock.js'
@@ -154,7 +154,10 @@ export function contentsOf(path: string): Promise<Contents> {
   })
 }
 
-/** What is wrong with the stores of a directory: rows that are not where they belong, and indexes that differ from a rebuild. */
+/**
+ * What is wrong with the stores of a directory: rows that are not where they belong, and indexes that differ from a
+ * rebuild.
+ */
 export function wrongIn(path: string): Promise<string[]> {
   return withAll(path, async (stores, { workers }) => {
     const wrong: string[] = []

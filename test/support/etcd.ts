@@ -1,7 +1,7 @@
 // A real etcd for tests, of one member or three, on ports of its own: Debian's `etcd-server`.
 //
-// Members can be killed, stopped (SIGSTOP), and started again on what they had on disk. All end with the test, or with the
-// process that runs it, whatever state they are in.
+// Members can be killed, stopped (SIGSTOP), and started again on what they had on disk. All end with the test, or with
+// the process that runs it, whatever state they are in.
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
@@ -184,7 +184,10 @@ export class EtcdMemberProcess {
 
 const stopMsMax = 5000
 
-/** Whether no thread of a process runs any more: where both cores are busy some go on for a while, and answer. Only Linux tells. */
+/**
+ * Whether no thread of a process runs any more: where both cores are busy some go on for a while, and answer. Only
+ * Linux tells.
+ */
 function standsStill(pid: number): boolean {
   if (process.platform !== 'linux') return true
   return readdirSync(`/proc/${pid}/task`).every(thread => {

@@ -44,8 +44,9 @@ function created(attributes: string, id: string, type: string): Outcome {
 }
 
 /**
- * The event of a request: `POST`, `PATCH`, `PUT`, `DELETE`, then perhaps an attribute `name` or `name/value`, then perhaps options. Bodies
- * are in `keyValues` form unless `"value"` stands in them. Without an entity before, a POST creates it.
+ * The event of a request: `POST`, `PATCH`, `PUT`, `DELETE`, then perhaps an attribute `name` or `name/value`, then
+ * perhaps options. Bodies are in `keyValues` form unless `"value"` stands in them. Without an entity before, a POST
+ * creates it.
  */
 export function eventAfter(before: Entity | undefined, request: string, body = '', path = '/'): Event {
   const { change } = outcomeOf(before, request, body)

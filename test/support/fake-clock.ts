@@ -1,4 +1,5 @@
-// A clock for tests: time moves only when the test says so, and then everything due runs in order, before `advance` returns.
+// A clock for tests: time moves only when the test says so, and then everything due runs in order, before `advance`
+// returns.
 //
 // Code that awaits a promise between two timers needs the test to await it, too: nothing here waits for promises.
 

@@ -1,7 +1,8 @@
-// A TCP proxy on loopback that can keep what clients say from the server, or what the server says from clients, and deliver it late.
+// A TCP proxy on loopback that can keep what clients say from the server, or what the server says from clients, and
+// deliver it late.
 //
-// Meant for HTTP/2: what is delivered late leaves out the frames by which a client, meanwhile told by its deadline, has cancelled
-// its requests. So a request arrives as one does that was on the wire all the time while its client is gone.
+// Meant for HTTP/2: what is delivered late leaves out the frames by which a client, meanwhile told by its deadline, has
+// cancelled its requests. So a request arrives as one does that was on the wire all the time while its client is gone.
 
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'

@@ -1,8 +1,9 @@
 // Brokers that notify each other (`op/notify`), over loopback sockets inside the process of the test.
 //
-// Whether traffic has ended is not guessed. A notification is owed from the change that fires it until its receiver has answered, and the
-// receiver, before it answers, owes what the notification fires there; so as long as anything is under way, somebody owes something. Two looks
-// at all brokers that find nothing owed, and nothing sent between them, have seen the end.
+// Whether traffic has ended is not guessed. A notification is owed from the change that fires it until its receiver has
+// answered, and the receiver, before it answers, owes what the notification fires there; so as long as anything is
+// under way, somebody owes something. Two looks at all brokers that find nothing owed, and nothing sent between them,
+// have seen the end.
 //
 // Not here: which broker notifies which (test/journeys/federation.test.ts).
 
@@ -57,7 +58,10 @@ export async function trafficOf(node: LocalNode): Promise<Traffic> {
   }
 }
 
-/** Looks at all brokers until nothing is under way between them, and gives their traffic. A test that waits in vain runs into its own time. */
+/**
+ * Looks at all brokers until nothing is under way between them, and gives their traffic. A test that waits in vain runs
+ * into its own time.
+ */
 export async function untilQuiet(nodes: readonly LocalNode[]): Promise<readonly Traffic[]> {
   for (let before = await Promise.all(nodes.map(trafficOf)); ; ) {
     const traffic = await Promise.all(nodes.map(trafficOf))

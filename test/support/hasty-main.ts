@@ -1,4 +1,5 @@
-// The program with a clock that is as many times as fast as `HASTY_FACTOR` says: what takes minutes takes seconds. Time-outs of sockets are as ever.
+// The program with a clock that is as many times as fast as `HASTY_FACTOR` says: what takes minutes takes seconds.
+// Time-outs of sockets are as ever.
 
 import { systemClock } from '../../src/clock.js'
 import type { Clock } from '../../src/ports.js'

@@ -1,7 +1,8 @@
-// A small HTTP client for tests: one instance is one connection, unless it is given several; requests go out one after another on each.
+// A small HTTP client for tests: one instance is one connection, unless it is given several; requests go out one after
+// another on each.
 //
-// An answer with any status is an answer; only a connection that breaks, or that cannot be made, throws. That difference is what
-// the crash tests live from: thrown means nobody knows whether the write happened.
+// An answer with any status is an answer; only a connection that breaks, or that cannot be made, throws. That
+// difference is what the crash tests live from: thrown means nobody knows whether the write happened.
 
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 

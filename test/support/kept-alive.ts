@@ -1,4 +1,5 @@
-// Many requests in little time: a few connections that stay open, several requests in flight, and of an answer only what is compared.
+// Many requests in little time: a few connections that stay open, several requests in flight, and of an answer only
+// what is compared.
 
 import { Agent, request } from 'node:http'
 import type { HttpRequest } from './reference-requests.js'

@@ -1,8 +1,8 @@
 // Who may import whom, as a table, and the reader of import lines that checks it.
 //
-// A file of src/ belongs to the layer named by its folder, or by its own name when it lies directly in src/. A layer may import
-// itself and what its row lists; a name without a row is an error, so that a new folder has to say where it belongs. Types count
-// like values: a layer that knows another one's types depends on it.
+// A file of src/ belongs to the layer named by its folder, or by its own name when it lies directly in src/. A layer
+// may import itself and what its row lists; a name without a row is an error, so that a new folder has to say where it
+// belongs. Types count like values: a layer that knows another one's types depends on it.
 //
 // Not here: the files themselves (test/layers.test.ts reads them), so that the rules can be tested with invented ones.
 
@@ -44,7 +44,10 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   clock: ['domain', 'ports'],
 }
 
-/** The only files that import sideways, and the only ones of src/ that know cluster/. Nobody imports them but another of them. */
+/**
+ * The only files that import sideways, and the only ones of src/ that know cluster/. Nobody imports them but another of
+ * them.
+ */
 const roots = new Set(['main', 'process'])
 
 /** Packages that only the files that fit may import; besides them, bench/ and test/ may. */
@@ -80,7 +83,10 @@ interface Import {
   readonly target: string
 }
 
-/** What is wrong with these files (path from the project's root, slashes -> text): one sentence each, with file and line. */
+/**
+ * What is wrong with these files (path from the project's root, slashes -> text): one sentence each, with file and
+ * line.
+ */
 export function violations(files: ReadonlyMap<string, string>): string[] {
   const imports = [...files].flatMap(([file, text]) => importsOf(file, text))
   const found = imports.flatMap(one =>

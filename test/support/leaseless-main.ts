@@ -1,5 +1,5 @@
-// The program with one rule of a cluster switched off: a node answers for what it believes to own, whether its lease is over or not. It shows
-// that the campaign over real nodes would notice (journeys/cluster-oracle.test.ts).
+// The program with one rule of a cluster switched off: a node answers for what it believes to own, whether its lease is
+// over or not. It shows that the campaign over real nodes would notice (journeys/cluster-oracle.test.ts).
 
 import { Replicator } from '../../cluster/replication/replicator.js'
 import { runProgram } from '../../src/process/program.js'

@@ -1,7 +1,8 @@
-// One broker inside the process of the test: everything `startNode` puts together, on a free port and an empty directory.
+// One broker inside the process of the test: everything `startNode` puts together, on a free port and an empty
+// directory.
 //
-// Requests go out over a Wire, one connection each, so that a test can send what no HTTP library would. A request is written as its
-// request line; the body travels as it is given.
+// Requests go out over a Wire, one connection each, so that a test can send what no HTTP library would. A request is
+// written as its request line; the body travels as it is given.
 //
 // Not here: the program as the operator has it (broker-process).
 

@@ -1,4 +1,5 @@
-// The shards of a node over a store of the test's own, put together as src/process/node.ts does it, with limits for a test.
+// The shards of a node over a store of the test's own, put together as src/process/node.ts does it, with limits for a
+// test.
 
 import { HybridClock } from '../../src/clock.js'
 import type { ShardMap } from '../../src/domain/scope.js'

@@ -1,6 +1,7 @@
 // Shards as if they were on another machine: every request and every reply goes through its bytes.
 //
-// Whatever runs over this and behaves as without it can run over a network, too: nothing of a request or reply is lost on the way.
+// Whatever runs over this and behaves as without it can run over a network, too: nothing of a request or reply is lost
+// on the way.
 
 import type { ShardReply, ShardRequest, Shards } from '../../src/messages/messages.js'
 import { decodeReply, decodeRequest, encodeReply, encodeRequest } from '../../src/wire/wire.js'

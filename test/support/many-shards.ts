@@ -1,5 +1,5 @@
-// Several owners in one process, as the workers of a broker will be: each has its own store and the shards of one remainder, and all but
-// the first are asked through bytes.
+// Several owners in one process, as the workers of a broker will be: each has its own store and the shards of one
+// remainder, and all but the first are asked through bytes.
 //
 // One clock, but stamps of their own, as processes have them. A test may take an owner away:
 //
@@ -72,7 +72,9 @@ export class ManyShards implements Shards {
     await Promise.all(this.all.map((_, owner) => this.begin(owner)))
   }
 
-  /** Ends an owner as a kill does, and begins another one with what its store has, or with what `lose` leaves of that. */
+  /**
+   * Ends an owner as a kill does, and begins another one with what its store has, or with what `lose` leaves of that.
+   */
   async restart(owner: number, lose: (store: MemoryStore) => Promise<void> = async () => {}): Promise<void> {
     const one = this.all[owner]!
     const { life } = one

@@ -37,7 +37,9 @@ export function rowsOf(markdown: string): string[][] {
 /** The words in code marks of a text. */
 export const codesIn = (text: string): string[] => [...text.matchAll(/`([^`]+)`/g)].map(match => match[1] as string)
 
-/** The anchors of the headings of a page. A heading that stands twice has one anchor here: nothing should point at it. */
+/**
+ * The anchors of the headings of a page. A heading that stands twice has one anchor here: nothing should point at it.
+ */
 export function anchorsOf(markdown: string): Set<string> {
   const headings = withoutBlocks(markdown).match(/^#+ .*$/gm) ?? []
   return new Set(headings.map(anchorOf))

@@ -1,4 +1,5 @@
-// A receiver of notifications that is not always well: it answers, refuses, asks for patience, stalls, hangs up, or is gone for a while.
+// A receiver of notifications that is not always well: it answers, refuses, asks for patience, stalls, hangs up, or is
+// gone for a while.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'

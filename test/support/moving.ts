@@ -1,4 +1,5 @@
-// Exports and imports of data directories within the test's process, as the command makes them but for the command line.
+// Exports and imports of data directories within the test's process, as the command makes them but for the command
+// line.
 
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'

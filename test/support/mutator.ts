@@ -1,5 +1,5 @@
-// Texts for a parser to choke on: valid ones that were cut, doubled, swapped, spliced, nested and lengthened, and noise of the
-// language's own words.
+// Texts for a parser to choke on: valid ones that were cut, doubled, swapped, spliced, nested and lengthened, and noise
+// of the language's own words.
 
 import type { Random } from './random.js'
 

@@ -1,11 +1,12 @@
-// A network on loopback that can be cut between any two who talk: those who listen are found behind doors, and a door knows who has
-// dialed.
+// A network on loopback that can be cut between any two who talk: those who listen are found behind doors, and a door
+// knows who has dialed.
 //
-// What is silenced is kept, as by wires that lose packets for a while and senders that repeat them: it arrives late, when the network is
-// whole again, also from who has hung up meanwhile. What is refused is cut at once, as by a firewall that says no.
+// What is silenced is kept, as by wires that lose packets for a while and senders that repeat them: it arrives late,
+// when the network is whole again, also from who has hung up meanwhile. What is refused is cut at once, as by a
+// firewall that says no.
 //
-// Dialers on loopback all look alike. The kernel tells which process has the other end of a connection (/proc), so this is for Linux. It is
-// asked only when something is to be cut, since that takes a while, and nothing passes meanwhile.
+// Dialers on loopback all look alike. The kernel tells which process has the other end of a connection (/proc), so this
+// is for Linux. It is asked only when something is to be cut, since that takes a while, and nothing passes meanwhile.
 
 import { once } from 'node:events'
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
@@ -26,12 +27,16 @@ export class Network {
     this.t = t
   }
 
-  /** Whose processes are behind a name from now on. A connection of nobody who has a name ends when something is cut. */
+  /**
+   * Whose processes are behind a name from now on. A connection of nobody who has a name ends when something is cut.
+   */
   name(dialer: string, processesOf: ProcessesOf): void {
     this.dialers.set(dialer, processesOf)
   }
 
-  /** Makes a door to `target`, a `host:port`, for whoever wants to talk to `listener`; gives the address of the door. */
+  /**
+   * Makes a door to `target`, a `host:port`, for whoever wants to talk to `listener`; gives the address of the door.
+   */
   async door(listener: string, target: string): Promise<string> {
     const [host = '', port] = target.split(':')
     const server = createServer(client => {

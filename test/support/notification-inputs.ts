@@ -1,7 +1,7 @@
 // Notification inputs for tests: a subscription as a client writes it, and the change that triggered it.
 //
-// Unless a test says otherwise it is the room R1 in tenant acme under /b1, with a temperature, a name and a place; a PATCH has just set
-// its temperature from 20 to 21.5. Made 2024-05-01T08:00Z, changed 2024-05-02T09:30Z.
+// Unless a test says otherwise it is the room R1 in tenant acme under /b1, with a temperature, a name and a place; a
+// PATCH has just set its temperature from 20 to 21.5. Made 2024-05-01T08:00Z, changed 2024-05-02T09:30Z.
 
 import { type Attribute, type Entity, noMetadata, parseEntity } from '../../src/domain/entities/entity.js'
 import { createEntity } from '../../src/domain/entities/update.js'

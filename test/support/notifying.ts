@@ -1,7 +1,8 @@
-// An owner of shards that notifies, over a store of the test's own, and somebody in the place of the notifier who keeps what is handed over.
+// An owner of shards that notifies, over a store of the test's own, and somebody in the place of the notifier who keeps
+// what is handed over.
 //
-// The clock stands still: commits begin when the test lets the tick end (`rest`), riders go along when it moves the time. A crash is another
-// owner over the same store; the first one is not asked any more.
+// The clock stands still: commits begin when the test lets the tick end (`rest`), riders go along when it moves the
+// time. A crash is another owner over the same store; the first one is not asked any more.
 
 import assert from 'node:assert/strict'
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'

@@ -1,5 +1,5 @@
-// Packages that only tests need and that stay apart from the project's own, in folders with a lock file of their own: installed when they
-// are missing. Where they cannot be installed, the tests that need them are skipped, and say so.
+// Packages that only tests need and that stay apart from the project's own, in folders with a lock file of their own:
+// installed when they are missing. Where they cannot be installed, the tests that need them are skipped, and say so.
 
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'

@@ -1,7 +1,7 @@
 // Where the project's files are, for tests that look at the project from outside.
 //
-// Tests run as compiled files below dist/, scripts may run from anywhere: the root is found by going up to package.json, never
-// by counting folders or by the current directory.
+// Tests run as compiled files below dist/, scripts may run from anywhere: the root is found by going up to
+// package.json, never by counting folders or by the current directory.
 //
 // ORRERY_MAIN names another program to prove, for instance an installed package or an older release.
 

@@ -1,5 +1,5 @@
-// Random changes of what a reference holds, one by one and in batches: they create, append, update, replace and delete, mostly what
-// is there, sometimes what is not, now and then what is refused. Who has gone often comes again.
+// Random changes of what a reference holds, one by one and in batches: they create, append, update, replace and delete,
+// mostly what is there, sometimes what is not, now and then what is refused. Who has gone often comes again.
 //
 // Not here: what attributes look like (random-entity), how a change is sent (reference-requests).
 

@@ -1,8 +1,9 @@
-// Random entities: few identities, so that changes meet, and under each name values of all kinds, most of them of the kind the name
-// is for. Strings that are long and alike, numbers that are often equal, names that are traps.
+// Random entities: few identities, so that changes meet, and under each name values of all kinds, most of them of the
+// kind the name is for. Strings that are long and alike, numbers that are often equal, names that are traps.
 //
-// Everything is drawn from one Random, so a seed gives the same story. Times lie on a grid that the journey knows: what expires does
-// so half a minute past a full minute, or has expired already (`expiryOf`). Coordinates are multiples of 1/64 degree (reference-geo).
+// Everything is drawn from one Random, so a seed gives the same story. Times lie on a grid that the journey knows: what
+// expires does so half a minute past a full minute, or has expired already (`expiryOf`). Coordinates are multiples of
+// 1/64 degree (reference-geo).
 //
 // Not here: what happens to them (random-change).
 
@@ -38,7 +39,10 @@ export function identity(random: Random, idsPerStem: number): Target {
 
 // Values
 
-/** Short ones that look like values of other kinds, and some beyond ASCII whose bytes and code units stand in different orders. */
+/**
+ * Short ones that look like values of other kinds, and some beyond ASCII whose bytes and code units stand in different
+ * orders.
+ */
 export const strings: Choices<string> = [
   ...wordsOf('on off a b ab Z é 😀 😁 ～ ﬀ a😀 a～ 21 -3 true null 2024-05-01 /a a,b a..b'),
   'x y',
@@ -72,7 +76,7 @@ export function instant(random: Random): number {
   return ms + random.pick([0, 3_600_000, 3_600_500, random.between(0, dayMs)])
 }
 
-/** One of the texts of an instant (entities.md §4.4). */
+/** One of the texts of an instant (docs/interface/entities.md#dates). */
 export function dateText(random: Random, ms: number): string {
   const full = new Date(ms).toISOString()
   const inZone = new Date(ms + 2 * 3_600_000).toISOString().replace('Z', '+02:00')

@@ -1,13 +1,15 @@
 // Random requests of every route of the interface, good and bad alike, for brokers that have to agree about them.
 //
-// There are several tenants. What a tenant has been sent is kept in a plain model (reference-entities), so that most requests are about what is
-// there; what the bad ones do to it is not followed, and need not be. Subscriptions and registrations have ids that the broker makes: a
-// request names the n-th one as `{document n}`, and whoever sends it puts the id there.
+// There are several tenants. What a tenant has been sent is kept in a plain model (reference-entities), so that most
+// requests are about what is there; what the bad ones do to it is not followed, and need not be. Subscriptions and
+// registrations have ids that the broker makes: a request names the n-th one as `{document n}`, and whoever sends it
+// puts the id there.
 //
-// Left out, since only a clock decides about it: whatever would expire or stop being throttled while requests are being sent, and lists in the
-// order of times.
+// Left out, since only a clock decides about it: whatever would expire or stop being throttled while requests are being
+// sent, and lists in the order of times.
 //
-// Everything is drawn from one Random, so a seed gives the same requests. Not here: bodies that are wrong (wrong-requests).
+// Everything is drawn from one Random, so a seed gives the same requests. Not here: bodies that are wrong
+// (wrong-requests).
 
 import type { Random } from './random.js'
 import { batchAction, batchChanges, firstEntities, nextChange, type Scene } from './random-change.js'

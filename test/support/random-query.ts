@@ -1,8 +1,10 @@
-// Random queries about what a reference holds. Right sides are mostly taken from entities that are there, so that many queries find
-// something and their bounds fall on values; the others come from the same few values of random-entity, or from nowhere.
+// Random queries about what a reference holds. Right sides are mostly taken from entities that are there, so that many
+// queries find something and their bounds fall on values; the others come from the same few values of random-entity, or
+// from nowhere.
 //
-// Left out, because the interface leaves it open or no plain argument tells the answer: longitudes of exactly 180 degrees, quoted
-// names and unary statements of builtins, strings that are empty, keys of `orderBy` with a dot that an attribute has.
+// Left out, because the interface leaves it open or no plain argument tells the answer: longitudes of exactly 180
+// degrees, quoted names and unary statements of builtins, strings that are empty, keys of `orderBy` with a dot that an
+// attribute has.
 
 import type { Random } from './random.js'
 import {

@@ -1,4 +1,5 @@
-// Random requests to shards, of all kinds, over few enough entities that they meet; and what a reply says, whoever gave it.
+// Random requests to shards, of all kinds, over few enough entities that they meet; and what a reply says, whoever gave
+// it.
 
 import type { WantedAttribute } from '../../src/domain/entities/entity.js'
 import { operatorOf } from '../../src/domain/entities/operators.js'
@@ -142,7 +143,9 @@ export class RandomRequests {
   }
 }
 
-/** What is compared of entities: all but when they were changed last, which depends on how often they were asked for. */
+/**
+ * What is compared of entities: all but when they were changed last, which depends on how often they were asked for.
+ */
 export const entitiesIn = (entities: readonly Found[]): readonly unknown[] =>
   entities.map(({ path, image }) => {
     const { id, type, created, attributes } = decodeImage(image)

@@ -1,4 +1,5 @@
-// Random bodies of POST on subscriptions, all of them valid. Everything is drawn from one Random, so a seed gives the same bodies.
+// Random bodies of POST on subscriptions, all of them valid. Everything is drawn from one Random, so a seed gives the
+// same bodies.
 
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: macros of notifications look like templates
 

@@ -1,7 +1,8 @@
-// Random subscriptions about what a reference holds, and how they are sent. Names, values and patterns come from the same few as the
-// entities and queries (random-entity, random-query), so that much is shared and much meets.
+// Random subscriptions about what a reference holds, and how they are sent. Names, values and patterns come from the
+// same few as the entities and queries (random-entity, random-query), so that much is shared and much meets.
 //
-// Not here: bodies whose every field is drawn (random-subscription), what subscriptions should do (reference-subscriptions).
+// Not here: bodies whose every field is drawn (random-subscription), what subscriptions should do
+// (reference-subscriptions).
 
 import type { Random } from './random.js'
 import {

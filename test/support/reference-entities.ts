@@ -1,9 +1,12 @@
-// What a tenant of the broker should hold after a sequence of changes, written from base.md and entities.md and from nothing else.
+// What a tenant of the broker should hold after a sequence of changes, written from docs/interface/README.md and
+// docs/interface/entities.md and from nothing else.
 //
-// Plain on purpose: one Map, whose order is the order of creation; each change is decided from the words of §11 to §16. It shares no
-// line with src/, so that a mistake there has no twin here. Of refusals it knows only the kind.
+// Plain on purpose: one Map, whose order is the order of creation; each change is decided from the words of
+// docs/interface/updates.md#one-entity to docs/interface/entities.md#expiry. It shares no line with src/, so that a
+// mistake there has no twin here. Of refusals it knows only the kind.
 //
-// Not here: what a query finds (reference-query), where an entity lies (reference-geo), how a change is sent (reference-requests).
+// Not here: what a query finds (reference-query), where an entity lies (reference-geo), how a change is sent
+// (reference-requests).
 
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject
 
@@ -113,7 +116,7 @@ export class Reference {
     return outcome
   }
 
-  /** Removes what has expired, and tells how many (§16). */
+  /** Removes what has expired, and tells how many (docs/interface/entities.md#expiry). */
   expire(nowMs: number): number {
     const due = [...this.entities].filter(entity => isDue(entity, nowMs))
     for (const entity of due) this.#remove(entity)
@@ -147,7 +150,10 @@ const locationTypes = ['geo:json', 'geo:point', 'geo:line', 'geo:box', 'geo:poly
 
 export const isLocationType = (type: string): boolean => locationTypes.includes(type)
 
-/** The attributes that are the location of their entity; a stored entity has one at most (§8.1). */
+/**
+ * The attributes that are the location of their entity; a stored entity has one at most
+ * (docs/interface/geography.md#location).
+ */
 export function locationsOf(attributes: ReadonlyMap<string, Attribute>): Attribute[] {
   return [...attributes.values()].filter(
     ({ type, value, metadata }) => isLocationType(type) && value !== null && metadata.get('ignoreType')?.value !== true,
@@ -201,7 +207,9 @@ class Draft {
     }
   }
 
-  /** Those that fit are put, the others refused (§11.1, §11.2). */
+  /**
+   * Those that fit are put, the others refused (docs/interface/updates.md#append, docs/interface/updates.md#update).
+   */
   #some(
     given: Named<GivenAttribute>,
     options: UpdateOptions,
@@ -214,7 +222,10 @@ class Draft {
     return fitting.length === given.length ? 'done' : 'partly'
   }
 
-  /** Adds or updates one attribute (§4.1, §13.1, §14). */
+  /**
+   * Adds or updates one attribute (docs/interface/entities.md#default-types,
+   * docs/interface/updates.md#metadata-in-updates, docs/interface/entities.md#changes).
+   */
   #put(name: string, given: GivenAttribute, { override, forced }: UpdateOptions): void {
     const stored = this.attributes.get(name)
     const { type, value: argument } = completed(given)
@@ -249,7 +260,10 @@ function defaultType(value: Json): string {
   return value === null ? 'None' : 'StructuredValue'
 }
 
-/** Milliseconds since 1970. Only the forms of §4.4 that the language knows as well; a missing zone is UTC. */
+/**
+ * Milliseconds since 1970. Only the forms of docs/interface/entities.md#dates that the language knows as well; a
+ * missing zone is UTC.
+ */
 export function instantOf(text: string): number {
   const hasZone = /Z$|[+-]\d\d:\d\d$/.test(text) || !text.includes('T')
   const ms = Date.parse(hasZone ? text : `${text}Z`)
@@ -257,7 +271,7 @@ export function instantOf(text: string): number {
   return ms
 }
 
-/** The argument of `$inc`, the one operator that is mirrored (§15). */
+/** The argument of `$inc`, the one operator that is mirrored (docs/interface/updates.md#update-operators). */
 function incrementOf(value: Json): number | undefined {
   if (typeof value !== 'object' || value === null || !('$inc' in value)) return undefined
   return value.$inc as number
@@ -282,7 +296,7 @@ const isSame = (a: Omit<Attribute, 'createdMs' | 'modifiedMs'>, b: typeof a): bo
     return other !== undefined && one.type === other.type && isEqual(one.value, other.value)
   })
 
-/** Deep equality; the order of keys does not count, that of elements does (§14). */
+/** Deep equality; the order of keys does not count, that of elements does (docs/interface/entities.md#changes). */
 export function isEqual(a: Json, b: Json): boolean {
   return canonical(a) === canonical(b)
 }

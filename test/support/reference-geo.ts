@@ -1,8 +1,10 @@
-// Where an entity lies and whether that fits a geographical query, written from entities.md §8 as plainly as it can be.
+// Where an entity lies and whether that fits a geographical query, written from docs/interface/geography.md as plainly
+// as it can be.
 //
-// All coordinates that the generators give are multiples of 1/1024 degree, so every product below is exact and a side is a side.
-// Shapes are points, lines and polygons without holes. Distances are found by halving edges until nothing nearer can be left; where
-// an answer would hang on less than the error of that, or a plain argument is missing, it is undefined, and nobody is blamed.
+// All coordinates that the generators give are multiples of 1/1024 degree, so every product below is exact and a side
+// is a side. Shapes are points, lines and polygons without holes. Distances are found by halving edges until nothing
+// nearer can be left; where an answer would hang on less than the error of that, or a plain argument is missing, it is
+// undefined, and nobody is blamed.
 
 import { type Entity, type Json, type JsonObject, locationsOf } from './reference-entities.js'
 
@@ -25,7 +27,10 @@ export interface Geo {
   readonly coords: string
 }
 
-/** Whether the entity fits the query; undefined when that cannot be told plainly (§8.4). */
+/**
+ * Whether the entity fits the query; undefined when that cannot be told plainly
+ * (docs/interface/geography.md#relations).
+ */
 export function fitsGeo(geo: Geo, entity: Entity): boolean | undefined {
   const place = placeOf(entity)
   if (!place) return false
@@ -83,7 +88,10 @@ function pair(text: Json): Position {
   return [longitude as number, latitude as number]
 }
 
-/** The closed ring of a box between two opposite corners, in the order that `equals` knows (§8.4). */
+/**
+ * The closed ring of a box between two opposite corners, in the order that `equals` knows
+ * (docs/interface/geography.md#relations).
+ */
 export function boxRing(a: Position, b: Position): readonly Position[] {
   const [west, east] = [Math.min(a[0], b[0]), Math.max(a[0], b[0])]
   const [south, north] = [Math.min(a[1], b[1]), Math.max(a[1], b[1])]

@@ -1,6 +1,8 @@
-// What a notification should say, written from subscriptions.md §7 and from nothing else: the body of a regular one, normalized.
+// What a notification should say, written from docs/interface/notifications.md#content and from nothing else: the body
+// of a regular one, normalized.
 //
-// It shares no line with src/. What a test could not foresee (dates of this very moment) its subscriptions must not ask for.
+// It shares no line with src/. What a test could not foresee (dates of this very moment) its subscriptions must not ask
+// for.
 //
 // Not here: whether there is one (reference-subscriptions), other formats, headers.
 
@@ -8,7 +10,9 @@ import type { Attribute } from './reference-entities.js'
 import { shownEntity } from './reference-query.js'
 import { type AlterationType, type Happening, type Subscription, sentNames } from './reference-subscriptions.js'
 
-/** §7.6: the body that the subscription, known to the receiver by this id, is owed. */
+/**
+ * docs/interface/notifications.md#formats: the body that the subscription, known to the receiver by this id, is owed.
+ */
 export function notificationBody(id: string, subscription: Subscription, happening: Happening): string {
   const { entity } = happening
   const users = [...entity.attributes.keys()]
@@ -31,7 +35,10 @@ export function notificationBody(id: string, subscription: Subscription, happeni
   return `{"subscriptionId":"${id}","data":[${data}]}`
 }
 
-/** §6.2 item 6; metadata alone is no change to who does not ask for it (§6.4 item 6). */
+/**
+ * docs/interface/subscriptions.md#alteration-types; metadata alone is no change to who does not ask for it
+ * (docs/interface/subscriptions.md#attribute-rule).
+ */
 function alterationType({ notifyOnMetadataChange }: Subscription, { class: kind, v }: Happening): AlterationType {
   if (kind === 'create') return 'entityCreate'
   if (kind === 'delete') return 'entityDelete'

@@ -1,8 +1,10 @@
-// What a list should answer, written from entities.md §6 to §10 and §17.1 as directly as possible: look at every entity, keep what
-// fits, put it in order, cut the page, write it out.
+// What a list should answer, written from docs/interface/representations.md to docs/interface/queries.md#lists and
+// docs/interface/batch.md#query as directly as possible: look at every entity, keep what fits, put it in order, cut the
+// page, write it out.
 //
-// It shares no line with src/. A query comes as its meaning (a tree), not as its text: reading is not what is tested here. What the
-// interface leaves open (the order among objects) or what is too close to tell (distances) is said to be so instead of guessed.
+// It shares no line with src/. A query comes as its meaning (a tree), not as its text: reading is not what is tested
+// here. What the interface leaves open (the order among objects) or what is too close to tell (distances) is said to be
+// so instead of guessed.
 //
 // Not here: what there is (reference-entities), geography (reference-geo), how a query is sent (reference-requests).
 
@@ -101,7 +103,7 @@ export function answerTo(query: Query, entities: Iterable<Entity>): Expected | u
   return { total: found.length, covered, found: ordered, text: `[${page.join()}]`, isOrdered }
 }
 
-/** §3.4 */
+/** docs/interface/tenants-and-paths.md#service-paths */
 export function coversPath(paths: readonly string[] = ['/#'], path: string): boolean {
   return paths.some(item => {
     if (item === '/#') return true
@@ -139,7 +141,7 @@ function patternOf(text: string): RegExp {
   return pattern
 }
 
-// The Simple Query Language (§7)
+// The Simple Query Language (docs/interface/queries.md#simple-query-language)
 
 /** What the path of a statement leads to. */
 export function targetsOf(language: 'q' | 'mq', { form, tokens }: Pick<Statement, 'form' | 'tokens'>, entity: Entity) {
@@ -164,7 +166,10 @@ export function targetsOf(language: 'q' | 'mq', { form, tokens }: Pick<Statement
 const comparable = ({ type, value }: Metadata): Json =>
   isDateType(type) && typeof value === 'string' ? instantOf(value) / 1000 : value
 
-/** A number is an index in an array; any other key leads into each object of an array (§7.4). */
+/**
+ * A number is an index in an array; any other key leads into each object of an array
+ * (docs/interface/queries.md#operators).
+ */
 function under(value: Json, [key, ...rest]: readonly string[]): Json[] {
   if (key === undefined) return [value]
   if (isList(value)) {
@@ -178,7 +183,7 @@ const isList = (value: Json | undefined): value is readonly Json[] => Array.isAr
 
 const meanings = new WeakMap<Word, null | boolean | number | string>()
 
-/** What a value of a right side is (§7.3): the first row that fits. */
+/** What a value of a right side is (docs/interface/queries.md#values): the first row that fits. */
 function meaningOf(word: Word): null | boolean | number | string {
   const known = meanings.get(word)
   if (known !== undefined) return known
@@ -233,7 +238,7 @@ function equals({ shape, words }: Statement, value: Json): boolean {
   return isSameKind(value, from) && (value as number) >= from && (value as number) <= to
 }
 
-// Order (§9.2, §9.3)
+// Order (docs/interface/queries.md#order, docs/interface/geography.md#order-by-distance)
 
 function inOrder({ orderBy, geo }: Query, found: readonly Entity[]): { ordered: Entity[]; isOrdered: boolean } {
   if (!orderBy) return { ordered: [...found], isOrdered: true }
@@ -286,7 +291,10 @@ function sortValue({ name, descending }: OrderKey, entity: Entity): Json {
   })
 }
 
-/** Missing or null, number, string, object, array, boolean. Undefined for two objects or arrays that differ: that is left open. */
+/**
+ * Missing or null, number, string, object, array, boolean. Undefined for two objects or arrays that differ: that is
+ * left open.
+ */
 function compare(a: Json, b: Json): number | undefined {
   const [rankA, rankB] = [rankOf(a), rankOf(b)]
   if (rankA !== rankB) return rankA - rankB
@@ -300,7 +308,7 @@ function rankOf(value: Json): number {
   return rank + 1
 }
 
-// What is shown (§2, §6)
+// What is shown (docs/interface/errors.md#form, docs/interface/representations.md)
 
 /** An element of the answer. */
 export function shownEntity(entity: Entity, shown: Shown): string {
@@ -365,7 +373,7 @@ const typeAndValue = (type: string, value: Json): [string, string][] => [
   ['value', json(value)],
 ]
 
-/** Of a Feature only the geometry, unless its type is ignored (§8.2). */
+/** Of a Feature only the geometry, unless its type is ignored (docs/interface/geography.md#geojson). */
 function shownValue({ type, value, metadata }: Builtin): Json {
   if (type !== 'geo:json' || value === null || metadata.get('ignoreType')?.value === true) return value
   const object = value as JsonObject
@@ -375,7 +383,7 @@ function shownValue({ type, value, metadata }: Builtin): Json {
 const members = (named: readonly (readonly [string, string])[]): string =>
   `{${named.map(([name, text]) => `${JSON.stringify(name)}:${text}`).join()}}`
 
-/** A value as it is rendered: numbers have nine decimals at most (§2). */
+/** A value as it is rendered: numbers have nine decimals at most (docs/interface/errors.md#form). */
 function json(value: Json): string {
   if (typeof value === 'number') return Number.isInteger(value) ? String(value) : value.toFixed(9).replace(/\.?0+$/, '')
   if (isList(value)) return `[${value.map(json).join()}]`

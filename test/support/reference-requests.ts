@@ -52,7 +52,9 @@ function payload(query: Query): Readonly<Record<string, unknown>> {
   }
 }
 
-/** A selector of a payload names one id or a pattern, and one type, a pattern or none (§17.1). */
+/**
+ * A selector of a payload names one id or a pattern, and one type, a pattern or none (docs/interface/batch.md#query).
+ */
 function payloadSelector({ ids, idPattern = '.*', types, typePattern }: Selector): Readonly<Record<string, unknown>> {
   const [id] = ids ?? []
   const [type] = types ?? []

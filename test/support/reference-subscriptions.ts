@@ -1,9 +1,12 @@
-// Which subscriptions a change should fire, written from subscriptions.md §6 and §7.3 and from nothing else.
+// Which subscriptions a change should fire, written from docs/interface/subscriptions.md#triggering and
+// docs/interface/notifications.md#only-changed-attributes and from nothing else.
 //
-// Plain on purpose: what happened is found by comparing the entity before with the entity after, and every rule is asked of every subscription.
-// It shares no line with src/. What the interface leaves to a plain argument's limits (reference-geo) is undefined here as there.
+// Plain on purpose: what happened is found by comparing the entity before with the entity after, and every rule is
+// asked of every subscription. It shares no line with src/. What the interface leaves to a plain argument's limits
+// (reference-geo) is undefined here as there.
 //
-// Not here: what a change does to an entity (reference-entities), the language of expressions (reference-query), how random ones look (random-watch).
+// Not here: what a change does to an entity (reference-entities), the language of expressions (reference-query), how
+// random ones look (random-watch).
 
 import { type Attribute, type Change, type Entity, isEqual, type Metadata } from './reference-entities.js'
 import type { Geo } from './reference-geo.js'
@@ -48,7 +51,10 @@ export interface Happening {
   readonly before: Entity | undefined
   /** As it is; deleted: as it was. */
   readonly entity: Entity
-  /** The sets of §6.1: named in the request; value or type changed; metadata changed. */
+  /**
+   * The sets of docs/interface/subscriptions.md#triggering: named in the request; value or type changed; metadata
+   * changed.
+   */
   readonly r: ReadonlySet<string>
   readonly v: ReadonlySet<string>
   readonly m: ReadonlySet<string>
@@ -71,7 +77,9 @@ export function happeningOf(change: Change, before: Entity | undefined, after: E
   return { class: v.size + m.size > 0 ? 'change' : 'update', before, entity, r, v, m }
 }
 
-/** The attributes that a request names, and that it was allowed to touch (§6.9). */
+/**
+ * The attributes that a request names, and that it was allowed to touch (docs/interface/subscriptions.md#triggering).
+ */
 function namedBy(change: Change, before: Entity | undefined): readonly string[] {
   const isThere = (name: string) => before?.attributes.has(name) === true
   switch (change.action) {
@@ -93,7 +101,10 @@ function namedBy(change: Change, before: Entity | undefined): readonly string[] 
   }
 }
 
-/** Whether the attribute changes even if it stays as it is (§6.4 item 4, §6.5). */
+/**
+ * Whether the attribute changes even if it stays as it is (docs/interface/subscriptions.md#attribute-rule,
+ * docs/interface/entities.md#changes).
+ */
 function isForced(change: Change, name: string): boolean {
   if (change.action === 'updateValue') return change.name === name && change.forced
   if (change.action === 'updateOne') return change.name === name && (change.forced || isOperator(change.given))
@@ -115,7 +126,10 @@ const isSameMetadata = (a: Attribute, b: Attribute): boolean =>
     return other !== undefined && isSameElement(one, other)
   })
 
-/** Whether a subscription is selected: by class, path, attributes, id, type (§6.1 step 2), and by its `q`. */
+/**
+ * Whether a subscription is selected: by class, path, attributes, id, type (docs/interface/subscriptions.md#triggering
+ * step 2), and by its `q`.
+ */
 export function isSelected(subscription: Subscription, happening: Happening): boolean {
   const { entity } = happening
   return (
@@ -127,7 +141,7 @@ export function isSelected(subscription: Subscription, happening: Happening): bo
   )
 }
 
-/** §6.2, §6.4 */
+/** docs/interface/subscriptions.md#alteration-types, docs/interface/subscriptions.md#attribute-rule */
 function passesAttributes(subscription: Subscription, { class: kind, r, v, m }: Happening): boolean {
   const { attrs, notifyOnMetadataChange } = subscription
   const given = subscription.alterationTypes
@@ -141,7 +155,7 @@ function passesAttributes(subscription: Subscription, { class: kind, r, v, m }: 
   return types.includes('entityChange') && isChanged
 }
 
-/** §6.5 */
+/** docs/interface/entities.md#changes */
 function isMeant({ id, idPattern, type, typePattern }: Element, entity: Entity): boolean {
   if (id !== undefined && id !== entity.id) return false
   if (idPattern !== undefined && !new RegExp(idPattern).test(entity.id)) return false
@@ -156,7 +170,10 @@ function fits({ q, mq, geo }: Expression, entity: Entity): boolean | undefined {
   return fitsQuery({ ...query, ...(q && { q }), ...(mq && { mq }), ...(geo && { geo }) }, entity)
 }
 
-/** What becomes of a subscription that was selected: the first rule that holds it back (§6.1), or `fires`; undefined: it cannot be told. */
+/**
+ * What becomes of a subscription that was selected: the first rule that holds it back
+ * (docs/interface/subscriptions.md#triggering), or `fires`; undefined: it cannot be told.
+ */
 export function verdictOn(
   subscription: Subscription,
   happening: Happening,
@@ -177,7 +194,10 @@ export function verdictOn(
   return isThere ? 'fires' : 'geo'
 }
 
-/** §7.3: of what would be sent, what the request named; three builtins stay if they are listed. */
+/**
+ * docs/interface/notifications.md#only-changed-attributes: of what would be sent, what the request named; three
+ * builtins stay if they are listed.
+ */
 export function sentNames({ sentAttrs, exceptAttrs }: Subscription, { r }: Happening): readonly string[] {
   const named = [...r]
   const builtins = ['alterationType', 'dateCreated', 'dateModified'].filter(name => sentAttrs.includes(name))
@@ -187,7 +207,10 @@ export function sentNames({ sentAttrs, exceptAttrs }: Subscription, { r }: Happe
   return [...new Set([...users.filter(name => name !== 'dateExpires' || sentAttrs.includes(name)), ...builtins])]
 }
 
-/** The entity with the metadata that only an event has (§6.7 item 4, §7.5). */
+/**
+ * The entity with the metadata that only an event has (docs/interface/subscriptions.md#expressions,
+ * docs/interface/notifications.md#metadata).
+ */
 function withEventMetadata({ entity, before, r }: Happening): Entity {
   const attributes = [...entity.attributes].map(([name, attribute]) => {
     const metadata = new Map(attribute.metadata)

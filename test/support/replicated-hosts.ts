@@ -1,5 +1,6 @@
-// Nodes of a cluster inside the test, as far as their shards go: hosts over real stores, a log in memory that they append to and follow, and a
-// router that knows who owns what. In the place of the cluster is the test: it moves shards, follows, and kills when it wants.
+// Nodes of a cluster inside the test, as far as their shards go: hosts over real stores, a log in memory that they
+// append to and follow, and a router that knows who owns what. In the place of the cluster is the test: it moves
+// shards, follows, and kills when it wants.
 //
 // The clock stands still; all hosts have the same one.
 

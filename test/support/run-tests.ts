@@ -1,13 +1,14 @@
-// `npm test`: runs the compiled tests with tap and ends with a line of its own, `N passed, N failed` (and `, N skipped`).
+// `npm test`: runs the compiled tests with tap and ends with a line of its own, `N passed, N failed` (and
+// `, N skipped`).
 //
-// Arguments are test files or options of tap; without files, all. Exit code 0 means that nothing failed, and, with CI=true, that
-// nothing was skipped either: where everything can be installed, a skip is a hole.
+// Arguments are test files or options of tap; without files, all. Exit code 0 means that nothing failed, and, with
+// CI=true, that nothing was skipped either: where everything can be installed, a skip is a hole.
 //
-// Some files wait for real timeouts far more than they compute. They run in a lane of their own beside the others, one at a time.
-// So the cores have work while such a file waits.
+// Some files wait for real timeouts far more than they compute. They run in a lane of their own beside the others, one
+// at a time. So the cores have work while such a file waits.
 //
-// Why not one of tap's reporters: they redraw the screen, which is unreadable in the log of a build, and none of them closes with
-// a line a program could read.
+// Why not one of tap's reporters: they redraw the screen, which is unreadable in the log of a build, and none of them
+// closes with a line a program could read.
 
 import { spawn } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
@@ -56,7 +57,10 @@ function allTests(): Promise<Totals>[] {
   return [run(jobs, [...args, ...files]), run(1, [...args, ...waiting])]
 }
 
-/** Runs files, or what else the arguments say. A run without tests, or one that ends with a code of its own, counts as a failure. */
+/**
+ * Runs files, or what else the arguments say. A run without tests, or one that ends with a code of its own, counts as a
+ * failure.
+ */
 async function run(jobs: number, args: readonly string[]): Promise<Totals> {
   const options = ['--disable-coverage', '--reporter=tap', `--jobs=${jobs}`, '--timeout=300']
   const child = spawn(process.execPath, [tap, 'run', ...options, ...args], {

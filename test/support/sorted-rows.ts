@@ -1,4 +1,5 @@
-// Rows in memory, sorted by key. Keys are latin1 strings, one character per byte: such strings compare as their bytes do.
+// Rows in memory, sorted by key. Keys are latin1 strings, one character per byte: such strings compare as their bytes
+// do.
 
 export class SortedRows {
   readonly #values = new Map<string, Buffer>()

@@ -14,7 +14,10 @@ export class Stopwatch {
   private readonly kinds = new Map<string, Kind>()
   private readonly again: number
 
-  /** A call that takes longer than `again` milliseconds is made thrice more: the clock also counts what else the machine does. */
+  /**
+   * A call that takes longer than `again` milliseconds is made thrice more: the clock also counts what else the machine
+   * does.
+   */
   constructor(again = 3) {
     this.again = again
   }

@@ -5,7 +5,10 @@ import type { Target } from '../../src/domain/queries/query.js'
 import { type Column, hashOfText, kinds } from '../../src/shard/read/views/column.js'
 import type { Cells, Table } from '../../src/shard/read/views/table.js'
 
-/** What a table has of each entity that is there, in its order: stamp, shard, a cell for each column by name, and the point. */
+/**
+ * What a table has of each entity that is there, in its order: stamp, shard, a cell for each column by name, and the
+ * point.
+ */
 export function contentOf(table: Table): string[] {
   const columns = [...table.columns].sort((a, b) => (a.name < b.name ? -1 : 1))
   const rows: string[] = []

@@ -1,7 +1,8 @@
 // Counts the results of a test run from its TAP.
 //
-// What counts is a leaf: an assertion, not the test that holds it. A test or a file that failed although all its leaves passed (an
-// exit code, a timeout, a plan not kept) counts as one failure, so that nothing that went wrong adds up to nothing.
+// What counts is a leaf: an assertion, not the test that holds it. A test or a file that failed although all its leaves
+// passed (an exit code, a timeout, a plan not kept) counts as one failure, so that nothing that went wrong adds up to
+// nothing.
 
 import { type EventEmitter, once } from 'node:events'
 import type { Readable } from 'node:stream'

@@ -1,8 +1,8 @@
 // A bash that runs one command after another, as a reader at a terminal does.
 //
-// One shell for all commands, so that variables, `cd` and background jobs carry over. Output and errors come together, in the order
-// they were written. curl is told by its configuration file not to draw a progress meter, which it would not do at a terminal
-// either. The end of a command is seen by a line that only this shell can write.
+// One shell for all commands, so that variables, `cd` and background jobs carry over. Output and errors come together,
+// in the order they were written. curl is told by its configuration file not to draw a progress meter, which it would
+// not do at a terminal either. The end of a command is seen by a line that only this shell can write.
 
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'

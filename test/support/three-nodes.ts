@@ -1,6 +1,7 @@
 // Three nodes of one cluster as processes, and the etcd that keeps their log.
 //
-// For tests of what clients see: which node is asked must not matter. Their log survives them and no power failure, which makes it fast.
+// For tests of what clients see: which node is asked must not matter. Their log survives them and no power failure,
+// which makes it fast.
 
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -52,7 +53,9 @@ export async function startThreeNodes(t: Teardown, options: ThreeNodesOptions): 
   return nodes
 }
 
-/** Waits until every shard is where it belongs: whoever is asked before that may have to wait, or is told to come again. */
+/**
+ * Waits until every shard is where it belongs: whoever is asked before that may have to wait, or is told to come again.
+ */
 async function untilSettled(nodes: readonly BrokerProcess[]): Promise<void> {
   const clients = nodes.map(({ baseUrl }) => new HttpClient(baseUrl))
   const untilMs = performance.now() + settleMsMax
@@ -65,7 +68,10 @@ async function untilSettled(nodes: readonly BrokerProcess[]): Promise<void> {
   for (const client of clients) client.close()
 }
 
-/** Whether a node knows for each shard the owner that placement wants, and has taken what it is to own, and copies of the rest. */
+/**
+ * Whether a node knows for each shard the owner that placement wants, and has taken what it is to own, and copies of
+ * the rest.
+ */
 function isSettled({ node, members, shards }: ClusterStatus): boolean {
   const candidates = members.map(({ name, domain }) => ({ name, domain }))
   return (

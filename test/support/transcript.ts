@@ -1,8 +1,8 @@
 // A terminal session written in Markdown: what is typed, and what is shown.
 //
-// In a block marked ```console a line that starts with `$ ` is typed; it goes on while it ends with a backslash or has an open
-// quote. The lines up to the next `$ ` are what the terminal shows. There, a line `...` stands for any number of lines, and a word
-// in angle brackets, as in `Date: <date>`, for any text inside a line. Spaces at the end of lines and empty lines at the end of
+// In a block marked ```console a line that starts with `$
+// ` is typed; it goes on while it ends with a backslash or has an open quote. The lines up to the next `$
+// ` are what the terminal shows. There, a line `...` stands for any number of lines, and a word in angle brackets, as in `Date: <date>`, for any text inside a line. Spaces at the end of lines and empty lines at the end of
 // an output do not count.
 //
 // Pure: reading and comparing. Who runs the commands is elsewhere (journeys/tour.test.ts, journeys/interface.test.ts).

@@ -1,8 +1,8 @@
 // Finds decisions by wording: code that compares a text for humans, or looks into it.
 //
-// A text for humans is what is called `description`, what `refusalText` returns, and a variable that holds one of these.
-// Code may hand it on, print it, and ask whether it is empty. Any other question about it is a decision that changes when
-// somebody improves a sentence.
+// A text for humans is what is called `description`, what `refusalText` returns, and a variable that holds one of
+// these. Code may hand it on, print it, and ask whether it is empty. Any other question about it is a decision that
+// changes when somebody improves a sentence.
 
 import ts from 'typescript'
 

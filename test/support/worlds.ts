@@ -1,7 +1,8 @@
-// A broker over one owner or several, without HTTP: what is asked of it is a call, and an answer is a text that tells everything a client
-// could see, and by which two brokers can be compared.
+// A broker over one owner or several, without HTTP: what is asked of it is a call, and an answer is a text that tells
+// everything a client could see, and by which two brokers can be compared.
 //
-// Creation and change are told in milliseconds, as clients see them: the count within one depends on how many turns an owner took.
+// Creation and change are told in milliseconds, as clients see them: the count within one depends on how many turns an
+// owner took.
 
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import { BatchOperations } from '../../src/broker/batch.js'

@@ -1,5 +1,5 @@
-// Requests that are wrong, or were right before something was done to them: rows of the tables of test/cases, bodies, parameters and headers that
-// were mutilated, methods that a path does not have. Some of them are right by accident.
+// Requests that are wrong, or were right before something was done to them: rows of the tables of test/cases, bodies,
+// parameters and headers that were mutilated, methods that a path does not have. Some of them are right by accident.
 //
 // Nothing in them says when an entity is to go: it would go when a clock says so.
 

@@ -418,7 +418,10 @@ const replies = {
 
 const isImages = (value: unknown): value is Images => typeof value === 'object' && value !== null && 'at' in value
 
-/** Without members that are undefined: a reader cannot tell them from absent ones. Maps are told as lists, with their order. */
+/**
+ * Without members that are undefined: a reader cannot tell them from absent ones. Maps are told as lists, with their
+ * order.
+ */
 function present(value: unknown): unknown {
   if (value instanceof Map) return [...value].map(present)
   if (Buffer.isBuffer(value)) return value.toString('hex')

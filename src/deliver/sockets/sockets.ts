@@ -3,8 +3,8 @@
 //
 // TLS is verified against the certificates of Node, those of the system where it keeps them in one of the usual files,
 // and those of the operator's own file. They are read once, for the first connection that needs them: some 60 ms on a
-// quiet core, unless Node knows them all; and once more when the operator's file has changed. The host of the URL is what the certificate must name, whatever a `Host`
-// header says.
+// quiet core, unless Node knows them all; and once more when the operator's file has changed. The host of the URL is
+// what the certificate must name, whatever a `Host` header says.
 //
 // The system's resolver runs on the threads of the process that the store also uses, four by default, and a name whose
 // server does not answer keeps one of them for ten seconds and more. So two names are looked up at a time, each once.
@@ -192,7 +192,7 @@ function systemCertificates(): string {
   return ''
 }
 
-/** The reasons that subscriptions.md §8.6 names. */
+/** The reasons that docs/interface/notifications.md#outcomes names. */
 export const reasons = {
   timeout: 'Timeout was reached',
   connect: "Couldn't connect to server",

@@ -1,4 +1,4 @@
-// The payloads of the batch operations: op/update, op/query and op/notify (entities.md §17), read and refused.
+// The payloads of the batch operations: op/update, op/query and op/notify (docs/interface/batch.md), read and refused.
 //
 // What a batch does to each entity is what the single operations do (update.ts).
 
@@ -19,7 +19,7 @@ import { entityLabel } from './update.js'
 
 export type BatchAction = 'append' | 'appendStrict' | 'update' | 'delete' | 'replace'
 
-/** What actions may be called; the deprecated names match whatever their case (entities.md §17.2). */
+/** What actions may be called; the deprecated names match whatever their case (docs/interface/batch.md#update). */
 const actions: Readonly<Record<string, BatchAction>> = {
   append: 'append',
   appendstrict: 'appendStrict',
@@ -48,7 +48,7 @@ export interface Batch {
   readonly items: readonly BatchItem[]
 }
 
-/** The payload of `POST /v2/op/update` (entities.md §17.2). */
+/** The payload of `POST /v2/op/update` (docs/interface/batch.md#update). */
 export function parseBatchUpdate(payload: Payload, keyValues: boolean): Result<Batch> {
   const json = topLevel(payload, ['actionType', 'entities'])
   if (!json.ok) return json
@@ -67,9 +67,9 @@ export function parseBatchUpdate(payload: Payload, keyValues: boolean): Result<B
 }
 
 /**
- * The payload of `POST /v2/op/notify`: entities to be appended, of type Thing when they name none (entities.md §17.4).
- * They are deleted when `alteration` says so (ours, `notification.propagateDeletes`); then only identities count.
- * `format` and `alteration` are headers, '' when absent.
+ * The payload of `POST /v2/op/notify`: entities to be appended, of type Thing when they name none
+ * (docs/interface/batch.md#notify). They are deleted when `alteration` says so (ours, `notification.propagateDeletes`);
+ * then only identities count. `format` and `alteration` are headers, '' when absent.
  */
 export function parseNotification(payload: Payload, format: string, alteration = ''): Result<Batch> {
   if (format !== '' && format !== 'normalized') return refused(refuseFormat(format))
@@ -98,7 +98,7 @@ const refuseFormat = (format: string): Refusal =>
     ? refusals.notifiedFormatUnsupported(format)
     : refusals.notifiedFormat
 
-/** What `POST /v2/op/query` asks for (entities.md §17.1). */
+/** What `POST /v2/op/query` asks for (docs/interface/batch.md#query). */
 export interface QueryPayload {
   readonly source: SelectionSource
   readonly attrs: readonly string[] | undefined
@@ -265,7 +265,8 @@ function parseExpression(json: Json | undefined): Result<Expression> {
 
 /**
  * The refusal for a batch, from that of each item in order (undefined: it succeeded); undefined when all did
- * (entities.md §17.3). A refusal of another kind than missing or existing names decides alone, the last of them.
+ * (docs/interface/batch.md#outcome). A refusal of another kind than missing or existing names decides alone, the last
+ * of them.
  */
 export function batchOutcome(
   action: BatchAction,

@@ -1,7 +1,9 @@
 // Entities, attributes and metadata: what they are, and how they are read from the body of a request.
 //
-// Reading refuses everything that depends on the request alone (entities.md §3-§5, §10.2, §11, §12.5, §16). update.ts
-// decides what also depends on the stored entity. Dates get the form here in which they are stored and rendered.
+// Reading refuses everything that depends on the request alone (docs/interface/entities.md,
+// docs/interface/updates.md#create, docs/interface/updates.md#one-entity, docs/interface/updates.md#plain-values,
+// docs/interface/entities.md#expiry). update.ts decides what also depends on the stored entity. Dates get the form here
+// in which they are stored and rendered.
 //
 // Not here: bytes to JSON (http/body.ts), what an update does (update.ts), JSON of an answer (representation.ts).
 
@@ -30,7 +32,7 @@ export interface Attribute {
   readonly modifiedMs: number
   /**
    * Of a `dateExpires` with a date type: the name meant nothing where it came from, and it is an attribute like any
-   * other until it is updated (base.md "Builtin attributes"). No request makes one.
+   * other until it is updated (docs/interface/entities.md#builtin-attributes). No request makes one.
    */
   readonly isPlain?: true | undefined
 }
@@ -56,7 +58,9 @@ export interface WantedAttribute {
   /** The new value, or the operator object that yields it. */
   readonly value: Json
   readonly operator?: Operator | undefined
-  /** undefined: not mentioned. An empty map asks for the removal of all (entities.md §13.1). */
+  /**
+   * undefined: not mentioned. An empty map asks for the removal of all (docs/interface/updates.md#metadata-in-updates).
+   */
   readonly metadata: MetadataMap | undefined
 }
 
@@ -78,10 +82,10 @@ export interface Payload {
 /** The type of an entity when a creation names none. */
 export const defaultEntityType = 'Thing'
 
-/** The attribute that makes an entity transient (entities.md §16). */
+/** The attribute that makes an entity transient (docs/interface/entities.md#expiry). */
 export const expiryAttribute = 'dateExpires'
 
-/** The type of an attribute or metadata whose request names none (entities.md §4.1). */
+/** The type of an attribute or metadata whose request names none (docs/interface/entities.md#default-types). */
 export function defaultType(value: Json): string {
   switch (typeof value) {
     case 'string':
@@ -95,7 +99,7 @@ export function defaultType(value: Json): string {
   }
 }
 
-/** Whether values of the type are dates (entities.md §4.3). */
+/** Whether values of the type are dates (docs/interface/entities.md#special-types). */
 export const isDateType = (type: string): boolean => type === 'DateTime' || type === 'ISO8601'
 
 /** A value as a date type stores it: null, or the rendered date; undefined when it is no date. */
@@ -106,10 +110,10 @@ export function asStoredDate(value: Json): string | null | undefined {
   return ms === undefined ? undefined : renderDateTime(ms)
 }
 
-/** Whether the metadata keeps an attribute from being the entity's location (entities.md §8.1). */
+/** Whether the metadata keeps an attribute from being the entity's location (docs/interface/geography.md#location). */
 export const ignoresType = (metadata: MetadataMap | undefined): boolean => metadata?.get('ignoreType')?.value === true
 
-/** The entity of a `POST /v2/entities` (entities.md §10.2). */
+/** The entity of a `POST /v2/entities` (docs/interface/updates.md#create). */
 export function parseEntity(payload: Payload, keyValues: boolean): Result<WantedEntity> {
   const json = payload.value
   if (!isObject(json)) return refused(refusals.notJson)
@@ -126,7 +130,7 @@ export function parseEntity(payload: Payload, keyValues: boolean): Result<Wanted
   return attributes.ok ? accepted({ id, type, attributes: attributes.value }) : attributes
 }
 
-/** The attributes of a `POST`, `PATCH` or `PUT` on `/attrs` (entities.md §11). */
+/** The attributes of a `POST`, `PATCH` or `PUT` on `/attrs` (docs/interface/updates.md#one-entity). */
 export function parseAttributes(payload: Payload, keyValues: boolean): Result<ReadonlyMap<string, WantedAttribute>> {
   const json = payload.value
   if (!isObject(json)) return refused(refusals.notJson)
@@ -139,7 +143,7 @@ export function parseAttributes(payload: Payload, keyValues: boolean): Result<Re
   return parseEach(json, keys, payload.deep, keyValues)
 }
 
-/** The attribute of a `PUT .../attrs/{name}` (entities.md §12.1). */
+/** The attribute of a `PUT .../attrs/{name}` (docs/interface/updates.md#single-attributes). */
 export function parseSingleAttribute(name: string, payload: Payload): Result<WantedAttribute> {
   const json = payload.value
   if (!isObject(json)) return refused(refusals.notJson)
@@ -148,7 +152,10 @@ export function parseSingleAttribute(name: string, payload: Payload): Result<Wan
   return parseAttribute(name, json, payload.deep)
 }
 
-/** The JSON value of a `PUT .../value` (entities.md §12.5). update.ts checks it against the stored type. */
+/**
+ * The JSON value of a `PUT .../value` (docs/interface/updates.md#plain-values). update.ts checks it against the stored
+ * type.
+ */
 export function parseValue(payload: Payload): Result<Json> {
   const duplicate = refuseDuplicates(payload, 'value', false)
   if (duplicate) return refused(duplicate)
@@ -157,8 +164,8 @@ export function parseValue(payload: Payload): Result<Json> {
 }
 
 /**
- * The value of a text (entities.md §12.5). Text without quotes is refused. Blanks and line breaks are not cut off.
- * There are no escapes: what is between the outer quotes is the string.
+ * The value of a text (docs/interface/updates.md#plain-values). Text without quotes is refused. Blanks and line breaks
+ * are not cut off. There are no escapes: what is between the outer quotes is the string.
  */
 export function parseTextValue(text: string): Result<Json> {
   if (text.startsWith('"')) {
@@ -186,7 +193,7 @@ const words: ReadonlyMap<string, Json> = new Map<string, Json>([
 
 const jsonNumber = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/
 
-/** The attributes of an entity in a payload, `id` and `type` left out (entities.md §5). */
+/** The attributes of an entity in a payload, `id` and `type` left out (docs/interface/entities.md#attributes). */
 export function parseEach(
   json: JsonObject,
   keys: readonly string[],
@@ -216,7 +223,7 @@ export function refuseAttributes(json: JsonObject, members: number): Refusal | u
   return count > attributesMax ? refusals.tooMany('attributes', count, attributesMax) : undefined
 }
 
-/** An attribute in normalized form (entities.md §5.1). */
+/** An attribute in normalized form (docs/interface/entities.md#attributes). */
 function parseAttribute(name: string, json: Json, deep: boolean): Result<WantedAttribute> {
   if (!isObject(json)) return refused(refusals.attributeNotObject)
   let type: string | undefined
@@ -242,7 +249,10 @@ function parseAttribute(name: string, json: Json, deep: boolean): Result<WantedA
   return parseTyped(name, type ?? defaultType(value), value, metadata, deep)
 }
 
-/** The rules that join name, type and value (entities.md §3.2, §4.3, §16). */
+/**
+ * The rules that join name, type and value (docs/interface/entities.md#forbidden-characters,
+ * docs/interface/entities.md#special-types, docs/interface/entities.md#expiry).
+ */
 function parseTyped(
   name: string,
   type: string,
@@ -305,7 +315,7 @@ function parseMetadataElement(json: Json, deep: boolean): Result<Metadata> {
   return accepted({ type: type ?? defaultType(value), value })
 }
 
-/** Whether the value nests deeper than a value may (entities.md §1.5). */
+/** Whether the value nests deeper than a value may (docs/interface/requests.md#bodies). */
 export function isTooDeep(value: Json, levels = 0): boolean {
   if (typeof value !== 'object' || value === null) return false
   if (levels === valueDepthMax) return true
@@ -314,9 +324,9 @@ export function isTooDeep(value: Json, levels = 0): boolean {
 }
 
 /**
- * The refusal for the first key that stands twice where it may not (entities.md §5.2). `root`: what the document is,
- * which decides what a path means. `id`, `type` of an entity and `type` of an attribute may stand twice, the last one
- * wins.
+ * The refusal for the first key that stands twice where it may not (docs/interface/entities.md#duplicate-names).
+ * `root`: what the document is, which decides what a path means. `id`, `type` of an entity and `type` of an attribute
+ * may stand twice, the last one wins.
  */
 export function refuseDuplicates(
   payload: Pick<Payload, 'duplicates'>,
@@ -348,7 +358,8 @@ export function refuseDuplicates(
   return undefined
 }
 
-// Identifiers: entity ids, entity types, and names and types of attributes and metadata (entities.md §3.1)
+// Identifiers: entity ids, entity types, and names and types of attributes and metadata
+// (docs/interface/entities.md#identifiers)
 
 /**
  * Printable ASCII without white space, & ? / # and the eight forbidden characters. A backslash is legal, so identifiers

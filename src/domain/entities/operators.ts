@@ -28,7 +28,10 @@ export interface Operator {
   readonly unset?: Json
 }
 
-/** The operator that a value of a request is, or undefined for ordinary data (entities.md §15.1). */
+/**
+ * The operator that a value of a request is, or undefined for ordinary data
+ * (docs/interface/updates.md#update-operators).
+ */
 // [hot] Runs once per attribute value of a request; scalars and arrays leave at the first line.
 export function operatorOf(value: Json): Operator | undefined {
   if (!isObject(value)) return undefined
@@ -40,15 +43,18 @@ export function operatorOf(value: Json): Operator | undefined {
   return { name, argument }
 }
 
-/** What the operator makes of the stored value of an existing attribute (entities.md §15.2). */
+/**
+ * What the operator makes of the stored value of an existing attribute (docs/interface/updates.md#update-operators).
+ */
 export function applyOperator(operator: Operator, stored: Json): Result<Json> {
   if (operator.unset !== undefined) return setAndUnset(operator.argument, operator.unset, stored)
   return apply[operator.name](operator.argument, stored)
 }
 
 /**
- * The value of an attribute that does not exist yet; undefined when it is not to be created (entities.md §15.3).
- * `creation`: the entity is created or replaced. `append`: a new attribute of an existing entity.
+ * The value of an attribute that does not exist yet; undefined when it is not to be created
+ * (docs/interface/updates.md#operators-on-new-attributes). `creation`: the entity is created or replaced. `append`: a
+ * new attribute of an existing entity.
  */
 export function startOperator(operator: Operator, on: 'creation' | 'append'): Result<Json | undefined> {
   switch (operator.name) {

@@ -1,4 +1,5 @@
-// Entities as JSON text: the modes, the `attrs` and `metadata` filters, the builtins (entities.md §2, §6).
+// Entities as JSON text: the modes, the `attrs` and `metadata` filters, the builtins (docs/interface/errors.md#form,
+// docs/interface/representations.md).
 //
 // Text is put together piece by piece, so that attributes keep their order and any name is an ordinary name.
 // `writeStored...` write what is kept on disk. When the writer says `asIs`, that text is also the normalized answer.
@@ -14,7 +15,7 @@ export type Mode = 'normalized' | 'keyValues' | 'values' | 'unique'
 /** What of an entity is answered, and how. */
 export interface View {
   readonly mode: Mode
-  /** Names of the `attrs` parameter; undefined: all user attributes (entities.md §6.1). */
+  /** Names of the `attrs` parameter; undefined: all user attributes (docs/interface/representations.md#attributes). */
   readonly attrs: readonly string[] | undefined
   /** Names of the `metadata` parameter; undefined: all user metadata. */
   readonly metadata: readonly string[] | undefined
@@ -27,7 +28,7 @@ export const fullView: View = { mode: 'normalized', attrs: undefined, metadata: 
 export const isFullView = (view: View): boolean =>
   view.mode === 'normalized' && view.attrs === undefined && view.metadata === undefined
 
-/** Builtin attributes in the fixed order in which they follow `*` (entities.md §6.1). */
+/** Builtin attributes in the fixed order in which they follow `*` (docs/interface/representations.md#attributes). */
 const builtinAttributes = ['dateCreated', 'dateModified', 'servicePath'] as const
 
 /** Writes the beginning of an entity as it is stored: its id and type. */
@@ -68,7 +69,10 @@ export function writeStoredAttribute(attribute: Attribute, writer: JsonWriter): 
   writer.raw('}}')
 }
 
-/** `dateExpires` of a transient entity is shown only when it is asked for (entities.md §6.3, §16). */
+/**
+ * `dateExpires` of a transient entity is shown only when it is asked for
+ * (docs/interface/entities.md#builtin-attributes, docs/interface/entities.md#expiry).
+ */
 export const isHidden = (name: string, attribute: Attribute): boolean =>
   name === expiryAttribute && isDateType(attribute.type) && !attribute.isPlain
 
@@ -132,7 +136,7 @@ function joined(head: string, selected: readonly Named[], render: (attribute: At
   return head === '' ? members.join(',') : [head, ...members].join(',')
 }
 
-/** `{"type":..,"value":..,"metadata":{..}}` (entities.md §12). */
+/** `{"type":..,"value":..,"metadata":{..}}` (docs/interface/updates.md#single-attributes). */
 export function renderAttribute(attribute: Attribute, metadata: readonly string[] | undefined): string {
   return renderWithMetadata(attribute, selectMetadata(attribute, metadata))
 }
@@ -146,7 +150,7 @@ export function renderWithMetadata(attribute: Attribute, metadata: readonly Name
   return `{"type":${quoted(attribute.type)},"value":${value},"metadata":{${elements.join(',')}}}`
 }
 
-/** The value that is shown: a location's Feature gives its geometry (entities.md §8.2). */
+/** The value that is shown: a location's Feature gives its geometry (docs/interface/geography.md#geojson). */
 export function renderedValue(attribute: Attribute): Json {
   if (attribute.type !== 'geo:json' || ignoresType(attribute.metadata)) return attribute.value
   return renderedLocation(attribute.value)
@@ -154,11 +158,14 @@ export function renderedValue(attribute: Attribute): Json {
 
 type Named = readonly [name: string, attribute: Attribute]
 
-/** The attributes that the `attrs` names mean, in the order in which they are answered (entities.md §6.1). */
+/**
+ * The attributes that the `attrs` names mean, in the order in which they are answered
+ * (docs/interface/representations.md#attributes).
+ */
 function selectAttributes(entity: Entity, path: string, { attrs: names, mode }: View): Named[] {
   if (names === undefined) {
     const all = [...entity.attributes].filter(([name, attribute]) => !isHidden(name, attribute))
-    // Bare values have no names: the reference gives them by name, and base.md leaves the order open.
+    // Bare values have no names: the reference gives them by name, and docs/interface/README.md leaves the order open.
     return mode === 'values' || mode === 'unique' ? all.sort(([a], [b]) => (a < b ? -1 : 1)) : all
   }
   if (!isNamed(names, '*')) {
@@ -178,7 +185,10 @@ function selectAttributes(entity: Entity, path: string, { attrs: names, mode }: 
   return all
 }
 
-/** The builtin attribute of that name; undefined: not every entity has one (base.md "Builtin attributes"). */
+/**
+ * The builtin attribute of that name; undefined: not every entity has one
+ * (docs/interface/entities.md#builtin-attributes).
+ */
 export function builtinAttribute(name: string, entity: Entity, path: string): Attribute | undefined {
   // Of an entity that only providers have, its times are unknown.
   if (Number.isNaN(entity.created) && name !== 'servicePath') return undefined
@@ -239,12 +249,15 @@ function inOrderOf(
 
 export type NamedMetadata = readonly [name: string, element: { readonly type: string; readonly value: Json }]
 
-/** Builtin metadata that queries know (entities.md §13.2), in the order in which they follow `*`. */
+/**
+ * Builtin metadata that queries know (docs/interface/entities.md#builtin-metadata), in the order in which they follow
+ * `*`.
+ */
 const builtinMetadata = ['dateCreated', 'dateModified'] as const
 
 /**
- * The metadata that the names mean, in the order in which they are shown (entities.md §13.2). `builtins`: the builtin
- * names in the order in which they follow `*`, of which notifications know more than queries.
+ * The metadata that the names mean, in the order in which they are shown (docs/interface/entities.md#builtin-metadata).
+ * `builtins`: the builtin names in the order in which they follow `*`, of which notifications know more than queries.
  */
 export function selectMetadata(
   attribute: Attribute,

@@ -1,8 +1,10 @@
 // What a command does to one entity: entity before + command -> entity after, or a refusal, or (PartialUpdate) both.
 //
-// Everything that depends on the stored state is decided here: existence (entities.md §11, §12), which attributes
-// change (§14), metadata (§13), operators (§15), the one location (§8.1), values without a type (§12.5). The moment of
-// the update is an argument.
+// Everything that depends on the stored state is decided here: existence (docs/interface/updates.md#one-entity,
+// docs/interface/updates.md#single-attributes), which attributes change (docs/interface/entities.md#changes), metadata
+// (docs/interface/updates.md#metadata-in-updates), operators (docs/interface/updates.md#update-operators), the one
+// location (docs/interface/geography.md#location), values without a type (docs/interface/updates.md#plain-values). The
+// moment of the update is an argument.
 //
 // Not here: reading requests (entity.ts), which entity an id without a type means (shard), bytes.
 
@@ -25,7 +27,10 @@ import {
 } from './entity.js'
 import { applyOperator, operatorOf, startOperator } from './operators.js'
 
-/** What an update may be asked to do besides its plain meaning (entities.md §11, §13). */
+/**
+ * What an update may be asked to do besides its plain meaning (docs/interface/updates.md#one-entity,
+ * docs/interface/updates.md#metadata-in-updates).
+ */
 export interface UpdateOptions {
   /** Metadata of the request replaces the stored one instead of joining it. */
   readonly overrideMetadata: boolean
@@ -41,7 +46,10 @@ export interface Alteration {
    * Whether the request names it. A replacement deletes what it does not name; the deletion of an entity names nothing.
    */
   readonly named: boolean
-  /** Whether value or type count as changed (entities.md §14); what is appended, replaced or deleted counts in both respects. */
+  /**
+   * Whether value or type count as changed (docs/interface/entities.md#changes); what is appended, replaced or deleted
+   * counts in both respects.
+   */
   readonly valueChanged: boolean
   readonly metadataChanged: boolean
 }
@@ -53,7 +61,10 @@ export interface Change {
   readonly alterations: readonly Alteration[]
 }
 
-/** The end of a command: a change, a refusal, or both when only part could be done (entities.md §11.1, §11.2). */
+/**
+ * The end of a command: a change, a refusal, or both when only part could be done (docs/interface/updates.md#append,
+ * docs/interface/updates.md#update).
+ */
 export interface Outcome {
   readonly change?: Change
   readonly refusal?: Refusal
@@ -75,7 +86,8 @@ export function createEntity(wanted: WantedEntity, stamp: number): Outcome {
 }
 
 /**
- * `POST .../attrs` without `append`, and upsert: updates existing attributes, appends missing ones (entities.md §11).
+ * `POST .../attrs` without `append`, and upsert: updates existing attributes, appends missing ones
+ * (docs/interface/updates.md#one-entity).
  */
 export function appendAttributes(
   before: Entity,
@@ -93,7 +105,7 @@ export function appendAttributes(
   return draft.finish(before)
 }
 
-/** `POST .../attrs?options=append`: only attributes that are missing are added (entities.md §11.1). */
+/** `POST .../attrs?options=append`: only attributes that are missing are added (docs/interface/updates.md#append). */
 export function appendStrict(
   before: Entity,
   wanted: ReadonlyMap<string, WantedAttribute>,
@@ -115,7 +127,7 @@ export function appendStrict(
   return partly(draft.finish(before), refusals.attributesExist('PartialUpdate', label, existing))
 }
 
-/** `PATCH .../attrs`: only attributes that exist are updated (entities.md §11.2). */
+/** `PATCH .../attrs`: only attributes that exist are updated (docs/interface/updates.md#update). */
 export function updateAttributes(
   before: Entity,
   wanted: ReadonlyMap<string, WantedAttribute>,
@@ -138,7 +150,7 @@ export function updateAttributes(
   return partly(draft.finish(before), refusals.attributesMissing('PartialUpdate', label, missing))
 }
 
-/** `PUT .../attrs`: the request becomes the whole set of attributes (entities.md §11.3). */
+/** `PUT .../attrs`: the request becomes the whole set of attributes (docs/interface/updates.md#replace). */
 export function replaceAttributes(
   before: Entity,
   wanted: ReadonlyMap<string, WantedAttribute>,
@@ -155,7 +167,7 @@ export function replaceAttributes(
   return draft.finish(before, before)
 }
 
-/** `PUT .../attrs/{name}` (entities.md §12.1). */
+/** `PUT .../attrs/{name}` (docs/interface/updates.md#single-attributes). */
 export function updateAttribute(
   before: Entity,
   name: string,
@@ -169,7 +181,7 @@ export function updateAttribute(
   return refusal ? refuse(refusal) : draft.finish(before)
 }
 
-/** `PUT .../attrs/{name}/value`: the stored type and metadata stay (entities.md §12.5). */
+/** `PUT .../attrs/{name}/value`: the stored type and metadata stay (docs/interface/updates.md#plain-values). */
 export function updateValue(
   before: Entity,
   name: string,
@@ -195,7 +207,7 @@ export function updateValue(
   return refusal ? refuse(refusal) : draft.finish(before)
 }
 
-/** `DELETE .../attrs/{name}` (entities.md §12.2). */
+/** `DELETE .../attrs/{name}` (docs/interface/updates.md#single-attributes). */
 export function deleteAttribute(before: Entity, name: string, nowMs: number): Outcome {
   if (!before.attributes.has(name)) return refuse(refusals.attributeNotFound)
   const draft = new Draft(before, nowMs)
@@ -203,7 +215,7 @@ export function deleteAttribute(before: Entity, name: string, nowMs: number): Ou
   return draft.finish(before)
 }
 
-/** Batch `delete` with attributes: those that exist are removed, the others told (entities.md §17.3). */
+/** Batch `delete` with attributes: those that exist are removed, the others told (docs/interface/batch.md#outcome). */
 export function deleteAttributes(before: Entity, names: readonly string[], label: string, nowMs: number): Outcome {
   const missing = names.filter(name => !before.attributes.has(name))
   if (missing.length === names.length) return refuse(refusals.attributesMissing('Unprocessable', label, missing))
@@ -219,7 +231,10 @@ export function deleteEntity(before: Entity): Outcome {
   return { change: { before, after: undefined, alterations } }
 }
 
-/** When the entity is to be removed, milliseconds since 1970; undefined for a regular one (entities.md §16). */
+/**
+ * When the entity is to be removed, milliseconds since 1970; undefined for a regular one
+ * (docs/interface/entities.md#expiry).
+ */
 export function expiresMs(entity: Entity): number | undefined {
   const attribute = entity.attributes.get(expiryAttribute)
   if (!attribute || attribute.isPlain || !isDateType(attribute.type)) return undefined
@@ -263,7 +278,8 @@ class Draft {
   }
 
   /**
-   * Adds an attribute that is not there (entities.md §15.3). `action`: `update` if it was there before a replacement.
+   * Adds an attribute that is not there (docs/interface/updates.md#operators-on-new-attributes). `action`: `update` if
+   * it was there before a replacement.
    */
   start(
     name: string,
@@ -323,7 +339,7 @@ class Draft {
     return undefined
   }
 
-  /** Whatever the attributes become, it is a change (entities.md §14). */
+  /** Whatever the attributes become, it is a change (docs/interface/entities.md#changes). */
   replaceAll(): void {
     this.changed = true
   }
@@ -351,7 +367,9 @@ class Draft {
     return wanted.operator ? applyOperator(wanted.operator, stored.value) : accepted(wanted.value)
   }
 
-  /** Checks a possible location (entities.md §8). `finish` refuses it, since a second location weighs more. */
+  /**
+   * Checks a possible location (docs/interface/geography.md). `finish` refuses it, since a second location weighs more.
+   */
   private locate(type: string, value: Json, metadata: MetadataMap, prefix: LocationPrefix): void {
     if (!isLocationType(type)) return
     this.locationTouched = true
@@ -394,11 +412,11 @@ function inStoredOrder<T>(named: Map<string, T>): Map<string, T> {
   return new Map(Object.entries(order))
 }
 
-/** Whether the attribute is the location of its entity (entities.md §8.1). */
+/** Whether the attribute is the location of its entity (docs/interface/geography.md#location). */
 export const isLocation = (attribute: Attribute): boolean =>
   isLocationType(attribute.type) && attribute.value !== null && !ignoresType(attribute.metadata)
 
-/** The metadata after an update (entities.md §13.1). */
+/** The metadata after an update (docs/interface/updates.md#metadata-in-updates). */
 function joinMetadata(stored: MetadataMap, wanted: MetadataMap | undefined, override: boolean): MetadataMap {
   if (override) return wanted ?? noMetadata
   if (wanted === undefined) return stored

@@ -1,4 +1,4 @@
-// Distances on the globe: great circles on a sphere of the mean radius (entities.md §8.4).
+// Distances on the globe: great circles on a sphere of the mean radius (docs/interface/geography.md#relations).
 //
 // An edge is the straight line in longitude and latitude, as in plane.ts. Along it the distance from a place has no
 // closed minimum, but

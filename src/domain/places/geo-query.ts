@@ -2,8 +2,9 @@
 //
 //   georel=near;maxDistance:1000   geometry=point   coords=41.4,2.2        latitude first, unlike GeoJSON
 //
-// Parsing refuses everything of entities.md §8.4-§8.6, in that order, and prepares what every test needs: the shape's
-// line as a chain, and the boxes outside of which nothing matches. The value may be cloned to another thread.
+// Parsing refuses everything of docs/interface/geography.md#relations to docs/interface/errors.md#geography, in that
+// order, and prepares what every test needs: the shape's line as a chain, and the boxes outside of which nothing
+// matches. The value may be cloned to another thread.
 //
 // Shapes are taken in a plane of longitude and latitude. A shape across the antimeridian has to be asked for as two: a
 // polygon with corners at 170 and -170 spans the rest of the world. `near` knows no seam and no poles.
@@ -39,8 +40,9 @@ export interface GivenGeoQuery {
 }
 
 /**
- * The query; undefined when nothing is given, or a URL has valid `geometry` and `coords` without `georel` (entities.md
- * §8.5). Empty texts count as given; requests refuse them before (§1.8, §17.1).
+ * The query; undefined when nothing is given, or a URL has valid `geometry` and `coords` without `georel`
+ * (docs/interface/geography.md#queries). Empty texts count as given; requests refuse them before
+ * (docs/interface/requests.md#url-parameters, docs/interface/batch.md#query).
  */
 export function parseGeoQuery(given: GivenGeoQuery, source: GeoQuerySource): Result<GeoQuery | undefined> {
   const { georel, geometry, coords } = given

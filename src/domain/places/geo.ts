@@ -34,7 +34,10 @@ import { isSame, type Position } from './ring.js'
 type Line = readonly Position[]
 type Rings = readonly Line[]
 
-/** The geometry of the entity's location (entities.md §8.1), or undefined when it has none that can be used. */
+/**
+ * The geometry of the entity's location (docs/interface/geography.md#location), or undefined when it has none that can
+ * be used.
+ */
 export function locationOf(entity: Content): Geometry | undefined {
   for (const attribute of entity.attributes.values()) {
     if (!isLocation(attribute)) continue
@@ -44,7 +47,10 @@ export function locationOf(entity: Content): Geometry | undefined {
   return undefined
 }
 
-/** Whether the location matches the query (entities.md §8.4). An entity without location matches none. */
+/**
+ * Whether the location matches the query (docs/interface/geography.md#relations). An entity without location matches
+ * none.
+ */
 // [hot] Runs for every candidate of a query, and for every change under a subscription with a geo expression. A point
 // against a box takes 20 ns, against a polygon of 100 positions 90 ns, near 20-60 ns; two polygons of 100 take 2 to 7
 // us.
@@ -65,7 +71,7 @@ export function matchesGeo(query: GeoQuery, geometry: Geometry): boolean {
 
 /**
  * Metres from the query's point to the nearest point of the geometry, 0 within a polygon: the key of
- * `orderBy=geo:distance`. 0 for a shape that is no point (entities.md §9.3: unspecified).
+ * `orderBy=geo:distance`. 0 for a shape that is no point (docs/interface/geography.md#order-by-distance: unspecified).
  */
 export function distanceTo(query: GeoQuery, geometry: Geometry): number {
   if (query.shape.type !== 'Point') return 0

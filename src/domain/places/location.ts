@@ -23,14 +23,14 @@ export type Geometry =
 
 export type LocationType = 'geo:json' | 'geo:point' | 'geo:line' | 'geo:box' | 'geo:polygon'
 
-/** Whether attributes of this type are locations (entities.md §8.1). */
+/** Whether attributes of this type are locations (docs/interface/geography.md#location). */
 export function isLocationType(type: string): type is LocationType {
   return Object.hasOwn(parsers, type)
 }
 
 /**
  * The geometry of a location attribute without `ignoreType`; undefined: its value is null or its type is no location
- * type (entities.md §8.1-§8.3).
+ * type (docs/interface/geography.md).
  */
 export function checkLocation(type: string, value: Json, prefix: LocationPrefix): Result<Geometry | undefined> {
   if (value === null || !isLocationType(type)) return accepted(undefined)
@@ -58,7 +58,9 @@ function countPositions(value: Json | undefined): number {
   return count
 }
 
-/** What is rendered for a valid `geo:json` value: of a feature only its geometry (entities.md §8.2). */
+/**
+ * What is rendered for a valid `geo:json` value: of a feature only its geometry (docs/interface/geography.md#geojson).
+ */
 export function renderedLocation(value: Json): Json {
   if (!isObject(value)) return value
   if (value.type === 'FeatureCollection') {
@@ -189,7 +191,7 @@ export function boxRing([lon1, lat1]: Position, [lon2, lat2]: Position): readonl
   const [west, east] = [Math.min(lon1, lon2), Math.max(lon1, lon2)]
   const [south, north] = [Math.min(lat1, lat2), Math.max(lat1, lat2)]
   const southwest: Position = [west, south]
-  // The order matters to `georel=equals` (§8.4).
+  // The order matters to `georel=equals` (docs/interface/geography.md#relations).
   return [southwest, [east, south], [east, north], [west, north], southwest]
 }
 
@@ -222,7 +224,7 @@ function parseCoordinatesList(
 
 const shown = (value: Json): string => (typeof value === 'string' ? value : renderJson(value))
 
-/** `latitude, longitude`, with blanks around each (§8.3). */
+/** `latitude, longitude`, with blanks around each (docs/interface/geography.md#older-location-types). */
 export function parseCoordinates(value: Json): Position | undefined {
   if (typeof value !== 'string') return undefined
   const parts = legacyCoordinates.exec(value)

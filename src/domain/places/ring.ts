@@ -20,8 +20,9 @@ export type Position = readonly [longitude: number, latitude: number, ...rest: n
 export const isSame = (a: Position, b: Position): boolean => a[0] === b[0] && a[1] === b[1]
 
 /**
- * Whether a closed ring neither crosses nor touches itself (entities.md §8.2). The last position repeats the first.
- * Positions repeated in a row count once; at least three must remain, and no edge may run back over the one before.
+ * Whether a closed ring neither crosses nor touches itself (docs/interface/geography.md#geojson). The last position
+ * repeats the first. Positions repeated in a row count once; at least three must remain, and no edge may run back over
+ * the one before.
  */
 export function isSimpleRing(positions: readonly Position[]): boolean {
   const ring = new Ring(positions)

@@ -1,12 +1,12 @@
-// A query that is forwarded: its requests, and how their answers and what is stored here are one page (subscriptions.md
-// §13.3).
+// A query that is forwarded: its requests, and how their answers and what is stored here are one page
+// (docs/interface/registrations.md#queries).
 //
 // What is local, and what an earlier provider has told, wins. Requests go out one after the other, and each is made
 // when its turn has come: what is known of a named entity by then is not asked for again.
 //
 //   page            local entities first, then those of the providers, in the order in which they are asked
-//   limit, offset   what is left of the page and to be skipped; for an entity that is on the page already, whatever it takes
-//   total           local, and what each provider has said
+//   limit, offset   what is left of the page and to be skipped; for an entity that is on the page already, whatever it
+//   takes total           local, and what each provider has said
 //
 // Not here: sending, bytes to JSON (broker/forwarding.ts).
 
@@ -45,7 +45,10 @@ export interface Placed {
   readonly path: string
 }
 
-/** What a provider is asked for: an id or a pattern of ids, and a type. Without a type, entities of every type are meant. */
+/**
+ * What a provider is asked for: an id or a pattern of ids, and a type. Without a type, entities of every type are
+ * meant.
+ */
 export interface AskedEntity {
   readonly id?: string | undefined
   readonly idPattern?: string | undefined
@@ -330,7 +333,7 @@ function readElement(json: Json): Metadata | undefined {
   return isName(type) && !isTooDeep(value) && hasNumbersOnly(value) ? { type, value } : undefined
 }
 
-/** Whether it can be the name or type of anything here (base.md "Identifier syntax rules"). */
+/** Whether it can be the name or type of anything here (docs/interface/entities.md#identifiers). */
 const isName = (json: Json | undefined): json is string =>
   typeof json === 'string' && json !== '' && json.length <= identifierLengthMax && hasIdentifierCharacters(json)
 

@@ -1,5 +1,5 @@
-// An update that is forwarded: what of it goes to which provider, and what becomes of it in all (subscriptions.md
-// §13.4).
+// An update that is forwarded: what of it goes to which provider, and what becomes of it in all
+// (docs/interface/registrations.md#updates-to-providers).
 //
 // Only what could not be done here is forwarded: an attribute that is stored here is never changed elsewhere. Each
 // attribute goes to one provider, that of the first registration that names it, else the first one for whole entities;
@@ -16,7 +16,10 @@ import { isOpenTo, type Registration } from './registration.js'
 /** What could not be done here for one entity. */
 export interface Undone {
   readonly id: string
-  /** Of the request, or of the stored entity; undefined: only registrations without a type fit (§16, 15). */
+  /**
+   * Of the request, or of the stored entity; undefined: only registrations without a type fit
+   * (docs/interface/registrations.md#which-provider-is-asked).
+   */
   readonly type: string | undefined
   readonly attributes: ReadonlyMap<string, WantedAttribute>
 }
@@ -68,7 +71,10 @@ function providersOf(index: ProviderIndex, path: string, undone: Undone, nowMs: 
   return found
 }
 
-/** What a provider has made of its part, by the status of its answer (§13.4): only 204 means done. */
+/**
+ * What a provider has made of its part, by the status of its answer
+ * (docs/interface/registrations.md#updates-to-providers): only 204 means done.
+ */
 export type UpdateAnswer = 'updated' | 'refused' | 'failed'
 
 export const updateAnswerOf = (status: number): UpdateAnswer =>
@@ -81,7 +87,10 @@ export interface Left {
   readonly names: readonly string[]
 }
 
-/** The refusal of an update of which something was forwarded; undefined: everything was done (§13.4). */
+/**
+ * The refusal of an update of which something was forwarded; undefined: everything was done
+ * (docs/interface/registrations.md#updates-to-providers).
+ */
 export function forwardedOutcome(
   isAnyDone: boolean,
   left: readonly Left[],
@@ -96,7 +105,10 @@ export function forwardedOutcome(
   return isRefused ? refusals.partlyForwardedAndRefused(remaining, refusedBy) : refusals.partlyForwarded(remaining)
 }
 
-/** The body of such a request (§13.4). Whatever the client has asked for, a provider is asked to update. */
+/**
+ * The body of such a request (docs/interface/registrations.md#updates-to-providers). Whatever the client has asked for,
+ * a provider is asked to update.
+ */
 export function updateBody(undone: readonly Undone[], { parts }: UpdateRequest): string {
   const entities = [...parts].map(([at, names]) => renderEntity(undone[at]!, names))
   return `{"entities":[${entities.join(',')}],"actionType":"update"}`

@@ -1,8 +1,8 @@
-// The bodies of POST and PATCH on registrations, read and refused (subscriptions.md §12).
+// The bodies of POST and PATCH on registrations, read and refused (docs/interface/registrations.md).
 //
 // One function reads both: what a POST needs and a PATCH replaces is a member of the top level. The first mistake is
-// told, in the order of §12.3. Unknown fields are passed over, `id`, `forwardingInformation` and `expression` among
-// them.
+// told, in the order of docs/interface/errors.md#registrations-and-providers. Unknown fields are passed over, `id`,
+// `forwardingInformation` and `expression` among them.
 //
 // Not here: unparsable bodies (http/body.ts), checks of headers, the JSON of an answer (registration.ts).
 
@@ -31,7 +31,10 @@ import type {
 /** What a new registration has that its body does not tell. */
 export type RegistrationHead = Pick<Registration, 'id' | 'tenant' | 'servicePath'>
 
-/** The registration of a POST body, or the first thing that is wrong with it (subscriptions.md §12.3). */
+/**
+ * The registration of a POST body, or the first thing that is wrong with it
+ * (docs/interface/errors.md#registrations-and-providers).
+ */
 export function parseRegistration(payload: Payload, head: RegistrationHead): Result<Registration> {
   const members = parseMembers(payload, true)
   if (!members.ok) return members
@@ -47,7 +50,10 @@ export function checkRegistrationPatch(payload: Payload): Refusal | undefined {
   return members.ok ? undefined : members.refusal
 }
 
-/** The registration after a PATCH: given members are replaced as a whole (subscriptions.md §12.2). Its path stays. */
+/**
+ * The registration after a PATCH: given members are replaced as a whole
+ * (docs/interface/registrations.md#registration-operations). Its path stays.
+ */
 export function patchRegistration(existing: Registration, payload: Payload): Result<Registration> {
   const members = parseMembers(payload, false)
   if (!members.ok) return members

@@ -1,5 +1,5 @@
-// Registrations: who provides what (subscriptions.md §12), as they are shown and stored, and which requests they are
-// open to (§13.1).
+// Registrations: who provides what (docs/interface/registrations.md), as they are shown and stored, and which requests
+// they are open to (docs/interface/registrations.md#which-provider-is-asked).
 //
 // Plain data, immutable; it changes by POST, PATCH and DELETE only. An expired one is kept and shown, but not asked,
 // and so is one whose provider speaks the first version of the interface. What `status` says has no effect.
@@ -26,7 +26,7 @@ export interface Registration {
   readonly expiresMs: number | undefined
   readonly dataProvided: DataProvided
   readonly provider: Provider
-  /** Shown, and without effect (§12.1). */
+  /** Shown, and without effect (docs/interface/registrations.md#registration-fields). */
   readonly status: RegistrationStatus
 }
 
@@ -59,7 +59,7 @@ export type ForwardingMode = 'all' | 'none' | 'query' | 'update'
 
 export type RegistrationStatus = 'active' | 'inactive'
 
-/** A registration as `GET` shows it (subscriptions.md §12.4). */
+/** A registration as `GET` shows it (docs/interface/registrations.md#registration-operations). */
 export function renderRegistration(registration: Registration): string {
   const { id, description, expiresMs, dataProvided, provider, status } = registration
   const { url, supportedForwardingMode, legacyForwarding } = provider
@@ -122,11 +122,12 @@ export function operationBases(providerUrl: string, pathless: Pathless): readonl
 /** The URL of an operation at one of `operationBases`. */
 export const operationUrl = (base: string, kind: Forwarded): string => `${base}/op/${kind}`
 
-/** Suffixes that a correlator gets on its way, one for each hop (operations.md §8.5). */
+/** Suffixes that a correlator gets on its way, one for each hop (docs/interface/requests.md#correlator). */
 const suffix = /;\s*(?:cbfwd|cbnotif)=/g
 
 /**
- * With so many suffixes a request goes in a circle: it is neither forwarded nor notified of (subscriptions.md §13.5).
+ * With so many suffixes a request goes in a circle: it is neither forwarded nor notified of
+ * (docs/interface/registrations.md#forwarded-requests).
  */
 const hopsMax = 10
 
@@ -134,6 +135,8 @@ const hopsMax = 10
 const loopedLengthMin = hopsMax * ';cbfwd=1'.length
 
 // [hot] Once per request: nearly all correlators are too short.
-/** Whether a correlator tells that its request goes in a circle (subscriptions.md §13.5). */
+/**
+ * Whether a correlator tells that its request goes in a circle (docs/interface/registrations.md#forwarded-requests).
+ */
 export const isLooped = (correlator: string): boolean =>
   correlator.length >= loopedLengthMin && (correlator.match(suffix)?.length ?? 0) >= hopsMax

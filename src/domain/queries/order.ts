@@ -1,4 +1,5 @@
-// The order of a list: `orderBy` with its keys, and how values of different kinds compare (entities.md §9.2).
+// The order of a list: `orderBy` with its keys, and how values of different kinds compare
+// (docs/interface/queries.md#order).
 //
 // `sortValues` takes the values out of an entity once. The caller breaks ties by the order of creation.
 
@@ -17,7 +18,10 @@ export interface OrderKey {
   readonly descending: boolean
 }
 
-/** The keys of an `orderBy` parameter, none when it is absent; a leading `!` reverses one. What stands twice counts once. */
+/**
+ * The keys of an `orderBy` parameter, none when it is absent; a leading `!` reverses one. What stands twice counts
+ * once.
+ */
 export function parseOrder(text: string | undefined): Result<readonly OrderKey[]> {
   const keys = new Map<string, OrderKey>()
   for (const word of text?.split(',') ?? []) {
@@ -53,7 +57,9 @@ export function compareSortValues(
   return 0
 }
 
-/** `orderBy=geo:distance` counts as the only key and in this direction (entities.md §9.3). */
+/**
+ * `orderBy=geo:distance` counts as the only key and in this direction (docs/interface/geography.md#order-by-distance).
+ */
 export const isByDistance = (keys: readonly OrderKey[]): boolean =>
   keys.length === 1 && keys[0]!.name === 'geo:distance' && !keys[0]!.descending
 

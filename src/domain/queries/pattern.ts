@@ -1,4 +1,4 @@
-// Regular expressions of clients: `~=` in queries, `idPattern`, `typePattern` (entities.md §7.4).
+// Regular expressions of clients: `~=` in queries, `idPattern`, `typePattern` (docs/interface/queries.md#operators).
 //
 // They run on re2js, whose time is linear in the text; the engine of the language needs seconds for `^(a+)+$` and 28
 // characters. Syntax and meaning are those of POSIX extended expressions as far as RE2 agrees: no look-around, no
@@ -32,13 +32,16 @@ export interface Pattern {
   /** Finds out what the pattern costs, which takes up to a millisecond of the allowance, once. */
   explore(allowance: Exploration): void
   /**
-   * Whether the expression matches some part of the text: not anchored, case sensitive (entities.md §7.4). False for a
-   * text that is too long (`patternWorkMax`).
+   * Whether the expression matches some part of the text: not anchored, case sensitive
+   * (docs/interface/queries.md#operators). False for a text that is too long (`patternWorkMax`).
    */
   test(text: string): boolean
 }
 
-/** The pattern of a text; undefined when it is no valid expression, or a larger one than limits.ts allows (entities.md §7.4). */
+/**
+ * The pattern of a text; undefined when it is no valid expression, or a larger one than limits.ts allows
+ * (docs/interface/queries.md#operators).
+ */
 export function compilePattern(text: string): Pattern | undefined {
   const known = kept.get(text)
   if (known) return known

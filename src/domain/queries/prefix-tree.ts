@@ -15,8 +15,8 @@ export interface TreeNode<N> {
 }
 
 /**
- * The node below on the way to a prefix, of which `at` characters are behind; made if it is not there. `make` gives a node with a label
- * and nothing below, in the place of `lower`, if that will be below it.
+ * The node below on the way to a prefix, of which `at` characters are behind; made if it is not there. `make` gives a
+ * node with a label and nothing below, in the place of `lower`, if that will be below it.
  */
 export function step<N extends TreeNode<N>>(
   above: N,

@@ -58,7 +58,9 @@ export function guardsOf(query: Query): readonly Guard[] {
 
 const isThere = <T>(one: T | undefined): one is T => one !== undefined
 
-/** The most items of a list that an index takes for one query. The query has an entry for each item, which costs memory. */
+/**
+ * The most items of a list that an index takes for one query. The query has an entry for each item, which costs memory.
+ */
 const listedMax = 16
 
 function equalGuard(statement: Statement): Guard | undefined {

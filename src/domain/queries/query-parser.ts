@@ -1,12 +1,14 @@
-// The Simple Query Language: the text of a `q` or `mq` to statements (entities.md §7.1-§7.3, §7.5).
+// The Simple Query Language: the text of a `q` or `mq` to statements (docs/interface/queries.md,
+// docs/interface/errors.md#queries).
 //
 // The language has no brackets: a query is a list of statements, all of which must hold. Each is read with a few splits
-// and scans, in the order of §7.1: `;` first, then the operator, the path, the right side. Nothing recurses, and every
-// scan goes forward only, so time is linear in the text.
+// and scans, in the order of docs/interface/queries.md#simple-query-language: `;` first, then the operator, the path,
+// the right side. Nothing recurses, and every scan goes forward only, so time is linear in the text.
 //
 // Values get their kinds here, dates become epoch seconds, lists become sets, and patterns are compiled.
 //
-// Not here: what statements mean for an entity (query.ts), the check for an empty parameter (§1.8), HTML escapes (§2).
+// Not here: what statements mean for an entity (query.ts), the check for an empty parameter
+// (docs/interface/requests.md#url-parameters), HTML escapes (docs/interface/errors.md#form).
 
 import { parseDateTime } from '../date-time.js'
 import { hasForbiddenCharacters } from '../json.js'
@@ -14,7 +16,7 @@ import { patternStepsMax, queryPatternsMax, queryStatementsMax, queryTextLengthM
 import { accepted, type QueryOperator, type QueryValueKind, type Result, refusals, refused } from '../refusal.js'
 import { charactersMax, compilePattern, type Pattern } from './pattern.js'
 
-/** `q` looks at values of attributes, `mq` at their metadata (entities.md §7.2). */
+/** `q` looks at values of attributes, `mq` at their metadata (docs/interface/queries.md#paths). */
 export type QueryLanguage = 'q' | 'mq'
 
 /** A `q` or an `mq`: every statement must hold. */
@@ -40,7 +42,7 @@ export interface PatternStatement {
 
 export type OrderOperator = 'GreaterThan' | 'GreaterThanOrEqual' | 'LessThan' | 'LessThanOrEqual'
 
-/** A value to compare with. Dates are numbers: epoch seconds with fractions (entities.md §7.3). */
+/** A value to compare with. Dates are numbers: epoch seconds with fractions (docs/interface/queries.md#values). */
 export type Scalar = null | boolean | number | string
 
 /** A value that has an order. It compares with values of its own kind only. */
@@ -52,7 +54,7 @@ export type Choice =
   | { readonly kind: 'list'; readonly items: ReadonlySet<Scalar> }
   | { readonly kind: 'range'; readonly from: Bound; readonly to: Bound }
 
-/** Where a statement looks (entities.md §7.2). */
+/** Where a statement looks (docs/interface/queries.md#paths). */
 export interface Path {
   readonly attribute: string
   /** The metadata of the attribute: always there in `mq`, never in `q`. */
@@ -69,10 +71,13 @@ export interface Step {
   readonly index: number
 }
 
-/** `dateExpires` is none of them: it is stored like any attribute (entities.md §6.3). */
+/** `dateExpires` is none of them: it is stored like any attribute (docs/interface/entities.md#builtin-attributes). */
 export type Builtin = 'dateCreated' | 'dateModified' | 'servicePath'
 
-/** The statements of a text (entities.md §7.1); each refusal has the text of §7.5. */
+/**
+ * The statements of a text (docs/interface/queries.md#simple-query-language); each refusal has the text of
+ * docs/interface/errors.md#queries.
+ */
 export function parseQuery(text: string, language: QueryLanguage): Result<Query> {
   if (text.length > queryTextLengthMax) return refused(refusals.queryTooLong(language, text.length, queryTextLengthMax))
   const body = text.endsWith(';') ? text.slice(0, -1) : text
@@ -147,7 +152,7 @@ const oneCharacter: ReadonlyMap<string, BinaryOperator> = new Map<string, Binary
   ['<', 'LessThan'],
 ])
 
-/** The first operator from the left outside single quotes (entities.md §7.1, rule 2). */
+/** The first operator from the left outside single quotes (docs/interface/queries.md#simple-query-language, rule 2). */
 function findOperator(text: string): { operator: BinaryOperator; at: number; end: number } | undefined {
   let isQuoted = false
   for (let at = 0; at < text.length; at++) {
@@ -279,7 +284,10 @@ function parseRange(fromText: string, toText: string): Result<Choice> {
   return accepted({ kind: 'range', from: from.value.value, to: to.value.value })
 }
 
-/** All items are numbers, or all are dates, or all are strings and nulls (entities.md §7.4 "List rules"). */
+/**
+ * All items are numbers, or all are dates, or all are strings and nulls (docs/interface/queries.md#operators "List
+ * rules").
+ */
 function parseList(texts: readonly string[]): Result<Choice> {
   const items = new Set<Scalar>()
   let kind: QueryValueKind | undefined
@@ -325,7 +333,7 @@ const hasOrder = (value: Value): value is OrderedValue => value.kind !== 'Bool' 
 
 const numberSyntax = /^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$/
 
-/** The kind of a value, tried in the order of entities.md §7.3. */
+/** The kind of a value, tried in the order of docs/interface/queries.md#values. */
 function parseValue(text: string): Result<Value> {
   if (text.startsWith("'")) return parseForcedString(text)
   if (numberSyntax.test(text)) return accepted({ kind: 'Number', value: Number(text) })
@@ -346,7 +354,10 @@ function asString(text: string): Result<Value> {
   return hasForbiddenCharacters(text) ? refused(refusals.charactersInFilter) : accepted({ kind: 'String', value: text })
 }
 
-/** An instant as dates are compared: seconds since 1970, the nearest number to the decimal fraction (entities.md §7.3). */
+/**
+ * An instant as dates are compared: seconds since 1970, the nearest number to the decimal fraction
+ * (docs/interface/queries.md#values).
+ */
 export const epochSeconds = (ms: number): number => ms / 1000
 
 const blanks = new Set(' \t\r\n')

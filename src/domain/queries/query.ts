@@ -1,4 +1,4 @@
-// The Simple Query Language: whether an entity matches a `q` or `mq` (entities.md §7.2-§7.4).
+// The Simple Query Language: whether an entity matches a `q` or `mq` (docs/interface/queries.md).
 //
 // A statement finds its target, then asks whether the target, or an element of it when it is an array, fits the right
 // side. A date (of type DateTime or ISO8601, or builtin) is the number of its epoch seconds. `!=` means "there is a
@@ -33,7 +33,7 @@ export function matchesQuery(query: Query, entity: Entity, path: string, work?: 
 /** What must hold, in any order: an index that answers some may leave the others to `matchesStatement`. */
 export const conjuncts = (query: Query): readonly Statement[] => query.statements
 
-/** Whether one statement holds for the entity (entities.md §7.4). */
+/** Whether one statement holds for the entity (docs/interface/queries.md#operators). */
 export const matchesStatement = (statement: Statement, entity: Entity, path: string, work?: EventWork): boolean =>
   holdsFor(statement, targetOf(statement.path, entity, path), work)
 

@@ -1,5 +1,5 @@
-// Which entities a request is about: by id and type (exact or by pattern), and by their attributes (entities.md §10.1,
-// §17.1).
+// Which entities a request is about: by id and type (exact or by pattern), and by their attributes
+// (docs/interface/queries.md#lists, docs/interface/batch.md#query).
 //
 // A selection is compiled, and perhaps refused, where the request came in. It keeps its texts: they travel to another
 // node, which compiles them again.
@@ -59,7 +59,10 @@ interface TypeSelector {
   readonly patterns: readonly Pattern[]
 }
 
-/** The selection of its texts, or the first thing that is wrong with them (entities.md §10.1: patterns, geography, `q`, `mq`). */
+/**
+ * The selection of its texts, or the first thing that is wrong with them (docs/interface/queries.md#lists: patterns,
+ * geography, `q`, `mq`).
+ */
 export function compileSelection(source: SelectionSource): Result<Selection> {
   const identity = compileSelectors(source.selectors)
   if (!identity.ok) return identity

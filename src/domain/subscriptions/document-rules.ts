@@ -1,5 +1,5 @@
 // The rules of refusals of subscriptions and registrations, and of what is forwarded because of them, in the words of
-// subscriptions.md.
+// docs/interface/subscriptions.md.
 
 import { bad, num, rule, slot } from '../refusal-kind.js'
 import { withoutSecretEntries, withoutUserinfo } from './secrets.js'
@@ -25,7 +25,7 @@ function refusedText(providers: readonly ProviderRefusal[]): string {
 }
 
 export const documentRules = {
-  // subscriptions.md §2: operations on subscriptions
+  // docs/interface/subscriptions.md#create: operations on subscriptions
   subscriptionPaths: bad('max one service-path allowed for subscriptions'),
   subscriptionNotFound: rule('NotFound', 'The requested subscription has not been found. Check id'),
   subscriptionIdLength: bad`Invalid subscription ID: bad length - ${num('length')} chars expected`,
@@ -37,7 +37,7 @@ export const documentRules = {
   maskForOtherReceiver: bad`a masked value is kept for the same scheme, host and port only, give the value itself: ${'field'}`,
   explainWithoutEntity: bad('URI param /entity/ is missing: options explain is about one stored entity'),
 
-  // subscriptions.md §13.4: updates that are forwarded
+  // docs/interface/registrations.md#updates-to-providers: updates that are forwarded
   partlyForwarded: rule('PartlyForwarded', ['left'], leftText),
   // Ours: the same, and who refused (docs/interface/forwarding.md).
   partlyForwardedAndRefused: rule(
@@ -52,7 +52,7 @@ export const documentRules = {
       `The requested entity has not been found. Check type and id${refusedText(providers)}`,
   ),
 
-  // subscriptions.md §12: registrations
+  // docs/interface/registrations.md: registrations
   registrationNotFound: rule('NotFound', 'The requested registration has not been found. Check id'),
   payloadNotObject: bad('not a JSON object'),
   descriptionKind: bad('invalid description'),
@@ -77,7 +77,7 @@ export const documentRules = {
   registrationStatusKind: bad('/status/ must be a string'),
   registrationStatus: bad('invalid value for /status/'),
 
-  // subscriptions.md §3.2, §3.3: simple fields, subject
+  // docs/interface/errors.md#subscriptions: simple fields, subject
   descriptionTooLong: bad('max description length exceeded'),
   noSubject: bad('no subject for subscription specified'),
   noNotification: bad('no notification for subscription specified'),
@@ -94,13 +94,13 @@ export const documentRules = {
     (field: 'id' | 'type') => `max ${field} length exceeded in /entities/ vector item /${field}/`,
   ),
 
-  // subscriptions.md §3.4, §3.5: lists of names, condition
+  // docs/interface/errors.md#subscriptions: lists of names, condition
   nameNotString: bad`only JSON Strings allowed in string vector /${'list'}/`,
   nameEmpty: bad`empty string found in string vector /${'list'}/`,
   nameTwice: bad`duplicated item /${'name'}/ in array`,
   alterationType: bad`unknown subscription alterationType: ${'name'}`,
 
-  // subscriptions.md §3.6: notification
+  // docs/interface/errors.md#subscriptions: notification
   transportTwice: bad('only one of http, httpCustom, mqtt or mqttCustom is allowed'),
   attrsAndExceptAttrs: bad('http notification has attrs and exceptAttrs'),
   coveredWithoutList: bad('covered true cannot be used if notification attributes list is empty'),
@@ -110,7 +110,7 @@ export const documentRules = {
   ),
   maxFailsLimit: bad('maxFailsLimit must be greater than zero'),
 
-  // subscriptions.md §3.7, §3.8: HTTP transports, custom payloads
+  // docs/interface/errors.md#subscriptions: HTTP transports, custom payloads
   httpUrl: bad('Invalid URL parsing notification url'),
   httpCustomUrl: bad('invalid custom /url/'),
   httpUrlIsMqtt: bad('mqtt URL cannot be used in http notifications'),
@@ -123,7 +123,7 @@ export const documentRules = {
   customMetadata: bad('metadata are not allowed in ngsi field in custom notifications'),
   customNestedTooDeep: bad`attribute or metadata value has overpassed maximum nesting limit: ${num('depthMax')}`,
 
-  // subscriptions.md §3.9: MQTT transports
+  // docs/interface/errors.md#subscriptions: MQTT transports
   mqttUrl: bad('invalid mqtt /url/'),
   mqttUrlIsHttp: bad('http or https URL cannot be used in mqtt notifications'),
   mqttUrlPath: bad('path cannot be used in mqtt url, use topic instead'),

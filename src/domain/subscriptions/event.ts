@@ -1,11 +1,13 @@
-// Events: what a change of one entity is to those who watch it (subscriptions.md §6.1 step 1, §6.2, §6.4).
+// Events: what a change of one entity is to those who watch it (docs/interface/subscriptions.md#triggering step 1,
+// docs/interface/subscriptions.md#alteration-types, docs/interface/subscriptions.md#attribute-rule).
 //
 // An event has one of four classes, and three sets of names: attributes that the request named, those whose value or
 // type counts as changed, those whose metadata does. An update that changes nothing makes an event too. A change of
 // metadata alone is a change to one subscription and none to another: `alterationTypeOf` tells.
 //
 // Not here: which entity is watched (triggering.ts), and what makes no event: a refused request, the removal of an
-// entity that expired (§6.2), an update that came round in a circle (`isNotificationLoop`).
+// entity that expired (docs/interface/subscriptions.md#alteration-types), an update that came round in a circle
+// (`isNotificationLoop`).
 
 import type { Attribute, Entity } from '../entities/entity.js'
 import type { Alteration, Change } from '../entities/update.js'
@@ -25,7 +27,10 @@ export interface Event extends Scope {
   readonly alterations: readonly Alteration[]
   /** Attributes that the request named, and that were not refused. Empty when the entity was deleted. */
   readonly named: ReadonlySet<string>
-  /** Attributes that were appended, deleted, got another value or type, or count as if they had (§6.5, `forcedUpdate`). */
+  /**
+   * Attributes that were appended, deleted, got another value or type, or count as if they had
+   * (docs/interface/entities.md#changes, `forcedUpdate`).
+   */
   readonly changedValues: ReadonlySet<string>
   /** Attributes that were appended, deleted or got other metadata. */
   readonly changedMetadata: ReadonlySet<string>
@@ -78,9 +83,10 @@ function namesOf(
 
 // [hot] Once per event and subscription that is looked into.
 /**
- * Whether the event is of a kind that the condition asks for, and concerns one of its attributes (subscriptions.md
- * §6.2, §6.4). Every change that passes under `entityChange` passes under `entityUpdate`, also the deletion of an
- * attribute by a replacement (§16 item 11). `propagatesDeletes`: deletions of entities pass in any case.
+ * Whether the event is of a kind that the condition asks for, and concerns one of its attributes
+ * (docs/interface/subscriptions.md#alteration-types, docs/interface/subscriptions.md#attribute-rule). Every change that
+ * passes under `entityChange` passes under `entityUpdate`, also the deletion of an attribute by a replacement
+ * (docs/interface/subscriptions.md#attribute-rule). `propagatesDeletes`: deletions of entities pass in any case.
  */
 export function concerns(event: Event, condition: Condition, propagatesDeletes = false): boolean {
   const { attrs } = condition
@@ -101,13 +107,19 @@ export function concerns(event: Event, condition: Condition, propagatesDeletes =
   }
 }
 
-/** Whether there are such names and, if any attributes are asked for, one of these is among them (§6.4). */
+/**
+ * Whether there are such names and, if any attributes are asked for, one of these is among them
+ * (docs/interface/subscriptions.md#attribute-rule).
+ */
 function hits(attrs: readonly string[], names: ReadonlySet<string>): boolean {
   if (names.size === 0) return false
   return attrs.length === 0 || attrs.some(name => names.has(name))
 }
 
-/** What the event is called to a subscriber with the condition (subscriptions.md §6.2): the builtin attribute `alterationType`. */
+/**
+ * What the event is called to a subscriber with the condition (docs/interface/subscriptions.md#alteration-types): the
+ * builtin attribute `alterationType`.
+ */
 export function alterationTypeOf(event: Event, { notifyOnMetadataChange }: Condition): AlterationType {
   switch (event.class) {
     case 'create':
@@ -117,19 +129,26 @@ export function alterationTypeOf(event: Event, { notifyOnMetadataChange }: Condi
     case 'update':
       return 'entityUpdate'
     case 'change':
-      // Metadata alone: no change to whoever does not ask for it (§6.4, the behaviour of 4.x).
+      // Metadata alone: no change to whoever does not ask for it (docs/interface/subscriptions.md#attribute-rule, the
+      // behaviour of 4.x).
       return event.changedValues.size > 0 || notifyOnMetadataChange ? 'entityChange' : 'entityUpdate'
   }
 }
 
-/** What the request did to an attribute that it named and that is there: the builtin metadata `actionType` (subscriptions.md §7.5). */
+/**
+ * What the request did to an attribute that it named and that is there: the builtin metadata `actionType`
+ * (docs/interface/notifications.md#metadata).
+ */
 export function actionTypeOf(event: Event, name: string): 'append' | 'update' | undefined {
   if (!event.named.has(name)) return undefined
   const action = event.alterations.find(alteration => alteration.name === name)?.action
   return action === 'delete' ? undefined : action
 }
 
-/** The attribute as it was before a request that named it: the builtin metadata `previousValue` (subscriptions.md §7.5). */
+/**
+ * The attribute as it was before a request that named it: the builtin metadata `previousValue`
+ * (docs/interface/notifications.md#metadata).
+ */
 export function previousOf({ named, before }: Event, name: string): Attribute | undefined {
   return named.has(name) ? before?.attributes.get(name) : undefined
 }

@@ -1,7 +1,8 @@
 // Why a subscription would fire, or would not, if a stored entity were updated now.
 //
-// Every condition of subscriptions.md §6 that the subscription has is listed, in the order of §6.1, with what it finds.
-// Some depend on the update: then `holds` means that one could fulfil the condition, and the text says how.
+// Every condition of docs/interface/subscriptions.md#triggering that the subscription has is listed, in the order of
+// docs/interface/subscriptions.md#triggering, with what it finds. Some depend on the update: then `holds` means that
+// one could fulfil the condition, and the text says how.
 //
 // Not here: whether an event fires a subscription (triggering.ts). A test holds one to the other.
 
@@ -51,7 +52,9 @@ export interface ExplainedCondition {
   readonly until?: string
 }
 
-/** What each condition of the subscription says of an entity in a path. `progress` is that of all processes together. */
+/**
+ * What each condition of the subscription says of an entity in a path. `progress` is that of all processes together.
+ */
 export function explain(
   subscription: Subscription,
   progress: SubscriptionProgress,

@@ -1,10 +1,13 @@
-// Macros: `${name}` in the texts of a custom notification, and what they stand for (subscriptions.md §9.1, §9.2).
+// Macros: `${name}` in the texts of a custom notification, and what they stand for
+// (docs/interface/notifications.md#macros).
 //
-// `${` begins a macro and the next `}` ends it; what is between is a name, taken literally. A filler goes over a template once, from
-// left to right, and never looks at what it has put in: an attribute's value cannot bring in a macro.
+// `${` begins a macro and the next `}` ends it; what is between is a name, taken literally. A filler goes over a
+// template once, from left to right, and never looks at what it has put in: an attribute's value cannot bring in a
+// macro.
 //
-// In plain texts (url, headers, query string, payload, topic) a missing value is empty and a macro without an end spoils the message. In
-// strings of JSON a missing value is null, a macro without an end is text, and a macro that is the whole string keeps its kind.
+// In plain texts (url, headers, query string, payload, topic) a missing value is empty and a macro without an end
+// spoils the message. In strings of JSON a missing value is null, a macro without an end is text, and a macro that is
+// the whole string keeps its kind.
 //
 // Not here: which names there are (notification.ts).
 
@@ -17,7 +20,10 @@ const ends = '}'
 export class MacroFiller {
   private lengthLeft: number
 
-  /** `meaning`: what a name stands for, undefined when nothing. `lengthMax`: characters that all results may have together. */
+  /**
+   * `meaning`: what a name stands for, undefined when nothing. `lengthMax`: characters that all results may have
+   * together.
+   */
   constructor(
     private readonly meaning: (name: string) => Json | undefined,
     lengthMax: number,
@@ -49,7 +55,10 @@ export class MacroFiller {
     return template
   }
 
-  /** A text that stands in JSON, always a text; undefined: the whole of it is a macro that stands for nothing, null or ''. */
+  /**
+   * A text that stands in JSON, always a text; undefined: the whole of it is a macro that stands for nothing, null or
+   * ''.
+   */
   identifier(template: string): string | undefined {
     const name = nameOfWhole(template)
     if (name === undefined) return this.part(template)

@@ -56,7 +56,10 @@ export interface Probe {
   consider(entry: Entry): void
 }
 
-/** Entries that are looked into one by one, some 20 ns each. More are divided, which takes half a kilobyte for each property. */
+/**
+ * Entries that are looked into one by one, some 20 ns each. More are divided, which takes half a kilobyte for each
+ * property.
+ */
 const undividedMax = 8
 
 export class Bucket {
@@ -206,7 +209,9 @@ const byType: Property = bucket =>
     (buckets, probe) => buckets.get(probe.event.entity.type)?.visit(probe),
   )
 
-/** The most attribute names of a condition that get an entry each, which costs memory. `consider` looks at longer lists. */
+/**
+ * The most attribute names of a condition that get an entry each, which costs memory. `consider` looks at longer lists.
+ */
 const attrsMax = 64
 
 const byAttribute: Property = bucket =>
@@ -271,5 +276,8 @@ export const propertiesOfUpdates: readonly Property[] = [
   byTypePattern,
 ]
 
-/** What tells apart who waits for deletions, to which attributes do not matter (subscriptions.md §6.2). */
+/**
+ * What tells apart who waits for deletions, to which attributes do not matter
+ * (docs/interface/subscriptions.md#alteration-types).
+ */
 export const propertiesOfDeletions: readonly Property[] = propertiesOfUpdates.filter(one => one !== byAttribute)

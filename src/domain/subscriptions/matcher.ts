@@ -71,7 +71,9 @@ export class Matcher {
     this.watchers.set(subscription.id, watcher)
   }
 
-  /** Compiles the patterns of a subscription that has been added, and finds out what they cost, so that no event has to. */
+  /**
+   * Compiles the patterns of a subscription that has been added, and finds out what they cost, so that no event has to.
+   */
   prepare(id: string): void {
     const watcher = this.watchers.get(id)
     if (!watcher) return

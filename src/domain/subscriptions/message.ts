@@ -17,19 +17,30 @@ export interface NotificationInput {
   readonly path: string
   /** '' is the default tenant. */
   readonly tenant: string
-  /** The attributes that the request named, deleted ones included, each once. Does not matter when the entity was deleted. */
+  /**
+   * The attributes that the request named, deleted ones included, each once. Does not matter when the entity was
+   * deleted.
+   */
   readonly named: readonly NamedAttribute[]
-  /** What the change was, classified as one of the four (subscriptions.md §6.2): not what the subscription listens to. */
+  /**
+   * What the change was, classified as one of the four (docs/interface/subscriptions.md#alteration-types): not what the
+   * subscription listens to.
+   */
   readonly alteration: AlterationType
   /** The whole correlator of the request, suffixes of earlier notifications included. */
   readonly correlator: string
-  /** Which notification of the request it is, over all entities and subscriptions, from 1 (§8.3). */
+  /**
+   * Which notification of the request it is, over all entities and subscriptions, from 1
+   * (docs/interface/notifications.md#correlators).
+   */
   readonly number: number
   /** `X-Auth-Token` of the request; undefined: it had none. */
   readonly authToken: string | undefined
   /** By which the receiver knows a notification that comes again. */
   readonly notificationId: string
-  /** The entity's normalized JSON as a client would get it, if it happens to be there (`imageJson`, when `isAnswer`). */
+  /**
+   * The entity's normalized JSON as a client would get it, if it happens to be there (`imageJson`, when `isAnswer`).
+   */
   readonly normalizedText?: string | undefined
 }
 
@@ -46,11 +57,14 @@ export interface NotificationOptions {
   readonly vocabulary: 'Ctx' | 'Fiware'
   /** Product token and version. */
   readonly userAgent: string
-  /** `-disableCustomNotifications`: custom ones are sent like regular ones (subscriptions.md §9.7). */
+  /**
+   * `-disableCustomNotifications`: custom ones are sent like regular ones
+   * (docs/interface/notifications.md#custom-notifications).
+   */
   readonly disableCustomNotifications: boolean
   /**
-   * Characters of all texts with macros together (`-outReqMsgMaxSize`, operations.md §1.2). A template of a megabyte
-   * that names an attribute of a megabyte would otherwise make a hundred gigabytes.
+   * Characters of all texts with macros together (`-outReqMsgMaxSize`, docs/operations/options.md). A template of a
+   * megabyte that names an attribute of a megabyte would otherwise make a hundred gigabytes.
    */
   readonly filledLengthMax: number
 }
@@ -85,11 +99,19 @@ export interface HttpMessage extends Message {
   readonly transport: 'http'
   /** Upper case. */
   readonly method: string
-  /** In the order in which they are sent; values hold no control characters. The sender leaves out those that frame a message. */
+  /**
+   * In the order in which they are sent; values hold no control characters. The sender leaves out those that frame a
+   * message.
+   */
   readonly headers: readonly NamedText[]
-  /** Of one try, from connecting to the end of the answer; 0: the service's default (subscriptions.md §8.4). */
+  /**
+   * Of one try, from connecting to the end of the answer; 0: the service's default
+   * (docs/interface/notifications.md#timeouts-and-redirects).
+   */
   readonly timeoutMs: number
-  /** Its headers name another tenant or service path than those that it is about: it must not come back to this broker. */
+  /**
+   * Its headers name another tenant or service path than those that it is about: it must not come back to this broker.
+   */
   readonly leavesScope?: boolean
   /** Whether it may reach the receiver twice; undefined: it may. */
   readonly isRepeatable?: boolean

@@ -1,5 +1,5 @@
-// What a notification says of an entity: which attributes and metadata, in which of the six formats (subscriptions.md
-// §7).
+// What a notification says of an entity: which attributes and metadata, in which of the six formats
+// (docs/interface/notifications.md#content).
 //
 // The entity after the change goes through the lists of the subscription (`attrs`, `exceptAttrs`, `metadata`), then
 // `covered`, then the format. So does an entity that a template has patched (notification.ts).
@@ -23,7 +23,7 @@ import type { NamedAttribute, NotificationInput } from './message.js'
 import type { AttrsFormat, NotificationSettings } from './subscription.js'
 
 // [hot] The plain case, everything and normalized, once per notification.
-/** The body of a regular notification in the format of its subscription (subscriptions.md §7.6). */
+/** The body of a regular notification in the format of its subscription (docs/interface/notifications.md#formats). */
 export function renderBody(input: NotificationInput): string {
   const { subscription, entity, normalizedText } = input
   const { notification } = subscription
@@ -84,7 +84,10 @@ function renderKeyValues(entity: Entity, shown: readonly Named[]): string {
   return `${text}}`
 }
 
-/** The form of the first version of the interface (subscriptions.md §7.7): lists instead of members, and none that is empty. */
+/**
+ * The form of the first version of the interface (docs/interface/notifications.md#legacy-format): lists instead of
+ * members, and none that is empty.
+ */
 function renderLegacy(subscription: string, entity: Entity, shown: readonly Named[], metadata: MetadataOf): string {
   const attributes = shown.map(([name, attribute]) => {
     const metadatas = metadata(name, attribute).map(([key, { type, value }]) => `{${legacyMember(key, type, value)}}`)
@@ -110,10 +113,13 @@ type Named = readonly [name: string, attribute: Attribute]
 /** Builtin attributes in the order in which they follow `*`; `dateExpires` is one that is stored with the others. */
 const builtinAttributes = ['dateCreated', 'dateModified', 'alterationType', 'servicePath']
 
-/** What is sent even if the request named it not (subscriptions.md §7.3), when it is listed. */
+/**
+ * What is sent even if the request named it not (docs/interface/notifications.md#only-changed-attributes), when it is
+ * listed.
+ */
 const alwaysChanged = new Set(['dateCreated', 'dateModified', 'alterationType'])
 
-/** The attributes to send, in their order (subscriptions.md §7.2-§7.4). */
+/** The attributes to send, in their order (docs/interface/notifications.md). */
 function shownAttributes(input: NotificationInput, entity: Entity): readonly Named[] {
   const { attrs, exceptAttrs, onlyChangedAttrs } = input.subscription.notification
   const changed = onlyChangedAttrs ? new Set(namedBy(input).map(({ name }) => name)) : undefined
@@ -151,7 +157,7 @@ function listedAttribute(input: NotificationInput, entity: Entity, name: string)
   )
 }
 
-/** The builtin attribute of that name, as it stands in notifications (subscriptions.md §7.2). */
+/** The builtin attribute of that name, as it stands in notifications (docs/interface/notifications.md#attributes). */
 export const builtinOf = (
   { path, alteration }: NotificationInput,
   entity: Entity,
@@ -161,14 +167,20 @@ export const builtinOf = (
 
 const coveredNull = builtin('None', null)
 
-/** Whether a name of `attrs` may be one that the entity lacks (subscriptions.md §7.4). Other builtin names it never lacks. */
+/**
+ * Whether a name of `attrs` may be one that the entity lacks (docs/interface/notifications.md#missing-attributes).
+ * Other builtin names it never lacks.
+ */
 const canBeCovered = (name: string): boolean => name !== '*' && name !== expiryAttribute
 
-/** The names that stand for null where the entity lacks them (subscriptions.md §7.4). */
+/** The names that stand for null where the entity lacks them (docs/interface/notifications.md#missing-attributes). */
 export const coveredNames = ({ covered, attrs }: NotificationSettings): ReadonlySet<string> =>
   new Set(covered ? attrs.filter(canBeCovered) : [])
 
-/** What the request named; a deletion of the whole entity names nothing (subscriptions.md §7.3). */
+/**
+ * What the request named; a deletion of the whole entity names nothing
+ * (docs/interface/notifications.md#only-changed-attributes).
+ */
 const namedBy = ({ alteration, named }: NotificationInput): readonly NamedAttribute[] =>
   alteration === 'entityDelete' ? [] : named
 
@@ -176,7 +188,7 @@ const namedBy = ({ alteration, named }: NotificationInput): readonly NamedAttrib
 
 type MetadataOf = (name: string, attribute: Attribute) => readonly NamedMetadata[]
 
-/** Builtin metadata in the order in which they follow `*` (subscriptions.md §7.5). */
+/** Builtin metadata in the order in which they follow `*` (docs/interface/notifications.md#metadata). */
 const builtinMetadata = ['dateCreated', 'dateModified', 'actionType', 'previousValue']
 
 /** Gives the metadata to send of an attribute. */
@@ -192,7 +204,10 @@ function metadataOf(input: NotificationInput, { metadata: names }: NotificationS
     )
 }
 
-/** The builtin metadata that tell of the request. An attribute that was there before was updated, even by a request that replaces all. */
+/**
+ * The builtin metadata that tell of the request. An attribute that was there before was updated, even by a request that
+ * replaces all.
+ */
 function metadataOfRequest(element: string, named: NamedAttribute | undefined): NamedMetadata[1] | undefined {
   if (!named) return undefined
   const { action, previous } = named

@@ -1,5 +1,5 @@
 // The headers of a notification: the standard ones, and those that its subscription puts in their place
-// (subscriptions.md §8.2, §9.4).
+// (docs/interface/notifications.md#headers, docs/interface/notifications.md#request).
 //
 // A name is a token, and a value is free of control characters, so that no header ends its line or begins another one.
 // Anything else is refused, never repaired. `Host` and all that frames a message are the sender's.
@@ -25,7 +25,9 @@ export const jsonType = 'application/json; charset=utf-8'
 
 const accept: Header = ['Accept', 'application/json']
 
-/** Our own names, put together once: a name that is made anew has to be looked up letter by letter by whoever sends it. */
+/**
+ * Our own names, put together once: a name that is made anew has to be looked up letter by letter by whoever sends it.
+ */
 const namesIn = (vocabulary: NotificationOptions['vocabulary']) => ({
   service: `${vocabulary}-Service`,
   servicePath: `${vocabulary}-ServicePath`,
@@ -36,7 +38,9 @@ const namesIn = (vocabulary: NotificationOptions['vocabulary']) => ({
 })
 const ownNames = { Ctx: namesIn('Ctx'), Fiware: namesIn('Fiware') }
 
-/** The headers of a regular notification, in the order in which they are sent (subscriptions.md §8.2). */
+/**
+ * The headers of a regular notification, in the order in which they are sent (docs/interface/notifications.md#headers).
+ */
 export function standardHeaders(
   input: NotificationInput,
   options: NotificationOptions,
@@ -58,13 +62,17 @@ export function standardHeaders(
   return headers
 }
 
-/** Whether a broker that mirrors the entities shall delete this one (`notification.propagateDeletes`, ours; batch.ts reads the header). */
+/**
+ * Whether a broker that mirrors the entities shall delete this one (`notification.propagateDeletes`, ours; batch.ts
+ * reads the header).
+ */
 const isPropagatedDelete = ({ alteration, subscription }: NotificationInput): boolean =>
   alteration === 'entityDelete' && subscription.notification.propagateDeletes === true
 
 /**
- * Standard headers with those of a subscription (§9.4). One of the same name takes its place, or with an empty value
- * removes it. The others follow by their lower-case names. Of two that differ in case only, the later one counts.
+ * Standard headers with those of a subscription (docs/interface/notifications.md#request). One of the same name takes
+ * its place, or with an empty value removes it. The others follow by their lower-case names. Of two that differ in case
+ * only, the later one counts.
  */
 export function withCustomHeaders(
   standard: readonly Header[],
@@ -113,7 +121,10 @@ function inVocabulary(name: string, vocabulary: NotificationOptions['vocabulary'
 const reserved =
   /^(?:(?:ctx|fiware)-(?:correlator|notification-id|notification-kind)|ngsiv2-attrsformat|content-length|transfer-encoding|connection|keep-alive|proxy-connection|upgrade|te|trailer|expect)$/
 
-/** Headers that tell where a notification comes from or where it ends: given ones are ignored (§9.4, and ours). */
+/**
+ * Headers that tell where a notification comes from or where it ends: given ones are ignored
+ * (docs/interface/notifications.md#request, and ours).
+ */
 const isReserved = (name: string): boolean => reserved.test(name)
 
 const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/

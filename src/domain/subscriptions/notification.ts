@@ -1,8 +1,8 @@
 // Notifications: the message that one change makes for one subscription.
 //
-// A regular one says what the subscription asks of the entity, in its format. A custom one (subscriptions.md §9, §10)
-// is built from templates: macros come first, then percent-decoding, then the checks, so that what is checked is what
-// is sent.
+// A regular one says what the subscription asks of the entity, in its format. A custom one
+// (docs/interface/notifications.md#custom-notifications, docs/interface/notifications.md#mqtt) is built from templates:
+// macros come first, then percent-decoding, then the checks, so that what is checked is what is sent.
 //
 //   url, qs, topic     as they are; blanks in a URL are percent-encoded, since a request line has none
 //   payload, headers   percent-decoded: what may not stand in a subscription can be written so
@@ -58,7 +58,7 @@ import type {
   Transport,
 } from './subscription.js'
 
-/** The message of a notification, or why there is none (subscriptions.md §7 to §10). */
+/** The message of a notification, or why there is none (docs/interface/notifications.md). */
 export function messageOf(input: NotificationInput, options: NotificationOptions): HttpMessage | MqttMessage | NotSent {
   const { transport } = input.subscription.notification
   const isRegular = options.disableCustomNotifications
@@ -93,7 +93,10 @@ function regularMqtt(input: NotificationInput, to: MqttTransport | MqttCustomTra
   return checkTopic(topic) ?? { transport: 'mqtt', url, topic, body: renderBody(input), qos, retain, login }
 }
 
-/** A message to the receiver of such notifications, without their content: from it a sender knows where to connect before the first one. */
+/**
+ * A message to the receiver of such notifications, without their content: from it a sender knows where to connect
+ * before the first one.
+ */
 export function emptyMessage(to: Transport): HttpMessage | MqttMessage {
   const { url } = to
   if (to.kind === 'http' || to.kind === 'httpCustom')
@@ -102,7 +105,7 @@ export function emptyMessage(to: Transport): HttpMessage | MqttMessage {
   return { transport: 'mqtt', url, topic, body: undefined, qos, retain, login }
 }
 
-/** The request of an `httpCustom` subscription (subscriptions.md §9.3). */
+/** The request of an `httpCustom` subscription (docs/interface/notifications.md#request). */
 function customHttp(
   input: NotificationInput,
   transport: HttpCustomTransport,
@@ -133,7 +136,7 @@ function customHttp(
   }
 }
 
-/** The message of an `mqttCustom` subscription (subscriptions.md §10). */
+/** The message of an `mqttCustom` subscription (docs/interface/notifications.md#mqtt). */
 function customMqtt(
   input: NotificationInput,
   transport: MqttCustomTransport,
@@ -150,7 +153,10 @@ function customMqtt(
   return { transport: 'mqtt', url, topic, body: body.text, qos, retain, login }
 }
 
-/** Why nothing can be published under a topic; undefined: it can. A wildcard would be refused by any MQTT broker (§10.2). */
+/**
+ * Why nothing can be published under a topic; undefined: it can. A wildcard would be refused by any MQTT broker
+ * (docs/interface/notifications.md#mqtt).
+ */
 function checkTopic(topic: string): NotSent | undefined {
   if (topic === '' || topic.length > topicLengthMax)
     return notSent('warn', 'Notification not sent: the MQTT topic is empty or too long')
@@ -178,7 +184,10 @@ function fillerOf(input: NotificationInput, { filledLengthMax }: NotificationOpt
   return new MacroFiller(name => macroValue(input, covered, name), filledLengthMax)
 }
 
-/** What a macro stands for (subscriptions.md §9.1); undefined: nothing. Attributes come before all but id and type. */
+/**
+ * What a macro stands for (docs/interface/notifications.md#macros); undefined: nothing. Attributes come before all but
+ * id and type.
+ */
 function macroValue(input: NotificationInput, covered: ReadonlySet<string>, name: string): Json | undefined {
   const { entity, tenant, authToken } = input
   if (name === 'id') return entity.id
@@ -206,7 +215,9 @@ const isNamed = ([name]: NamedText): boolean => name !== ''
 
 // The URL
 
-/** The URL with its query string (subscriptions.md §9.3 item 4); undefined: it is malformed, or not of HTTP. */
+/**
+ * The URL with its query string (docs/interface/notifications.md#request); undefined: it is malformed, or not of HTTP.
+ */
 function requestUrl(url: string, qs: readonly NamedText[]): string | undefined {
   const query = qs
     .filter(([key, value]) => key !== '' && value !== '')
@@ -230,7 +241,10 @@ interface Body {
 
 const textType = 'text/plain; charset=utf-8'
 
-/** What is sent in place of the entity (subscriptions.md §9.5); undefined: a macro has no end. */
+/**
+ * What is sent in place of the entity (docs/interface/notifications.md#text-and-json-templates); undefined: a macro has
+ * no end.
+ */
 function customBody(input: NotificationInput, body: CustomBody | undefined, filler: MacroFiller): Body | undefined {
   switch (body?.kind) {
     case undefined:
@@ -255,11 +269,11 @@ function customBody(input: NotificationInput, body: CustomBody | undefined, fill
   }
 }
 
-/** A patched entity is sent in one of three formats (subscriptions.md §9.6, §16 item 14). */
+/** A patched entity is sent in one of three formats (docs/interface/notifications.md#entity-templates). */
 const patchedFormat = (format: AttrsFormat): AttrsFormat =>
   format === 'simplifiedNormalized' || format === 'simplifiedKeyValues' ? format : 'normalized'
 
-/** The entity with a template laid over it (subscriptions.md §9.6). */
+/** The entity with a template laid over it (docs/interface/notifications.md#entity-templates). */
 function patched(entity: Entity, { id, type, attributes }: EntityPatch, filler: MacroFiller): Entity {
   const result = new Map<string, Attribute>()
   for (const [name, attribute] of attributes) result.set(name, builtin(attribute.type, filler.json(attribute.value)))

@@ -157,7 +157,10 @@ interface Node extends TreeNode<Node> {
 
 const newNode = (label: string, lower?: Node): Node => ({ label, own: 0, work: lower?.work ?? 0, below: undefined })
 
-/** Works under prefixes: a radix tree whose nodes know the heaviest way down. Works are whole numbers, so that nothing is left of what has gone. */
+/**
+ * Works under prefixes: a radix tree whose nodes know the heaviest way down. Works are whole numbers, so that nothing
+ * is left of what has gone.
+ */
 class WorkTree {
   private readonly root = newNode('')
 

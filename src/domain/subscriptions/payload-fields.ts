@@ -1,5 +1,6 @@
 // What bodies of subscriptions and registrations have in common, read and refused alike: names, descriptions, and the
-// entities that are watched or provided (subscriptions.md §1.3, §3.2-§3.4, §12.3).
+// entities that are watched or provided (docs/interface/subscriptions.md#subject,
+// docs/interface/errors.md#subscriptions, docs/interface/errors.md#registrations-and-providers).
 //
 // A key that stands twice is refused anywhere: the interface says nothing of it, and one of two wishes would be lost
 // silently.
@@ -36,7 +37,10 @@ export function topLevel({ value: json, duplicates }: Payload, notObject: Refusa
 export const optional = <T>(json: Json | undefined, parse: (json: Json) => Result<T>): Result<T | undefined> =>
   json === undefined ? accepted(undefined) : parse(json)
 
-/** A description (subscriptions.md §3.2, §12.3). `notText`: the refusal of anything but a text. */
+/**
+ * A description (docs/interface/errors.md#subscriptions, docs/interface/errors.md#registrations-and-providers).
+ * `notText`: the refusal of anything but a text.
+ */
 export function parseDescription(json: Json, notText: Refusal): Result<string> {
   if (typeof json !== 'string') return refused(notText)
   // A character beyond the basic plane has a length of two.
@@ -58,7 +62,7 @@ export function parseExpiry(json: Json, notDate: Refusal): Result<Expiry> {
   return ms === undefined ? refused(notDate) : accepted({ ms })
 }
 
-/** A list of names (subscriptions.md §3.4); empty when it is not there. */
+/** A list of names (docs/interface/errors.md#subscriptions); empty when it is not there. */
 export function parseNames(parent: JsonObject, field: string): Result<readonly string[]> {
   const json = parent[field]
   if (json === undefined) return accepted([])
@@ -75,7 +79,7 @@ export function parseNames(parent: JsonObject, field: string): Result<readonly s
   return accepted([...names])
 }
 
-/** The elements of an array, what is the same once (subscriptions.md §3.3). */
+/** The elements of an array, what is the same once (docs/interface/errors.md#subscriptions). */
 export function parseSubjectEntities(json: Json): Result<readonly SubjectEntity[]> {
   if (!isArray(json)) return refused(refusals.subjectEntitiesNotArray)
   if (json.length > listLengthMax) return refused(refusals.tooMany('entities', json.length, listLengthMax))
@@ -90,7 +94,10 @@ export function parseSubjectEntities(json: Json): Result<readonly SubjectEntity[
   return accepted([...entities.values()])
 }
 
-/** Bounds all regular expressions of a subject together, as those of a query are: each change may have to run all of them. */
+/**
+ * Bounds all regular expressions of a subject together, as those of a query are: each change may have to run all of
+ * them.
+ */
 class PatternBudget {
   private count = 0
   private steps = 0

@@ -1,13 +1,15 @@
-// URLs of those who receive notifications (subscriptions.md §1.7), and patterns for where messages may go
-// (docs/operations/egress.md#patterns).
+// URLs of those who receive notifications (docs/interface/subscriptions.md#urls), and patterns for where messages may
+// go (docs/operations/egress.md#patterns).
 //
-//   http://host:port/path      scheme and host are needed; a host is a DNS name, an IPv4 address or an IPv6 address in brackets
+//   http://host:port/path      scheme and host are needed; a host is a DNS name, an IPv4 address or an IPv6 address in
+//   brackets
 //
-// A general URL parser would take, repair or rewrite what the interface refuses: a user name, a missing host, an empty port.
-// A query stays part of the path.
+// A general URL parser would take, repair or rewrite what the interface refuses: a user name, a missing host, an empty
+// port. A query stays part of the path.
 //
-// Not here: the general forbidden characters, which have a text of their own; macros (the code that fills them in parses the
-// outcome here); whether an address is in a network, and names that are resolved (deliver/sockets/egress.ts).
+// Not here: the general forbidden characters, which have a text of their own; macros (the code that fills them in
+// parses the outcome here); whether an address is in a network, and names that are resolved
+// (deliver/sockets/egress.ts).
 
 export interface ReceiverUrl {
   readonly scheme: 'http' | 'https' | 'mqtt'
@@ -18,7 +20,10 @@ export interface ReceiverUrl {
   readonly path: string
 }
 
-/** Where no port is given. 1883 for MQTT is ours: the reference takes 80, where no MQTT broker listens (§1.7, item 4). */
+/**
+ * Where no port is given. 1883 for MQTT is ours: the reference takes 80, where no MQTT broker listens
+ * (docs/interface/subscriptions.md#urls, item 4).
+ */
 const defaultPorts = { http: 80, https: 443, mqtt: 1883 } as const
 
 const portMax = 65_535
@@ -27,7 +32,7 @@ const portMax = 65_535
 const syntax =
   /^(https?|mqtt):\/\/([A-Za-z0-9._~-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::([0-9]{1,5}))?(\/[^\s\p{Cc}]*)?$/u
 
-/** The parts of a URL; undefined when it is not valid (subscriptions.md §1.7). */
+/** The parts of a URL; undefined when it is not valid (docs/interface/subscriptions.md#urls). */
 export function parseReceiverUrl(text: string): ReceiverUrl | undefined {
   const match = syntax.exec(text)
   if (!match) return undefined

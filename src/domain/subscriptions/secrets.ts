@@ -39,8 +39,8 @@ function maskEntry(entry: string): string {
 }
 
 /**
- * JSON, perhaps cut at its end, as it may be shown: members whose name is that of a secret are masked, and so is what stands before the @ of a
- * URL. A name that is written with escapes passes: callers ask `hasHiddenName` first.
+ * JSON, perhaps cut at its end, as it may be shown: members whose name is that of a secret are masked, and so is what
+ * stands before the @ of a URL. A name that is written with escapes passes: callers ask `hasHiddenName` first.
  */
 export const withoutSecretMembers = (json: string): string =>
   json.replace(secretMember, `$1"${mask}"`).replace(jsonUserinfo, `$1${mask}$2`)

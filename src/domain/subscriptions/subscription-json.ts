@@ -1,9 +1,9 @@
-// Subscriptions as JSON text: as they are shown (subscriptions.md §4), and as they are stored and travel to other
-// processes.
+// Subscriptions as JSON text: as they are shown (docs/interface/subscriptions.md#read), and as they are stored and
+// travel to other processes.
 //
-// What is shown has the key order of §4, and masks secrets (secrets.ts). What is stored holds all of a subscription,
-// its secrets included, with the texts of its expression. A decoder trusts its text: `encodeSubscription` wrote it,
-// perhaps in an older release, which the version tells.
+// What is shown has the key order of docs/interface/subscriptions.md#read, and masks secrets (secrets.ts). What is
+// stored holds all of a subscription, its secrets included, with the texts of its expression. A decoder trusts its
+// text: `encodeSubscription` wrote it, perhaps in an older release, which the version tells.
 //
 // Not here: JSON of clients (subscription-parser.ts).
 
@@ -46,7 +46,10 @@ const positive = (value: number | undefined): string | undefined =>
   value !== undefined && value > 0 ? renderJson(value) : undefined
 const names = (list: readonly Json[]): string => JSON.stringify(list)
 
-/** A subscription as `GET` shows it (subscriptions.md §4); `progress` is that of all processes together. */
+/**
+ * A subscription as `GET` shows it (docs/interface/subscriptions.md#read); `progress` is that of all processes
+ * together.
+ */
 export function renderSubscription(subscription: Subscription, progress: SubscriptionProgress, nowMs: number): string {
   const { id, description, expiresMs, throttlingSeconds } = subscription
   return object([
@@ -84,7 +87,8 @@ function renderCondition({ attrs, expression, alterationTypes, notifyOnMetadataC
 function renderNotification(settings: NotificationSettings, progress: SubscriptionProgress): string {
   const { transport, attrs, exceptAttrs, metadata, attrsFormat, maxFailsLimit } = settings
   const { lastSuccessMs, lastSuccessCode, lastFailureMs, lastFailureReason } = progress
-  // Of MQTT neither is shown, even if they are left from an HTTP transport that was there before (subscriptions.md §5.3).
+  // Of MQTT neither is shown, even if they are left from an HTTP transport that was there before
+  // (docs/interface/subscriptions.md#counters).
   const isHttp = transport.kind === 'http' || transport.kind === 'httpCustom'
   return object([
     ['timesSent', positive(progress.timesSent)],
@@ -108,7 +112,7 @@ function renderNotification(settings: NotificationSettings, progress: Subscripti
 
 const secondMs = 1000
 
-/** Times of notifications are shown in whole seconds (subscriptions.md §4.1). */
+/** Times of notifications are shown in whole seconds (docs/interface/subscriptions.md#read). */
 function renderTime(ms: number | undefined): string | undefined {
   return ms === undefined ? undefined : text(renderDateTime(Math.floor(ms / secondMs) * secondMs))
 }
@@ -186,11 +190,16 @@ const renderNamedTexts = (named: readonly NamedText[]): string | undefined =>
 /** Of the stored form; a new one is needed when an older text would be misread. The first one is still read. */
 const version = 2
 
-/** What only one subscription has; condition and notification stand apart, since many are alike but for what they watch. */
+/**
+ * What only one subscription has; condition and notification stand apart, since many are alike but for what they watch.
+ */
 type StoredHead = Omit<Subscription, 'condition' | 'notification'> & { readonly version: number }
 type StoredCondition = Omit<Condition, 'expression'> & { readonly expression: ExpressionSource }
 
-/** The text under which a subscription is stored, and sent to other processes: head, condition and notification, a line each. It holds the secrets. */
+/**
+ * The text under which a subscription is stored, and sent to other processes: head, condition and notification, a line
+ * each. It holds the secrets.
+ */
 export function encodeSubscription(subscription: Subscription): string {
   const { condition, notification, ...head } = subscription
   const stored: StoredCondition = { ...condition, expression: condition.expression.source }
@@ -284,7 +293,10 @@ function isEmpty(source: ExpressionSource): boolean {
 
 type Compiled = Omit<Expression, 'source'>
 
-/** Compiled when it is first asked for: a filter takes as long as all the rest of a subscription, and few of many may ever be tried. */
+/**
+ * Compiled when it is first asked for: a filter takes as long as all the rest of a subscription, and few of many may
+ * ever be tried.
+ */
 class StoredExpression implements Expression {
   private found: Compiled | undefined
 

@@ -1,8 +1,9 @@
-// The bodies of POST and PATCH on subscriptions, read and refused (subscriptions.md §1-§3).
+// The bodies of POST and PATCH on subscriptions, read and refused (docs/interface/subscriptions.md#fields to
+// docs/interface/errors.md#subscriptions).
 //
 // One function reads both into blocks: what a POST needs and a PATCH replaces as a whole. The first mistake is told, in
-// the order of §3: the fields of the top level as listed there, each from the outside inwards. Unknown and read-only
-// fields are ignored.
+// the order of docs/interface/errors.md#subscriptions: the fields of the top level as listed there, each from the
+// outside inwards. Unknown and read-only fields are ignored.
 //
 // Not here: what registrations have, too (payload-fields.ts), transports (transport-parser.ts), checks of headers and
 // ids (subscription.ts), the JSON of an answer (subscription-json.ts).
@@ -38,7 +39,10 @@ import { parseTransport, unmask } from './transport-parser.js'
 /** What a new subscription has that its body does not tell. */
 export type SubscriptionHead = Pick<Subscription, 'id' | 'tenant' | 'servicePath'>
 
-/** The subscription of a POST body (subscriptions.md §2.2), or the first thing that is wrong with it (§3). */
+/**
+ * The subscription of a POST body (docs/interface/subscriptions.md#create), or the first thing that is wrong with it
+ * (docs/interface/errors.md#subscriptions).
+ */
 export function parseSubscription(payload: Payload, head: SubscriptionHead): Result<Subscription> {
   const blocks = parseBlocks(payload, true)
   if (!blocks.ok) return blocks
@@ -58,15 +62,18 @@ export function parseSubscription(payload: Payload, head: SubscriptionHead): Res
   })
 }
 
-/** The first thing that is wrong with the body of a PATCH (subscriptions.md §3), whatever subscription it is for; undefined: nothing. */
+/**
+ * The first thing that is wrong with the body of a PATCH (docs/interface/errors.md#subscriptions), whatever
+ * subscription it is for; undefined: nothing.
+ */
 export function checkPatch(payload: Payload): Refusal | undefined {
   const blocks = parseBlocks(payload, false)
   return blocks.ok ? undefined : blocks.refusal
 }
 
 /**
- * The subscription after a PATCH (subscriptions.md §2.3), or the first thing that is wrong with the body (§3). The path is always
- * that of the request, even when it names none.
+ * The subscription after a PATCH (docs/interface/subscriptions.md#change), or the first thing that is wrong with the
+ * body (docs/interface/errors.md#subscriptions). The path is always that of the request, even when it names none.
  */
 export function patchSubscription(existing: Subscription, payload: Payload, servicePath: string): Result<Subscription> {
   const blocks = parseBlocks(payload, false)
@@ -88,8 +95,9 @@ export function patchSubscription(existing: Subscription, payload: Payload, serv
 }
 
 /**
- * A flag of metadata changes is part of the condition: a condition without one has the default. Only where there is no condition at all,
- * it is kept (§2.3; a test of the reference shows the first half, its table tells the second).
+ * A flag of metadata changes is part of the condition: a condition without one has the default. Only where there is no
+ * condition at all, it is kept (docs/interface/subscriptions.md#change; a test of the reference shows the first half,
+ * its table tells the second).
  */
 function replaceSubject(existing: Subscription, { entities, condition }: SubjectBlock): Partial<Subscription> {
   return {
@@ -159,7 +167,7 @@ function parseStatus(json: Json): Result<SubscriptionStatus> {
 const parseThrottling = (json: Json): Result<number> =>
   isInteger(json) ? accepted(Math.max(json, 0)) : refused(refusals.fieldNotInteger('throttling'))
 
-// Subject (§3.3)
+// Subject (docs/interface/errors.md#subscriptions)
 
 function parseSubject(json: Json): Result<SubjectBlock> {
   if (!isObject(json)) return refused(refusals.fieldNotObject('subject'))
@@ -175,7 +183,7 @@ function parseEntities(json: Json | undefined): Result<readonly SubjectEntity[]>
   return parseSubjectEntities(json)
 }
 
-// Condition (§3.5)
+// Condition (docs/interface/errors.md#subscriptions)
 
 const noExpression: Expression = { source: {}, q: undefined, mq: undefined, geo: undefined }
 
@@ -232,7 +240,7 @@ function parseExpression(json: Json | undefined): Result<Expression> {
   return geo.ok ? accepted({ source, q: filters.q, mq: filters.mq, geo: geo.value }) : geo
 }
 
-// Notification (§3.6)
+// Notification (docs/interface/errors.md#subscriptions)
 
 function parseNotification(json: Json, deep: boolean): Result<NotificationBlock> {
   if (!isObject(json)) return refused(refusals.fieldNotObject('notification'))

@@ -1,4 +1,5 @@
-// The status of a subscription and the counters of its notifications (subscriptions.md §5, §6.6).
+// The status of a subscription and the counters of its notifications (docs/interface/subscriptions.md#status,
+// docs/interface/subscriptions.md#throttling).
 //
 // Every process that notifies for a subscription keeps and changes a `SubscriptionProgress` of its own. What is shown
 // is all of them together: counts are added up, of times the latest one counts. So no order among processes is needed.
@@ -10,16 +11,16 @@
 
 import type { Subscription, SubscriptionProgress, SubscriptionStatus } from './subscription.js'
 
-/** The status as it stands after switch-offs; expiry does not touch it (subscriptions.md §5.2). */
+/** The status as it stands after switch-offs; expiry does not touch it (docs/interface/subscriptions.md#status). */
 export function storedStatus(subscription: Subscription, progress: SubscriptionProgress): SubscriptionStatus {
   return progress.spentRevision === subscription.statusRevision ? 'inactive' : subscription.status
 }
 
-/** Whether the time of the subscription has passed (subscriptions.md §5.1). */
+/** Whether the time of the subscription has passed (docs/interface/subscriptions.md#status). */
 export const isExpired = ({ expiresMs }: Subscription, nowMs: number): boolean =>
   expiresMs !== undefined && expiresMs < nowMs
 
-/** The status as it is shown (subscriptions.md §5.1). */
+/** The status as it is shown (docs/interface/subscriptions.md#status). */
 export function shownStatus(
   subscription: Subscription,
   progress: SubscriptionProgress,
@@ -29,8 +30,9 @@ export function shownStatus(
 }
 
 /**
- * Whether a notification would follow the last one too soon, and is dropped (subscriptions.md §6.6). The last one may be in the future: clocks of
- * owners differ, and clocks are set back. Then it counts as well, but not for longer than the time between two.
+ * Whether a notification would follow the last one too soon, and is dropped
+ * (docs/interface/subscriptions.md#throttling). The last one may be in the future: clocks of owners differ, and clocks
+ * are set back. Then it counts as well, but not for longer than the time between two.
  */
 export function isThrottled(
   { throttlingSeconds }: Subscription,
@@ -41,7 +43,10 @@ export function isThrottled(
 }
 
 // [hot] Once per notification, each of the two; `...own` took more than a microsecond there.
-/** A notification was handed to the sender, whatever becomes of it; a one-shot is spent with it (subscriptions.md §5.2, §5.3). */
+/**
+ * A notification was handed to the sender, whatever becomes of it; a one-shot is spent with it
+ * (docs/interface/subscriptions.md#status, docs/interface/subscriptions.md#counters).
+ */
 export function recordSent(subscription: Subscription, own: SubscriptionProgress, nowMs: number): SubscriptionProgress {
   return {
     timesSent: own.timesSent + 1,
@@ -55,7 +60,10 @@ export function recordSent(subscription: Subscription, own: SubscriptionProgress
   }
 }
 
-/** The receiver answered: with a status, whatever it is, or over MQTT, which has none (subscriptions.md §5.3, §8.6). */
+/**
+ * The receiver answered: with a status, whatever it is, or over MQTT, which has none
+ * (docs/interface/subscriptions.md#counters, docs/interface/notifications.md#outcomes).
+ */
 export function recordSuccess(
   own: SubscriptionProgress,
   nowMs: number,
@@ -76,13 +84,17 @@ export function recordSuccess(
 /** A failure recorded, and what it led to. */
 export interface RecordedFailure {
   readonly progress: SubscriptionProgress
-  /** The number of failures, of all parts together, with which it has just switched the subscription off; undefined: it has not. */
+  /**
+   * The number of failures, of all parts together, with which it has just switched the subscription off; undefined: it
+   * has not.
+   */
   readonly disabledAt: number | undefined
 }
 
 /**
- * No answer came (subscriptions.md §5.3). The failure that takes the counter of all parts above `maxFailsLimit` switches the subscription off
- * (§5.4). `others`: the parts of other processes, as far as they are known.
+ * No answer came (docs/interface/subscriptions.md#counters). The failure that takes the counter of all parts above
+ * `maxFailsLimit` switches the subscription off (docs/interface/subscriptions.md#too-many-failures). `others`: the
+ * parts of other processes, as far as they are known.
  */
 export function recordFailure(
   subscription: Subscription,
@@ -102,8 +114,9 @@ export function recordFailure(
 }
 
 /**
- * What all parts amount to (subscriptions.md §5.3); what is put together is to be shown, not to be put together with more. Failures in a row
- * are those of all parts, except of parts that have not failed since another one had a success.
+ * What all parts amount to (docs/interface/subscriptions.md#counters); what is put together is to be shown, not to be
+ * put together with more. Failures in a row are those of all parts, except of parts that have not failed since another
+ * one had a success.
  */
 export function mergeProgress(parts: readonly SubscriptionProgress[]): SubscriptionProgress {
   const success = latest(parts, part => part.lastSuccessMs)

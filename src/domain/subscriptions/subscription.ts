@@ -1,4 +1,5 @@
-// Subscriptions: what they are when everything in them has been read (subscriptions.md §1, §5).
+// Subscriptions: what they are when everything in them has been read (docs/interface/subscriptions.md#fields,
+// docs/interface/subscriptions.md#status).
 //
 // A `Subscription` is what its owner wrote: it changes by POST and PATCH only. What happens to it while it works is a
 // `SubscriptionProgress`, of which each process that notifies keeps its own part (subscription-status.ts). Both are
@@ -13,7 +14,7 @@ import type { Query } from '../queries/query-parser.js'
 import { accepted, type Refusal, type Result, refusals, refused } from '../refusal.js'
 import { documentIdLength } from '../stamp.js'
 
-/** What can be stored as status (subscriptions.md §5.1); `expired` is only shown. */
+/** What can be stored as status (docs/interface/subscriptions.md#status); `expired` is only shown. */
 export type SubscriptionStatus = 'active' | 'inactive' | 'oneshot'
 
 /** A subscription as it is stored. */
@@ -22,7 +23,10 @@ export interface Subscription {
   readonly id: string
   /** Whose entities are watched; '' is the default tenant. */
   readonly tenant: string
-  /** Where they are watched: `/a`, or with all below it `/a/#`; `/#` is everywhere (§6.3: `coversPath`). */
+  /**
+   * Where they are watched: `/a`, or with all below it `/a/#`; `/#` is everywhere
+   * (docs/interface/subscriptions.md#service-path-rule: `coversPath`).
+   */
   readonly servicePath: string
   /** '' when there is none. */
   readonly description: string
@@ -32,9 +36,12 @@ export interface Subscription {
   readonly statusRevision: number
   /** From when on it is shown as expired and fires no more; undefined: never. May lie in the past from the start. */
   readonly expiresMs: number | undefined
-  /** Least time between two notifications; 0: none (§6.6). */
+  /** Least time between two notifications; 0: none (docs/interface/subscriptions.md#throttling). */
   readonly throttlingSeconds: number
-  /** Which entities are watched; never empty, no element twice. Any of them must fit (§6.5). */
+  /**
+   * Which entities are watched; never empty, no element twice. Any of them must fit
+   * (docs/interface/entities.md#changes).
+   */
   readonly entities: readonly SubjectEntity[]
   readonly condition: Condition
   readonly notification: NotificationSettings
@@ -43,7 +50,8 @@ export interface Subscription {
 /**
  * Entities by id and type. Exactly one of `id` and `idPattern` is there, and at most one of `type` and `typePattern`;
  * without those two every type matches.
- * A pattern is the text of a valid regular expression, within limits: whoever matches compiles it, and shares what is alike.
+ * A pattern is the text of a valid regular expression, within limits: whoever matches compiles it, and shares what is
+ * alike.
  */
 export interface SubjectEntity {
   readonly id?: string | undefined
@@ -52,7 +60,7 @@ export interface SubjectEntity {
   readonly typePattern?: string | undefined
 }
 
-/** Kinds of change, in the words of clients (§6.2). */
+/** Kinds of change, in the words of clients (docs/interface/subscriptions.md#alteration-types). */
 const alterationTypes = ['entityCreate', 'entityChange', 'entityUpdate', 'entityDelete'] as const
 
 export type AlterationType = (typeof alterationTypes)[number]
@@ -61,18 +69,24 @@ export type AlterationType = (typeof alterationTypes)[number]
 export const isAlterationType = (word: string): word is AlterationType =>
   (alterationTypes as readonly string[]).includes(word)
 
-/** When a watched entity's change matters (§1.2). */
+/** When a watched entity's change matters (docs/interface/subscriptions.md#subject). */
 export interface Condition {
-  /** One of these attributes must be concerned (§6.4); empty: every attribute will do. No name stands twice. */
+  /**
+   * One of these attributes must be concerned (docs/interface/subscriptions.md#attribute-rule); empty: every attribute
+   * will do. No name stands twice.
+   */
   readonly attrs: readonly string[]
   readonly expression: Expression
   /** As given, no word twice; empty: the default set, see `alterationTypesOf`. */
   readonly alterationTypes: readonly AlterationType[]
-  /** Whether a change of metadata alone matters (§6.4). */
+  /** Whether a change of metadata alone matters (docs/interface/subscriptions.md#attribute-rule). */
   readonly notifyOnMetadataChange: boolean
 }
 
-/** What the entity must be like after the change (§6.7): all that is there must hold. */
+/**
+ * What the entity must be like after the change (docs/interface/subscriptions.md#expressions): all that is there must
+ * hold.
+ */
 export interface Expression {
   /** The texts that were given: what is shown and stored. The geographical ones are there together or not at all. */
   readonly source: ExpressionSource
@@ -86,7 +100,7 @@ export interface ExpressionSource extends GivenGeoQuery {
   readonly mq?: string | undefined
 }
 
-/** How entities are written into notifications (§7.6). */
+/** How entities are written into notifications (docs/interface/notifications.md#formats). */
 export type AttrsFormat =
   | 'normalized'
   | 'simplifiedNormalized'
@@ -95,30 +109,48 @@ export type AttrsFormat =
   | 'values'
   | 'legacy'
 
-/** What a notification says and where it goes (§1.4). */
+/** What a notification says and where it goes (docs/interface/subscriptions.md#notification-fields). */
 export interface NotificationSettings {
   readonly transport: Transport
-  /** Attributes to send, in this order, builtin names and `*` among them (§7.2); empty: all user attributes, or see `exceptAttrs`. */
+  /**
+   * Attributes to send, in this order, builtin names and `*` among them (docs/interface/notifications.md#attributes);
+   * empty: all user attributes, or see `exceptAttrs`.
+   */
   readonly attrs: readonly string[]
   /** Attributes to leave out; empty: `attrs` decides. At most one of the two lists has names. */
   readonly exceptAttrs: readonly string[]
-  /** Send only what the triggering request named, and nothing when it named none of them (§7.3). */
+  /**
+   * Send only what the triggering request named, and nothing when it named none of them
+   * (docs/interface/notifications.md#only-changed-attributes).
+   */
   readonly onlyChangedAttrs: boolean
-  /** Send null for each name of `attrs` that the entity lacks (§7.4). */
+  /** Send null for each name of `attrs` that the entity lacks (docs/interface/notifications.md#missing-attributes). */
   readonly covered: boolean
-  /** Metadata to send, builtin names and `*` among them (§7.5); empty: all user metadata. */
+  /**
+   * Metadata to send, builtin names and `*` among them (docs/interface/notifications.md#metadata); empty: all user
+   * metadata.
+   */
   readonly metadata: readonly string[]
   readonly attrsFormat: AttrsFormat
-  /** Failures in a row that are allowed; one more switches it off (§5.4). At least 1; undefined: there is no limit. */
+  /**
+   * Failures in a row that are allowed; one more switches it off (docs/interface/subscriptions.md#too-many-failures).
+   * At least 1; undefined: there is no limit.
+   */
   readonly maxFailsLimit: number | undefined
-  /** Tell of deletions whatever the alteration types, and mark them, so that a broker that mirrors the entities deletes them, too. */
+  /**
+   * Tell of deletions whatever the alteration types, and mark them, so that a broker that mirrors the entities deletes
+   * them, too.
+   */
   readonly propagateDeletes?: true | undefined
 }
 
 export type Transport = HttpTransport | HttpCustomTransport | MqttTransport | MqttCustomTransport
 
 interface HttpFields {
-  /** With scheme and host; has passed `parseReceiverUrl` unless it holds macros (custom only): then whoever fills them in asks. */
+  /**
+   * With scheme and host; has passed `parseReceiverUrl` unless it holds macros (custom only): then whoever fills them
+   * in asks.
+   */
   readonly url: string
   /** Of one notification in all; 0: the service's default. */
   readonly timeoutMs: number
@@ -129,14 +161,17 @@ export interface HttpTransport extends HttpFields {
   readonly kind: 'http'
 }
 
-/** A request of the subscriber's design. Macros may stand in `url`, and in names and values of `qs` and `headers` (§9). */
+/**
+ * A request of the subscriber's design. Macros may stand in `url`, and in names and values of `qs` and `headers`
+ * (docs/interface/notifications.md#custom-notifications).
+ */
 export interface HttpCustomTransport extends HttpFields {
   readonly kind: 'httpCustom'
   /** undefined: not given, which means POST. */
   readonly method: HttpMethod | undefined
   /** Query string, by name; empty: none. */
   readonly qs: readonly NamedText[]
-  /** Additional headers, by name; an empty value removes the header (§9.4). */
+  /** Additional headers, by name; an empty value removes the header (docs/interface/notifications.md#request). */
   readonly headers: readonly NamedText[]
   readonly body: CustomBody | undefined
 }
@@ -168,7 +203,11 @@ export interface MqttCustomTransport extends MqttFields {
   readonly body: CustomBody | undefined
 }
 
-/** What is sent in place of the entity (§1.5, §9.5). A transport without one sends what a regular notification would. */
+/**
+ * What is sent in place of the entity (docs/interface/subscriptions.md#http-receivers,
+ * docs/interface/notifications.md#text-and-json-templates). A transport without one sends what a regular notification
+ * would.
+ */
 export type CustomBody =
   /** Text with macros, never empty; null: nothing at all. */
   | { readonly kind: 'payload'; readonly text: string | null }
@@ -176,7 +215,10 @@ export type CustomBody =
   | { readonly kind: 'json'; readonly template: Json }
   | { readonly kind: 'ngsi'; readonly patch: EntityPatch }
 
-/** What is laid over the entity (§9.6). Macros may stand in `id`, `type` and the strings of values. */
+/**
+ * What is laid over the entity (docs/interface/notifications.md#entity-templates). Macros may stand in `id`, `type` and
+ * the strings of values.
+ */
 export interface EntityPatch {
   /** undefined: the entity's own. */
   readonly id: string | undefined
@@ -191,8 +233,8 @@ export interface PatchAttribute {
 }
 
 /**
- * What became of a subscription's notifications, as one process knows it (§5.3). Parts of several processes are put together by
- * `mergeProgress`. Nothing in it is reset by a PATCH.
+ * What became of a subscription's notifications, as one process knows it (docs/interface/subscriptions.md#counters).
+ * Parts of several processes are put together by `mergeProgress`. Nothing in it is reset by a PATCH.
  */
 export interface SubscriptionProgress {
   /** Notifications handed to the sender, failed ones included. */
@@ -208,7 +250,10 @@ export interface SubscriptionProgress {
   readonly lastFailureReason: string
   /** Failures since the last success. */
   readonly failsCounter: number
-  /** The `statusRevision` that was used up, by a one-shot or by too many failures: as long as it is the current one, it is inactive. */
+  /**
+   * The `statusRevision` that was used up, by a one-shot or by too many failures: as long as it is the current one, it
+   * is inactive.
+   */
   readonly spentRevision: number
 }
 
@@ -226,24 +271,36 @@ export const noProgress: SubscriptionProgress = {
 
 const defaultAlterationTypes: readonly AlterationType[] = ['entityCreate', 'entityChange']
 
-/** The alteration types that matter, the default set when none is named (subscriptions.md §6.2). */
+/**
+ * The alteration types that matter, the default set when none is named
+ * (docs/interface/subscriptions.md#alteration-types).
+ */
 export const alterationTypesOf = ({ alterationTypes }: Condition): readonly AlterationType[] =>
   alterationTypes.length === 0 ? defaultAlterationTypes : alterationTypes
 
-/** Whether deletions matter: the condition asks for them (subscriptions.md §6.2), or they are propagated. */
+/**
+ * Whether deletions matter: the condition asks for them (docs/interface/subscriptions.md#alteration-types), or they are
+ * propagated.
+ */
 export const watchesDeletions = ({ condition, notification }: Subscription): boolean =>
   condition.alterationTypes.includes('entityDelete') || notification.propagateDeletes === true
 
 const everywhere = '/#'
 
-/** The path that a subscription watches, of those in the header of its POST or PATCH (subscriptions.md §2.2, §2.3). */
+/**
+ * The path that a subscription watches, of those in the header of its POST or PATCH
+ * (docs/interface/subscriptions.md#create, docs/interface/subscriptions.md#change).
+ */
 export function watchedPath(paths: readonly string[]): Result<string> {
   return paths.length > 1 ? refused(refusals.subscriptionPaths) : accepted(paths[0] ?? everywhere)
 }
 
 const idSyntax = /^[0-9A-Fa-f]*$/
 
-/** Why a text cannot be the id of a subscription; undefined when it can (subscriptions.md §2.4: only retrieval tells). */
+/**
+ * Why a text cannot be the id of a subscription; undefined when it can (docs/interface/subscriptions.md#read: only
+ * retrieval tells).
+ */
 export function checkSubscriptionId(text: string): Refusal | undefined {
   if (text.length !== documentIdLength) return refusals.subscriptionIdLength(documentIdLength)
   return idSyntax.test(text) ? undefined : refusals.subscriptionIdCharacters

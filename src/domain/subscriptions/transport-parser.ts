@@ -1,5 +1,6 @@
 // Where and how a subscription notifies: the members `http`, `httpCustom`, `mqtt` and `mqttCustom` of a payload, read
-// and refused (subscriptions.md §1.5-§1.7, §3.7-§3.9), and the masks in them (docs/operations/secrets.md).
+// and refused (docs/interface/subscriptions.md, docs/interface/errors.md#subscriptions), and the masks in them
+// (docs/operations/secrets.md).
 //
 // The first mistake is told, in the order of the tables: fields of the URL, those of the transport, what is sent in
 // place of the entity. What macros make of a text is known only when they are filled in: a URL that holds one is
@@ -33,7 +34,10 @@ import {
 
 const transportKinds = ['http', 'httpCustom', 'mqtt', 'mqttCustom'] as const satisfies readonly Transport['kind'][]
 
-/** The one transport that a `notification` has (subscriptions.md §3.6). `deep`: its values must be measured. */
+/**
+ * The one transport that a `notification` has (docs/interface/errors.md#subscriptions). `deep`: its values must be
+ * measured.
+ */
 export function parseTransport(notification: JsonObject, deep: boolean): Result<Transport> {
   const given = transportKinds.filter(kind => notification[kind] !== undefined)
   if (given.length > 1) return refused(refusals.transportTwice)
@@ -239,8 +243,8 @@ function parsePatchIdentifier(field: 'id' | 'type', json: Json | undefined): Res
 }
 
 /**
- * An attribute of a patch. Unlike one that shall be stored, its value may hold forbidden characters, and need not fit its type: a date
- * or a location may be a macro.
+ * An attribute of a patch. Unlike one that shall be stored, its value may hold forbidden characters, and need not fit
+ * its type: a date or a location may be a macro.
  */
 function parsePatchAttribute(json: Json, deep: boolean): Result<PatchAttribute> {
   if (!isObject(json)) return refused(refusals.attributeNotObject)
@@ -267,7 +271,10 @@ export function hasMask(transport: Transport): boolean {
 
 const isMasked = ([name, value]: NamedText): boolean => value === mask && isSecretName(name)
 
-/** The transport of a PATCH with the secrets of the present one in place of masks. Refused when they would go to another receiver. */
+/**
+ * The transport of a PATCH with the secrets of the present one in place of masks. Refused when they would go to another
+ * receiver.
+ */
 export function unmask(given: Transport, present: Transport): Result<Transport> {
   if (!hasMask(given)) return accepted(given)
   if ('login' in given) {
@@ -291,7 +298,10 @@ function unmaskNamed(given: HttpCustomTransport, present: HttpCustomTransport): 
   return accepted({ ...given, ...unmasked })
 }
 
-/** Whether two URLs have the same scheme, host and port. With macros they must be equal: what is filled in may be a host. */
+/**
+ * Whether two URLs have the same scheme, host and port. With macros they must be equal: what is filled in may be a
+ * host.
+ */
 function isSameReceiver(one: string, other: string): boolean {
   if (one === other) return true
   const [origin] = originForm.exec(one) ?? []

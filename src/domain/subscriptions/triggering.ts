@@ -1,7 +1,8 @@
-// Whether an event fires a subscription: the rules of subscriptions.md §6, one after the other.
+// Whether an event fires a subscription: the rules of docs/interface/subscriptions.md#triggering, one after the other.
 //
 // `matches` asks what depends on the event and the subscription. The matcher asks the same of many at once, and tests
-// hold it to this. `firing` asks the rest of one subscription that matched, in the order of §6.1.
+// hold it to this. `firing` asks the rest of one subscription that matched, in the order of
+// docs/interface/subscriptions.md#triggering.
 //
 // Not here: the sets of names (event.ts), the index (matcher.ts), the account of it all for a person (explanation.ts).
 
@@ -16,7 +17,10 @@ import { actionTypeOf, concerns, type Event, previousOf } from './event.js'
 import type { NotificationSettings, SubjectEntity, Subscription, SubscriptionProgress } from './subscription.js'
 import { isExpired, isThrottled, storedStatus } from './subscription-status.js'
 
-/** Whether the event is one that the subscription watches: by kind, path, attributes, id, type and `q` (subscriptions.md §6.1 step 2). */
+/**
+ * Whether the event is one that the subscription watches: by kind, path, attributes, id, type and `q`
+ * (docs/interface/subscriptions.md#triggering step 2).
+ */
 export function matches(subscription: Subscription, event: Event): boolean {
   const { condition, entities, notification, servicePath, status } = subscription
   return (
@@ -28,7 +32,7 @@ export function matches(subscription: Subscription, event: Event): boolean {
   )
 }
 
-/** Whether the entity is one that the element of a subject means (subscriptions.md §6.5). */
+/** Whether the entity is one that the element of a subject means (docs/interface/entities.md#changes). */
 export function isElement({ id, idPattern, type, typePattern }: SubjectEntity, entity: Pick<Entity, 'id' | 'type'>) {
   if (id !== undefined && id !== entity.id) return false
   if (type !== undefined && type !== entity.type) return false
@@ -43,8 +47,8 @@ export type Hindrance = 'status' | 'expires' | 'onlyChangedAttrs' | 'throttling'
 
 // [hot] Once per event and subscription that matched it.
 /**
- * Whether a subscription fires that the event matches; if not, the first reason in the order of subscriptions.md §6.1. `work`: what the event may
- * cost.
+ * Whether a subscription fires that the event matches; if not, the first reason in the order of
+ * docs/interface/subscriptions.md#triggering. `work`: what the event may cost.
  */
 export function firing(
   subscription: Subscription,
@@ -65,16 +69,23 @@ export function firing(
   return location && matchesGeo(geo, location) ? 'fires' : 'geo'
 }
 
-/** Whether nothing is left to be sent with `onlyChangedAttrs`. A deletion that is propagated says enough with id and type. */
+/**
+ * Whether nothing is left to be sent with `onlyChangedAttrs`. A deletion that is propagated says enough with id and
+ * type.
+ */
 const saysNothing = (notification: NotificationSettings, event: Event): boolean =>
   !(notification.propagateDeletes && event.class === 'delete') && changedAttrs(notification, event).length === 0
 
-/** Builtins that `onlyChangedAttrs` keeps although no request names them (subscriptions.md §7.3). */
+/**
+ * Builtins that `onlyChangedAttrs` keeps although no request names them
+ * (docs/interface/notifications.md#only-changed-attributes).
+ */
 const keptBuiltins: readonly string[] = ['alterationType', 'dateCreated', 'dateModified']
 
 /**
- * The names that a notification with `onlyChangedAttrs` sends, as far as they are there (subscriptions.md §7.3); with none there is no
- * notification. A name that the request deleted is one of them. Where all attributes are wanted, `dateExpires` is none: it shows only when listed.
+ * The names that a notification with `onlyChangedAttrs` sends, as far as they are there
+ * (docs/interface/notifications.md#only-changed-attributes); with none there is no notification. A name that the
+ * request deleted is one of them. Where all attributes are wanted, `dateExpires` is none: it shows only when listed.
  */
 export function changedAttrs(
   { attrs, exceptAttrs }: Pick<NotificationSettings, 'attrs' | 'exceptAttrs'>,
@@ -88,7 +99,10 @@ export function changedAttrs(
 
 // Metadata
 
-/** Whether all of an `mq` holds after the event, whose own metadata it may ask for as well (subscriptions.md §6.7). */
+/**
+ * Whether all of an `mq` holds after the event, whose own metadata it may ask for as well
+ * (docs/interface/subscriptions.md#expressions).
+ */
 function matchesMetadata(mq: Query, event: Event, work: EventWork | undefined): boolean {
   for (const statement of conjuncts(mq)) {
     const entity = isAboutEvent(statement) ? withEventMetadata(event, statement.path.attribute) : event.entity
@@ -97,11 +111,17 @@ function matchesMetadata(mq: Query, event: Event, work: EventWork | undefined): 
   return true
 }
 
-/** Whether a statement of an `mq` asks for metadata that only an event has: without one, nobody can tell whether it holds. */
+/**
+ * Whether a statement of an `mq` asks for metadata that only an event has: without one, nobody can tell whether it
+ * holds.
+ */
 export const isAboutEvent = ({ path }: Statement): boolean =>
   path.metadata === 'previousValue' || path.metadata === 'actionType'
 
-/** An entity of one attribute, whose metadata is what the event tells of it; stored metadata of these names counts as little as in §6.4. */
+/**
+ * An entity of one attribute, whose metadata is what the event tells of it; stored metadata of these names counts as
+ * little as in docs/interface/subscriptions.md#attribute-rule.
+ */
 function withEventMetadata(event: Event, name: string): Entity {
   const attribute = event.entity.attributes.get(name)
   if (!attribute) return event.entity
@@ -124,8 +144,8 @@ function locate(entity: Entity): Geometry | undefined {
 }
 
 /**
- * Whether an update that a custom notification asks for has come back in a circle (subscriptions.md §6.8): the root of its correlator is that
- * of the last request that modified the entity.
+ * Whether an update that a custom notification asks for has come back in a circle (docs/interface/cascades.md#circles):
+ * the root of its correlator is that of the last request that modified the entity.
  */
 export const isNotificationLoop = (root: string, lastRoot: string | undefined): boolean =>
   root !== '' && root === lastRoot

@@ -1,5 +1,5 @@
-// The files of certificates that a node's options name, by what they are used for. All of them may be replaced while the node runs
-// (docs/operations/certificates.md).
+// The files of certificates that a node's options name, by what they are used for. All of them may be replaced while
+// the node runs (docs/operations/certificates.md).
 //
 // Not here: when they have changed (certificate-watch.ts), who uses them (front.ts, delivery.ts, join-cluster.ts).
 

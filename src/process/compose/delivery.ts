@@ -1,4 +1,5 @@
-// What a node sends: notifications to receivers, and requests to context providers; and who counts what is sent and what arrives.
+// What a node sends: notifications to receivers, and requests to context providers; and who counts what is sent and
+// what arrives.
 
 import { Forwarding } from '../../broker/forwarding.js'
 import { type Config, version } from '../../config/config.js'
@@ -164,7 +165,10 @@ function cacheOf({ subscriptions }: LocalParts) {
 const portsOf = ({ http: { port, http1Port, livePort } }: Config): number[] =>
   [port, http1Port, livePort].filter(one => one !== undefined)
 
-/** Where nobody may send to: the engine of the log, and where the nodes of the cluster listen for each other. `host:port`. */
+/**
+ * Where nobody may send to: the engine of the log, and where the nodes of the cluster listen for each other.
+ * `host:port`.
+ */
 function reservedBy({ cluster }: Config): string[] {
   if (!cluster) return []
   const { listen, advertised, seeds, log } = cluster

@@ -1,4 +1,5 @@
-// The shards of a node over its storage, and all shards wherever they are: the node's own, and those of other workers or nodes.
+// The shards of a node over its storage, and all shards wherever they are: the node's own, and those of other workers
+// or nodes.
 
 import assert from 'node:assert/strict'
 import { AdminDesk } from '../../broker/admin.js'

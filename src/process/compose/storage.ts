@@ -1,4 +1,5 @@
-// The data directory, the store in it, and what is read of it: the shards that it has, the last stamp, and who looks into many rows.
+// The data directory, the store in it, and what is read of it: the shards that it has, the last stamp, and who looks
+// into many rows.
 
 import { HybridClock } from '../../clock.js'
 import type { Config } from '../../config/config.js'

@@ -1,5 +1,6 @@
-// How a batch becomes durable. On one node, and in a worker, the store itself is the log: a record is appended by being part of a batch, and
-// RocksDB's own WAL keeps it. In a node of a cluster the logs of the shards come first (replicate/replicated-log.ts).
+// How a batch becomes durable. On one node, and in a worker, the store itself is the log: a record is appended by being
+// part of a batch, and RocksDB's own WAL keeps it. In a node of a cluster the logs of the shards come first
+// (replicate/replicated-log.ts).
 
 import { emptyHistogram, type Histogram, observe } from '../../domain/histogram.js'
 import type { Batch, Clock, RowSink, Store } from '../../ports.js'
@@ -27,7 +28,10 @@ export interface OpenBatch {
   commit(onDone: (failure?: Error) => void): void
 }
 
-/** Seconds from handing a batch over until it was written, and from then until it was durable. Of the last one, milliseconds in all. */
+/**
+ * Seconds from handing a batch over until it was written, and from then until it was durable. Of the last one,
+ * milliseconds in all.
+ */
 export interface CommitTimes {
   readonly write: Histogram
   readonly sync: Histogram
@@ -57,8 +61,9 @@ export function noteTimes(times: CommitTimes, startedMs: number, writtenMs: numb
 }
 
 /**
- * Rows of the type index, kept until their batch is full. [hot] In order of creation each stands right behind the one before, and the
- * store finds its place from there; between rows of entities it had to look for each from the top (bench `create`).
+ * Rows of the type index, kept until their batch is full. [hot] In order of creation each stands right behind the one
+ * before, and the store finds its place from there; between rows of entities it had to look for each from the top
+ * (bench `create`).
  */
 export class OrderedRows implements RowSink {
   private readonly rows: { readonly key: Buffer; readonly value: Buffer | undefined }[] = []

@@ -1,8 +1,10 @@
-// Group commit: what all turns of one tick, or of a few, have decided becomes one batch, and replies leave when it is durable.
+// Group commit: what all turns of one tick, or of a few, have decided becomes one batch, and replies leave when it is
+// durable.
 //
-// One commit is in flight at a time; what is staged meanwhile is the next batch. Until a batch is durable its entities are pinned in
-// memory (turn/actor.ts), so that later turns see them, and every reply that depends on them waits here. If a commit fails its outcome is
-// unknown: each client that waits gets a failure, nothing is taken any more, and the node ends (`onFailure`); a restart recovers from the disk.
+// One commit is in flight at a time; what is staged meanwhile is the next batch. Until a batch is durable its entities
+// are pinned in memory (turn/actor.ts), so that later turns see them, and every reply that depends on them waits here.
+// If a commit fails its outcome is unknown: each client that waits gets a failure, nothing is taken any more, and the
+// node ends (`onFailure`); a restart recovers from the disk.
 //
 // In a cluster other nodes may have taken over some of the shards. Then the rest of the commit is durable, and all goes
 // on: those who wait are told which shards it is about (deposed.ts).
@@ -24,8 +26,8 @@ import { hasLost, isDeposed } from './deposed.js'
 /** Where records go to become durable. */
 export interface RecordLog {
   /**
-   * Makes a record durable and applies it; `row` is the whole row of its id afterwards, `key` that row's key, `after` the entity (undefined:
-   * it was deleted). Gives the number of the commit that carries it.
+   * Makes a record durable and applies it; `row` is the whole row of its id afterwards, `key` that row's key, `after`
+   * the entity (undefined: it was deleted). Gives the number of the commit that carries it.
    */
   append(record: ShardRecord, key: Buffer, row: Buffer | undefined, after: Entity | undefined): number
   /**
@@ -42,7 +44,10 @@ export interface RecordLog {
 
 export type Waiter = (failure?: Error) => void
 
-/** Has rows to write on which no reply depends: they go along with a commit that comes anyway, or soon with one of their own. */
+/**
+ * Has rows to write on which no reply depends: they go along with a commit that comes anyway, or soon with one of their
+ * own.
+ */
 export interface Rider {
   /** Puts what there is into a batch that is about to be committed. */
   board(batch: RowSink): void
@@ -63,9 +68,10 @@ const roomWaitMs = 50
 const ridersWaitMs = 100
 
 /**
- * A commit takes what so many ticks bring, as long as each brings something. Clients that wait for it come back together; with one tick they fall
- * into two halves that commit in turn. 64 connections, three runs with each number side by side: an update takes 4 % less CPU time with 3 than
- * with 1, one that notifies 11 to 30 % less, 13 % more of these per second; with 4 updates become slower again.
+ * A commit takes what so many ticks bring, as long as each brings something. Clients that wait for it come back
+ * together; with one tick they fall into two halves that commit in turn. 64 connections, three runs with each number
+ * side by side: an update takes 4 % less CPU time with 3 than with 1, one that notifies 11 to 30 % less, 13 % more of
+ * these per second; with 4 updates become slower again.
  */
 const ticksMax = 3
 
@@ -164,7 +170,10 @@ export class GroupCommit implements RecordLog {
     })
   }
 
-  /** Has riders board the batch that is being filled, and commits it even if it is otherwise empty. Gives the number of its commit. */
+  /**
+   * Has riders board the batch that is being filled, and commits it even if it is otherwise empty. Gives the number of
+   * its commit.
+   */
   hasten(): number {
     this.boarding = 'overdue'
     this.schedule()
@@ -182,8 +191,8 @@ export class GroupCommit implements RecordLog {
   }
 
   /**
-   * Writes a row that is no entity's and that no index follows, or deletes it; its key begins with its kind and its shard. Gives the number of the
-   * commit that carries it.
+   * Writes a row that is no entity's and that no index follows, or deletes it; its key begins with its kind and its
+   * shard. Gives the number of the commit that carries it.
    */
   write(key: Buffer, row: Buffer | undefined): number {
     const { rows } = this.filling.batch

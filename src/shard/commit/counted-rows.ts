@@ -1,9 +1,10 @@
-// Rows of counts that change often, in memory with their keys: a commit of a hundred creations in a cluster changes some sixty of them, mostly the same as
-// the commit before.
+// Rows of counts that change often, in memory with their keys: a commit of a hundred creations in a cluster changes
+// some sixty of them, mostly the same as the commit before.
 //
-// Two generations, as in domain/recent.ts: a row that is looked up or made is in the younger one. `age` makes that the older one when it is full,
-// and forgets what was in the older one. Between two calls of `age` no row is forgotten, so a row that the batch being filled changes, or the
-// batch before, stays the only one of its kind as long as there is at most one call for each batch.
+// Two generations, as in domain/recent.ts: a row that is looked up or made is in the younger one. `age` makes that the
+// older one when it is full, and forgets what was in the older one. Between two calls of `age` no row is forgotten, so
+// a row that the batch being filled changes, or the batch before, stays the only one of its kind as long as there is at
+// most one call for each batch.
 //
 // Not here: what counts are read for (counts.ts).
 

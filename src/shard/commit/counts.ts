@@ -1,10 +1,12 @@
-// Counts by tenant, service path and something in it: of entities by type (which paths and types a tenant has), and of attributes by type, name
-// and attribute type (what GET /v2/types tells). One class keeps both, in rows of each shard or of all (layout.ts, D and A).
+// Counts by tenant, service path and something in it: of entities by type (which paths and types a tenant has), and of
+// attributes by type, name and attribute type (what GET /v2/types tells). One class keeps both, in rows of each shard
+// or of all (layout.ts, D and A).
 //
-// A tenant's sums over the shards that are this owner's own are made when they are first needed, from one range of rows, and follow what changes.
-// What is in memory is what is on disk: a change waits until its commit is written (`flush`), so a count never tells of something that may yet be
-// lost. Sums of tenants that have nothing, or were not used lately when there are too many pairs of path and type, are forgotten. So are all sums
-// when a shard comes or goes: which tenants it is about is not known without reading it.
+// A tenant's sums over the shards that are this owner's own are made when they are first needed, from one range of
+// rows, and follow what changes. What is in memory is what is on disk: a change waits until its commit is written
+// (`flush`), so a count never tells of something that may yet be lost. Sums of tenants that have nothing, or were not
+// used lately when there are too many pairs of path and type, are forgotten. So are all sums when a shard comes or
+// goes: which tenants it is about is not known without reading it.
 //
 // One commit is in flight at a time. When a batch is flushed the one before is durable, and the store shows it.
 //
@@ -29,11 +31,17 @@ export interface PathCounts {
   flush(batch: RowSink): void
   /** The tenant's paths with their counts, if they are in memory; else undefined, and `load` brings them. */
   paths(tenant: string): Paths | undefined
-  /** The tenant's paths, read from the store if need be. A tenant that has none is not remembered: anybody may ask for any name. */
+  /**
+   * The tenant's paths, read from the store if need be. A tenant that has none is not remembered: anybody may ask for
+   * any name.
+   */
   load(tenant: string): Promise<Paths>
   /** Whether the tenant has anything. Remembers nothing, so it takes no place from tenants that are in use. */
   has(tenant: string): Promise<boolean>
-  /** Whether the batch flushed last took away the last one of a path and type: until it is durable, what is gone may come back. */
+  /**
+   * Whether the batch flushed last took away the last one of a path and type: until it is durable, what is gone may
+   * come back.
+   */
   readonly emptied: boolean
 }
 
@@ -73,7 +81,10 @@ export class Counts implements PathCounts {
   /** How many more there are of all that was flushed, since the start. */
   difference = 0
 
-  /** `owned`: the shards that count, each in rows of its own; undefined: all that the store has, in the same rows. `limits`: for tests. */
+  /**
+   * `owned`: the shards that count, each in rows of its own; undefined: all that the store has, in the same rows.
+   * `limits`: for tests.
+   */
   constructor(
     store: Store,
     layout: CountRows,
@@ -119,8 +130,9 @@ export class Counts implements PathCounts {
   }
 
   /**
-   * Rows are written that a batch changes by nothing in the end, too: a record says of each count that it touched what it is afterwards. Whoever
-   * makes counts from pages of a snapshot, which may have one of two entities that were exchanged, relies on it (replicate/snapshot.ts).
+   * Rows are written that a batch changes by nothing in the end, too: a record says of each count that it touched what
+   * it is afterwards. Whoever makes counts from pages of a snapshot, which may have one of two entities that were
+   * exchanged, relies on it (replicate/snapshot.ts).
    */
   flush(batch: RowSink): void {
     this.emptied = false
@@ -142,7 +154,10 @@ export class Counts implements PathCounts {
     this.rows.age()
   }
 
-  /** Reads all counts at once that are not in memory: an entity may have thousands of attributes that no entity before had. */
+  /**
+   * Reads all counts at once that are not in memory: an entity may have thousands of attributes that no entity before
+   * had.
+   */
   private readUnknown(staged: readonly CountedRow[]): void {
     const unknown: CountedRow[] = []
     for (const row of staged)

@@ -1,5 +1,5 @@
-// How many entities there are in the shards that are this owner's own: what the store had at one moment, read in the background, and what has changed
-// since. It is read anew when shards come or go.
+// How many entities there are in the shards that are this owner's own: what the store had at one moment, read in the
+// background, and what has changed since. It is read anew when shards come or go.
 //
 // There are as many rows to read as shards of each path and type, not as entities.
 

@@ -1,4 +1,5 @@
-// Keys and rows of subscriptions and registrations, and of what became of notifications: prefixes S, R and P of layout.ts.
+// Keys and rows of subscriptions and registrations, and of what became of notifications: prefixes S, R and P of
+// layout.ts.
 
 import { assertVersion } from '../../domain/unreadable.js'
 import type { DocumentKind } from '../../messages/messages.js'

@@ -1,12 +1,16 @@
-// The documents of one kind (subscriptions, registrations) that an owner of shards knows: those of all tenants, in memory and in its store.
+// The documents of one kind (subscriptions, registrations) that an owner of shards knows: those of all tenants, in
+// memory and in its store.
 //
-// Memory says what has been staged; the store follows with the commit that `put` and `remove` name. Whoever tells somebody of what it reads
-// here waits for `stagedIn` first. All rows are read at start. Texts of a kind that can wait are decoded when somebody asks for the document,
-// since that takes longer than all the rest of it: 100,000 of 600 bytes are read in half a second and decoded in 0.7, and then take 1.2 KB each.
+// Memory says what has been staged; the store follows with the commit that `put` and `remove` name. Whoever tells
+// somebody of what it reads here waits for `stagedIn` first. All rows are read at start. Texts of a kind that can wait
+// are decoded when somebody asks for the document, since that takes longer than all the rest of it: 100,000 of 600
+// bytes are read in half a second and decoded in 0.7, and then take 1.2 KB each.
 //
-// What became of a document is kept beside it, each owner its own part: of a subscription its notifications (progress-book.ts).
+// What became of a document is kept beside it, each owner its own part: of a subscription its notifications
+// (progress-book.ts).
 //
-// Not here: who may change what (home.ts), how owners hear of each other's changes (register.ts), what a document is good for.
+// Not here: who may change what (home.ts), how owners hear of each other's changes (register.ts), what a document is
+// good for.
 
 import type { ShardMap } from '../../domain/scope.js'
 import { partitionPoint } from '../../domain/search.js'
@@ -149,7 +153,8 @@ export class TenantDocuments<T extends Document, P> {
     offset: number,
     limit: number,
   ): { readonly known: readonly Known<T, P>[]; readonly total: number } {
-    // Looking at 100,000 takes 10 ms: lists by path are rare, and an index for them would have to be kept by every owner.
+    // Looking at 100,000 takes 10 ms: lists by path are rare, and an index for them would have to be kept by every
+    // owner.
     const ids = servicePath === undefined ? this.ids : this.ids.filter(id => this.get(id)!.servicePath === servicePath)
     const known = ids.slice(offset, offset + limit).map(id => {
       const held = this.held.get(id)!
@@ -254,8 +259,8 @@ export class Documents<T extends Document, P> {
   }
 
   /**
-   * Has all documents followed, those that are here included. `make` is asked for the follower of each tenant that has documents, and again
-   * if the tenant gets one after its last has gone.
+   * Has all documents followed, those that are here included. `make` is asked for the follower of each tenant that has
+   * documents, and again if the tenant gets one after its last has gone.
    */
   follow(make: (tenant: string) => Follower<T>): void {
     this.makers.push(make)

@@ -1,8 +1,8 @@
 // The home of documents: how a change of one is made, whatever its kind.
 //
-// A turn is synchronous, as those of entities are: it sees what turns before it have staged. A change is replied to when it is durable here
-// and, where there are other owners, when all of them have it durably (register.ts): so the next change of an entity, and the next request, meets
-// it wherever it is decided. Reads wait for what is staged.
+// A turn is synchronous, as those of entities are: it sees what turns before it have staged. A change is replied to
+// when it is durable here and, where there are other owners, when all of them have it durably (register.ts): so the
+// next change of an entity, and the next request, meets it wherever it is decided. Reads wait for what is staged.
 //
 // Whoever is asked is the home: who asks knows the placement.
 //

@@ -1,9 +1,11 @@
-// Which service paths each tenant has at all owners: rows of the register, which all of them follow. So a read by id without a path knows where to
-// look, and no owner need be asked what it has. An owner that is the only one has no such rows.
+// Which service paths each tenant has at all owners: rows of the register, which all of them follow. So a read by id
+// without a path knows where to look, and no owner need be asked what it has. An owner that is the only one has no such
+// rows.
 //
-// A path begins to exist when every owner has heard of it. Before an owner creates an entity in a new path, it announces the path to the keeper of
-// the register, which replies when all owners have the row. Of a tenant with many paths no more is known than that, and nothing is written of the others. A path
-// stays while its tenant has anything: one too many costs a look in vain. With its last entity a tenant leaves (unused-tenants.ts).
+// A path begins to exist when every owner has heard of it. Before an owner creates an entity in a new path, it
+// announces the path to the keeper of the register, which replies when all owners have the row. Of a tenant with many
+// paths no more is known than that, and nothing is written of the others. A path stays while its tenant has anything:
+// one too many costs a look in vain. With its last entity a tenant leaves (unused-tenants.ts).
 
 import { TenantPaths } from '../../domain/few-paths.js'
 import type { AnnounceRequest, ShardReply, UnusedRequest } from '../../messages/messages.js'
@@ -70,14 +72,18 @@ export class PathRegister {
     return this.tenants.names()
   }
 
-  /** Whether this owner may delete rows: it is the keeper, everybody can be told, and every tenant that has a path is here. */
+  /**
+   * Whether this owner may delete rows: it is the keeper, everybody can be told, and every tenant that has a path is
+   * here.
+   */
   get canLeave(): boolean {
     const { register, isKeeper } = this.parts
     return isKeeper() && !this.tenants.isFull && register.obstacle() === undefined
   }
 
   /**
-   * Deletes the rows of those tenants that `ask` finds unused, if it found them unused the last time as well, and if nobody announces them meanwhile.
+   * Deletes the rows of those tenants that `ask` finds unused, if it found them unused the last time as well, and if
+   * nobody announces them meanwhile.
    */
   async leaveIfUnused(tenants: readonly string[], ask: () => Promise<readonly string[]>): Promise<void> {
     const { asked } = this

@@ -1,8 +1,9 @@
-// What the patterns of each tenant's subscriptions may cost for one event (domain/subscriptions/pattern-account.ts), kept by every owner, since any may become
-// the home that decides about the next subscription.
+// What the patterns of each tenant's subscriptions may cost for one event (domain/subscriptions/pattern-account.ts),
+// kept by every owner, since any may become the home that decides about the next subscription.
 //
-// What the store has at start counts when it is decoded, bit by bit: to find out what patterns cost takes up to 0.4 ms each. Until then a tenant
-// may get more than its bound; an event stops at the bound whatever there is (domain/queries/pattern.ts).
+// What the store has at start counts when it is decoded, bit by bit: to find out what patterns cost takes up to 0.4 ms
+// each. Until then a tenant may get more than its bound; an event stops at the bound whatever there is
+// (domain/queries/pattern.ts).
 
 import { eventWorkMax } from '../../domain/limits.js'
 import { type Refusal, refusals } from '../../domain/refusal.js'
@@ -30,7 +31,10 @@ export class PatternAccounts {
     subscriptions.follow(tenant => this.follower(tenant))
   }
 
-  /** Why a subscription cannot be taken, new or in place of the one with its id; undefined when it can. One that makes nothing worse can, always. */
+  /**
+   * Why a subscription cannot be taken, new or in place of the one with its id; undefined when it can. One that makes
+   * nothing worse can, always.
+   */
   refusalFor(subscription: Subscription): Refusal | undefined {
     const account = this.accounts.get(subscription.tenant) ?? new PatternAccount()
     const { before, after } = account.workWith(subscription)

@@ -1,7 +1,7 @@
 // The registrations of each tenant as whoever forwards needs them: by what a request is about.
 //
-// A tenant without registrations is not in it, so that its requests pay one look. What is staged is in it at once: a provider that is asked a
-// moment too early is not asked too much.
+// A tenant without registrations is not in it, so that its requests pay one look. What is staged is in it at once: a
+// provider that is asked a moment too early is not asked too much.
 
 import { ProviderIndex } from '../../domain/providers/provider-index.js'
 import type { Registrations } from './forms.js'

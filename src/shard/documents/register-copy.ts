@@ -1,7 +1,8 @@
 // A worker's copy of the register: it takes what the keeper tells (register-feed.ts), and says what it has.
 //
-// The position of the copy is a row of its store, written with the changes that lead to it. While all rows are brought anew there is none: the rows
-// that are there stay until the last page has come, and then those that no page had are deleted. So a subscription that exists is never missing.
+// The position of the copy is a row of its store, written with the changes that lead to it. While all rows are brought
+// anew there is none: the rows that are there stay until the last page has come, and then those that no page had are
+// deleted. So a subscription that exists is never missing.
 
 import type { FollowRequest, RegisterPosition, ShardReply } from '../../messages/messages.js'
 import type { StoreReader } from '../../ports.js'

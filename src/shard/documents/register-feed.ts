@@ -1,14 +1,17 @@
 // The keeper's side of the register among workers: it brings every change to all other workers, and knows who has what.
 //
-// Each change has a number. The numbers of one life of the keeper are one epoch, and the position (epoch, number) is a row of the store, written
-// with the change. A copy says its position with each answer. From that the keeper decides what the copy needs: the changes behind it, as long as
-// they are still in memory, or else all rows, page by page. One ask to each copy is in flight; what changes meanwhile is the next one.
+// Each change has a number. The numbers of one life of the keeper are one epoch, and the position (epoch, number) is a
+// row of the store, written with the change. A copy says its position with each answer. From that the keeper decides
+// what the copy needs: the changes behind it, as long as they are still in memory, or else all rows, page by page. One
+// ask to each copy is in flight; what changes meanwhile is the next one.
 //
-// The keeper takes a change only while all copies answer. Otherwise it refuses the change and does nothing. If a copy falls silent after the change
-// is durable here, the outcome is unknown, and the client gets a 503; the copy gets the change when it is back.
+// The keeper takes a change only while all copies answer. Otherwise it refuses the change and does nothing. If a copy
+// falls silent after the change is durable here, the outcome is unknown, and the client gets a 503; the copy gets the
+// change when it is back.
 //
-// A copy never has what the keeper has not, because changes leave when they are durable. The loss of power may take the keeper's last changes
-// all the same, where nothing is flushed: then the copy's position is not one of the keeper's, and the copy gets all rows anew.
+// A copy never has what the keeper has not, because changes leave when they are durable. The loss of power may take the
+// keeper's last changes all the same, where nothing is flushed: then the copy's position is not one of the keeper's,
+// and the copy gets all rows anew.
 
 import type { FollowRequest, RegisterPosition, ShardReply, Shards } from '../../messages/messages.js'
 import type { Clock, StoreReader } from '../../ports.js'
@@ -22,7 +25,10 @@ import type { Register } from './register.js'
 
 /** Bytes of changes, or of a page of rows, in one ask; one row may exceed it. */
 const askBytesMax = 1024 * 1024
-/** Memory of changes kept for copies that are behind. Raising it spares copies that were away a second the transfer of all rows. */
+/**
+ * Memory of changes kept for copies that are behind. Raising it spares copies that were away a second the transfer of
+ * all rows.
+ */
 const keptBytesMax = 8 * 1024 * 1024
 /** Pause before a copy that did not answer is asked again. */
 const retryMs = 1_000

@@ -1,5 +1,6 @@
-// What all owners need is in the register: subscriptions, registrations, service paths, and marks of tenants that are being
-// deleted. Here it is followed: what a row says is known in memory as soon as the store has it, or is about to, whoever decided about it.
+// What all owners need is in the register: subscriptions, registrations, service paths, and marks of tenants that are
+// being deleted. Here it is followed: what a row says is known in memory as soon as the store has it, or is about to,
+// whoever decided about it.
 //
 // What became of notifications (P) stays in the store until this node becomes the register's owner.
 
@@ -61,7 +62,10 @@ export class RegisterFollower {
     this.follow(rows.filter(({ key, value }) => value !== undefined || key[0] !== prefix.path || isMarkKey(key)))
   }
 
-  /** Forgets documents and marks whose rows have gone without anybody having told of it: a snapshot has replaced what was there. */
+  /**
+   * Forgets documents and marks whose rows have gone without anybody having told of it: a snapshot has replaced what
+   * was there.
+   */
   async reconcile(): Promise<void> {
     await this.books.marks.reconcile()
     for (const documents of [this.books.subscriptions, this.books.registrations]) {

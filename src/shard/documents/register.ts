@@ -1,10 +1,11 @@
 // The register: rows that every owner of shards has, and one owner decides about. Its owner is the keeper.
 //
-// The register holds the subscriptions, registrations and service paths of all tenants. The keeper writes a changed row, waits until the commit is
-// durable, and replies when all other owners have the row as well. So every owner that gets the next request already has the change.
+// The register holds the subscriptions, registrations and service paths of all tenants. The keeper writes a changed
+// row, waits until the commit is durable, and replies when all other owners have the row as well. So every owner that
+// gets the next request already has the change.
 //
-// A node that is alone waits for no other owner. Nodes of a cluster follow the log of the register (replicate/). Workers of one machine are told by
-// the keeper (register-feed.ts, register-copy.ts).
+// A node that is alone waits for no other owner. Nodes of a cluster follow the log of the register (replicate/).
+// Workers of one machine are told by the keeper (register-feed.ts, register-copy.ts).
 
 import type { ShardReply } from '../../messages/messages.js'
 import type { GroupCommit } from '../commit/commit.js'
@@ -17,15 +18,15 @@ export interface Register {
   /** Stages a row, or its deletion. Gives the number of the commit that carries it. */
   write(key: Buffer, row: Buffer | undefined): number
   /**
-   * Calls back when all owners have what was written up to a commit, durably; or with the reply for a client when the commit has failed, or
-   * when nobody knows whether the others have it.
+   * Calls back when all owners have what was written up to a commit, durably; or with the reply for a client when the
+   * commit has failed, or when nobody knows whether the others have it.
    */
   afterAll(carriedBy: number, onDone: (failure?: ShardReply) => void): void
 }
 
 /**
- * The register of an owner, in shard `number`. The `others` have to hear of its changes once they are durable here; undefined: there is
- * nobody else.
+ * The register of an owner, in shard `number`. The `others` have to hear of its changes once they are durable here;
+ * undefined: there is nobody else.
  */
 export const registerOver = (
   commit: Pick<GroupCommit, 'write' | 'afterCommit'>,

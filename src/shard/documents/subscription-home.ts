@@ -78,7 +78,10 @@ export class SubscriptionHome {
     return wanted(subscription, encodeSubscription(subscription), subscriptionBytesMax, refusals.subscriptionTooLarge)
   }
 
-  /** One that has been switched off is so in writing, once it changes: from then on it may be that nobody asks here any more (claims.ts). */
+  /**
+   * One that has been switched off is so in writing, once it changes: from then on it may be that nobody asks here any
+   * more (claims.ts).
+   */
   private settled(subscription: Subscription): Subscription {
     const { tenant, id, status, statusRevision } = subscription
     const found = storedStatus(subscription, this.subscriptions.of(tenant)!.progressOf(id))

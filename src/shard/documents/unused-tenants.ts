@@ -1,17 +1,19 @@
-// Tenants that leave the register, so that names that come and go leave nothing behind: the keeper's task, from time to time.
+// Tenants that leave the register, so that names that come and go leave nothing behind: the keeper's task, from time to
+// time.
 //
-// A tenant leaves when it has no entity at any owner. The keeper asks one owner after the other which tenants it has nothing of. Before an owner replies it
-// forgets that their paths were announced, so it announces them anew before it creates an entity there. What is announced while the keeper asks
-// stays. The keeper asks in wide requests, which are refused where an owner has other shards than the keeper believes: no shard is left out.
+// A tenant leaves when it has no entity at any owner. The keeper asks one owner after the other which tenants it has
+// nothing of. Before an owner replies it forgets that their paths were announced, so it announces them anew before it
+// creates an entity there. What is announced while the keeper asks stays. The keeper asks in wide requests, which are
+// refused where an owner has other shards than the keeper believes: no shard is left out.
 //
-// A tenant must be found unused twice, with a pause between: where nothing is flushed, a loss of power may bring back an entity that was deleted just
-// before.
+// A tenant must be found unused twice, with a pause between: where nothing is flushed, a loss of power may bring back
+// an entity that was deleted just before.
 //
-// An ask of 1,000 tenants takes an owner some 40 ms, in steps. The keeper pauses between two asks, so owners spend little on them however many
-// tenants there are.
+// An ask of 1,000 tenants takes an owner some 40 ms, in steps. The keeper pauses between two asks, so owners spend
+// little on them however many tenants there are.
 //
-// Once the register has been full, some tenants are not in it. Then nobody leaves, since a tenant that is not in a register with room counts as one
-// that has no path. The log says so once.
+// Once the register has been full, some tenants are not in it. Then nobody leaves, since a tenant that is not in a
+// register with room counts as one that has no path. The log says so once.
 
 import { tenantsOfPathsMax } from '../../domain/few-paths.js'
 import type { Shards } from '../../messages/messages.js'

@@ -1,13 +1,15 @@
 // The bundles of an owner: which rows of the outbox share one, when it goes, and when it is taken apart.
 //
-// As a rule a notification has ended a moment after its change, and its row goes again. Written and deleted one by one these rows cost the
-// store more than all else of the changes; those of one commit cost it two operations together.
+// As a rule a notification has ended a moment after its change, and its row goes again. Written and deleted one by one
+// these rows cost the store more than all else of the changes; those of one commit cost it two operations together.
 //
 //   binding -> bound -> ended           all rows have ended: it is deleted
 //                 |
-//                 +---> overdue         a while has passed, or one row must go alone: what has not ended gets a place of its own
+//                 +---> overdue         a while has passed, or one row must go alone: what has not ended gets a place
+//                 of its own
 //
-// All that has no place of its own is in memory. What a crash leaves is split before anybody reads the outbox (`splitBundles`).
+// All that has no place of its own is in memory. What a crash leaves is split before anybody reads the outbox
+// (`splitBundles`).
 
 import type { Clock, RowSink } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
@@ -16,8 +18,8 @@ import { outboxKey } from './notification-layout.js'
 import type { TriggerEvent } from './trigger-event.js'
 
 /**
- * How long a bundle may wait for all of it to end. After a crash what has ended meanwhile is sent again; beyond, what has not ended is written once more.
- * Most receivers answer in a tenth of it.
+ * How long a bundle may wait for all of it to end. After a crash what has ended meanwhile is sent again; beyond, what
+ * has not ended is written once more. Most receivers answer in a tenth of it.
  */
 const bundledMsMax = 250
 /** Bytes of the rows of a bundle; further rows of the commit make another one. */
@@ -44,7 +46,10 @@ export class Bundles {
   }
 
   // [hot] Once per change that triggers notifications.
-  /** Takes the row of a trigger event with this head for the commit that is being filled; false: it is to have a place of its own. */
+  /**
+   * Takes the row of a trigger event with this head for the commit that is being filled; false: it is to have a place
+   * of its own.
+   */
   take(row: BundledRow, head: string, event: TriggerEvent): boolean {
     if (row.bytes > bundledBytesMax) return false
     let bundle = this.binding.at(-1)

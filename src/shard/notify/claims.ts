@@ -1,13 +1,15 @@
-// Claims: subscriptions that depend on their own past (throttling, one-shots, a limit of failures) are decided about in one place, the home of
-// their tenant, so that of several owners no two send what only one may.
+// Claims: subscriptions that depend on their own past (throttling, one-shots, a limit of failures) are decided about in
+// one place, the home of their tenant, so that of several owners no two send what only one may.
 //
-// Who wants to send asks when its change is durable, again and again until there is an answer; the home knows what it has granted lately, so
-// the same notification is never refused because of itself. A grant is durable before it is told. What then becomes of the notification
-// is told to the home as well: of such a subscription it alone has the counters. A throttled one is not asked for before its time is over:
-// all owners read the clock of one machine, or clocks that are kept alike.
+// Who wants to send asks when its change is durable, again and again until there is an answer; the home knows what it
+// has granted lately, so the same notification is never refused because of itself. A grant is durable before it is
+// told. What then becomes of the notification is told to the home as well: of such a subscription it alone has the
+// counters. A throttled one is not asked for before its time is over: all owners read the clock of one machine, or
+// clocks that are kept alike.
 //
-// A subscription may come to depend on its past when it is changed. Until then each owner has decided alone, so the home asks all of them for
-// the time of the latest notification, and decides nothing about the subscription before it knows.
+// A subscription may come to depend on its past when it is changed. Until then each owner has decided alone, so the
+// home asks all of them for the time of the latest notification, and decides nothing about the subscription before it
+// knows.
 
 import type { ShardMap } from '../../domain/scope.js'
 import type { Subscription } from '../../domain/subscriptions/subscription.js'
@@ -157,7 +159,10 @@ export class Claims {
     this.shards?.ask(this.shardMap.register, { kind: 'news', tenant, id, news }, () => {})
   }
 
-  /** Whether a one-shot or too many failures have switched a subscription off, as far as is known; undefined: its home is asked. */
+  /**
+   * Whether a one-shot or too many failures have switched a subscription off, as far as is known; undefined: its home
+   * is asked.
+   */
   isSwitchedOff(subscription: Subscription): boolean | undefined {
     const { tenant, id } = subscription
     if (!this.isElsewhere(subscription)) return storedStatus(subscription, this.book.of(tenant, id)) === 'inactive'

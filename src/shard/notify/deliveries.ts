@@ -1,8 +1,10 @@
-// What became of notifications: the last tries of each subscription, and what clients ask of them and of dead letters (letters.ts). One owner's part.
+// What became of notifications: the last tries of each subscription, and what clients ask of them and of dead letters
+// (letters.ts). One owner's part.
 //
 // Tries are in memory and go with the process.
 //
-//   subscription A   oldest ------------> newest        each has its tries in the order of time, so the oldest of all of them
+//   subscription A   oldest ------------> newest        each has its tries in the order of time, so the oldest of all
+//   of them
 //                      |                    |           is the first of its own list, too
 //   all              oldest --> . --> . --> newest
 //                             |       |
@@ -35,7 +37,10 @@ export interface DeliveryLimits extends LetterLimits {
   /** Tries kept for each subscription, and for all together: 250 bytes each. */
   readonly deliveriesKept: number
   readonly deliveriesKeptInAll: number
-  /** Bytes of dead letters that are read at once, to be listed or to be sent again; one may exceed it. A tick waits for that. */
+  /**
+   * Bytes of dead letters that are read at once, to be listed or to be sent again; one may exceed it. A tick waits for
+   * that.
+   */
   readonly readBytesMax: number
 }
 
@@ -50,7 +55,9 @@ export interface DeliveriesParts {
   readonly subscriptions: Subscriptions
   readonly letters: Letters
   readonly limits: DeliveryLimits
-  /** Takes what was buried and is to be sent again: called in the tick in which its row is deleted, and must not throw. */
+  /**
+   * Takes what was buried and is to be sent again: called in the tick in which its row is deleted, and must not throw.
+   */
   readonly onRetry: (message: Buffer) => void
   /** Wall clock at which a letter is sent by itself, at the earliest; undefined: it is not. */
   readonly nextReplayMs: (letter: Letter) => number | undefined
@@ -151,7 +158,10 @@ export class Deliveries {
     return { deliveries: tries.reverse().slice(0, limit), deadLetters, deadCount: list?.size ?? 0 }
   }
 
-  /** Hands over letters in their order, as many as may be read at once, and goes on when that is durable. `count`: those before. */
+  /**
+   * Hands over letters in their order, as many as may be read at once, and goes on when that is durable. `count`: those
+   * before.
+   */
   private retry(known: readonly Letter[], count: number, onReply: OnReply): void {
     const { letters, limits, onRetry } = this.parts
     let handed = count

@@ -1,12 +1,15 @@
-// How many notifications descend from one request: those that it triggers, those that are triggered by whoever they notify, and so on.
+// How many notifications descend from one request: those that it triggers, those that are triggered by whoever they
+// notify, and so on.
 //
-// Depth is bounded by the correlator, which grows with each step (domain/providers/registration.ts). Breadth is not: ten subscriptions that notify the
-// broker itself make ten thousand notifications in four steps. So they are counted here, by the root of the correlator, which all of them have.
-// What a request triggers itself is never dropped, however much it is: it has the fewest steps behind it of all that come with this root. For
-// a client's own request these are none; what another broker notifies us of has some, and may be as much as that broker has entities.
+// Depth is bounded by the correlator, which grows with each step (domain/providers/registration.ts). Breadth is not:
+// ten subscriptions that notify the broker itself make ten thousand notifications in four steps. So they are counted
+// here, by the root of the correlator, which all of them have. What a request triggers itself is never dropped, however
+// much it is: it has the fewest steps behind it of all that come with this root. For a client's own request these are
+// none; what another broker notifies us of has some, and may be as much as that broker has entities.
 //
-// A trigger event that is counted carries the count in its row. So the count is as old as the last pending notification, also after a crash, or
-// with another owner of the shard. Each owner counts for itself (docs/interface/cascades.md).
+// A trigger event that is counted carries the count in its row. So the count is as old as the last pending
+// notification, also after a crash, or with another owner of the shard. Each owner counts for itself
+// (docs/interface/cascades.md).
 
 import type { Numbering, Origin } from '../../messages/messages.js'
 
@@ -67,7 +70,10 @@ export class Descendants {
     return count.sum
   }
 
-  /** What a row tells of a request whose notifications go on: at least so many it has been. undefined: it has triggered them itself. */
+  /**
+   * What a row tells of a request whose notifications go on: at least so many it has been. undefined: it has triggered
+   * them itself.
+   */
   recall(correlator: string, descendants: number | undefined, last: number): void {
     if (this.max === 0) return
     const root = rootOf(correlator)
@@ -102,7 +108,10 @@ export class Descendants {
 
 const stepsIn = (correlator: string): number => correlator.match(step)?.length ?? 0
 
-/** Whether an update is the first of its request: none of its notifications, or of those of the request that it comes from, has a number yet. */
+/**
+ * Whether an update is the first of its request: none of its notifications, or of those of the request that it comes
+ * from, has a number yet.
+ */
 function begins(numbering: Numbering | undefined, correlator: string | undefined): boolean {
   if (numbering && numbering.next > numbering.step) return false
   return correlator === undefined || [...correlator.matchAll(step)].every(([, number]) => number === '1')

@@ -14,7 +14,9 @@ import type { GroupCommit } from '../commit/commit.js'
 import { hasLost, replyAfterFailure } from '../commit/deposed.js'
 import type { ProgressBook } from './progress-book.js'
 
-/** Between the beginnings of two requests. An owner that dies loses the counts of so long, and of the time of a reply. */
+/**
+ * Between the beginnings of two requests. An owner that dies loses the counts of so long, and of the time of a reply.
+ */
 const intervalMs = 500
 /** Subscriptions in one ask, 300 bytes each; the next ones go with the next ask. */
 const partsMax = 1_000

@@ -1,8 +1,9 @@
-// The matcher of a tenant, which takes in late what is there at start: to decode 100,000 subscriptions and to find places for them takes 1.5
-// s, and until the first event of the tenant nobody asks for them.
+// The matcher of a tenant, which takes in late what is there at start: to decode 100,000 subscriptions and to find
+// places for them takes 1.5 s, and until the first event of the tenant nobody asks for them.
 //
-// From `begin` on they are taken in bit by bit, so that the event loop is not held up, or all at once by the first event. Then their patterns are
-// compiled bit by bit, or by the first event that needs them. What is added does not wait.
+// From `begin` on they are taken in bit by bit, so that the event loop is not held up, or all at once by the first
+// event. Then their patterns are compiled bit by bit, or by the first event that needs them. What is added does not
+// wait.
 
 import type { EventWork } from '../../domain/queries/pattern.js'
 import type { Event } from '../../domain/subscriptions/event.js'
@@ -12,7 +13,10 @@ import type { Clock } from '../../ports.js'
 
 /** Before the first bit: a node that has just begun has clients to meet. */
 const firstAfterMs = 100
-/** How long a bit takes, and the pause before the next one: all of 100,000 in some 3 s. Raising the first holds requests up for as long. */
+/**
+ * How long a bit takes, and the pause before the next one: all of 100,000 in some 3 s. Raising the first holds requests
+ * up for as long.
+ */
 const bitMs = 6
 const pauseMs = 3
 

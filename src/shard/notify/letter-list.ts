@@ -2,8 +2,8 @@
 //
 //   oldest --> . --> . --> newest
 //
-// What memory has of a letter is one object and its place in this list. Letters come nearly in order, so a new one finds its
-// place from the newest on. They go from anywhere.
+// What memory has of a letter is one object and its place in this list. Letters come nearly in order, so a new one
+// finds its place from the newest on. They go from anywhere.
 //
 // Not here: rows and limits (letters.ts), which letter is sent again (replays.ts).
 

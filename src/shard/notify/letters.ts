@@ -1,15 +1,16 @@
 // Dead letters: notifications that were given up, and what it takes to send them again. One owner's part.
 //
-// A letter is a row of the store, written and deleted in the commit of the tick that decides it. So a caller that deletes a row
-// of the outbox in the tick in which it buries it here, or writes one in the tick in which it discards the letter, never has
-// both or neither. Memory has 170 bytes of each letter (letter-list.ts).
+// A letter is a row of the store, written and deleted in the commit of the tick that decides it. So a caller that
+// deletes a row of the outbox in the tick in which it buries it here, or writes one in the tick in which it discards
+// the letter, never has both or neither. Memory has 170 bytes of each letter (letter-list.ts).
 //
-// They are bounded by their bytes, of each subscription and of all, by their number and by their age. Beyond, the oldest
-// letters of the subscription that has most go first, and of all tenants of the one that has most. So no tenant loses letters
-// because another one has many. What goes is counted by its cause, and logged once a minute.
+// They are bounded by their bytes, of each subscription and of all, by their number and by their age. Beyond, the
+// oldest letters of the subscription that has most go first, and of all tenants of the one that has most. So no tenant
+// loses letters because another one has many. What goes is counted by its cause, and logged once a minute.
 //
 // After a start, or when a shard comes, its letters are read in the background, since there may be a gigabyte of them.
-// Whoever asks for letters waits for that. Nothing is kept for a subscription that is not there, and everything goes with it.
+// Whoever asks for letters waits for that. Nothing is kept for a subscription that is not there, and everything goes
+// with it.
 //
 // Not here: tries (deliveries.ts), when a letter is sent again by itself (replays.ts).
 

@@ -54,7 +54,10 @@ export const allLetters = (): Range => under(Buffer.from([prefix.letter]))
 const letterVersion = 1
 const letterHeadBytes = 5
 
-/** The row of a dead letter: u8 version, u32 length of the head, what is told of it (JSON), and what it takes to send it again. */
+/**
+ * The row of a dead letter: u8 version, u32 length of the head, what is told of it (JSON), and what it takes to send it
+ * again.
+ */
 export function encodeLetterRow(head: string, message: Buffer): Buffer {
   const text = Buffer.from(head)
   const begin = Buffer.allocUnsafe(letterHeadBytes)
@@ -63,7 +66,10 @@ export function encodeLetterRow(head: string, message: Buffer): Buffer {
   return Buffer.concat([begin, text, message])
 }
 
-/** The parts of such a row; `message` shares its memory. Fails with `Unreadable` where it is none of this release's version. */
+/**
+ * The parts of such a row; `message` shares its memory. Fails with `Unreadable` where it is none of this release's
+ * version.
+ */
 export function decodeLetterRow(row: Buffer): { readonly head: string; readonly message: Buffer } {
   assertVersion('a dead letter', row[0], letterVersion)
   const end = row.length < letterHeadBytes ? Number.POSITIVE_INFINITY : letterHeadBytes + row.readUInt32BE(1)

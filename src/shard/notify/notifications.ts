@@ -1,8 +1,8 @@
-// The notifications of an owner's changes, from the turn to the end: triggered (triggers.ts), kept (outbox.ts), claimed where another owner
-// decides (claims.ts), delivered, and written down (progress-book.ts).
+// The notifications of an owner's changes, from the turn to the end: triggered (triggers.ts), kept (outbox.ts), claimed
+// where another owner decides (claims.ts), delivered, and written down (progress-book.ts).
 //
-// A notification is handed over when its change is durable. Nothing here waits for a receiver, and a turn does not wait for anything here
-// but the commit that it waits for anyway.
+// A notification is handed over when its change is durable. Nothing here waits for a receiver, and a turn does not wait
+// for anything here but the commit that it waits for anyway.
 
 import type { Subscription, Transport } from '../../domain/subscriptions/subscription.js'
 import type { HomeNews, ShardReply, Shards } from '../../messages/messages.js'
@@ -14,7 +14,10 @@ import { sendLetter } from './pending-letter.js'
 import { type DeliveryIntent, decodeTriggerEvent, type TriggerEvent } from './trigger-event.js'
 import type { Done } from './triggers.js'
 
-/** Bytes of `atHand`: beyond, trigger events are read from their rows. Raising it saves reads while changes come faster than messages are rendered. */
+/**
+ * Bytes of `atHand`: beyond, trigger events are read from their rows. Raising it saves reads while changes come faster
+ * than messages are rendered.
+ */
 const atHandBytesMax = 32 * 1024 * 1024
 
 /** How often at most it is told that notifications were dropped. */
@@ -25,7 +28,10 @@ export class Notifications {
   private deliverer: Deliverer | undefined
   /** Of each transport the first subscription that was there at start. */
   private readonly first = new Map<Transport['kind'], Subscription>()
-  /** What was triggered before all rows that an earlier owner has left were read, by what is read at once; it comes behind them. */
+  /**
+   * What was triggered before all rows that an earlier owner has left were read, by what is read at once; it comes
+   * behind them.
+   */
   private readonly behind = new Map<OutboxPart, PendingIntent[]>()
   private dropped = 0
   private isDropToldLately = false
@@ -67,7 +73,10 @@ export class Notifications {
     this.parts.replays?.onAnswering(receiver)
   }
 
-  /** Delivers the notifications of a shard from now on, first those that an earlier owner has left, of which no stamp is above `horizon`. */
+  /**
+   * Delivers the notifications of a shard from now on, first those that an earlier owner has left, of which no stamp is
+   * above `horizon`.
+   */
   beginShard(shard: number, horizon: number): void {
     const part = this.parts.outbox.beginShard(shard, horizon)
     this.behind.set(part, [])
@@ -117,7 +126,10 @@ export class Notifications {
     else this.prepareFirst(subscription)
   }
 
-  /** Of what is there at start, one subscription of each transport is told of: connections to all receivers would be too many. */
+  /**
+   * Of what is there at start, one subscription of each transport is told of: connections to all receivers would be too
+   * many.
+   */
   private prepareFirst(subscription: Subscription): void {
     const { kind } = subscription.notification.transport
     if (this.first.has(kind)) return
@@ -146,7 +158,10 @@ export class Notifications {
   }
 
   // [hot] Once per update of a tenant with subscriptions.
-  /** Finds and keeps the notifications of a change that commit `stagedIn` carries. Returns the number of the commit that carries all of it. */
+  /**
+   * Finds and keeps the notifications of a change that commit `stagedIn` carries. Returns the number of the commit that
+   * carries all of it.
+   */
   fire(done: Done, stagedIn: number): number {
     const { triggers, outbox, commit, isKept, shardMap } = this.parts
     const event = triggers.fire(done)
@@ -199,7 +214,9 @@ export class Notifications {
     })
   }
 
-  /** A notification that was given up is pending anew: it is kept with the commit of this tick, and has its id again. */
+  /**
+   * A notification that was given up is pending anew: it is kept with the commit of this tick, and has its id again.
+   */
   again(message: Buffer): void {
     const { outbox, commit, shardMap, stamps } = this.parts
     const given = decodeTriggerEvent(message, { shard: 0, stamp: 0 })

@@ -1,15 +1,17 @@
 // The outbox: rows that hold the pending notifications, each in the same commit as the change that triggers them.
 //
-// A row goes when all its notifications have ended. That is not urgent, for whoever is told twice knows it by the id: so deletions ride
-// along with later commits, and rows of one commit are one row for a moment (bundles.ts), unless shards come and go. After a start all rows are
-// read, in the background and in order, and their notifications are sent again; until that is done, those of later changes wait, so that
-// no receiver hears of them before. Where shards come and go, so it is with each of them.
+// A row goes when all its notifications have ended. That is not urgent, for whoever is told twice knows it by the id:
+// so deletions ride along with later commits, and rows of one commit are one row for a moment (bundles.ts), unless
+// shards come and go. After a start all rows are read, in the background and in order, and their notifications are sent
+// again; until that is done, those of later changes wait, so that no receiver hears of them before. Where shards come
+// and go, so it is with each of them.
 //
-// When a try fails, the outbox writes the row again, with the failed tries and without the notifications that have ended.
-// The same commit carries the counters of the subscription (progress-book.ts), so no failure counts again after a crash.
+// When a try fails, the outbox writes the row again, with the failed tries and without the notifications that have
+// ended. The same commit carries the counters of the subscription (progress-book.ts), so no failure counts again after
+// a crash.
 //
-// A pending notification that is not being sent costs some 400 bytes of memory, whatever its size; the rest is in the store. Bounded by `rowsMax` and
-// `bytesMax`: past these nothing more is taken, which is counted and told.
+// A pending notification that is not being sent costs some 400 bytes of memory, whatever its size; the rest is in the
+// store. Bounded by `rowsMax` and `bytesMax`: past these nothing more is taken, which is counted and told.
 //
 // Not here: which subscriptions are triggered (triggers.ts), who sends (deliver/).
 
@@ -40,7 +42,10 @@ export interface OutboxLimits {
 
 export const outboxLimitsDefault: OutboxLimits = { rowsMax: 500_000, bytesMax: 2 * 1024 * 1024 * 1024 }
 
-/** What is read at once, and comes or goes as a whole: all rows of an owner that is always the same, or those of a shard. */
+/**
+ * What is read at once, and comes or goes as a whole: all rows of an owner that is always the same, or those of a
+ * shard.
+ */
 export interface OutboxPart {
   readonly range: Range
   /** No row that an earlier owner has left has a stamp above it, and every row of this one has. */
@@ -97,7 +102,9 @@ export class Outbox implements Rider {
     return part
   }
 
-  /** Another owner sees to the rows of a shard from now on. What has ended by now is still deleted with the next commit. */
+  /**
+   * Another owner sees to the rows of a shard from now on. What has ended by now is still deleted with the next commit.
+   */
   endShard(shard: number): void {
     const part = this.of(shard)
     part.isOver = true
@@ -198,7 +205,10 @@ export class Outbox implements Rider {
     this.noted.clear()
   }
 
-  /** Has the next commit leave nothing in the store but pending notifications; until something is added nothing is written after that. */
+  /**
+   * Has the next commit leave nothing in the store but pending notifications; until something is added nothing is
+   * written after that.
+   */
   settle(): void {
     this.bundles?.giveUpAll()
   }
@@ -209,14 +219,19 @@ export class Outbox implements Rider {
     return value && decodeTriggerEvent(value, row)
   }
 
-  /** One notification alone, as a row of its own. What its row is bundled with leaves the bundle in the commit of this tick. */
+  /**
+   * One notification alone, as a row of its own. What its row is bundled with leaves the bundle in the commit of this
+   * tick.
+   */
   extract(row: OutboxRow, intent: DeliveryIntent): Buffer | undefined {
     if (row.bundle) this.bundles!.giveUp(row.bundle)
     const event = this.read(row)
     return event && encodeTriggerEvent(event, [intent])
   }
 
-  /** Reads what was pending when a part began, until `onRow` says that it is enough; what was added since is not read. */
+  /**
+   * Reads what was pending when a part began, until `onRow` says that it is enough; what was added since is not read.
+   */
   async load(part: OutboxPart, onRow: (row: OutboxRow, event: TriggerEvent) => boolean): Promise<void> {
     for await (const rows of rowsOf(this.store, part.range, { rowsPerRead }))
       for (const { key, value } of rows) {

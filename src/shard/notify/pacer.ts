@@ -1,5 +1,6 @@
-// Flow control: a client that asks for it has its answer when the notifications that its request caused have, for the most part, left the queue
-// (subscriptions.md §11.3). So who writes faster than receivers take is slowed down, and nobody else.
+// Flow control: a client that asks for it has its answer when the notifications that its request caused have, for the
+// most part, left the queue (docs/interface/notifications.md#flow-control). So who writes faster than receivers take is
+// slowed down, and nobody else.
 
 import type { Origin, ShardReply } from '../../messages/messages.js'
 import type { Clock } from '../../ports.js'
@@ -27,7 +28,10 @@ export class Pacer {
     this.control = control
   }
 
-  /** What replies to a request of a tenant in its time: the reply waits until the queue is, for the most part, as long as it is now. */
+  /**
+   * What replies to a request of a tenant in its time: the reply waits until the queue is, for the most part, as long
+   * as it is now.
+   */
   paced({ numbering }: Origin, tenant: string, onReply: OnReply): OnReply {
     if (!numbering) return onReply
     const { gauge, stepMs, waitMsMax } = this.control

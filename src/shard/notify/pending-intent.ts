@@ -1,7 +1,8 @@
-// A delivery intent that has not ended, as the delivery engine sees it: it gives the input of its message, and hears what became of each try.
+// A delivery intent that has not ended, as the delivery engine sees it: it gives the input of its message, and hears
+// what became of each try.
 //
-// Until its message is rendered, its trigger event is at hand, unless too many are (notifications.ts). Later, or after a start, the event is read
-// from its row. An intent without a row (`bestEffort`) keeps it.
+// Until its message is rendered, its trigger event is at hand, unless too many are (notifications.ts). Later, or after
+// a start, the event is read from its row. An intent without a row (`bestEffort`) keeps it.
 //
 // When its shard gets another owner, that one sends it. Here it has ended: it gives no input, and ignores outcomes.
 
@@ -149,7 +150,10 @@ export class PendingIntent implements PendingNotification {
     if (letter) letters.bury(this.tenant, this.subscription, record, letter)
   }
 
-  /** An answer counts as a success whatever it says, and of failures the first one counts (subscriptions.md §8.6, design.md §5). */
+  /**
+   * An answer counts as a success whatever it says, and of failures the first one counts
+   * (docs/interface/notifications.md#outcomes, docs/operations/notifications.md).
+   */
   private noteFailure({ code, reason }: Pick<Failure, 'code' | 'reason'>): void {
     if (code !== undefined) tellProgress(this.parts, this, { kind: 'success', code })
     else if (!this.isCounted) tellProgress(this.parts, this, { kind: 'failure', reason })

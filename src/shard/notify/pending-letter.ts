@@ -1,8 +1,9 @@
-// A dead letter on its way again, as the delivery engine sees it: it has one try, and its row stays until that is delivered.
+// A dead letter on its way again, as the delivery engine sees it: it has one try, and its row stays until that is
+// delivered.
 //
-// So a crash, or another owner of its shard, leaves a letter. If the try fails, the row tells how, and nothing else changes. What
-// may have happened meanwhile is looked at when the message is rendered: the letter may have gone, or its subscription may be
-// inactive.
+// So a crash, or another owner of its shard, leaves a letter. If the try fails, the row tells how, and nothing else
+// changes. What may have happened meanwhile is looked at when the message is rendered: the letter may have gone, or its
+// subscription may be inactive.
 //
 // Not here: which letter is sent when (replays.ts).
 

@@ -1,14 +1,16 @@
-// What became of notifications, written down: each owner's own part, in memory beside the subscription (documents.ts) and in its store.
+// What became of notifications, written down: each owner's own part, in memory beside the subscription (documents.ts)
+// and in its store.
 //
-// A part changes with nearly every notification, so it is not written each time: it rides along with the next commit. The one that carries
-// a change and its notifications carries the counters as well, so nothing that was sent before a crash is forgotten by throttling or one-shots.
+// A part changes with nearly every notification, so it is not written each time: it rides along with the next commit.
+// The one that carries a change and its notifications carries the counters as well, so nothing that was sent before a
+// crash is forgotten by throttling or one-shots.
 //
-// Where there are several owners, a subscription that depends on its own past (`isGuarded`) is decided about at home, and there alone is
-// something written down (claims.ts).
+// Where there are several owners, a subscription that depends on its own past (`isGuarded`) is decided about at home,
+// and there alone is something written down (claims.ts).
 //
 // In a cluster owners come and go, and with them what is in their memory alone. So there the home alone keeps rows, and
-// other owners hand in what they know (handing-in.ts). Until then it is in their memory. In each row the home writes the
-// marks of the requests that it has counted in it. So neither this home nor the next one counts a request again.
+// other owners hand in what they know (handing-in.ts). Until then it is in their memory. In each row the home writes
+// the marks of the requests that it has counted in it. So neither this home nor the next one counts a request again.
 
 import type { ShardMap } from '../../domain/scope.js'
 import type { Subscription, SubscriptionProgress } from '../../domain/subscriptions/subscription.js'
@@ -79,7 +81,10 @@ export class ProgressBook implements Rider {
     else this.forgetChange(tenant, id)
   }
 
-  /** Keeps no rows from now on, and nothing that was in them: what became of notifications is another owner's. What is not written yet is written now. */
+  /**
+   * Keeps no rows from now on, and nothing that was in them: what became of notifications is another owner's. What is
+   * not written yet is written now.
+   */
   leave(): void {
     for (const [tenant, ids] of this.changed) for (const id of ids) this.writeNow(tenant, id)
     this.isKept = false
@@ -89,7 +94,10 @@ export class ProgressBook implements Rider {
     this.subscriptions.forgetProgress()
   }
 
-  /** Keeps rows from now on, first those that are there (`read`): to these is added what is known here, but for what is being handed in. */
+  /**
+   * Keeps rows from now on, first those that are there (`read`): to these is added what is known here, but for what is
+   * being handed in.
+   */
   enter(rows: readonly Row[]): void {
     if (this.taken) this.noteHandedIn(this.taken)
     this.isKept = true
@@ -97,7 +105,9 @@ export class ProgressBook implements Rider {
     if (this.changed.size > 0) this.commit.awaitRiders()
   }
 
-  /** Some of what is known here and is not the home's yet, to be handed in: `noteHandedIn` follows, and then the next. */
+  /**
+   * Some of what is known here and is not the home's yet, to be handed in: `noteHandedIn` follows, and then the next.
+   */
   takeSome(partsMax: number): readonly HandedPart[] {
     const parts: HandedPart[] = []
     if (this.isKept) return parts
@@ -276,7 +286,10 @@ export class ProgressBook implements Rider {
   }
 }
 
-/** What is left of a part when an earlier state of it was handed in: its counts less those. Of times the latest ones stand in any case. */
+/**
+ * What is left of a part when an earlier state of it was handed in: its counts less those. Of times the latest ones
+ * stand in any case.
+ */
 function without(own: SubscriptionProgress, handed: SubscriptionProgress): SubscriptionProgress {
   const isRow = own.lastSuccessMs === handed.lastSuccessMs && own.failsCounter >= handed.failsCounter
   return {

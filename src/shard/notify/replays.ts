@@ -1,14 +1,17 @@
-// When dead letters are sent again by themselves (`-notifReplay auto`): those whose receiver answers again. One owner's part.
+// When dead letters are sent again by themselves (`-notifReplay auto`): those whose receiver answers again. One owner's
+// part.
 //
 //   resting --its time is over, or the receiver answers something--> trying (one letter) --delivered--> flowing
 //      ^                                                                | not delivered                    |
 //      +------- a longer pause, 5 minutes at most <---------------------+     no answer, or five put off <-+
 //
-// - A receiver that rests is tried with one letter, the oldest. So a quiet receiver that comes back gets its letters, too.
-// - Letters flow at a rate, and few at a time, the oldest of each subscription first. Of one entity one letter is on its way
-//   at a time, and while it waits, the later ones of that entity wait behind it: so their order is kept.
-// - A letter that fails stays the row that it was. It waits longer each time that its receiver answers others meanwhile. A
-//   receiver that does not answer is no fault of the letter: then all letters are ready as soon as one is delivered.
+// - A receiver that rests is tried with one letter, the oldest. So a quiet receiver that comes back gets its letters,
+//   too.
+// - Letters flow at a rate, and few at a time, the oldest of each subscription first. Of one entity one letter is on
+//   its way at a time, and while it waits, the later ones of that entity wait behind it: so their order is kept.
+// - A letter that fails stays the row that it was. It waits longer each time that its receiver answers others
+//   meanwhile. A receiver that does not answer is no fault of the letter: then all letters are ready as soon as one is
+//   delivered.
 // - Nothing is sent for a subscription that is inactive, expired or switched off, until it is active again.
 //
 // Not here: what a letter is sent as (pending-letter.ts), that its receiver is away (deliver/lanes.ts).
@@ -22,7 +25,10 @@ import type { LetterFollower, Letters } from './letters.js'
 import { ReceiverReplays, Tokens } from './receiver-replays.js'
 
 export interface ReplayLimits {
-  /** Letters sent again in a second, to one receiver and to all. Raising it lets letters arrive sooner, and the rest later. */
+  /**
+   * Letters sent again in a second, to one receiver and to all. Raising it lets letters arrive sooner, and the rest
+   * later.
+   */
   readonly receiverReplaysPerSecondMax: number
   readonly replaysPerSecondMax: number
   /** Letters on their way at a time, to one receiver and to all. */
@@ -84,7 +90,10 @@ const hastenMs = 1_000
 const refusalsMax = 5
 /** Failures of a letter after which it does not come back sooner because its receiver takes others. */
 const quickFaultsMax = 3
-/** Letters and subscriptions looked at for the next ones, to find some whose entity is free; and between two looks at all of them. */
+/**
+ * Letters and subscriptions looked at for the next ones, to find some whose entity is free; and between two looks at
+ * all of them.
+ */
 const walkMax = 2_000
 const fullWalkMs = 1_000
 
@@ -326,7 +335,9 @@ export class Replays implements LetterFollower {
     receiver.nextMs = this.parts.clock.monoMs()
   }
 
-  /** The next letters of a receiver, so many at most, each of another entity. Sets when the next ones of others are due. */
+  /**
+   * The next letters of a receiver, so many at most, each of another entity. Sets when the next ones of others are due.
+   */
   private pick(receiver: ReceiverReplays, most: number, nowMs: number): readonly Letter[] {
     const found: Letter[] = []
     receiver.dueMs = Number.POSITIVE_INFINITY
@@ -359,7 +370,10 @@ export class Replays implements LetterFollower {
   }
 }
 
-/** Adds the next letters of a subscription, until there are `most`. Gives how many it has looked at, `walkedMax` at most. */
+/**
+ * Adds the next letters of a subscription, until there are `most`. Gives how many it has looked at, `walkedMax` at
+ * most.
+ */
 function pickFrom(
   list: LetterList,
   most: number,

@@ -1,8 +1,9 @@
-// A trigger event: one change of an entity, and a delivery intent for each subscription that it has triggered. The outbox keeps it until all
-// of them have ended.
+// A trigger event: one change of an entity, and a delivery intent for each subscription that it has triggered. The
+// outbox keeps it until all of them have ended.
 //
-// The row holds the entity as it then was, what the request did, and for each intent its subscription by name: after a crash the subscription
-// counts as it is by then. A trigger event and the one read from its row render to the same messages.
+// The row holds the entity as it then was, what the request did, and for each intent its subscription by name: after a
+// crash the subscription counts as it is by then. A trigger event and the one read from its row render to the same
+// messages.
 //
 // Not here: which subscriptions are triggered (triggers.ts), how long a row stays (outbox.ts).
 
@@ -20,7 +21,7 @@ export interface DeliveryIntent {
   /** By which the receiver knows it when it comes again: no other notification has it. */
   readonly id: string
   readonly subscription: string
-  /** Which notification of its request it is (subscriptions.md §8.3). */
+  /** Which notification of its request it is (docs/interface/notifications.md#correlators). */
   readonly number: number
   readonly alteration: AlterationType
   /** Whether the home of the subscription decides about it, and has to be asked first. The row keeps this. */
@@ -49,7 +50,10 @@ export interface TriggerEvent {
   readonly tenant: string
   readonly path: string
   readonly correlator: string
-  /** Notifications of the same request that notifications have triggered, with these; undefined: the request has triggered them itself. */
+  /**
+   * Notifications of the same request that notifications have triggered, with these; undefined: the request has
+   * triggered them itself.
+   */
   readonly descendants?: number | undefined
   readonly authToken: string | undefined
   readonly entity: Entity

@@ -1,7 +1,9 @@
-// Which subscriptions a change triggers: asked in the turn that makes the change, so that its intents are part of the same commit.
+// Which subscriptions a change triggers: asked in the turn that makes the change, so that its intents are part of the
+// same commit.
 //
-// Each tenant with subscriptions has a matcher; all others cost one look into a map. Whether a subscription that depends on its own past fires
-// is decided at its home: here, when this is the home, and the book is written at once; else later, by a claim (claims.ts).
+// Each tenant with subscriptions has a matcher; all others cost one look into a map. Whether a subscription that
+// depends on its own past fires is decided at its home: here, when this is the home, and the book is written at once;
+// else later, by a claim (claims.ts).
 
 import type { Entity } from '../../domain/entities/entity.js'
 import type { Change } from '../../domain/entities/update.js'
@@ -195,8 +197,9 @@ export class Triggers {
   }
 
   /**
-   * Whether the update is a notification that has come round in a circle, and of which kind (subscriptions.md §6.8): one with a text or JSON of
-   * its own triggers nothing, which is told; one with a patched entity triggers no custom one.
+   * Whether the update is a notification that has come round in a circle, and of which kind
+   * (docs/interface/cascades.md#circles): one with a text or JSON of its own triggers nothing, which is told; one with
+   * a patched entity triggers no custom one.
    */
   private circleOf({ change, imageBefore, origin, place }: Done): 'custom' | 'ngsi' | undefined {
     const { isCustomNotification, isPatchedNotification, correlatorRoot } = origin

@@ -1,4 +1,5 @@
-// What is known of the types of entities: from counts that every change keeps, never from a scan (entities.md §18).
+// What is known of the types of entities: from counts that every change keeps, never from a scan
+// (docs/interface/types.md).
 //
 // A tenant may have hundreds of thousands of such counts, so they are walked through in steps. Each is told as it was
 // when it was looked at.

@@ -1,7 +1,9 @@
-// The one lane in which a node of a cluster writes to its store: batches of its own shards, rows of those that it follows, and syncs.
+// The one lane in which a node of a cluster writes to its store: batches of its own shards, rows of those that it
+// follows, and syncs.
 //
-// A store takes one commit at a time. Rows of followed shards that came while one was in flight are written together; own batches and syncs go
-// alone. In the order of the calls. After a failure the store refuses all that follows, so whoever waits here is told.
+// A store takes one commit at a time. Rows of followed shards that came while one was in flight are written together;
+// own batches and syncs go alone. In the order of the calls. After a failure the store refuses all that follows, so
+// whoever waits here is told.
 
 import type { Batch, RowSink, Store } from '../../ports.js'
 

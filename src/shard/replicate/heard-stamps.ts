@@ -1,7 +1,8 @@
-// Stamps that others gave in shards that are followed: when such a shard becomes this node's own, stamps here have to be above them.
+// Stamps that others gave in shards that are followed: when such a shard becomes this node's own, stamps here have to
+// be above them.
 //
-// Not earlier. The changes of a batch have stamps in the order of the batch and go to several owners: one that heard of the others' part first,
-// from their logs, and gave no stamp below it any more, would put its own part behind theirs.
+// Not earlier. The changes of a batch have stamps in the order of the batch and go to several owners: one that heard of
+// the others' part first, from their logs, and gave no stamp below it any more, would put its own part behind theirs.
 
 import type { Stamps } from '../../ports.js'
 

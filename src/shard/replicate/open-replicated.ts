@@ -1,4 +1,5 @@
-// What a node's shards are made of besides when they come and go, put together; and how the register's changes reach all nodes.
+// What a node's shards are made of besides when they come and go, put together; and how the register's changes reach
+// all nodes.
 
 import type { Clock, DiskRoom, RowSink, Stamps, Store } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'

@@ -1,10 +1,13 @@
-// Which shards of the store are this node's own. Those of others are followed: their rows are there, and nobody is told of them.
+// Which shards of the store are this node's own. Those of others are followed: their rows are there, and nobody is told
+// of them.
 //
-// Two things are said of each shard: whether asks about it are let in, and whether reads of several shards count its rows. Both begin
-// together; when a shard is sealed asks end first, and reads when its last commit has ended. Threads that read the store share what they need
-// to know.
+// Two things are said of each shard: whether asks about it are let in, and whether reads of several shards count its
+// rows. Both begin together; when a shard is sealed asks end first, and reads when its last commit has ended. Threads
+// that read the store share what they need to know.
 
-/** Of each shard, by its number: whether it is this node's own. undefined in its place: all are, and nobody need look. */
+/**
+ * Of each shard, by its number: whether it is this node's own. undefined in its place: all are, and nobody need look.
+ */
 export type Owned = Readonly<Uint8Array> | undefined
 
 export class Ownership {
@@ -22,7 +25,9 @@ export class Ownership {
     this.admitted = new Uint8Array(shards + 1)
   }
 
-  /** Grows whenever the shards that reads count have changed: what was read before and after does not belong together. */
+  /**
+   * Grows whenever the shards that reads count have changed: what was read before and after does not belong together.
+   */
   get generation(): number {
     return this.changes
   }

@@ -1,4 +1,5 @@
-// How far this store has the log of each shard: in memory what its rows say, which are written in the batches that lead there.
+// How far this store has the log of each shard: in memory what its rows say, which are written in the batches that lead
+// there.
 
 import type { RowSink, Store, StoreReader } from '../../ports.js'
 import { rowsOf } from '../../rows.js'

@@ -3,8 +3,9 @@
 //   N register tenant path                   -> ''          which service paths there are, of all nodes
 //   M 'position' shard                       -> how far this store has the log of the shard
 //
-// All rows of a shard begin with their kind and its number, and are one stretch of keys for each kind; but for the indexes T, I and X and the counts
-// D and A, which are found again from the entities, and the position, which is the store's own.
+// All rows of a shard begin with their kind and its number, and are one stretch of keys for each kind; but for the
+// indexes T, I and X and the counts D and A, which are found again from the entities, and the position, which is the
+// store's own.
 //
 // Subscriptions, registrations and their progress have the register in the place of a home.
 

@@ -1,8 +1,10 @@
-// The log of a node of a cluster, as its commits see it: the logs of all the shards that a commit is about, and then the store.
+// The log of a node of a cluster, as its commits see it: the logs of all the shards that a commit is about, and then
+// the store.
 //
-// While a batch is filled, what it does to each shard is kept as well, as the bytes that stand in the shard's log afterwards. These are
-// appended first; when they are durable the batch is written, with the positions that they have got. So the store never has what the log has
-// not. If the process dies in between, the log has more than the store: the positions tell, and the rest is applied again.
+// While a batch is filled, what it does to each shard is kept as well, as the bytes that stand in the shard's log
+// afterwards. These are appended first; when they are durable the batch is written, with the positions that they have
+// got. So the store never has what the log has not. If the process dies in between, the log has more than the store:
+// the positions tell, and the rest is applied again.
 //
 // Where another node has taken over some of the shards, the batch is made anew from what was kept of the others.
 // Whoever keeps memory of the lost ones is told first (`whenLost`), and those who wait for the batch afterwards.
@@ -26,7 +28,10 @@ import type { Positions } from './positions.js'
 import type { Part, Position, Replication } from './replication.js'
 import { decodeOperations, OperationWriter, type RowOperation } from './row-operations.js'
 
-/** Bytes that may be staged until writes are turned away: memory, and what one append may have. A log that is slow costs as much. */
+/**
+ * Bytes that may be staged until writes are turned away: memory, and what one append may have. A log that is slow costs
+ * as much.
+ */
 const stagedBytesMax = 64 * 1024 * 1024
 
 export interface ReplicatedLogParts {
@@ -189,8 +194,9 @@ class ReplicatedBatch implements OpenBatch {
   }
 
   /**
-   * The register, which has the largest number, comes first. A commit that is too large for one append goes in several, and the node may die between
-   * two of them. Then a subscription that fires once must not have fired for a change while the register does not say so: it would fire again.
+   * The register, which has the largest number, comes first. A commit that is too large for one append goes in several,
+   * and the node may die between two of them. Then a subscription that fires once must not have fired for a change
+   * while the register does not say so: it would fire again.
    */
   private payloads(stamp: number): readonly Part[] {
     const parts = [...this.shards].map(([shard, writer]) => ({ shard, payload: writer.end(stamp) }))

@@ -1,13 +1,17 @@
-// The shards of a node of a cluster as whoever moves them sees them: each is followed, or this node's own (ownership.ts).
+// The shards of a node of a cluster as whoever moves them sees them: each is followed, or this node's own
+// (ownership.ts).
 //
-// A shard that is followed is rows in the store and nothing else: they are put there as its log says, and nobody looks at them. What memory needs
-// of a shard is found when it becomes this node's own (`activate`), and forgotten when it is not any more (`seal`), so both cost the same however
-// much there is in it. But the register is in the memory of every node.
+// A shard that is followed is rows in the store and nothing else: they are put there as its log says, and nobody looks
+// at them. What memory needs of a shard is found when it becomes this node's own (`activate`), and forgotten when it is
+// not any more (`seal`), so both cost the same however much there is in it. But the register is in the memory of every
+// node.
 //
-// On a disk where room is scarce nothing is applied of shards that are followed: their copies lag, and go on when there is room. The register is
-// applied as long as anything can be written, since every node needs it and its changes wait for every node.
+// On a disk where room is scarce nothing is applied of shards that are followed: their copies lag, and go on when there
+// is room. The register is applied as long as anything can be written, since every node needs it and its changes wait
+// for every node.
 //
-// Not here: where records stand and who owns what, which is for the cluster to say; how own changes become records (replicated-log.ts).
+// Not here: where records stand and who owns what, which is for the cluster to say; how own changes become records
+// (replicated-log.ts).
 
 import assert from 'node:assert/strict'
 import type { Row, RowSink } from '../../ports.js'
@@ -58,7 +62,10 @@ export class ReplicatedShards {
   private readonly concerned: Concerned
   /** Of these the store has a part of a snapshot, until a position is given; with the counts of what came so far. */
   private readonly installing = new Map<number, MadeCounts>()
-  /** Of these there may be counts although the store has no position of them: the process died while it cleared them. Found when first needed. */
+  /**
+   * Of these there may be counts although the store has no position of them: the process died while it cleared them.
+   * Found when first needed.
+   */
   private leftCounts: Promise<Set<number>> | undefined
   /** Calls that wait for room on the disk. */
   private waiting = 0
@@ -79,7 +86,9 @@ export class ReplicatedShards {
     return this.parts.positions.of(shard)
   }
 
-  /** Applies payloads of records, in order and all or none, to a shard that is followed, with the position they lead to. */
+  /**
+   * Applies payloads of records, in order and all or none, to a shard that is followed, with the position they lead to.
+   */
   apply(shard: number, payloads: readonly Buffer[], position: Position, onDone: OnDone): void {
     this.assertFollowed(shard)
     let operations: readonly RowOperation[]
@@ -157,7 +166,8 @@ export class ReplicatedShards {
   private async begin(shard: number): Promise<void> {
     const { ownership, stamps } = this.parts
     const { actors, letters, notifications } = this.concerned
-    // A list that was on its way when the shard was sealed may have loaded some, which nobody has told of changes since.
+    // A list that was on its way when the shard was sealed may have loaded some, which nobody has told of changes
+    // since.
     actors.dropShard(shard)
     stamps.raise()
     ownership.begin(shard)
@@ -230,13 +240,18 @@ export class ReplicatedShards {
     expiryMark.reset()
   }
 
-  /** Some rows of a shard behind a place, about so many bytes; `next` is the place behind them, undefined at the end. */
+  /**
+   * Some rows of a shard behind a place, about so many bytes; `next` is the place behind them, undefined at the end.
+   */
   snapshot(shard: number, after: Buffer | undefined, bytesMax: number, onDone: (page: Page | Error) => void): void {
     const { store, stamps } = this.parts
     readPage(store, stretchesOf(shard), after, bytesMax, stamps.last).then(onDone, onDone)
   }
 
-  /** Puts rows of a snapshot into the store; the first page replaces whatever is there of the shard. No position until `apply` gives one. */
+  /**
+   * Puts rows of a snapshot into the store; the first page replaces whatever is there of the shard. No position until
+   * `apply` gives one.
+   */
   install(shard: number, rows: Buffer, isFirst: boolean, onDone: OnDone): void {
     this.assertFollowed(shard)
     this.whenRoom(false, () => this.put(shard, rows, isFirst).then(() => onDone(), onDone))

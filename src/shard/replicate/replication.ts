@@ -1,4 +1,5 @@
-// The log of a cluster as shards use it: they append to it, wait until others have followed it, and keep their position.
+// The log of a cluster as shards use it: they append to it, wait until others have followed it, and keep their
+// position.
 
 /** How far the log of a shard has been followed. */
 export interface Position {

@@ -1,8 +1,9 @@
 import { readRow } from '../../rows.js'
-// Whether this release understands a row that another node has written: its kind of key, its version, and for what all nodes follow all of it.
+// Whether this release understands a row that another node has written: its kind of key, its version, and for what all
+// nodes follow all of it.
 //
-// A copy takes a row over without knowing what it means, and somebody reads it once this node owns the shard. A row that cannot be read then would
-// end the node, so the copy stops before it has it.
+// A copy takes a row over without knowing what it means, and somebody reads it once this node owns the shard. A row
+// that cannot be read then would end the node, so the copy stops before it has it.
 //
 // Not here: whether a row belongs to the shard (replicated-layout.ts).
 

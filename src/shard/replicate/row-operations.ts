@@ -1,12 +1,12 @@
-// Row operations: what one commit does to the rows of one shard, as the bytes of a record of its log; and rows of a snapshot, which are the
-// same without deletions.
+// Row operations: what one commit does to the rows of one shard, as the bytes of a record of its log; and rows of a
+// snapshot, which are the same without deletions.
 //
 //   u8 version   f64 the last stamp of who wrote them   then of each operation
 //   u8 1   u16 length   key   u32 length   value        a row is put
 //   u8 2   u16 length   key                             a row is deleted
 //
-// They say what is, not what is to be done with what was: applied twice, or to a store that has some of them already, they lead to the same
-// rows. Who applies them need not know what they mean.
+// They say what is, not what is to be done with what was: applied twice, or to a store that has some of them already,
+// they lead to the same rows. Who applies them need not know what they mean.
 
 import { assertVersion, Unreadable } from '../../domain/unreadable.js'
 import type { RowSink } from '../../ports.js'
@@ -75,7 +75,10 @@ export class OperationWriter implements RowSink {
   }
 }
 
-/** What such bytes say; it shares their memory. Fails with `Unreadable` when they are not whole, of another version, or about another shard: then nothing of them may be applied. */
+/**
+ * What such bytes say; it shares their memory. Fails with `Unreadable` when they are not whole, of another version, or
+ * about another shard: then nothing of them may be applied.
+ */
 export function decodeOperations(bytes: Buffer, shard: number): RowOperations {
   if (bytes.length < headBytes) throw damaged(shard, 'it ends too early')
   assertVersion(`a record of shard ${shard}`, bytes[0], version)

@@ -1,11 +1,14 @@
-// Snapshots of one shard: its rows page by page, and their way into another store. Which rows are part of it: `destinations` in ../keys.ts.
+// Snapshots of one shard: its rows page by page, and their way into another store. Which rows are part of it:
+// `destinations` in ../keys.ts.
 //
-// A page is read when it is asked for, and what changes between two pages is seen by some of them and not by others. That is right for who
-// applies the log from before the first page afterwards: what a row is in the end is said by its last record, or by every page alike.
+// A page is read when it is asked for, and what changes between two pages is seen by some of them and not by others.
+// That is right for who applies the log from before the first page afterwards: what a row is in the end is said by its
+// last record, or by every page alike.
 //
-// Rows of the indexes T, I and X are not part of it, nor are the counts D and A: they are made from the entities. Counts of a shard are summed up
-// while pages come, and written behind the last one. Pages that have one of two entities too early or too late give a wrong count; but whatever
-// changed while pages were read is in the log behind them, and each record says of the counts that it touched what they are (commit/counts.ts).
+// Rows of the indexes T, I and X are not part of it, nor are the counts D and A: they are made from the entities.
+// Counts of a shard are summed up while pages come, and written behind the last one. Pages that have one of two
+// entities too early or too late give a wrong count; but whatever changed while pages were read is in the log behind
+// them, and each record says of the counts that it touched what they are (commit/counts.ts).
 
 import type { Range, Row, RowSink, Store, StoreReader } from '../../ports.js'
 import { rowsOf } from '../../rows.js'
@@ -26,7 +29,10 @@ const rowsPerRead = 256
 /** The first key behind another is that one and a zero byte. */
 const zero = Buffer.alloc(1)
 
-/** Some rows of ranges, which ascend, behind a key, until they have so many bytes. `stamp`: none that was given for them is above. */
+/**
+ * Some rows of ranges, which ascend, behind a key, until they have so many bytes. `stamp`: none that was given for them
+ * is above.
+ */
 export async function readPage(
   store: StoreReader,
   ranges: readonly Range[],
@@ -75,8 +81,8 @@ export async function shardsWithCounts(store: Store): Promise<Set<number>> {
 }
 
 /**
- * The rows of a page, and those of the indexes that they call for; adds to the counts that the shard will have. Fails with `Unreadable` where an entity
- * is not understood.
+ * The rows of a page, and those of the indexes that they call for; adds to the counts that the shard will have. Fails
+ * with `Unreadable` where an entity is not understood.
  */
 export function rowsOfPage(operations: readonly RowOperation[], counts: MadeCounts): readonly Row[] {
   const rows: Row[] = []

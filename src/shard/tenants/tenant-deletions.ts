@@ -1,16 +1,18 @@
 // Deletes the tenants that have a mark: a task of every owner, twice a second as long as there are marks.
 //
 //   every owner   deletes the entities of the tenant in its shards, until a walk finds none
-//   the keeper    deletes its subscriptions and registrations. When all owners have nothing left, it deletes the service
+//   the keeper    deletes its subscriptions and registrations. When all owners have nothing left, it deletes the
+//   service
 //                 paths and the mark in one commit, and the tenant may be used again
 //
 // Nothing written after the deletion is lost by it. Before each walk an owner asks the keeper whether the deletion is
 // still under way, since its own copy of the register may be old. The keeper ends a deletion only when every owner has
-// confirmed that it has the mark and found nothing. A shard that moves meanwhile changes `generation` at both owners, and
-// both look again. Turns that were taken before the mark was known are waited for.
+// confirmed that it has the mark and found nothing. A shard that moves meanwhile changes `generation` at both owners,
+// and both look again. Turns that were taken before the mark was known are waited for.
 //
-// A walk works a part of the time and rests for the other part, so that other tenants keep their latency. No notification
-// is made of what is deleted: the turns have no numbering. A process that ends leaves the mark, and the next one goes on.
+// A walk works a part of the time and rests for the other part, so that other tenants keep their latency. No
+// notification is made of what is deleted: the turns have no numbering. A process that ends leaves the mark, and the
+// next one goes on.
 //
 // Not here: who writes the mark (tenant-desk.ts), what it refuses (tenant-marks.ts).
 
@@ -28,7 +30,10 @@ import { markKey } from './deletion-layout.js'
 export const roundMs = 500
 /** Rows read at once, by another thread: what was deleted before may take long to pass. */
 const rowsPerRead = 256
-/** Entities deleted in one step, and subscriptions or registrations: a step of entities takes about half a millisecond of the loop. */
+/**
+ * Entities deleted in one step, and subscriptions or registrations: a step of entities takes about half a millisecond
+ * of the loop.
+ */
 const entitiesPerStep = 16
 const documentsPerStep = 100
 /** After a step, which ends when it is durable, an owner rests as long as it took, within these bounds. */
@@ -141,8 +146,8 @@ export class TenantDeletions {
   }
 
   /**
-   * Gives how many rows it has deleted; undefined: it could not go on. A shard that has gone and come back meanwhile may have
-   * seen the end of the deletion elsewhere, so nothing is deleted in another generation than `before`.
+   * Gives how many rows it has deleted; undefined: it could not go on. A shard that has gone and come back meanwhile
+   * may have seen the end of the deletion elsewhere, so nothing is deleted in another generation than `before`.
    */
   private async purgeShard(
     shard: number,

@@ -1,5 +1,6 @@
-// Answers what is asked of an owner about whole tenants. As the keeper of the register it takes the order to delete one:
-// it writes the mark, and replies when every owner has it, so that no owner lets a request of that tenant in any more.
+// Answers what is asked of an owner about whole tenants. As the keeper of the register it takes the order to delete
+// one: it writes the mark, and replies when every owner has it, so that no owner lets a request of that tenant in any
+// more.
 //
 // Not here: what follows from a mark (tenant-deletions.ts), what is counted (tenant-sizes.ts).
 

@@ -1,7 +1,7 @@
 // The tenants that are being deleted, as this owner has heard of them from the register.
 //
-// An owner lets in no request about such a tenant, from the moment it hears of the mark until it hears that the mark has
-// gone. A request costs one look at a flag as long as no tenant is being deleted.
+// An owner lets in no request about such a tenant, from the moment it hears of the mark until it hears that the mark
+// has gone. A request costs one look at a flag as long as no tenant is being deleted.
 //
 // Not here: which rows marks are (deletion-layout.ts), who writes them (tenant-desk.ts).
 

@@ -1,9 +1,9 @@
-// An actor: everything that lives under one id in one scope, and its single writer. Nearly always that is one entity; ids with
-// several types keep them together, so that a read by id alone is one look into the store.
+// An actor: everything that lives under one id in one scope, and its single writer. Nearly always that is one entity;
+// ids with several types keep them together, so that a read by id alone is one look into the store.
 //
-// A turn loads the actor, decides, and puts the outcome here at once; later turns see it, while replies wait for commit number
-// `stagedIn`. An actor with a change that is not yet durable must stay in memory (the store does not have it); all others may be
-// forgotten at any time and are, by second chance, when there are too many.
+// A turn loads the actor, decides, and puts the outcome here at once; later turns see it, while replies wait for commit
+// number `stagedIn`. An actor with a change that is not yet durable must stay in memory (the store does not have it);
+// all others may be forgotten at any time and are, by second chance, when there are too many.
 //
 // Not here: rules (domain/update), when replies leave (commit).
 
@@ -16,7 +16,10 @@ import { nested } from '../nested.js'
 import type { Before } from './apply.js'
 import type { Presence } from './presence.js'
 
-/** One entity of an actor: its image, and the entity once somebody needed to look inside. [hot] What it holds outlives the collector's looks. */
+/**
+ * One entity of an actor: its image, and the entity once somebody needed to look inside. [hot] What it holds outlives
+ * the collector's looks.
+ */
 export class Variant {
   readonly type: string
   readonly image: Buffer
@@ -71,7 +74,9 @@ export class Actor {
     return undefined
   }
 
-  /** The row once the variant of a type is replaced, added or (undefined) removed; undefined: there is none to write. */
+  /**
+   * The row once the variant of a type is replaced, added or (undefined) removed; undefined: there is none to write.
+   */
   rowWith(type: string, after: Variant | undefined): Buffer | undefined {
     const { kept } = this
     const [first] = kept
@@ -103,14 +108,17 @@ export class Actors {
   private last: { readonly tenant: string; readonly path: string; readonly ids: Map<string, Actor> } | undefined
   private count = 0
   /**
-   * Where the hand of the second chance goes round: live actors, each at its `slot`, and free slots. Walking the map instead would pass
-   * every entry deleted before, and an iterator kept between calls holds on to tables that the map has long left.
+   * Where the hand of the second chance goes round: live actors, each at its `slot`, and free slots. Walking the map
+   * instead would pass every entry deleted before, and an iterator kept between calls holds on to tables that the map
+   * has long left.
    */
   private readonly ring: (Actor | undefined)[] = []
   private readonly freeSlots: number[] = []
   private hand = 0
 
-  /** `liveMax` trades memory (about 2 KB an actor of usual size) for reads of the store; pinned actors may exceed it. */
+  /**
+   * `liveMax` trades memory (about 2 KB an actor of usual size) for reads of the store; pinned actors may exceed it.
+   */
   constructor(store: Store, presence: Presence, liveMax: number, durable: () => number) {
     this.store = store
     this.presence = presence
@@ -159,8 +167,9 @@ export class Actors {
   }
 
   /**
-   * Lets go of an actor whose entity was just created, unless somebody has asked for it since: a new entity is seldom needed again
-   * soon, and what dies young costs the collector next to nothing (bench `create`). And of one that has nothing any more.
+   * Lets go of an actor whose entity was just created, unless somebody has asked for it since: a new entity is seldom
+   * needed again soon, and what dies young costs the collector next to nothing (bench `create`). And of one that has
+   * nothing any more.
    */
   release(actor: Actor): void {
     if (!actor.used) {

@@ -1,7 +1,9 @@
-// A record, and its way into the store: the entity's row and every index, in the batch of the commit. Nothing else writes to a store.
+// A record, and its way into the store: the entity's row and every index, in the batch of the commit. Nothing else
+// writes to a store.
 //
-// A record is the outcome of one turn. It says what became of one entity and what the indexes must know of what was before, so `apply` reads nothing.
-// It never leaves the process: a log that is elsewhere keeps the rows that it leads to (replicate/row-operations.ts).
+// A record is the outcome of one turn. It says what became of one entity and what the indexes must know of what was
+// before, so `apply` reads nothing. It never leaves the process: a log that is elsewhere keeps the rows that it leads
+// to (replicate/row-operations.ts).
 
 import { imageCreated, imageExpiresMs } from '../../image.js'
 import type { RowSink } from '../../ports.js'
@@ -32,8 +34,8 @@ export interface ShardRecord {
 
 // [hot] Once per accepted change.
 /**
- * Writes what a record says: rows of the type index to `ordered`, which stands behind `batch`, all else to `batch`. `row` is the whole row of the
- * id after it, and `key` its key; undefined when no type of the id is left.
+ * Writes what a record says: rows of the type index to `ordered`, which stands behind `batch`, all else to `batch`.
+ * `row` is the whole row of the id after it, and `key` its key; undefined when no type of the id is left.
  */
 export function apply(
   record: ShardRecord,

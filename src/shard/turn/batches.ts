@@ -1,9 +1,11 @@
-// Batches of writes at their owner: each item has its turn, one after the other, and all are answered together when all is durable.
+// Batches of writes at their owner: each item has its turn, one after the other, and all are answered together when all
+// is durable.
 //
-// A turn may take long, when an entity is large or many subscriptions look at it. So batches share one slice of time in each tick of the event loop;
-// what is left of them goes on in the next one. A batch has no isolation (broker/batch.ts): between its slices other requests may have their
-// turns. But batches of one tenant are taken one after the other. So an entity that stands in several parts of one payload sees them in their
-// order. Tenants take turns: one whose entities are slow does not keep the others waiting.
+// A turn may take long, when an entity is large or many subscriptions look at it. So batches share one slice of time in
+// each tick of the event loop; what is left of them goes on in the next one. A batch has no isolation
+// (broker/batch.ts): between its slices other requests may have their turns. But batches of one tenant are taken one
+// after the other. So an entity that stands in several parts of one payload sees them in their order. Tenants take
+// turns: one whose entities are slow does not keep the others waiting.
 //
 // Not here: what a turn does (shard.ts).
 
@@ -17,16 +19,25 @@ import type { Shard, Turn } from './shard.js'
 
 type OnReply = (reply: ShardReply) => void
 
-/** How long batches may hold the event loop at a time. Batches of usual size take 1 to 2 ms. Less makes long ones slower, more all others. */
+/**
+ * How long batches may hold the event loop at a time. Batches of usual size take 1 to 2 ms. Less makes long ones
+ * slower, more all others.
+ */
 const sliceMs = 10
 
-/** Turns between two looks at the clock, where no subscription looks at what they do: a look takes 75 ns, such a turn some 2,000. */
+/**
+ * Turns between two looks at the clock, where no subscription looks at what they do: a look takes 75 ns, such a turn
+ * some 2,000.
+ */
 const quietTurns = 4
 
 /** Items that wait for their turns; more than these are turned away. */
 const itemsWaitingMax = 100_000
 
-/** A batch on its way. [hot] What waits for a commit must not hold on to the payload (broker/batch.ts), nor be more than need be. */
+/**
+ * A batch on its way. [hot] What waits for a commit must not hold on to the payload (broker/batch.ts), nor be more than
+ * need be.
+ */
 class Running {
   readonly items: readonly WriteRequest[]
   readonly onReply: OnReply
@@ -57,7 +68,10 @@ export interface BatchNeeds {
 
 export class Batches {
   private readonly needs: BatchNeeds
-  /** Those that have not had all their turns, of each tenant in the order in which they came; never empty. The first tenant is next. */
+  /**
+   * Those that have not had all their turns, of each tenant in the order in which they came; never empty. The first
+   * tenant is next.
+   */
   private readonly waiting = new Map<string, Running[]>()
   private itemsWaiting = 0
   /** When the slice of this tick ends; undefined: none has begun. */

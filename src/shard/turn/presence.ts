@@ -1,12 +1,14 @@
 // Which ids certainly have no row: what need not be looked for in the store.
 //
-// A look that finds nothing costs 4 to 6 us, a tenth of what creating an entity costs in all, and whoever creates entities of new ids
-// looks for each in vain. Here it costs 0.1 us: a Bloom filter over the keys of all rows, of which one may be taken for there that is not,
-// and never the other way round. Keys are only added: one whose row has gone is looked for as before.
+// A look that finds nothing costs 4 to 6 us, a tenth of what creating an entity costs in all, and whoever creates
+// entities of new ids looks for each in vain. Here it costs 0.1 us: a Bloom filter over the keys of all rows, of which
+// one may be taken for there that is not, and never the other way round. Keys are only added: one whose row has gone is
+// looked for as before.
 //
-// The filter is of use once every key of the store is in it. A store that is not empty is read for that after the start, some thousands
-// of keys at a time and on the reader thread where there is one, while new keys are added as they come; until then everything may be there.
-// Too many keys for its memory, and it gives up: everything may be there again.
+// The filter is of use once every key of the store is in it. A store that is not empty is read for that after the
+// start, some thousands of keys at a time and on the reader thread where there is one, while new keys are added as they
+// come; until then everything may be there. Too many keys for its memory, and it gives up: everything may be there
+// again.
 
 import type { Clock, StoreReader } from '../../ports.js'
 import { rowsOf } from '../../rows.js'
@@ -90,7 +92,10 @@ export class Presence {
     this.addHashed()
   }
 
-  /** Reads what the store holds, in the background: everything may be there until that has ended. Rejects when the store cannot be read. */
+  /**
+   * Reads what the store holds, in the background: everything may be there until that has ended. Rejects when the store
+   * cannot be read.
+   */
   async learn(store: StoreReader, source: KeySource, clock: Pick<Clock, 'after'>): Promise<void> {
     let after: Uint8Array | undefined
     // A new store needs no thread.
@@ -137,7 +142,10 @@ export class Presence {
 let h1 = 0
 let h2 = 0
 
-/** Two multiplicative hashes of a key's bytes, mixed at the end (the finalizer of MurmurHash3). Kept nowhere: they may change. */
+/**
+ * Two multiplicative hashes of a key's bytes, mixed at the end (the finalizer of MurmurHash3). Kept nowhere: they may
+ * change.
+ */
 function hash(key: Uint8Array): void {
   let a = 0x9747b28c ^ key.length
   let b = 0x1b873593

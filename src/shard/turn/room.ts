@@ -1,7 +1,7 @@
 // What is refused for want of room on the disk (docs/operations/full-disk.md).
 //
-// A turn asks after it has decided: a client whose request would be refused anyway is told that reason, and a request that changes nothing
-// needs no room. Deletions go on, because they are how a client makes room.
+// A turn asks after it has decided: a client whose request would be refused anyway is told that reason, and a request
+// that changes nothing needs no room. Deletions go on, because they are how a client makes room.
 //
 // Not here: how much room there is (storage/disk-watch.ts).
 

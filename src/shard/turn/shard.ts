@@ -1,8 +1,8 @@
-// A shard: the unit of placement, and where turns happen. A turn loads an actor, lets the domain decide, and stages the change; it
-// runs to its end before the next one starts, so between load and append nobody else can change the entity.
+// A shard: the unit of placement, and where turns happen. A turn loads an actor, lets the domain decide, and stages the
+// change; it runs to its end before the next one starts, so between load and append nobody else can change the entity.
 //
-// Replies leave when what they depend on is durable: a client that has seen 201 will find the entity after a crash. The mailbox is
-// bounded: when too many replies wait, a request is turned away as `busy` before anything has happened.
+// Replies leave when what they depend on is durable: a client that has seen 201 will find the entity after a crash. The
+// mailbox is bounded: when too many replies wait, a request is turned away as `busy` before anything has happened.
 //
 // Not here: rules (domain/update), batching (commit), reads across shards (lookup), who is asked (shards).
 
@@ -91,7 +91,10 @@ export class Shard {
     this.parts.actors.release(actor)
   }
 
-  /** Takes one request's turn. The reply may leave when the actor's changes are durable; without an actor nothing has happened. */
+  /**
+   * Takes one request's turn. The reply may leave when the actor's changes are durable; without an actor nothing has
+   * happened.
+   */
   turn(request: WriteRequest): Turn {
     const { actors, log, stamps, notifications, mailboxLengthMax, room } = this.parts
     if (this.waiting >= mailboxLengthMax || log.isFull) return full
@@ -99,7 +102,8 @@ export class Shard {
     const actor = actors.load(this.index, tenant, path, id)
     const variant = choose(actor, request)
     if (variant && 'kind' in variant) return this.refused(actor, variant)
-    // What expires takes the least stamp: a part of a batch may still be on its way that has been given stamps of this moment, and keeps its order.
+    // What expires takes the least stamp: a part of a batch may still be on its way that has been given stamps of this
+    // moment, and keeps its order.
     const stamp = stamps.next(request.kind === 'expire' ? stamps.last + 1 : request.stamp)
     const outcome = decide(request, variant?.entity, stamp)
     const { change } = outcome
@@ -152,7 +156,10 @@ export class Shard {
   }
 
   // [hot] Once per update of a tenant with subscriptions.
-  /** Keeps what a change owes to receivers: the reply waits for that as well. An update that changes nothing may owe something, too. */
+  /**
+   * Keeps what a change owes to receivers: the reply waits for that as well. An update that changes nothing may owe
+   * something, too.
+   */
   private notify(
     actor: Actor,
     change: Change,
@@ -180,7 +187,10 @@ function encodeAfter(
   return encodeImage(after, origin.correlatorRoot, imaged)
 }
 
-/** Which attributes, by name and type, an entity has got and lost. `dateExpires` is none of its own (entities.md §18.1). */
+/**
+ * Which attributes, by name and type, an entity has got and lost. `dateExpires` is none of its own
+ * (docs/interface/types.md#all-types).
+ */
 function attributeDifferences({ before, after, alterations }: Change): readonly AttributeDifference[] {
   const differences: AttributeDifference[] = []
   for (const { name, valueChanged } of alterations) {
@@ -194,7 +204,10 @@ function attributeDifferences({ before, after, alterations }: Change): readonly 
   return differences
 }
 
-/** The entity that a request means (entities.md §11); one that may create may mean one that is not there. */
+/**
+ * The entity that a request means (docs/interface/updates.md#one-entity); one that may create may mean one that is not
+ * there.
+ */
 function choose(actor: Actor, request: WriteRequest): Variant | undefined | Refusal {
   const { type } = request.target
   if (type === undefined && actor.variants.length > 1) return refusals.entityAmbiguous

@@ -1,4 +1,5 @@
-// Asks between nodes over real gRPC, on unix sockets and TCP, and over bare sockets: both ways, long replies, greetings, lost connections, restarts, full wires, and an end.
+// Asks between nodes over real gRPC, on unix sockets and TCP, and over bare sockets: both ways, long replies,
+// greetings, lost connections, restarts, full wires, and an end.
 
 import { statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

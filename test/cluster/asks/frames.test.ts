@@ -1,4 +1,5 @@
-// Frames and their bytes: as proto/asks.proto says, whoever writes or reads them; and nothing that is no frame is taken for one.
+// Frames and their bytes: as proto/asks.proto says, whoever writes or reads them; and nothing that is no frame is taken
+// for one.
 
 import { join } from 'node:path'
 import { loadSync, type ServiceDefinition } from '@grpc/proto-loader'

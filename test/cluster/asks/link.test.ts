@@ -1,5 +1,5 @@
-// The link, step by step: what is sent when, what becomes of asks, and where everything ends that could grow. The bound on the other node's clock is
-// never below what it shows, whatever the frames have been through.
+// The link, step by step: what is sent when, what becomes of asks, and where everything ends that could grow. The bound
+// on the other node's clock is never below what it shows, whatever the frames have been through.
 
 import t from 'tap'
 import {

@@ -1,4 +1,5 @@
-// Streams on bare sockets: what makes a message, what is none, ends and their reasons, and full sockets. What they share with gRPC: asks.test.ts.
+// Streams on bare sockets: what makes a message, what is none, ends and their reasons, and full sockets. What they
+// share with gRPC: asks.test.ts.
 
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'

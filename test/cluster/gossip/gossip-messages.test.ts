@@ -1,5 +1,5 @@
-// Messages of gossip and their bytes: they are read as they were written, by older builds as well; and nothing that is no message is taken
-// for one.
+// Messages of gossip and their bytes: they are read as they were written, by older builds as well; and nothing that is
+// no message is taken for one.
 
 import fc from 'fast-check'
 import t from 'tap'

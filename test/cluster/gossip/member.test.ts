@@ -1,5 +1,5 @@
-// What is believed of a member does not depend on who hears what first, or how often. News of members is told least first, not too often, and no more
-// than fits.
+// What is believed of a member does not depend on who hears what first, or how often. News of members is told least
+// first, not too often, and no more than fits.
 
 import fc from 'fast-check'
 import t from 'tap'

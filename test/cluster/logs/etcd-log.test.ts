@@ -1,4 +1,5 @@
-// The driver of etcd keeps the promises of the port with a real etcd, whatever happens to its members and on the way to them.
+// The driver of etcd keeps the promises of the port with a real etcd, whatever happens to its members and on the way to
+// them.
 
 import assert from 'node:assert/strict'
 import t, { type Test } from 'tap'
@@ -138,7 +139,10 @@ t.test('requests go on over the other members when the one that is asked is stop
   }
 })
 
-/** Appends `count` records one after the other, finding out by retake and read what has become of those that were unknown. */
+/**
+ * Appends `count` records one after the other, finding out by retake and read what has become of those that were
+ * unknown.
+ */
 async function appendAll(node: Opened, count: number, before: (n: number) => Promise<void>): Promise<string[]> {
   let epoch = await node.own(1)
   const texts: string[] = []

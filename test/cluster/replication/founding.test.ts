@@ -1,5 +1,5 @@
-// Logs of shards that have content already: whoever has none of it needs a snapshot, what was interrupted is gone on with, and a cluster that goes
-// on already is left alone.
+// Logs of shards that have content already: whoever has none of it needs a snapshot, what was interrupted is gone on
+// with, and a cluster that goes on already is left alone.
 
 import t from 'tap'
 import type { Reading } from '../../../cluster/logs/shard-log.js'

@@ -1,4 +1,5 @@
-// What a node proves with its heartbeats: which shards, how often, and what it makes of an engine that does not write them.
+// What a node proves with its heartbeats: which shards, how often, and what it makes of an engine that does not write
+// them.
 
 import t from 'tap'
 import type { Heartbeat, HeartbeatOutcome } from '../../../cluster/logs/shard-log.js'

@@ -1,5 +1,5 @@
-// An engine that loses everything and gets it back, on the simulated network: nothing is put in the place of what was lost, whatever happens to the nodes
-// meanwhile, and afterwards nothing acknowledged is missing.
+// An engine that loses everything and gets it back, on the simulated network: nothing is put in the place of what was
+// lost, whatever happens to the nodes meanwhile, and afterwards nothing acknowledged is missing.
 
 import t from 'tap'
 import { Random } from '../../support/random.js'

@@ -1,4 +1,5 @@
-// What replicators ask each other: messages come out as they went in, and what is none of this version is told from one.
+// What replicators ask each other: messages come out as they went in, and what is none of this version is told from
+// one.
 
 import t from 'tap'
 import {

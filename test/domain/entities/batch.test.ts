@@ -1,5 +1,5 @@
-// The payloads of op/query, op/update and op/notify: what is refused in which words, and how the outcomes of many entities become
-// one answer.
+// The payloads of op/query, op/update and op/notify: what is refused in which words, and how the outcomes of many
+// entities become one answer.
 import t from 'tap'
 import {
   type BatchAction,

@@ -1,5 +1,5 @@
-// Reading entities and attributes from JSON. What is refused stands in test/cases/entity-payloads.ts; what is accepted is shown
-// as [type, value, metadata], metadata as `name: [type, value]`.
+// Reading entities and attributes from JSON. What is refused stands in test/cases/entity-payloads.ts; what is accepted
+// is shown as [type, value, metadata], metadata as `name: [type, value]`.
 
 import fc from 'fast-check'
 import t from 'tap'
@@ -350,8 +350,8 @@ t.test('a value alone is any JSON', async t => {
     t.strictSame(acceptedOf(parseValue(body(text))), JSON.parse(text), text)
 })
 
-// Identifiers: which characters and lengths are legal, and the texts of the refusals. The character table is written down
-// once more from the rule, as one list of what is refused.
+// Identifiers: which characters and lengths are legal, and the texts of the refusals. The character table is written
+// down once more from the rule, as one list of what is refused.
 
 const places: IdentifierPlace[] = [
   'entity id',

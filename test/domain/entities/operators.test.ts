@@ -1,4 +1,5 @@
-// Update operators. The tables read: stored value, operator as sent, result; `fails` is the refusal of entities.md §15.4.
+// Update operators. The tables read: stored value, operator as sent, result; `fails` is the refusal of
+// docs/interface/updates.md#operators-that-do-not-fit.
 import fc from 'fast-check'
 import t from 'tap'
 import { applyOperator, operatorOf, startOperator } from '../../../src/domain/entities/operators.js'

@@ -1,5 +1,5 @@
-// What requests do to one entity. Nearly all rules are tables in test/cases/updates.ts, which are run here as a shard would
-// run them: the body is parsed, then the command is decided.
+// What requests do to one entity. Nearly all rules are tables in test/cases/updates.ts, which are run here as a shard
+// would run them: the body is parsed, then the command is decided.
 import t, { type Test } from 'tap'
 import {
   type Entity,
@@ -405,7 +405,7 @@ t.test('names of the language are ordinary names of attributes and metadata', as
 })
 
 t.test(
-  'a plain dateExpires is one until it is updated, even with the same value (base.md "Builtin attributes")',
+  'a plain dateExpires is one until it is updated, even with the same value (docs/interface/entities.md#builtin-attributes)',
   async t => {
     const value = '2099-01-01T00:00:00.000Z'
     const before = room(`{"a":{"value":1},"dateExpires":{"type":"DateTime","value":"${value}"}}`)

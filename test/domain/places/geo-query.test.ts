@@ -1,4 +1,5 @@
-// How geographical queries are read: what is refused, in which order, and what a query knows before it meets a location.
+// How geographical queries are read: what is refused, in which order, and what a query knows before it meets a
+// location.
 import fc from 'fast-check'
 import t from 'tap'
 import { boundsOf, type GeoQuery, type GivenGeoQuery, parseGeoQuery } from '../../../src/domain/places/geo-query.js'

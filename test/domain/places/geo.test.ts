@@ -74,9 +74,9 @@ t.test('a stored location that cannot be read is none', async t => {
   t.equal(locationOf(entity({})), undefined)
 })
 
-// The model. Corners of all edges of both, and where edges cross: those points, the points halfway between any two of them and
-// the centres of any three reach every corner, edge and face into which the edges cut the plane. On each of these either set has
-// all or nothing. Coordinates are whole numbers over a common one, so that nothing is rounded.
+// The model. Corners of all edges of both, and where edges cross: those points, the points halfway between any two of
+// them and the centres of any three reach every corner, edge and face into which the edges cut the plane. On each of
+// these either set has all or nothing. Coordinates are whole numbers over a common one, so that nothing is rounded.
 
 type Spot = readonly [x: number, y: number, over: number]
 type Shape = { readonly points: Position[]; readonly lines: Position[][]; readonly areas: Position[][][] }

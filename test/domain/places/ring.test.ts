@@ -77,7 +77,10 @@ t.test('the sweep agrees with comparing all edges, on a grid where touching is c
   )
 })
 
-/** Vertices are whole numbers of this: small enough that differences of far ones and near ones do not fit a double together. */
+/**
+ * Vertices are whole numbers of this: small enough that differences of far ones and near ones do not fit a double
+ * together.
+ */
 const unit = 2 ** -45
 
 type Whole = readonly [x: bigint, y: bigint]

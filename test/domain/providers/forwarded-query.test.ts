@@ -138,7 +138,7 @@ t.test('requests beyond the limit are not made', async t => {
   t.strictSame(requests.map(numberOf), [1, 2])
 })
 
-// Paging (§13.3, 8)
+// Paging (docs/interface/registrations.md#queries)
 
 /** Five entities here, ten at each of two providers, which page as they should. */
 function paged(limit: number, offset: number) {

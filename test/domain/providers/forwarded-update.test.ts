@@ -1,4 +1,5 @@
-// An update that is forwarded: what goes to whom, and what comes of it. What the specification lists stands in test/cases/forwarding.ts.
+// An update that is forwarded: what goes to whom, and what comes of it. What the specification lists stands in
+// test/cases/forwarding.ts.
 
 import t from 'tap'
 import type { WantedAttribute } from '../../../src/domain/entities/entity.js'

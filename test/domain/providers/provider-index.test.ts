@@ -1,4 +1,5 @@
-// The index of registrations against a plain list of them: whatever was added and removed, it finds what a walk over all would.
+// The index of registrations against a plain list of them: whatever was added and removed, it finds what a walk over
+// all would.
 
 import assert from 'node:assert/strict'
 import fc from 'fast-check'

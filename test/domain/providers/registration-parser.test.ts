@@ -1,5 +1,5 @@
-// Reading the bodies of POST and PATCH on registrations. What is refused, with which words and in which order, stands in
-// test/cases/registration-refusals.ts.
+// Reading the bodies of POST and PATCH on registrations. What is refused, with which words and in which order, stands
+// in test/cases/registration-refusals.ts.
 
 import t, { type Test } from 'tap'
 import { type Result, refusalText } from '../../../src/domain/refusal.js'

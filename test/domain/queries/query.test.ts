@@ -1,4 +1,5 @@
-// The meaning of q and mq: the tables of test/cases/q.ts, and a plain evaluator written from entities.md §7 to compare with.
+// The meaning of q and mq: the tables of test/cases/q.ts, and a plain evaluator written from
+// docs/interface/queries.md#simple-query-language to compare with.
 import fc from 'fast-check'
 import t from 'tap'
 import type { Attribute, Entity, Metadata } from '../../../src/domain/entities/entity.js'
@@ -99,7 +100,8 @@ t.test('a pattern looks at so many characters of an entity, in an array as well'
   t.equal(matchesQuery(within.value, objects(' '.repeat(lengthMax - 50), fitting), path), false)
 })
 
-// The plain evaluator. It shares nothing with the broker but the entity: structures instead of text, recursion, dates as Date.
+// The plain evaluator. It shares nothing with the broker but the entity: structures instead of text, recursion, dates
+// as Date.
 
 type Word = { readonly quoted: boolean; readonly text: string }
 interface Asked {
@@ -132,7 +134,7 @@ function meaning({ quoted, text }: Word): Meant {
   return text === 'null' ? { kind: 'null', as: null } : { kind: 'string', as: text }
 }
 
-/** §7.4: which right sides are legal for which operators. */
+/** docs/interface/queries.md#operators: which right sides are legal for which operators. */
 function isLegal(asked: Asked): boolean {
   if (asked.form === 'exists' || asked.form === 'missing' || asked.form === '~=') return true
   const kinds = asked.words.map(word => meaning(word).kind)

@@ -71,7 +71,7 @@ t.test('an event has the entity as it is and as it was', async t => {
   t.equal(deletion.before, before)
 })
 
-// Consequences of subscriptions.md §6.4, in their order
+// Consequences of docs/interface/subscriptions.md#attribute-rule, in their order
 
 t.test('the creation of an entity without attributes concerns nobody', async t => {
   t.notOk(concerns(eventAfter(undefined, 'POST', '{}'), condition()))
@@ -118,7 +118,7 @@ t.test('a change of metadata alone is no change to who does not ask for metadata
   t.equal(alterationTypeOf(update, condition('b', '', false)), 'entityUpdate')
 })
 
-// §6.2
+// docs/interface/subscriptions.md#alteration-types
 
 /** For each alteration type alone and for none: which events concern it. */
 const classes: readonly (readonly [types: string, create: boolean, change: boolean, update: boolean, gone: boolean])[] =
@@ -171,7 +171,7 @@ t.test('an event is called what it was, not what the subscriber waits for', asyn
   t.equal(alterationTypeOf(eventAfter(before, 'DELETE'), wait), 'entityDelete')
 })
 
-// Builtin metadata (§7.5)
+// Builtin metadata (docs/interface/notifications.md#metadata)
 
 t.test('what was appended is told from what was updated, and what was not named is neither', async t => {
   const before = room(stored)

@@ -1,5 +1,5 @@
-// Macros alone. The tables are in test/cases/custom-notifications.ts; here they are read without a notification around them.
-// biome-ignore-all lint/suspicious/noTemplateCurlyInString: a macro looks like that
+// Macros alone. The tables are in test/cases/custom-notifications.ts; here they are read without a notification around
+// them. biome-ignore-all lint/suspicious/noTemplateCurlyInString: a macro looks like that
 import fc from 'fast-check'
 import t from 'tap'
 import type { Json } from '../../../src/domain/json.js'

@@ -1,5 +1,6 @@
-// The matcher as its user sees it. That it finds exactly what it should is shown against a reference (matcher-model.test.ts); here is what a
-// reference cannot show: coming and going, and that what does not match costs next to nothing.
+// The matcher as its user sees it. That it finds exactly what it should is shown against a reference
+// (matcher-model.test.ts); here is what a reference cannot show: coming and going, and that what does not match costs
+// next to nothing.
 import t from 'tap'
 import type { Event } from '../../../src/domain/subscriptions/event.js'
 import { Matcher } from '../../../src/domain/subscriptions/matcher.js'

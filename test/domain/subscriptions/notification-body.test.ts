@@ -1,4 +1,5 @@
-// What a notification says of an entity, as tables; and that the text of an image, where it may be used, changes nothing.
+// What a notification says of an entity, as tables; and that the text of an image, where it may be used, changes
+// nothing.
 import fc from 'fast-check'
 import t from 'tap'
 import type { Json } from '../../../src/domain/json.js'

@@ -1,5 +1,5 @@
-// Notifications: the message around what is said (headers are read as on the wire), and custom notifications, as tables, and what must
-// hold whatever the templates and the values.
+// Notifications: the message around what is said (headers are read as on the wire), and custom notifications, as
+// tables, and what must hold whatever the templates and the values.
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: a macro looks like that
 
 import fc from 'fast-check'

@@ -1,4 +1,5 @@
-// What patterns of subscriptions may cost for one event: who counts together, that nothing is left of what has gone, and that no event costs more.
+// What patterns of subscriptions may cost for one event: who counts together, that nothing is left of what has gone,
+// and that no event costs more.
 import fc from 'fast-check'
 import t from 'tap'
 import { eventWorkMax, subscriptionTextLengthMax } from '../../../src/domain/limits.js'

@@ -1,4 +1,5 @@
-// Subscriptions as they are shown and as they are stored. What is shown of what is given stands in test/cases/subscription-views.ts.
+// Subscriptions as they are shown and as they are stored. What is shown of what is given stands in
+// test/cases/subscription-views.ts.
 import { isDeepStrictEqual } from 'node:util'
 import t, { type Test } from 'tap'
 import {

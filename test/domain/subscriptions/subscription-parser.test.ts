@@ -1,5 +1,5 @@
-// Reading the bodies of POST and PATCH on subscriptions. What is refused, with which words and in which order, stands in
-// test/cases/subscription-refusals.ts.
+// Reading the bodies of POST and PATCH on subscriptions. What is refused, with which words and in which order, stands
+// in test/cases/subscription-refusals.ts.
 import t, { type Test } from 'tap'
 import { selectionPatternsMax } from '../../../src/domain/limits.js'
 import { type Result, refusalText } from '../../../src/domain/refusal.js'

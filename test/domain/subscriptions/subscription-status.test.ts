@@ -25,7 +25,9 @@ const given = (members: string, limit?: number): Subscription =>
 
 const plain = given('')
 
-/** What is left of a progress after so many failures, one each millisecond, and with which of them it was switched off. */
+/**
+ * What is left of a progress after so many failures, one each millisecond, and with which of them it was switched off.
+ */
 function afterFailures(subscription: Subscription, from: SubscriptionProgress, count: number) {
   let progress = from
   const disabledAt: number[] = []
@@ -170,7 +172,10 @@ t.test('failures of several processes switch off together', async t => {
   t.equal(recordFailure(limited, other, [progress], 4, 'x').disabledAt, undefined, 'which is told once')
 })
 
-/** The first millisecond in which three processes, each of which knows of the others, and a single one differ; undefined: never. */
+/**
+ * The first millisecond in which three processes, each of which knows of the others, and a single one differ;
+ * undefined: never.
+ */
 function differAt(random: Random): number | undefined {
   let now = given(random.pick(['', ',"status":"oneshot"']), random.between(1, 4))
   let alone = noProgress

@@ -42,7 +42,7 @@ const fires = (
   nowMs = updatedMs,
 ) => firing(subscription, progress, event, nowMs)
 
-// Which entities (§6.5, §6.3)
+// Which entities (docs/interface/entities.md#changes, docs/interface/subscriptions.md#service-path-rule)
 
 const entityCases: readonly (readonly [entities: string, matches: boolean])[] = [
   ['{"id":"R1"}', true],
@@ -88,7 +88,7 @@ t.test('an inactive subscription matches nothing', async t => {
   t.ok(matches(wish({ rest: '"status":"oneshot"' }), warmer()))
 })
 
-// What holds back, in the order of §6.1
+// What holds back, in the order of docs/interface/subscriptions.md#triggering
 
 t.test('a subscription that has been spent, by its one shot or by failures, does not fire', async t => {
   const once = wish({ rest: '"status":"oneshot"' })
@@ -128,7 +128,7 @@ t.test('the first reason of several is told in the order of the rules', async t 
   t.equal(fires(whole, warmer()), 'mq')
 })
 
-// Expressions (§6.7)
+// Expressions (docs/interface/subscriptions.md#expressions)
 
 const expressionCases: readonly (readonly [expression: string, request: string, body: string, verdict: string])[] = [
   ['"q":"temperature>20"', 'PATCH', '{"temperature":21}', 'fires'],
@@ -196,7 +196,7 @@ t.test('of a deleted entity the last state is asked, its location too', async t 
   t.equal(fires(wish({ condition }), eventAfter(room(at(10)), 'DELETE')), 'geo')
 })
 
-// onlyChangedAttrs (§7.3)
+// onlyChangedAttrs (docs/interface/notifications.md#only-changed-attributes)
 
 const listCases: readonly (readonly [lists: string, request: string, body: string, names: string])[] = [
   ['"attrs":[]', 'PATCH', '{"temperature":21}', 'temperature'],

@@ -1,5 +1,5 @@
-// Counts: what is in memory is what is on disk, whether a tenant is read before or after its counts change, and whichever shards come and go
-// meanwhile.
+// Counts: what is in memory is what is on disk, whether a tenant is read before or after its counts change, and
+// whichever shards come and go meanwhile.
 
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
@@ -32,7 +32,10 @@ const stored = (store: Store, tenant: string, path: string, type: string, shard:
 
 const allOwned = Uint8Array.of(1, 1, 1)
 
-/** A store with three entities of tenant `t`, two of them in shard 0 and one in shard 1, and counts that have not been read yet. */
+/**
+ * A store with three entities of tenant `t`, two of them in shard 0 and one in shard 1, and counts that have not been
+ * read yet.
+ */
 async function filled(): Promise<{ store: MemoryStore; counts: Counts }> {
   const store = new MemoryStore()
   const writer = new Counts(store, entityCounts, allOwned)

@@ -1,4 +1,5 @@
-// What the patterns of a tenant may cost, as its home asks: who is refused, what gives back, and that it is known again after a start.
+// What the patterns of a tenant may cost, as its home asks: who is refused, what gives back, and that it is known again
+// after a start.
 
 import t, { type Test } from 'tap'
 import { systemClock } from '../../../src/clock.js'

@@ -1,5 +1,5 @@
-// Several owners know the same subscriptions, whatever happens to them on the way: what is acknowledged, all have; what is not, all have soon,
-// or none.
+// Several owners know the same subscriptions, whatever happens to them on the way: what is acknowledged, all have; what
+// is not, all have soon, or none.
 
 import assert from 'node:assert/strict'
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'

@@ -1,4 +1,5 @@
-// What owners know of registrations: kept, listed, changed, limited, and told to each other in one breath with subscriptions.
+// What owners know of registrations: kept, listed, changed, limited, and told to each other in one breath with
+// subscriptions.
 //
 // What is the same for both kinds is looked at with subscriptions (subscriptions.test, sharing.test).
 

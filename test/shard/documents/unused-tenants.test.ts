@@ -1,4 +1,5 @@
-// Whom the keeper asks about tenants, when, and what ends a round. What it does with the answers: path-register.test.ts.
+// Whom the keeper asks about tenants, when, and what ends a round. What it does with the answers:
+// path-register.test.ts.
 
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import t from 'tap'
@@ -8,7 +9,10 @@ import type { PathRegister } from '../../../src/shard/documents/path-register.js
 import { askPauseMs, roundMs, tenantsPerAsk, UnusedTenants } from '../../../src/shard/documents/unused-tenants.js'
 import { FakeClock } from '../../support/fake-clock.js'
 
-/** A register with so many tenants, and two owners: one has every tenant whose number is even, the other one those that a third divides. */
+/**
+ * A register with so many tenants, and two owners: one has every tenant whose number is even, the other one those that
+ * a third divides.
+ */
 function scene(size: number) {
   const clock = new FakeClock()
   const troubles: string[] = []

@@ -1,4 +1,5 @@
-// Several owners and one home: what depends on its own past fires once over all of them, whatever becomes of the home or of who asks.
+// Several owners and one home: what depends on its own past fires once over all of them, whatever becomes of the home
+// or of who asks.
 
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import t from 'tap'

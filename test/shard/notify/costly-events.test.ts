@@ -1,4 +1,5 @@
-// Subscriptions that are older than the bound of what their patterns may cost: an event stops at the bound, and that is told.
+// Subscriptions that are older than the bound of what their patterns may cost: an event stops at the bound, and that is
+// told.
 
 import t from 'tap'
 import { encodeSubscription } from '../../../src/domain/subscriptions/subscription-json.js'

@@ -1,5 +1,5 @@
-// What is owed to receivers is a row in the commit of the change that owes it, and goes in a later one when all of it has ended: so a crash
-// owes again what had not ended, and nothing else but what shares its bundle.
+// What is owed to receivers is a row in the commit of the change that owes it, and goes in a later one when all of it
+// has ended: so a crash owes again what had not ended, and nothing else but what shares its bundle.
 
 import t, { type Test } from 'tap'
 import type { Cursor, PendingNotification, Range, Store } from '../../../src/ports.js'

@@ -1,4 +1,5 @@
-// Flow control: when a reply leaves, by the algorithm of subscriptions.md §11.3, over queues that a test makes up.
+// Flow control: when a reply leaves, by the algorithm of docs/interface/notifications.md#flow-control, over queues that
+// a test makes up.
 
 import t from 'tap'
 import type { ShardReply } from '../../../src/messages/messages.js'

@@ -1,5 +1,5 @@
-// Dead letters that are sent again by themselves: when, how many, in which order, and when not. The clock stands still, and the test is the
-// receiver.
+// Dead letters that are sent again by themselves: when, how many, in which order, and when not. The clock stands still,
+// and the test is the receiver.
 
 import t from 'tap'
 import type { DeadCause, DeliveryRecord } from '../../../src/messages/messages.js'

@@ -1,5 +1,5 @@
-// A trigger event and the one read from its row render to the same messages: whatever the entity, the request and the subscription.
-// biome-ignore-all lint/suspicious/noTemplateCurlyInString: a macro looks like that
+// A trigger event and the one read from its row render to the same messages: whatever the entity, the request and the
+// subscription. biome-ignore-all lint/suspicious/noTemplateCurlyInString: a macro looks like that
 
 import fc from 'fast-check'
 import t from 'tap'

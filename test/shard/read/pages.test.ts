@@ -1,5 +1,5 @@
-// What a list answers: entities, or the keys by which several owners' parts are merged. A page is read no further than its bytes go, in steps that
-// begin small; of many long reads one goes on in each turn of the event loop.
+// What a list answers: entities, or the keys by which several owners' parts are merged. A page is read no further than
+// its bytes go, in steps that begin small; of many long reads one goes on in each turn of the event loop.
 
 import t from 'tap'
 import { refusals } from '../../../src/domain/refusal.js'

@@ -1,5 +1,5 @@
-// Scans on the reader thread, over a real RocksDB: they answer as scans in steps do, and whatever becomes of the thread, who waits is
-// told and the store can be closed.
+// Scans on the reader thread, over a real RocksDB: they answer as scans in steps do, and whatever becomes of the
+// thread, who waits is told and the store can be closed.
 
 import assert from 'node:assert/strict'
 import fc from 'fast-check'

@@ -1,5 +1,5 @@
-// Scans in steps: what looks into everything finds what anybody would, and ends when it has to. A sweep gives every entity of some paths, of the
-// shards that count.
+// Scans in steps: what looks into everything finds what anybody would, and ends when it has to. A sweep gives every
+// entity of some paths, of the shards that count.
 
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import fc from 'fast-check'

@@ -1,4 +1,5 @@
-// Hosts that follow: from the log, from a snapshot that was read while things changed, and after a death between the log and the store.
+// Hosts that follow: from the log, from a snapshot that was read while things changed, and after a death between the
+// log and the store.
 
 import assert from 'node:assert/strict'
 import t, { type Test } from 'tap'

@@ -1,4 +1,5 @@
-// Shards that move between hosts while they are asked: whoever owns them answers as one owner of all would, and every host has the same rows.
+// Shards that move between hosts while they are asked: whoever owns them answers as one owner of all would, and every
+// host has the same rows.
 
 import assert from 'node:assert/strict'
 import t, { type Test } from 'tap'
@@ -188,7 +189,9 @@ t.test('what is asked of a shard that is not ours has not happened', async t => 
   t.strictSame(replies.at(-1), { kind: 'batch', replies: [{ kind: 'moved' }] }, 'item by item')
 })
 
-/** In each shard of their path more entities than are looked into one by one: lists by content need a view, or a scan. */
+/**
+ * In each shard of their path more entities than are looked into one by one: lists by content need a view, or a scan.
+ */
 const many = 1200
 
 const listOf = (more: Partial<ListRequest>): ListRequest => ({

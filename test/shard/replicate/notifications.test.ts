@@ -1,5 +1,5 @@
-// Notifications of shards that move: what is owed is sent by who owns the shard, at least once, and what depends on the past of a subscription goes
-// on wherever its home is.
+// Notifications of shards that move: what is owed is sent by who owns the shard, at least once, and what depends on the
+// past of a subscription goes on wherever its home is.
 
 import assert from 'node:assert/strict'
 import t, { type Test } from 'tap'

@@ -1,4 +1,5 @@
-// What is staged for the logs: by shard, in order, and not without end; and a commit that is written only when the logs have it.
+// What is staged for the logs: by shard, in order, and not without end; and a commit that is written only when the logs
+// have it.
 
 import t from 'tap'
 import { Deposed } from '../../../cluster/replication/shard-host.js'

@@ -1,4 +1,5 @@
-// The bytes of records: what is put together comes apart again, and what is damaged, or of another shard, is refused as a whole.
+// The bytes of records: what is put together comes apart again, and what is damaged, or of another shard, is refused as
+// a whole.
 
 import assert from 'node:assert/strict'
 import fc from 'fast-check'

@@ -1,5 +1,5 @@
-// Tenants that are deleted by two hosts of a cluster, and by an owner that is alone: what goes, what stays, who is let in, and
-// what happens when shards move or processes end meanwhile.
+// Tenants that are deleted by two hosts of a cluster, and by an owner that is alone: what goes, what stays, who is let
+// in, and what happens when shards move or processes end meanwhile.
 
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import t, { type Test } from 'tap'

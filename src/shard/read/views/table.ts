@@ -145,7 +145,10 @@ export class Table {
     this.moves++
   }
 
-  /** Adds a row of a table that is being built, behind the others: `sort` ends the build, and puts all rows in their places. */
+  /**
+   * Adds a row of a table that is being built, behind the others: `sort` ends the build, and puts all rows in their
+   * places.
+   */
   append(created: number, shard: number, cells: Cells): void {
     const row = this.add(created, shard)
     for (let at = 0; at < this.columns.length; at++) this.columns[at]!.set(row, cells.targets[at])

@@ -45,7 +45,9 @@ function verdicts(found: Uint32Array, count: number, rows: number): Verdict[] {
 
 const isShort = (target: Target): boolean => typeof target === 'string' && target.length <= 64
 
-/** Whether a column has to know all about a target; `isFull`: it has as many texts as it keeps, none of them the target. */
+/**
+ * Whether a column has to know all about a target; `isFull`: it has as many texts as it keeps, none of them the target.
+ */
 const isHeld = (target: Target, isFull: boolean): boolean =>
   typeof target === 'object' ? target === null : typeof target !== 'string' || (isShort(target) && !isFull)
 
