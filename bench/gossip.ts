@@ -6,7 +6,7 @@
 //
 // Not here: what a message costs in CPU, which is that of the wire.
 
-import { encodeMessage, type Message, rumourLength } from '../cluster/gossip/gossip-messages.js'
+import { encodeMessage, type GossipMessage, rumourLength } from '../cluster/gossip/gossip-messages.js'
 import {
   exchangeEveryMs,
   gossipOptionsDefault,
@@ -96,7 +96,7 @@ function bytesFormula(nodes: readonly GossipNode[]): number {
       cluster: 'c',
       from: { name, life, incarnation: 1 },
     }
-    const body: Message =
+    const body: GossipMessage =
       kind === 'ping' ? { ...head, kind, to: { name, life }, rumours: [] } : { ...head, kind, rumours: [] }
     return encodeMessage(body).length
   }

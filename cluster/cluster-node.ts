@@ -10,7 +10,7 @@ import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { hostPort } from './asks/address.js'
 import { type Asks, type NodeStats, openAsks } from './asks/asks.js'
-import { grpcTransport, type TransportOptions } from './asks/grpc-transport.js'
+import { type GrpcTransportOptions, grpcTransport } from './asks/grpc-transport.js'
 import { Gossip, type GossipStats, type GossipTrouble } from './gossip/gossip.js'
 import type { GossipOptions } from './gossip/gossip-options.js'
 import { isHere, type Member } from './gossip/member.js'
@@ -42,7 +42,7 @@ export interface ClusterSetup {
   readonly mark?: ClusterMark
   readonly clock: ClusterClock
   readonly chance: () => number
-  readonly transport?: TransportOptions
+  readonly transport?: GrpcTransportOptions
   readonly askOptions?: Partial<AskOptions>
   readonly gossipOptions?: Partial<GossipOptions>
   readonly replicationOptions?: Partial<ReplicationOptions>

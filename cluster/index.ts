@@ -2,20 +2,20 @@
 
 import { barePath } from './asks/address.js'
 import { type Asks, openAsks } from './asks/asks.js'
-import { grpcTransport, type TransportOptions } from './asks/grpc-transport.js'
+import { type GrpcTransportOptions, grpcTransport } from './asks/grpc-transport.js'
 import { socketTransport } from './asks/socket-transport.js'
 import type { AskOptions } from './options.js'
 import type { AskHost, ClusterClock, Peer, Transport } from './ports.js'
 
 export type { Asks, ChangeListener } from './asks/asks.js'
 export { type Certificates, Identity } from './asks/grpc-tls.js'
-export type { TransportOptions } from './asks/grpc-transport.js'
+export type { GrpcTransportOptions as TransportOptions } from './asks/grpc-transport.js'
 export { type ClusterNode, type ClusterSetup, startClusterNode } from './cluster-node.js'
 export { type EtcdLog, openEtcdLog } from './logs/etcd-log.js'
 export { type EtcdTls, parseEtcdAddress } from './logs/etcd-options.js'
 export type { ShardLog, Unknown } from './logs/shard-log.js'
 export { type AskOptions, askOptionsDefault } from './options.js'
-export type { AskHost, ClusterClock, OnOutcome, Outcome, Peer } from './ports.js'
+export type { AskHost, AskResult as Outcome, ClusterClock, OnOutcome, Peer } from './ports.js'
 export { assertFoundable, foundLogs } from './replication/founding.js'
 export type { Unhealthy } from './replication/health.js'
 export { findBehind, findLiving } from './replication/leaving.js'
@@ -33,13 +33,13 @@ export async function startAsks(
   host: AskHost,
   clock: ClusterClock,
   options: Partial<AskOptions> = {},
-  transport: TransportOptions = {},
+  transport: GrpcTransportOptions = {},
 ): Promise<Asks> {
   return openAsks(transportOf(transport), self, incarnation, peers, host, clock, options)
 }
 
 /** gRPC, and bare sockets where an address says so: but for TLS, which is everybody's or nobody's. */
-function transportOf(options: TransportOptions): Transport {
+function transportOf(options: GrpcTransportOptions): Transport {
   const grpc = grpcTransport(options)
   if (options.tls) return grpc
   const at = (address: string): Transport => (barePath(address) === undefined ? grpc : socketTransport)

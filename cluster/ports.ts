@@ -28,14 +28,14 @@ export interface ClusterClock {
   endOfTick(run: () => void): void
 }
 
-export type Outcome =
+export type AskResult =
   | { readonly kind: 'reply'; readonly reply: Buffer }
   /** Certain: nothing has happened and nothing will. */
   | { readonly kind: 'unavailable'; readonly reason: string }
   /** It was sent, and no answer came in time. */
   | { readonly kind: 'unknown'; readonly reason: string }
 
-export type OnOutcome = (outcome: Outcome) => void
+export type OnOutcome = (outcome: AskResult) => void
 
 /** One open stream to another process: messages arrive whole and in order, or not at all. */
 export interface Stream {
@@ -74,7 +74,7 @@ export interface Guests {
 
 export interface Transport {
   /** Takes in streams and calls. Fails with a sentence for the operator when the address cannot be had. */
-  listen(address: string, guests: Guests): Promise<Listening>
+  listen(address: string, guests: Guests): Promise<OpenListener>
   /** Opens a stream; messages may be sent at once. Where nobody listens, `onClosed` tells. */
   dial(address: string, listener: StreamListener): Stream
   /**
@@ -84,7 +84,7 @@ export interface Transport {
   call(address: string, message: Uint8Array, waitMs: number, onReply: OnCallReply): void
 }
 
-export interface Listening {
+export interface OpenListener {
   /** Where it really listens: a port 0 has become one. */
   readonly address: string
   /** Takes in no more, ends what is open, and resolves when the address is free again. */

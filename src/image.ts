@@ -16,8 +16,8 @@
 import assert from 'node:assert/strict'
 import {
   type Attribute,
-  type Content,
   type Entity,
+  type EntityContent,
   expiryAttribute,
   isDateType,
   type Metadata,
@@ -269,7 +269,7 @@ export class Wanted {
 
   // [hot] For every entity of which a view is made: reading all of an entity took three times as long.
   /** The content of an image with only these attributes. */
-  decode(image: Buffer): Content {
+  decode(image: Buffer): EntityContent {
     assertVersion('a stored entity', image[0], version)
     const jsonAt = image.readUInt32BE(30)
     const attributes = new Map<string, Attribute>()

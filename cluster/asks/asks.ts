@@ -15,7 +15,7 @@ import assert from 'node:assert/strict'
 import { type AskOptions, complaintMs, completeOptions, nameLengthMax, protocolVersions, redialMs } from '../options.js'
 import type { AskHost, ClusterClock, Guests, OnOutcome, Peer, Stream, StreamListener, Transport } from '../ports.js'
 import { decodeFrame, encodeFrame, type Hello, type ReadFrame } from './frames.js'
-import { Link, type Surroundings } from './link.js'
+import { Link, type LinkParts } from './link.js'
 
 /** Streams that have not said who they are; for another one the one that has waited longest is sent away. */
 const strangersMax = 64
@@ -204,7 +204,7 @@ class Neighbour {
     numbered: number,
   ) {
     const { clock, host, options } = party
-    const surroundings: Surroundings = {
+    const surroundings: LinkParts = {
       host,
       nowMs: () => clock.monoMs(),
       flushSoon: () => clock.endOfTick(this.onTickEnd),

@@ -17,7 +17,7 @@ export interface Frame {
   readonly hello: Hello | undefined
   /** What the sender could not read of what came over this stream, for the receiver's log. */
   readonly trouble: string | undefined
-  readonly asks: readonly Ask[]
+  readonly asks: readonly AskFrame[]
   readonly answers: readonly Answer[]
 }
 
@@ -31,7 +31,7 @@ export interface Hello {
   readonly refusal?: string | undefined
 }
 
-export interface Ask {
+export interface AskFrame {
   readonly number: number
   readonly deadlineMs: number
   readonly shard: number
@@ -161,7 +161,7 @@ export function encodeFrame(frame: Frame): Buffer {
   return bytes
 }
 
-function putAsk(bytes: Buffer, begin: number, ask: Ask): number {
+function putAsk(bytes: Buffer, begin: number, ask: AskFrame): number {
   let at = putVarint(bytes, begin, tags.frame.ask, askLength(ask))
   at = putVarint(bytes, at, tags.ask.number, ask.number)
   at = putDouble(bytes, at, tags.ask.deadlineMs, ask.deadlineMs)
@@ -170,7 +170,7 @@ function putAsk(bytes: Buffer, begin: number, ask: Ask): number {
   return putBytes(bytes, at, tags.ask.request, ask.request)
 }
 
-function askLength({ number, shard, request, view }: Ask): number {
+function askLength({ number, shard, request, view }: AskFrame): number {
   const head = 1 + varintLength(number) + doubleLength + 1 + varintLength(shard)
   return head + (view === 0 ? 0 : doubleLength) + nestedLength(request.length)
 }
@@ -220,7 +220,7 @@ function readFrame(reader: Reader): ReadFrame {
   let ping = false
   let hello: Hello | undefined
   let trouble: string | undefined
-  const asks: Ask[] = []
+  const asks: AskFrame[] = []
   const answers: ReadAnswer[] = []
   while (reader.at < reader.end) {
     const fieldTag = reader.varint()
@@ -237,7 +237,7 @@ function readFrame(reader: Reader): ReadFrame {
   return { sentMs, echoMs, ping, hello, trouble, asks, answers }
 }
 
-function readAsk(reader: Reader): Ask {
+function readAsk(reader: Reader): AskFrame {
   const outer = reader.enter()
   let number = 0
   let deadlineMs = 0

@@ -22,7 +22,7 @@ import {
   status,
 } from '@grpc/grpc-js'
 import { bufferBytesMax, callIdleMs, callsPerConnectionMax, messageBytesMax, reasonLengthMax } from '../options.js'
-import type { Guests, Listening, Stream, StreamListener, Transport } from '../ports.js'
+import type { Guests, OpenListener, Stream, StreamListener, Transport } from '../ports.js'
 import { begin, clearSocket, end, hostPort, isAddress, isLocal, nowhere, protectSocket, socketPath } from './address.js'
 import { Calls, callService, callTaker } from './grpc-calls.js'
 import { Channel, channelOptions, rawStream, same } from './grpc-channel.js'
@@ -50,7 +50,7 @@ const serverOptions = {
   'grpc.max_connection_idle_ms': callIdleMs + 10_000,
 }
 
-export interface TransportOptions {
+export interface GrpcTransportOptions {
   /** For TLS with everybody; absent: plain. Who keeps an `Identity` can renew it. */
   readonly tls?: Certificates | Identity | undefined
   /** Lets `listen` without TLS where other machines can connect: for networks that are protected otherwise. */
@@ -63,7 +63,7 @@ export interface GrpcTransport extends Transport {
 }
 
 /** Streams and calls over gRPC. Fails with a sentence for the operator when the given certificates are of no use. */
-export function grpcTransport({ tls, plaintext = false }: TransportOptions = {}): GrpcTransport {
+export function grpcTransport({ tls, plaintext = false }: GrpcTransportOptions = {}): GrpcTransport {
   // What goes wrong is told as the reason of a stream's end, or thrown; standard error is not ours.
   setLogVerbosity(logVerbosity.NONE)
   const identity = tls && (tls instanceof Identity ? tls : new Identity(tls))
@@ -79,13 +79,13 @@ export function grpcTransport({ tls, plaintext = false }: TransportOptions = {})
   }
 }
 
-async function listen(address: string, identity: Identity | undefined, guests: Guests): Promise<Listening> {
+async function listen(address: string, identity: Identity | undefined, guests: Guests): Promise<OpenListener> {
   const path = socketPath(address)
   const place = path === undefined ? hostPort(address) : { path }
   if (!place) throw new Error(`cannot listen on ${address}: it is neither host:port nor unix:/path`)
   if (path !== undefined) await clearSocket(path)
   const server = new Server(serverOptions)
-  const arrivals = new Arrivals()
+  const arrivals = new ArrivingSockets()
   const takeCall = callTaker(guests)
   server.addService(service, {
     converse: (call: ServerDuplexStream<Buffer, Buffer>) => {
@@ -230,7 +230,7 @@ export const silentConnectionMsMax = 5_000
  * connection without either comes from somebody else, and must not keep nodes out. The client's address and port name
  * it, as the library names them with each stream and call.
  */
-export class Arrivals {
+export class ArrivingSockets {
   private readonly silent = new Map<string, { readonly socket: Socket; readonly timer: NodeJS.Timeout }>()
 
   add(socket: Socket): void {

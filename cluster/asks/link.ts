@@ -20,11 +20,11 @@
 
 import assert from 'node:assert/strict'
 import { type AskOptions, asksPerFrameMax, frameBytesMax, requestBytesMax } from '../options.js'
-import type { AskHost, OnOutcome, Outcome, Stream } from '../ports.js'
+import type { AskHost, AskResult, OnOutcome, Stream } from '../ports.js'
 import { Answers, Assembly } from './answers.js'
 import {
   type AnswerKind,
-  type Ask,
+  type AskFrame,
   answerKinds,
   encodeFrame,
   type Frame,
@@ -32,9 +32,9 @@ import {
   type ReadAnswer,
   type ReadFrame,
 } from './frames.js'
-import { type Waiting, WaitingAsks } from './waiting.js'
+import { type WaitingAsk, WaitingAsks } from './waiting.js'
 
-export interface Surroundings {
+export interface LinkParts {
   readonly host: AskHost
   nowMs(): number
   flushSoon(): void
@@ -71,7 +71,7 @@ const nothing = new Uint8Array(0)
 const ticksPerFrameMax = 4
 
 /** What an answer without a reply means to who asked. */
-const refusalOutcomes: ReadonlyMap<AnswerKind, Outcome> = new Map<AnswerKind, Outcome>([
+const refusalOutcomes: ReadonlyMap<AnswerKind, AskResult> = new Map<AnswerKind, AskResult>([
   [answerKinds.busy, { kind: 'unavailable', reason: 'too many asks are running there' }],
   [answerKinds.expired, { kind: 'unavailable', reason: 'it arrived too late to be begun' }],
   [answerKinds.tooLarge, { kind: 'unknown', reason: 'the reply is too large' }],
@@ -79,9 +79,9 @@ const refusalOutcomes: ReadonlyMap<AnswerKind, Outcome> = new Map<AnswerKind, Ou
   [answerKinds.failed, { kind: 'unknown', reason: 'the node failed over it' }],
 ])
 
-const neverSent: Outcome = { kind: 'unavailable', reason: 'it could not be sent in time' }
-const noAnswer: Outcome = { kind: 'unknown', reason: 'no answer came in time' }
-const restarted: Outcome = { kind: 'unknown', reason: 'the node has restarted' }
+const neverSent: AskResult = { kind: 'unavailable', reason: 'it could not be sent in time' }
+const noAnswer: AskResult = { kind: 'unknown', reason: 'no answer came in time' }
+const restarted: AskResult = { kind: 'unknown', reason: 'the node has restarted' }
 
 export class Link {
   private session: Session | undefined
@@ -111,7 +111,7 @@ export class Link {
   constructor(
     private readonly node: string,
     private readonly options: AskOptions,
-    private readonly surroundings: Surroundings,
+    private readonly surroundings: LinkParts,
     numbered = 0,
   ) {
     this.number = numbered
@@ -270,8 +270,8 @@ export class Link {
   }
 
   /** Asks for the next frame. Those whose time has come meanwhile are not sent. */
-  private takeAsks(): Waiting[] {
-    const taken: Waiting[] = []
+  private takeAsks(): WaitingAsk[] {
+    const taken: WaitingAsk[] = []
     let one = this.waiting.unsent
     if (!one) return taken
     const nowMs = this.surroundings.nowMs()
@@ -288,7 +288,7 @@ export class Link {
     return taken
   }
 
-  private onAsk(session: Session, { number, deadlineMs, shard, request, view }: Ask): void {
+  private onAsk(session: Session, { number, deadlineMs, shard, request, view }: AskFrame): void {
     if (number <= session.numberRead) return
     session.numberRead = number
     const { inFlightMax, inFlightBytesMax } = this.options
@@ -341,12 +341,12 @@ export class Link {
     }
   }
 
-  private settle(one: Waiting, outcome: Outcome): void {
+  private settle(one: WaitingAsk, outcome: AskResult): void {
     this.waiting.delete(one)
     one.onOutcome(outcome)
   }
 
-  private settleAll(outcome: Outcome): void {
+  private settleAll(outcome: AskResult): void {
     for (let one = this.waiting.any; one; one = this.waiting.any) this.settle(one, outcome)
   }
 
@@ -388,7 +388,7 @@ export class Link {
     if (!this.up) return
     this.up = false
     this.downReason = reason
-    const outcome: Outcome = { kind: 'unavailable', reason: `node ${this.node} cannot be reached: ${reason}` }
+    const outcome: AskResult = { kind: 'unavailable', reason: `node ${this.node} cannot be reached: ${reason}` }
     for (let one = this.waiting.unsent; one; one = this.waiting.unsent) this.settle(one, outcome)
     this.surroundings.onChange(false, reason)
   }

@@ -12,7 +12,7 @@
 
 import { connect, createServer, type Socket } from 'node:net'
 import { bufferBytesMax, messageBytesMax, reasonLengthMax } from '../options.js'
-import type { Guests, Listening, Stream, StreamListener, Transport } from '../ports.js'
+import type { Guests, OpenListener, Stream, StreamListener, Transport } from '../ports.js'
 import { barePath, begin, clearSocket, closeMs, end, isBareAddress, nowhere, protectSocket } from './address.js'
 
 /**
@@ -33,7 +33,7 @@ export const socketTransport: Transport = {
     void setImmediate(() => onReply(undefined, 'there are no calls over a bare socket')),
 }
 
-async function listen(address: string, guests: Guests): Promise<Listening> {
+async function listen(address: string, guests: Guests): Promise<OpenListener> {
   const path = barePath(address)
   if (path === undefined) throw new Error(`cannot listen on ${address}: it is not socket:/path`)
   await clearSocket(path)

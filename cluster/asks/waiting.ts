@@ -15,7 +15,7 @@
 import assert from 'node:assert/strict'
 import type { OnOutcome } from '../ports.js'
 
-export interface Waiting {
+export interface WaitingAsk {
   readonly number: number
   readonly shard: number
   /** Empty once it is sent. */
@@ -26,15 +26,15 @@ export interface Waiting {
   readonly onOutcome: OnOutcome
   sent: boolean
   readonly chain: Chain
-  previous: Waiting | undefined
-  next: Waiting | undefined
+  previous: WaitingAsk | undefined
+  next: WaitingAsk | undefined
 }
 
 interface Chain {
-  first: Waiting | undefined
-  last: Waiting | undefined
+  first: WaitingAsk | undefined
+  last: WaitingAsk | undefined
   /** The first that has not been sent. */
-  unsent: Waiting | undefined
+  unsent: WaitingAsk | undefined
 }
 
 /** Different times that asks may wait. */
@@ -44,14 +44,14 @@ export class WaitingAsks {
   /** Of their requests, sent or not. */
   bytes = 0
   unsentCount = 0
-  private readonly byNumber = new ByNumber<Waiting>()
+  private readonly byNumber = new ByNumber<WaitingAsk>()
   private readonly chains = new Map<number, Chain>()
 
   get size(): number {
     return this.byNumber.size
   }
 
-  get(number: number): Waiting | undefined {
+  get(number: number): WaitingAsk | undefined {
     return this.byNumber.get(number)
   }
 
@@ -67,7 +67,7 @@ export class WaitingAsks {
   ): void {
     const chain = this.chainOf(waitMs)
     const previous = chain.last
-    const one: Waiting = {
+    const one: WaitingAsk = {
       number,
       shard,
       request,
@@ -89,7 +89,7 @@ export class WaitingAsks {
     this.bytes += one.requestBytes
   }
 
-  delete(one: Waiting): void {
+  delete(one: WaitingAsk): void {
     const { chain, previous, next } = one
     if (chain.unsent === one) chain.unsent = next
     if (previous) previous.next = next
@@ -104,22 +104,22 @@ export class WaitingAsks {
   }
 
   /** The first that has not been sent. */
-  get unsent(): Waiting | undefined {
-    let first: Waiting | undefined
+  get unsent(): WaitingAsk | undefined {
+    let first: WaitingAsk | undefined
     for (const { unsent } of this.chains.values())
       if (unsent && (!first || unsent.number < first.number)) first = unsent
     return first
   }
 
   /** The first that has not been sent is sent now. */
-  noteSent(one: Waiting): void {
+  noteSent(one: WaitingAsk): void {
     assert.equal(one.chain.unsent, one)
     one.chain.unsent = one.next
     one.sent = true
     this.unsentCount--
   }
 
-  due(nowMs: number): Waiting | undefined {
+  due(nowMs: number): WaitingAsk | undefined {
     for (const { first } of this.chains.values()) if (first && first.deadlineMs <= nowMs) return first
     return undefined
   }
@@ -131,7 +131,7 @@ export class WaitingAsks {
     return dueMs
   }
 
-  get any(): Waiting | undefined {
+  get any(): WaitingAsk | undefined {
     for (const { first } of this.chains.values()) if (first) return first
     return undefined
   }

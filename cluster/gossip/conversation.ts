@@ -3,7 +3,7 @@
 //
 // Not here: what is said (membership.ts), its bytes (gossip-messages.ts), the wire and the clock (gossip.ts).
 
-import type { Body, Message, Sender, Target } from './gossip-messages.js'
+import type { Body, GossipMessage, GossipSender, PingTarget } from './gossip-messages.js'
 import { gossipVersion, gossipVersionLowest } from './gossip-options.js'
 import type { Member } from './member.js'
 
@@ -15,11 +15,11 @@ export type Effect =
       readonly kind: 'send'
       readonly number: number
       readonly to: string
-      readonly message: Message
+      readonly message: GossipMessage
       readonly deadlineMs: number
     }
   /** The answer to what `onCall` was given with this number. */
-  | { readonly kind: 'reply'; readonly number: number; readonly message: Message }
+  | { readonly kind: 'reply'; readonly number: number; readonly message: GossipMessage }
   | { readonly kind: 'changed'; readonly member: Member }
   /** Find out the addresses of the seeds, and tell `onSeeds`. */
   | { readonly kind: 'resolve' }
@@ -35,30 +35,30 @@ export type Effect =
   /** Those who stay know that this node leaves. */
   | { readonly kind: 'left' }
 
-export type Saying = Exclude<Message, { kind: 'refusal' }>
+export type Saying = Exclude<GossipMessage, { kind: 'refusal' }>
 
 /** Told what was answered; or nothing, with why, for people. */
-export type OnAnswer = (answer: Saying | undefined, reason: string, nowMs: number) => void
+export type OnGossipAnswer = (answer: Saying | undefined, reason: string, nowMs: number) => void
 
 export class Conversation {
   private effects: Effect[] = []
-  private readonly asked = new Map<number, OnAnswer>()
+  private readonly asked = new Map<number, OnGossipAnswer>()
   private lastNumber = 0
 
   /** `sender`: what this node says of itself at the moment. */
   constructor(
     private readonly clusterId: string,
-    private readonly sender: () => Sender,
+    private readonly sender: () => GossipSender,
   ) {}
 
-  ask(to: string, body: Body, deadlineMs: number, onAnswer: OnAnswer): void {
+  ask(to: string, body: Body, deadlineMs: number, onAnswer: OnGossipAnswer): void {
     const number = ++this.lastNumber
     this.asked.set(number, onAnswer)
     this.add({ kind: 'send', number, to, message: this.message(body), deadlineMs })
   }
 
   /** Whoever waits for the answer with this number, if somebody does: it is told once. */
-  takeAsker(number: number): OnAnswer | undefined {
+  takeAsker(number: number): OnGossipAnswer | undefined {
     const onAnswer = this.asked.get(number)
     this.asked.delete(number)
     return onAnswer
@@ -84,7 +84,7 @@ export class Conversation {
   }
 
   /** Why a message is not for this node. One that it cannot read is reported as well. */
-  objection({ version, lowestVersion, cluster, from }: Message): string | undefined {
+  objection({ version, lowestVersion, cluster, from }: GossipMessage): string | undefined {
     if (lowestVersion > gossipVersion || version < gossipVersionLowest) {
       const own = `this node reads versions ${gossipVersionLowest} to ${gossipVersion} of gossip`
       const reason = `${own}, node ${from.name} writes version ${version} for readers of version ${lowestVersion} and later`
@@ -96,13 +96,13 @@ export class Conversation {
     return undefined
   }
 
-  private message(body: Body): Message {
+  private message(body: Body): GossipMessage {
     const versions = { version: gossipVersion, lowestVersion: gossipVersionLowest }
     return { ...versions, cluster: this.clusterId, from: this.sender(), ...body }
   }
 }
 
 /** Whether that very life has answered; at its address there may be another one. */
-export function isAcknowledged(reply: Message | undefined, { name, life }: Target): boolean {
+export function isAcknowledged(reply: GossipMessage | undefined, { name, life }: PingTarget): boolean {
   return reply?.kind === 'acknowledgement' && reply.from.name === name && reply.from.life === life
 }

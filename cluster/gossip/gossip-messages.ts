@@ -12,23 +12,23 @@ import { membersMax } from './gossip-options.js'
 import { type Member, type Rumour, type Status, statuses } from './member.js'
 
 /** Who has written a message; its incarnation is 0 as long as it asks to become a member. */
-export interface Sender {
+export interface GossipSender {
   readonly name: string
   readonly life: string
   readonly incarnation: number
 }
 
 /** Whom a ping is meant for: at its address somebody else may listen by now. */
-export interface Target {
+export interface PingTarget {
   readonly name: string
   readonly life: string
 }
 
 export type Body =
-  | { readonly kind: 'ping'; readonly to: Target; readonly rumours: readonly Rumour[] }
+  | { readonly kind: 'ping'; readonly to: PingTarget; readonly rumours: readonly Rumour[] }
   | {
       readonly kind: 'ping-request'
-      readonly to: Target
+      readonly to: PingTarget
       readonly address: string
       readonly waitMs: number
       readonly rumours: readonly Rumour[]
@@ -36,12 +36,12 @@ export type Body =
   | { readonly kind: 'exchange' | 'acknowledgement' | 'no-answer'; readonly rumours: readonly Rumour[] }
   | { readonly kind: 'refusal'; readonly reason: string }
 
-export type Message = Body & {
+export type GossipMessage = Body & {
   readonly version: number
   /** The lowest version whose readers understand this message. */
   readonly lowestVersion: number
   readonly cluster: string
-  readonly from: Sender
+  readonly from: GossipSender
 }
 
 const reasonLengthMax = 2048
@@ -59,7 +59,7 @@ interface ProtoMessage {
   readonly version: number
   readonly lowestVersion: number
   readonly cluster: string
-  readonly from: Sender | null
+  readonly from: GossipSender | null
   readonly kind: number
   readonly toName?: string
   readonly toLife?: string
@@ -77,7 +77,7 @@ interface ProtoRumour {
 const messages = codecOf<ProtoMessage>('gossip.proto', 'Message')
 const rumoursAlone = codecOf<ProtoRumour>('gossip.proto', 'Rumour')
 
-export function encodeMessage(message: Message): Buffer {
+export function encodeMessage(message: GossipMessage): Buffer {
   const { version, lowestVersion, cluster, from } = message
   const head = { version, lowestVersion, cluster, from, kind: kinds.indexOf(message.kind) }
   if (message.kind === 'refusal') return messages.encode({ ...head, reason: message.reason })
@@ -99,7 +99,7 @@ const toProto = ({ member, suspectedBy }: Rumour): ProtoRumour => ({
   suspectedBy,
 })
 
-export function decodeMessage(bytes: Buffer): Message | undefined {
+export function decodeMessage(bytes: Buffer): GossipMessage | undefined {
   const read = messages.decode(bytes) as Required<ProtoMessage> | undefined
   if (!read?.from || read.from.name === '' || read.rumours.length > membersMax) return undefined
   const { version, lowestVersion, cluster, from, toName: name, toLife: life, toAddress: address, waitMs, reason } = read
@@ -112,7 +112,7 @@ export function decodeMessage(bytes: Buffer): Message | undefined {
 
 function bodyOf(
   kind: (typeof kinds)[number] | undefined,
-  to: Target,
+  to: PingTarget,
   address: string,
   waitMs: number,
   rumours: readonly Rumour[],

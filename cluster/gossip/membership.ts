@@ -11,8 +11,8 @@
 // Not here: beliefs about others (roster.ts), about this node (own-name.ts), bytes (gossip-messages.ts), wire and clock
 // (gossip.ts).
 
-import { Conversation, type Effect, type OnAnswer, type Saying } from './conversation.js'
-import type { Message } from './gossip-messages.js'
+import { Conversation, type Effect, type OnGossipAnswer, type Saying } from './conversation.js'
+import type { GossipMessage } from './gossip-messages.js'
 import { exchangeEveryMs, farewellsMax, type GossipOptions, seedAddressesMax } from './gossip-options.js'
 import { believe, isHere, type Member, type Rumour } from './member.js'
 import { OwnName } from './own-name.js'
@@ -95,7 +95,7 @@ export class Membership {
   }
 
   /** Somebody asks. One of the effects, or of those of a later event, is the reply with this number. */
-  onCall(number: number, message: Message, nowMs: number): readonly Effect[] {
+  onCall(number: number, message: GossipMessage, nowMs: number): readonly Effect[] {
     this.awake(nowMs)
     const objection = this.conversation.objection(message)
     if (objection !== undefined || message.kind === 'refusal')
@@ -105,7 +105,7 @@ export class Membership {
   }
 
   /** What was asked with this number is answered, or (undefined) will not be, for a reason that is for people. */
-  onReply(number: number, reply: Message | undefined, nowMs: number, reason = 'no answer'): readonly Effect[] {
+  onReply(number: number, reply: GossipMessage | undefined, nowMs: number, reason = 'no answer'): readonly Effect[] {
     this.awake(nowMs)
     const onAnswer = this.conversation.takeAsker(number)
     if (!onAnswer) return this.done(nowMs)
@@ -220,7 +220,7 @@ export class Membership {
     if (partner && this.ownName.isMember) this.exchangeWith(partner.address, heard)
   }
 
-  private exchangeWith(address: string, onAnswer: OnAnswer): void {
+  private exchangeWith(address: string, onAnswer: OnGossipAnswer): void {
     const rumours = this.roster.everything(this.ownName.isMember)
     this.conversation.ask(address, { kind: 'exchange', rumours }, this.options.exchangeTimeoutMs, onAnswer)
   }
@@ -300,7 +300,7 @@ export class Membership {
 }
 
 /** Nothing but what the answer tells of others. */
-const heard: OnAnswer = () => {}
+const heard: OnGossipAnswer = () => {}
 
 /**
  * Where missing members may be: seeds that nobody known answers for, and members taken for dead. They are tried one

@@ -4,7 +4,7 @@
 // whether its name is free. Of two nodes under one name, the one with the lower incarnation gives up: the earlier life.
 
 import { type Conversation, isAcknowledged, type Saying } from './conversation.js'
-import type { Sender } from './gossip-messages.js'
+import type { GossipSender } from './gossip-messages.js'
 import { type GossipOptions, lifeStride } from './gossip-options.js'
 import { believe, isHere, type Member } from './member.js'
 import type { LocalHealth } from './probing.js'
@@ -14,7 +14,7 @@ import type { Roster } from './roster.js'
 interface Rival {
   readonly member: Member
   /** What this node has said of itself in the ping. */
-  readonly sent: Sender
+  readonly sent: GossipSender
   readonly attempt: number
 }
 
@@ -50,7 +50,7 @@ export class OwnName {
   }
 
   /** What this node says of itself; incarnation 0: nothing yet. */
-  get sender(): Sender {
+  get sender(): GossipSender {
     const { name, life, incarnation } = this.parts.roster.self
     return { name, life, incarnation: this.isKnown ? incarnation : 0 }
   }
@@ -90,7 +90,7 @@ export class OwnName {
   }
 
   /** Somebody pings who says that this is its name. */
-  onNamesake(from: Sender): void {
+  onNamesake(from: GossipSender): void {
     const { self } = this.parts.roster
     if (from.name === self.name && from.life !== self.life && this.isKnown && outranks(from, this.sender))
       this.giveUp(undefined)
@@ -146,7 +146,7 @@ export class OwnName {
 }
 
 /** Of two who live under one name, whether the first is the one that stays. */
-function outranks(one: Sender, other: Sender): boolean {
+function outranks(one: GossipSender, other: GossipSender): boolean {
   if (one.incarnation !== other.incarnation) return one.incarnation > other.incarnation
   // As believe() decides between them.
   return one.life > other.life

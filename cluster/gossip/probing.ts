@@ -4,7 +4,7 @@
 // Not here: what becomes of a suspect (roster.ts), who is told what else (membership.ts).
 
 import { type Conversation, isAcknowledged, type Saying } from './conversation.js'
-import type { Message, Target } from './gossip-messages.js'
+import type { GossipMessage, PingTarget } from './gossip-messages.js'
 import { type GossipOptions, helperShare, relaysMax } from './gossip-options.js'
 import { isHere, type Member } from './member.js'
 import type { Roster } from './roster.js'
@@ -131,7 +131,7 @@ export class Probing {
   }
 
   /** Helps another node: pings in its place, and answers it with what came of that. */
-  relay(number: number, { to, address, waitMs }: Extract<Message, { kind: 'ping-request' }>): void {
+  relay(number: number, { to, address, waitMs }: Extract<GossipMessage, { kind: 'ping-request' }>): void {
     const { roster, conversation, options } = this.parts
     if (this.relays >= relaysMax) return conversation.reply(number, { kind: 'no-answer', rumours: [] })
     this.relays++
@@ -146,7 +146,7 @@ export class Probing {
 }
 
 /** That very life has answered, or a helper says that it has. */
-function isReached(reply: Message | undefined, target: Target): boolean {
+function isReached(reply: GossipMessage | undefined, target: PingTarget): boolean {
   return isAcknowledged(reply, reply && reply.from.name !== target.name ? reply.from : target)
 }
 

@@ -8,7 +8,7 @@
 // Members that are gone are remembered for a while, so that old news does not bring them back; news of strangers who
 // are gone is no news. Not here: whom to probe, and what a node says to news of itself (membership.ts).
 
-import { rumourLength, type Target } from './gossip-messages.js'
+import { type PingTarget, rumourLength } from './gossip-messages.js'
 import { type GossipOptions, membersMax, suspicionMs, tellingsMax } from './gossip-options.js'
 import { believe, isHere, type Member, type Rumour, Rumours } from './member.js'
 
@@ -71,7 +71,7 @@ export class Roster {
   }
 
   /** What another node is to hear of itself before all else, so that it can say that it lives. */
-  tidings({ name, life }: Target): Rumour[] {
+  tidings({ name, life }: PingTarget): Rumour[] {
     const known = this.others.get(name)
     return known && (known.member.status !== 'alive' || known.member.life !== life) ? [known] : []
   }

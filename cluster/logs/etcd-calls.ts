@@ -12,8 +12,8 @@ import {
   EtcdMember,
   type EtcdMethod,
   type EtcdMethods,
-  type OnAnswer,
-  type Watching,
+  type EtcdWatch,
+  type OnEtcdAnswer,
   type WatchListener,
 } from './etcd-member.js'
 import type { EtcdAddress, EtcdOptions, EtcdTls } from './etcd-options.js'
@@ -139,7 +139,7 @@ export class EtcdCalls {
       onAnswer(response, reason, refusal)
       if (this.underWay.size === 0) for (const onIdle of this.idle.splice(0)) onIdle()
     }
-    const onDone: OnAnswer<EtcdMethods[M]['response']> = (failure, response) => {
+    const onDone: OnEtcdAnswer<EtcdMethods[M]['response']> = (failure, response) => {
       if (failure?.gone) this.leave(member)
       else if (member === this.at(this.current)) this.heardMs = clock.monoMs()
       if (response) this.learn(response.header.revision)
@@ -155,7 +155,7 @@ export class EtcdCalls {
   }
 
   /** Watches at one member, each time at the next. */
-  watch(request: Parameters<EtcdMember['watch']>[0], listener: WatchListener): Watching {
+  watch(request: Parameters<EtcdMember['watch']>[0], listener: WatchListener): EtcdWatch {
     return this.at(this.watched++ % this.members.length).watch(request, listener)
   }
 

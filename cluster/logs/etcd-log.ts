@@ -14,7 +14,7 @@ import assert from 'node:assert/strict'
 import type { IEvent, IWatchResponse } from 'etcd3'
 import type { ClusterClock } from '../ports.js'
 import { EtcdCalls, type EtcdRequest, type EtcdRequestKind, type EtcdRequestStats } from './etcd-calls.js'
-import type { EtcdMethod, EtcdMethods, Watching } from './etcd-member.js'
+import type { EtcdMethod, EtcdMethods, EtcdWatch } from './etcd-member.js'
 import { assertWhole, completeEtcdOptions, type EtcdAddress, type EtcdOptions, type EtcdTls } from './etcd-options.js'
 import {
   appendBytesMax,
@@ -44,7 +44,7 @@ import {
   takeoversRequest,
   trimRequest,
 } from './etcd-requests.js'
-import type { Append, LogFollower, Reading, ShardLog, Unknown } from './shard-log.js'
+import type { Append, LogFollower, LogReading, ShardLog, Unknown } from './shard-log.js'
 
 interface EtcdStats {
   readonly requests: Readonly<Record<EtcdRequestKind, Readonly<EtcdRequestStats>>>
@@ -219,7 +219,7 @@ export class EtcdLog implements ShardLog {
     )
   }
 
-  private learnLength(shard: number, { records }: Reading): void {
+  private learnLength(shard: number, { records }: LogReading): void {
     let bytes = 0
     for (const record of records) bytes += record.bytes.length
     this.calls.stats.read.records += records.length
@@ -295,7 +295,7 @@ interface EtcdFollowStats {
  */
 class EtcdFollowing {
   readonly stats: EtcdFollowStats = { records: 0, bytes: 0, takeovers: 0, gaps: 0 }
-  private watching: Watching | undefined
+  private watching: EtcdWatch | undefined
   private stopTimer = (): void => {}
   /** Why there is a gap when the next watch stands. */
   private gap = 'the telling begins'

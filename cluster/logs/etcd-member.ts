@@ -44,7 +44,7 @@ export interface EtcdFailure {
   readonly reason: string
 }
 
-export type OnAnswer<Response> = (failure: EtcdFailure | undefined, response: Response | undefined) => void
+export type OnEtcdAnswer<Response> = (failure: EtcdFailure | undefined, response: Response | undefined) => void
 
 /** What a watch tells; `onEnd` comes last, and not after `cancel`. */
 export interface WatchListener {
@@ -52,7 +52,7 @@ export interface WatchListener {
   onEnd(reason: string): void
 }
 
-export interface Watching {
+export interface EtcdWatch {
   write(request: IWatchRequest): void
   cancel(): void
 }
@@ -158,7 +158,7 @@ export class EtcdMember {
   call<M extends EtcdMethod>(
     method: M,
     request: EtcdMethods[M]['request'],
-    onDone: OnAnswer<EtcdMethods[M]['response']>,
+    onDone: OnEtcdAnswer<EtcdMethods[M]['response']>,
   ): () => void {
     let call: GrpcCall | undefined
     let wanted = true
@@ -181,7 +181,7 @@ export class EtcdMember {
   }
 
   /** Begins to watch. It ends by itself when this member has no leader: it would tell nothing of what the others do. */
-  watch(request: IWatchRequest, listener: WatchListener): Watching {
+  watch(request: IWatchRequest, listener: WatchListener): EtcdWatch {
     let stream: GrpcStream | undefined
     let wanted = true
     const end = (reason: string): void => {

@@ -288,7 +288,7 @@ export interface KeyRange {
   readonly range_end: Buffer
 }
 
-export type Place =
+export type EtcdKey =
   | { readonly kind: 'owner'; readonly shard: number }
   | { readonly kind: 'record'; readonly shard: number; readonly sequence: number }
   | { readonly kind: 'heartbeat'; readonly node: string }
@@ -337,7 +337,7 @@ export class EtcdKeys {
   }
 
   /** Undefined for what is told of by nobody. */
-  placeOf(key: Buffer): Place | undefined {
+  placeOf(key: Buffer): EtcdKey | undefined {
     const text = key.toString('latin1')
     if (!text.startsWith(this.prefix)) return undefined
     const [kind, shard, sequence] = text.slice(this.prefix.length).split('/')

@@ -75,7 +75,7 @@ export type AppendOutcome =
   | Unknown
 
 /** Part of a shard's log, and what stood with it at one moment, which is not before the question. */
-export interface Reading {
+export interface LogReading {
   readonly kind: 'read'
   /** In order, without gaps, from the first that was asked for, or from the first that is kept, if that is later. */
   readonly records: readonly LogRecord[]
@@ -84,7 +84,7 @@ export interface Reading {
   readonly takeover: Takeover | undefined
 }
 
-export type ReadOutcome = Reading | Unknown
+export type ReadOutcome = LogReading | Unknown
 
 /** The latest takeovers of all shards at one moment, which is not before the question. */
 export type TakeoversOutcome = { readonly kind: 'read'; readonly takeovers: ReadonlyMap<number, Takeover> } | Unknown

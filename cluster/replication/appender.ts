@@ -20,7 +20,7 @@ import { encodeRecord, positionOf, recordOverheadBytes, type Stretch } from './l
 import { nameOf, nobody } from './owner.js'
 import type { Replica } from './replica.js'
 import type { ReplicationOptions } from './replication-options.js'
-import { Deposed, type Loss, type Part, type Position, type Replication } from './shard-host.js'
+import { DeposedError, type HostReplication, type LogPosition, type Loss, type ShardPayload } from './shard-host.js'
 
 /** A shard as the node that appends to it sees it. */
 export interface OwnedShard {
@@ -65,16 +65,16 @@ interface Sent {
   readonly piece: Piece
   readonly holding: OwnedShard
   readonly append: Append
-  readonly position: Position
+  readonly position: LogPosition
 }
 
-type OnAppended = (outcome: ReadonlyMap<number, Position> | Error) => void
+type OnAppended = (outcome: ReadonlyMap<number, LogPosition> | Error) => void
 
-export class Appender implements Replication {
+export class Appender implements HostReplication {
   private readonly parts: AppenderParts
   /** What is still to be appended of the parts that were handed over. */
   private pieces: Piece[] = []
-  private positions = new Map<number, Position>()
+  private positions = new Map<number, LogPosition>()
   /** The shards whose parts will never be durable. */
   private losses: Loss[] = []
   private onDone: OnAppended | undefined
@@ -87,7 +87,7 @@ export class Appender implements Replication {
     this.parts = parts
   }
 
-  append(parts: readonly Part[], onDone: OnAppended): void {
+  append(parts: readonly ShardPayload[], onDone: OnAppended): void {
     assert(!this.onDone && parts.length > 0, 'one append at a time, of something')
     this.onDone = onDone
     this.movedMs = this.parts.clock.monoMs()
@@ -118,7 +118,7 @@ export class Appender implements Replication {
     for (const { shard } of this.pieces) if (!this.parts.holding(shard).mayAppend) this.lose(shard)
     const { pieces, positions, losses } = this
     if (pieces.length > 0) return this.make(this.load())
-    this.end(losses.length === 0 ? positions : new Deposed(losses, positions))
+    this.end(losses.length === 0 ? positions : new DeposedError(losses, positions))
   }
 
   /** Nothing more of a shard is appended, and what was is part of nothing whole. */
@@ -217,7 +217,7 @@ export class Appender implements Replication {
     })
   }
 
-  private end(outcome: ReadonlyMap<number, Position> | Error): void {
+  private end(outcome: ReadonlyMap<number, LogPosition> | Error): void {
     const { onDone } = this
     this.onDone = undefined
     this.pieces = []

@@ -8,16 +8,16 @@
 // or with any other record, belongs to a cluster that runs already. Then the command ends with a sentence and changes
 // nothing.
 
-import type { AppendOutcome, Reading, RetakeOutcome, ShardLog, TakeoverOutcome, Unknown } from '../logs/shard-log.js'
+import type { AppendOutcome, LogReading, RetakeOutcome, ShardLog, TakeoverOutcome, Unknown } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
 import { beginning, decodeRecord, encodeRecord, positionOf } from './log-record.js'
 import { nameOf, nobody, ownerText } from './owner.js'
-import type { Position } from './shard-host.js'
+import type { LogPosition } from './shard-host.js'
 
 /** No node has this name: it is none. */
 const founder = '(founding)'
 /** What record 2 stands behind. */
-const content: Position = { ...beginning, sequence: 1 }
+const content: LogPosition = { ...beginning, sequence: 1 }
 
 export interface FoundingOptions {
   /** Between two tries when the engine does not answer. */
@@ -39,8 +39,8 @@ export async function foundLogs(
   log: ShardLog,
   clock: Pick<ClusterClock, 'after'>,
   options: FoundingOptions = foundingOptionsDefault,
-): Promise<ReadonlyMap<number, Position>> {
-  const positions = new Map<number, Position>()
+): Promise<ReadonlyMap<number, LogPosition>> {
+  const positions = new Map<number, LogPosition>()
   for (let shard = 0; shard < shards; shard++)
     positions.set(shard, await new Founding(shard, mark, log, clock, options).found())
   return positions
@@ -83,7 +83,7 @@ class Founding {
     this.options = options
   }
 
-  async found(): Promise<Position> {
+  async found(): Promise<LogPosition> {
     const first = (await this.look()) ?? (await this.append())
     await this.letGo()
     return positionOf(first, decodeRecord(first)!)
@@ -98,7 +98,7 @@ class Founding {
     return last > 0 ? records[0]!.bytes : undefined
   }
 
-  private isOurs(last: number, records: Reading['records']): boolean {
+  private isOurs(last: number, records: LogReading['records']): boolean {
     const record = records[0] && decodeRecord(records[0].bytes)
     return last === content.sequence + 1 && record?.sequence === last && record.payload.equals(this.mark)
   }
@@ -120,8 +120,8 @@ class Founding {
     await this.answered<Known<RetakeOutcome>>(onDone => this.log.retake(this.shard, takeover.epoch, nobody, onDone))
   }
 
-  private read(): Promise<Reading> {
-    return this.answered<Reading>(onDone => this.log.read(this.shard, 0, 1, onDone))
+  private read(): Promise<LogReading> {
+    return this.answered<LogReading>(onDone => this.log.read(this.shard, 0, 1, onDone))
   }
 
   private answered<T extends { readonly kind: string }>(ask: Asking<T>): Promise<T> {

@@ -9,13 +9,13 @@
 
 import type { Unknown } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
-import type { LogLoss } from './log-check.js'
+import type { MissingRecords } from './log-check.js'
 import type { ReplicationOptions } from './replication-options.js'
 
 /** Why some shards cannot answer. */
 export type Unhealthy =
   /** The engine lacks what is known here (log-check.ts). */
-  | { readonly kind: 'lost'; readonly loss: LogLoss; readonly shards: readonly number[] }
+  | { readonly kind: 'lost'; readonly loss: MissingRecords; readonly shards: readonly number[] }
   /** The engine takes no appends: `full`, its quota is exceeded; `away`, it does not answer, or cannot. */
   | { readonly kind: 'full' | 'away'; readonly reason: string; readonly shards: readonly number[] }
   /** They have no owner. */
@@ -33,7 +33,7 @@ export interface HealthParts {
   /** Whether this node answers for a shard. */
   readonly serves: (shard: number) => boolean
   readonly reachable: (node: string) => boolean
-  readonly loss: () => LogLoss | undefined
+  readonly loss: () => MissingRecords | undefined
   /** The latest request of a kind that the engine did not carry out; undefined: it did. */
   readonly trouble: () => Unknown | undefined
   /** Told once for each other state. */

@@ -1,7 +1,6 @@
 // One shard at one node, from following its log to owning it and back.
 //
-//   following --claim--> claiming --taken--> waiting --caught up--> activating --> active --handOver, lose--> sealing
-//   --> following
+//   following --claim--> claiming --taken--> waiting --caught up--> activating --> active --handOver, lose--> sealing --> following
 //       ^                                       |
 //       +------------- superseded --------------+
 //

@@ -7,19 +7,19 @@
 //
 // Nothing is written: the cluster is afterwards as it was.
 
-import type { LogRecord, Reading, ShardLog } from '../logs/shard-log.js'
+import type { LogReading, LogRecord, ShardLog } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
 import { answered, type FoundingOptions, foundingOptionsDefault } from './founding.js'
 import { decodeRecord } from './log-record.js'
 import { replicationOptionsDefault } from './replication-options.js'
-import type { Position } from './shard-host.js'
+import type { LogPosition } from './shard-host.js'
 
 /**
  * The shards whose logs hold more than these positions say. Rejects with a sentence for the operator when the engine
  * does not answer.
  */
 export async function findBehind(
-  positions: ReadonlyMap<number, Position>,
+  positions: ReadonlyMap<number, LogPosition>,
   log: Pick<ShardLog, 'read'>,
   clock: Pick<ClusterClock, 'after'>,
   options: FoundingOptions = foundingOptionsDefault,
@@ -28,7 +28,7 @@ export async function findBehind(
   for (const [shard, { sequence }] of positions) {
     let after = sequence
     for (;;) {
-      const { last, records } = await answered<Reading>(
+      const { last, records } = await answered<LogReading>(
         onDone => log.read(shard, after, replicationOptionsDefault.pageBytesMax, onDone),
         clock,
         options,

@@ -24,7 +24,7 @@ export interface ClusterMark {
 }
 
 /** What the engine has lost of what this node knows. */
-export interface LogLoss {
+export interface MissingRecords {
   /** Whether it does not know the cluster any more, or has another one in its place. */
   readonly isNameless: boolean
   /** The shards of whose logs something is missing, in their order. */
@@ -45,7 +45,7 @@ export interface LogCheckParts {
   /** The epoch of the latest takeover that is known of a shard; 0: there is none. */
   readonly epochOf: (shard: number) => number
   /** Other shards are lost than before, or it is known for the first time that none is. */
-  readonly onChange: (lost: LogLoss | undefined) => void
+  readonly onChange: (lost: MissingRecords | undefined) => void
 }
 
 /** What is known of a shard before the engine is asked. */
@@ -105,7 +105,7 @@ export class LogCheck {
   }
 
   /** undefined: as far as is known, the engine has everything. */
-  get loss(): LogLoss | undefined {
+  get loss(): MissingRecords | undefined {
     if (this.lost.size === 0) return undefined
     return { isNameless: this.isNameless, shards: [...this.lost].sort((a, b) => a - b) }
   }

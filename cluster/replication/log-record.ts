@@ -10,7 +10,7 @@
 // Not here: what a payload says (the host's), where records are kept (shard-log.ts).
 
 import { hash } from 'node:crypto'
-import type { Position } from './shard-host.js'
+import type { LogPosition } from './shard-host.js'
 
 const version = 1
 /** The payload goes on in the next record; it began in the one before. */
@@ -41,13 +41,13 @@ export interface Stretch {
 }
 
 /** Where every log begins. */
-export const beginning: Position = { sequence: 0, epoch: 0, hash: Buffer.alloc(hashBytes) }
+export const beginning: LogPosition = { sequence: 0, epoch: 0, hash: Buffer.alloc(hashBytes) }
 
 /** The record that stands right behind a position. */
 export function encodeRecord(
   shard: number,
   epoch: number,
-  { sequence, hash: before }: Position,
+  { sequence, hash: before }: LogPosition,
   payload: Buffer,
   { goesOn, wentBefore }: Stretch,
 ): Buffer {
@@ -83,12 +83,12 @@ export const unreadable = (sequence: number, bytes: Buffer): string =>
     : `record ${sequence} has version ${bytes[0]}, and this build reads version ${version}: start the build that wrote it`
 
 /** The position of a record: the chain up to it. */
-export function positionOf(bytes: Buffer, { epoch, sequence }: Pick<DecodedRecord, 'epoch' | 'sequence'>): Position {
+export function positionOf(bytes: Buffer, { epoch, sequence }: Pick<DecodedRecord, 'epoch' | 'sequence'>): LogPosition {
   return { sequence, epoch, hash: hash('sha256', bytes, 'buffer').subarray(0, hashBytes) }
 }
 
 /** Why a record does not stand right behind a position, in words; undefined: it does. */
-export function misfit(shard: number, at: Position, record: DecodedRecord): string | undefined {
+export function misfit(shard: number, at: LogPosition, record: DecodedRecord): string | undefined {
   if (record.shard !== shard) return `record ${record.sequence} is of shard ${record.shard}`
   if (record.sequence !== at.sequence + 1) return `record ${record.sequence} follows record ${at.sequence}`
   if (record.epoch < at.epoch) return `record ${record.sequence} has epoch ${record.epoch} after ${at.epoch}`

@@ -7,7 +7,7 @@
 // known are ignored: a later build may add some.
 
 import { hashBytes } from './log-record.js'
-import type { Position } from './shard-host.js'
+import type { LogPosition } from './shard-host.js'
 
 export type PeerRequest =
   /** The owner of the shard is to hand it over to the asker, who calls itself `to`. */
@@ -42,13 +42,13 @@ export interface Decoded<T> {
   readonly bytes: Buffer
 }
 
-export const textOf = ({ sequence, epoch, hash }: Position): PositionText => ({
+export const textOf = ({ sequence, epoch, hash }: LogPosition): PositionText => ({
   sequence,
   epoch,
   hash: hash.toString('base64'),
 })
 
-export const positionFrom = ({ sequence, epoch, hash }: PositionText): Position => ({
+export const positionFrom = ({ sequence, epoch, hash }: PositionText): LogPosition => ({
   sequence,
   epoch,
   hash: Buffer.from(hash, 'base64'),

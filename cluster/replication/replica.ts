@@ -18,7 +18,7 @@ import type { LogRecord, ShardLog, Takeover } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
 import { beginning, decodeRecord, misfit, positionOf, unreadable } from './log-record.js'
 import type { ReplicationOptions } from './replication-options.js'
-import { isUnreadable, type Position, type ShardHost } from './shard-host.js'
+import { isUnreadable, type LogPosition, type ShardHost } from './shard-host.js'
 
 /** What a copy needs. */
 export interface ReplicaParts {
@@ -47,7 +47,7 @@ type OnCaughtUp = (caughtUp: CaughtUp | undefined) => void
 /** One step of the host: the payload of a record, or of several that belong together. */
 interface Step {
   readonly payload: Buffer
-  readonly position: Position
+  readonly position: LogPosition
 }
 
 interface Waiter {
@@ -65,14 +65,14 @@ export class Replica {
   readonly shard: number
   private readonly parts: ReplicaParts
   private is: ReplicaState
-  private tail: Position
-  private done: Position
+  private tail: LogPosition
+  private done: LogPosition
   /** Payloads of records that go on in the next one. */
   private begun: Buffer[] = []
   /** Steps that wait for the host, and up to where it is applying some. */
   private pending: Step[] = []
   private pendingBytes = 0
-  private applying: Position | undefined
+  private applying: LogPosition | undefined
   /** Who waits for what is being read; undefined: nothing is. */
   private reading: OnCaughtUp[] | undefined
   /** Whether records were told of that were not taken. */
@@ -83,7 +83,7 @@ export class Replica {
   /**
    * `position`: up to where the host has applied the shard's log; undefined: it has nothing that could be gone on from.
    */
-  constructor(shard: number, position: Position | undefined, parts: ReplicaParts) {
+  constructor(shard: number, position: LogPosition | undefined, parts: ReplicaParts) {
     this.shard = shard
     this.parts = parts
     this.tail = position ?? beginning
@@ -96,12 +96,12 @@ export class Replica {
   }
 
   /** Everything up to here is applied, as far as this copy has done it: an owner's host writes by itself. */
-  get applied(): Position {
+  get applied(): LogPosition {
     return this.done
   }
 
   /** The last record that is known. */
-  get end(): Position {
+  get end(): LogPosition {
     return this.tail
   }
 
@@ -270,7 +270,7 @@ export class Replica {
     else this.waiters.push({ sequence, run })
   }
 
-  private reach(position: Position): void {
+  private reach(position: LogPosition): void {
     this.done = position
     const due = this.waiters.filter(({ sequence }) => sequence <= position.sequence)
     if (due.length === 0) return
@@ -311,7 +311,7 @@ export class Replica {
   }
 
   /** This owner's next record is durable. */
-  advance(position: Position): void {
+  advance(position: LogPosition): void {
     assert(this.is === 'owned' && position.sequence === this.tail.sequence + 1, 'an owner appends one after the other')
     this.tail = position
   }
@@ -332,7 +332,7 @@ export class Replica {
   }
 
   /** A snapshot was put in that has everything up to a position, at least. */
-  restart(position: Position): void {
+  restart(position: LogPosition): void {
     assert(this.is === 'incomplete' && !this.isBusy, 'a snapshot is for who has nothing')
     this.tail = position
     this.done = position

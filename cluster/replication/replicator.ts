@@ -17,13 +17,13 @@ import { Caretaker } from './caretaker.js'
 import { Health, type Unhealthy } from './health.js'
 import { Heartbeats } from './heartbeats.js'
 import { Holding } from './holding.js'
-import { type ClusterMark, LogCheck, type LogLoss } from './log-check.js'
+import { type ClusterMark, LogCheck, type MissingRecords } from './log-check.js'
 import { nameOf, nobody, ownerText } from './owner.js'
 import { type AskPeer, decodePeerRequest, encodePeerMessage, type PeerReply, replyOf, textOf } from './peer-messages.js'
 import { place, placeOne } from './placement.js'
 import { Replica } from './replica.js'
 import type { ReplicationOptions } from './replication-options.js'
-import type { Loss, Part, Position, Replication, ShardHost } from './shard-host.js'
+import type { HostReplication, LogPosition, Loss, ShardHost, ShardPayload } from './shard-host.js'
 import { Trimming } from './trimming.js'
 
 /** A node as gossip tells of it. */
@@ -81,7 +81,7 @@ const notOwnedReason = 'it is not owned here'
 /** How long a node has for having applied something. */
 const reachMs = 1_000
 
-export class Replicator implements Replication {
+export class Replicator implements HostReplication {
   private readonly parts: ReplicatorParts
   private readonly self: string
   private readonly holdings: Holding[]
@@ -277,12 +277,12 @@ export class Replicator implements Replication {
     return view
   }
 
-  append(parts: readonly Part[], onDone: (outcome: ReadonlyMap<number, Position> | Error) => void): void {
+  append(parts: readonly ShardPayload[], onDone: (outcome: ReadonlyMap<number, LogPosition> | Error) => void): void {
     this.appender.append(parts, onDone)
   }
 
   /** What the engine lacks of what is known here; undefined: nothing, as far as is known. */
-  get loss(): LogLoss | undefined {
+  get loss(): MissingRecords | undefined {
     return this.check.loss
   }
 
@@ -429,7 +429,7 @@ export class Replicator implements Replication {
     for (const holding of this.holdings) holding.close()
   }
 
-  private hold(shard: number, position: Position | undefined): Holding {
+  private hold(shard: number, position: LogPosition | undefined): Holding {
     const { log, host, clock, options, onStopped, onFailure } = this.parts
     const replica = new Replica(shard, position, {
       log,

@@ -9,7 +9,7 @@
 // what was appended here. The cluster moves it between them: `activate`, `seal`.
 
 /** How far a shard's log has been followed: which record was the last, and the chain up to it. */
-export interface Position {
+export interface LogPosition {
   /** 0: nothing yet. */
   readonly sequence: number
   /** Of the last record. */
@@ -29,12 +29,12 @@ export const isUnreadable = (failure: Error): boolean => 'code' in failure && fa
 
 export interface ShardHost {
   /** How far the store has a shard's log; undefined: it has nothing of the shard, or only part of a snapshot. */
-  position(shard: number): Position | undefined
+  position(shard: number): LogPosition | undefined
   /**
    * Applies the payloads of records to the store of a shard that is following, in order and all or none, with the
    * position they lead to. One call at a time for each shard. An error ends the node.
    */
-  apply(shard: number, payloads: readonly Buffer[], position: Position, onDone: (failure?: Error) => void): void
+  apply(shard: number, payloads: readonly Buffer[], position: LogPosition, onDone: (failure?: Error) => void): void
   /** Everything that the shard's log has is applied, and this node alone appends from now on: gets ready for asks. */
   activate(shard: number, onDone: (failure?: Error) => void): void
   /**
@@ -68,7 +68,7 @@ export interface SnapshotPage {
 }
 
 /** What turns have decided for one shard since the last append, as bytes that `apply` takes. */
-export interface Part {
+export interface ShardPayload {
   readonly shard: number
   readonly payload: Buffer
 }
@@ -85,13 +85,13 @@ export interface Loss {
 }
 
 /** Other nodes have taken over some of the shards that were to be appended to. What was for the others is durable. */
-export class Deposed extends Error {
+export class DeposedError extends Error {
   readonly code = 'deposed'
   readonly losses: readonly Loss[]
   /** The positions of the parts that are durable. */
-  readonly reached: ReadonlyMap<number, Position>
+  readonly reached: ReadonlyMap<number, LogPosition>
 
-  constructor(losses: readonly Loss[], reached: ReadonlyMap<number, Position>) {
+  constructor(losses: readonly Loss[], reached: ReadonlyMap<number, LogPosition>) {
     super(losses.map(({ shard, node }) => `shard ${shard} was taken over by ${node ?? 'nobody'}`).join(', '))
     this.losses = losses
     this.reached = reached
@@ -99,12 +99,12 @@ export class Deposed extends Error {
 }
 
 /** Where an active host's turns become durable. */
-export interface Replication {
+export interface HostReplication {
   /**
    * Appends to the logs of active shards, one part for each. Calls back when all are durable, with the position of
    * each. Calls back with `Deposed` when other nodes have taken over some of the shards: their parts are not durable,
    * all others are. Any other error means that the outcome is unknown, and the node has to end. The next call only
    * after that.
    */
-  append(parts: readonly Part[], onDone: (outcome: ReadonlyMap<number, Position> | Error) => void): void
+  append(parts: readonly ShardPayload[], onDone: (outcome: ReadonlyMap<number, LogPosition> | Error) => void): void
 }

@@ -10,7 +10,7 @@
 import type { ShardLog } from '../logs/shard-log.js'
 import { beginning } from './log-record.js'
 import { decodePeerReply, encodePeerMessage, positionFrom } from './peer-messages.js'
-import { isUnreadable, type Position, type ShardHost } from './shard-host.js'
+import { isUnreadable, type LogPosition, type ShardHost } from './shard-host.js'
 
 export interface FetchParts {
   readonly log: Pick<ShardLog, 'read'>
@@ -28,7 +28,7 @@ export interface FetchParts {
 export function fetchShard(
   shard: number,
   parts: FetchParts,
-  onDone: (outcome: Position | string | Error) => void,
+  onDone: (outcome: LogPosition | string | Error) => void,
 ): void {
   const { log, host } = parts
   log.read(shard, 0, 1, outcome => {
@@ -45,9 +45,9 @@ export function fetchShard(
 function fetchPage(
   shard: number,
   parts: FetchParts,
-  base: Position | undefined,
+  base: LogPosition | undefined,
   after: string,
-  onDone: (outcome: Position | string | Error) => void,
+  onDone: (outcome: LogPosition | string | Error) => void,
 ): void {
   parts.ask(encodePeerMessage({ kind: 'snapshot', shard, after }), reply => {
     const page = reply && decodePeerReply(reply)
@@ -72,8 +72,8 @@ function fetchPage(
 function settle(
   shard: number,
   { host }: FetchParts,
-  position: Position,
-  onDone: (outcome: Position | Error) => void,
+  position: LogPosition,
+  onDone: (outcome: LogPosition | Error) => void,
 ): void {
   host.apply(shard, [], position, failure => onDone(failure ?? position))
 }

@@ -8,7 +8,7 @@
 // If the outcome of some entities is unknown, the answer names them: it is never a success, and never a refusal that
 // says less. An owner that does not answer in time makes it a 503, as for a single entity; a failure makes it a 500.
 
-import { type Batch, type BatchIdentity, type BatchItem, batchOutcome } from '../domain/entities/batch.js'
+import { type BatchIdentity, type BatchItem, type BatchUpdate, batchOutcome } from '../domain/entities/batch.js'
 import { defaultEntityType } from '../domain/entities/entity.js'
 import { entityLabel, type UpdateOptions } from '../domain/entities/update.js'
 import type { Undone } from '../domain/providers/forwarded-update.js'
@@ -36,7 +36,7 @@ export class BatchOperations {
   /** `POST /v2/op/update`. Without `outward` nothing is forwarded. */
   update(
     scope: Scope,
-    batch: Batch,
+    batch: BatchUpdate,
     options: UpdateOptions,
     origin: Origin,
     onResult: OnResult<undefined>,
@@ -57,7 +57,7 @@ export class BatchOperations {
     updates: ForwardedUpdates,
     index: ProviderIndex,
     scope: Scope,
-    batch: Batch,
+    batch: BatchUpdate,
     options: UpdateOptions,
     origin: Origin,
     outward: () => Outward,
@@ -80,21 +80,21 @@ export class BatchOperations {
   }
 
   /** `POST /v2/op/notify`: the sender hears only of what was not, or perhaps not, made durable. */
-  notify(scope: Scope, batch: Batch, origin: Origin, onResult: OnResult<undefined>): void {
+  notify(scope: Scope, batch: BatchUpdate, origin: Origin, onResult: OnResult<undefined>): void {
     const options = { overrideMetadata: false, forcedUpdate: false }
     this.write(batch, scope, options, origin, answered => {
       onResult(resultOf(answered, refusalOfNotification))
     })
   }
 
-  private write(batch: Batch, scope: Scope, options: UpdateOptions, origin: Origin, onReplies: OnReplies): void {
+  private write(batch: BatchUpdate, scope: Scope, options: UpdateOptions, origin: Origin, onReplies: OnReplies): void {
     const pending = new Pending(batch.items.length, onReplies)
     if (batch.items.length === 0) return onReplies(pending)
     this.step(batch, 0, item => requestOf(batch.action, item, scope, options, origin), pending)
   }
 
   /** Asks for the next items; the last step lets go of the payload, while the answers wait for their commits. */
-  private step(batch: Batch, from: number, request: (item: BatchItem) => WriteRequest, pending: Pending): void {
+  private step(batch: BatchUpdate, from: number, request: (item: BatchItem) => WriteRequest, pending: Pending): void {
     const { items } = batch
     const until = Math.min(from + itemsPerStep, items.length)
     const step = items.slice(from, until)
@@ -151,7 +151,7 @@ interface Ended {
   readonly refusal: Refusal | undefined
 }
 
-const refusalOfUpdate = (action: Batch['action'], all: readonly Ended[]): Refusal | undefined =>
+const refusalOfUpdate = (action: BatchUpdate['action'], all: readonly Ended[]): Refusal | undefined =>
   batchOutcome(
     action,
     all.map(({ item }) => item),
@@ -169,7 +169,7 @@ function splitAll(
   updates: ForwardedUpdates,
   index: ProviderIndex,
   scope: Scope,
-  { action, items }: Batch,
+  { action, items }: BatchUpdate,
   onSplit: (items: readonly BatchItem[], undone: readonly Undone[]) => void,
 ): void {
   if (action !== 'replace') return onSplit(items, [])
@@ -230,7 +230,7 @@ function resultOf(pending: Pending, refusalOfAll: (known: readonly Ended[]) => R
 
 /** The single operation that an action is for one entity (docs/interface/batch.md#outcome). */
 function requestOf(
-  action: Batch['action'],
+  action: BatchUpdate['action'],
   { id, type, attributes, names }: BatchItem,
   { tenant, path }: Scope,
   options: UpdateOptions,

@@ -11,10 +11,10 @@ import { accepted, refusals, refused } from '../domain/refusal.js'
 import type {
   Attributes,
   AttributesRequest,
-  Found,
+  EntityTarget,
+  FoundEntity,
   ListRequest,
   Origin,
-  Target,
   TypeSummary,
 } from '../messages/messages.js'
 import type { Elsewhere, ForwardedReads } from './forwarded-reads.js'
@@ -23,7 +23,7 @@ import type { Outward } from './forwarding.js'
 import type { Listed, OnResult, ReadTarget, Shown, ShownPage } from './replies.js'
 import type { ShardClient } from './shard-client.js'
 
-export interface Forwarded {
+export interface ForwardedOperations {
   readonly reads: ForwardedReads
   readonly updates: ForwardedUpdates
 }
@@ -32,7 +32,7 @@ export class Entities {
   /** `forwarded`: with what providers have; undefined: nothing is forwarded. */
   constructor(
     private readonly shards: ShardClient,
-    private readonly forwarded?: Forwarded,
+    private readonly forwarded?: ForwardedOperations,
   ) {}
 
   /** `POST /v2/entities`. With `upsert` an existing entity gets the attributes instead of a refusal. */
@@ -65,7 +65,7 @@ export class Entities {
   }
 
   /** `GET /v2/entities/{id}` and all reads below it: exactly one entity that is here, or the reason why not. */
-  retrieve(target: ReadTarget, onResult: OnResult<Found>): void {
+  retrieve(target: ReadTarget, onResult: OnResult<FoundEntity>): void {
     const { tenant, paths, id, type } = target
     this.shards.find({ kind: 'find', tenant, paths, id, type }, result => {
       if (!result.ok) return onResult(result)
@@ -84,7 +84,7 @@ export class Entities {
   /** `POST`, `PATCH` and `PUT` on `/v2/entities/{id}/attrs`. Appends, and all without `outward`, stay here. */
   changeAttributes(
     kind: AttributesRequest['kind'],
-    target: Target,
+    target: EntityTarget,
     attributes: Attributes,
     options: UpdateOptions,
     origin: Origin,
@@ -97,7 +97,7 @@ export class Entities {
 
   /** `PUT .../attrs/{name}`. Without `outward` nothing is forwarded. */
   updateAttribute(
-    target: Target,
+    target: EntityTarget,
     name: string,
     attribute: WantedAttribute,
     options: UpdateOptions,
@@ -110,7 +110,7 @@ export class Entities {
 
   /** `PUT .../attrs/{name}/value`. Without `outward` nothing is forwarded. */
   updateValue(
-    target: Target,
+    target: EntityTarget,
     name: string,
     value: Json,
     forcedUpdate: boolean,
@@ -121,11 +121,11 @@ export class Entities {
     this.write({ kind: 'updateValue', target, name, value, forcedUpdate, origin }, onResult, outward)
   }
 
-  removeAttribute(target: Target, name: string, origin: Origin, onResult: OnResult<undefined>): void {
+  removeAttribute(target: EntityTarget, name: string, origin: Origin, onResult: OnResult<undefined>): void {
     this.shards.write({ kind: 'deleteAttribute', target, name, origin }, onResult)
   }
 
-  remove(target: Target, origin: Origin, onResult: OnResult<undefined>): void {
+  remove(target: EntityTarget, origin: Origin, onResult: OnResult<undefined>): void {
     this.shards.write({ kind: 'deleteEntity', target, origin }, onResult)
   }
 

@@ -5,12 +5,12 @@
 // answered.
 
 import { pageLimitDefault } from '../domain/limits.js'
-import { ForwardedQuery, mayBeProvided, type Placed } from '../domain/providers/forwarded-query.js'
+import { ForwardedQuery, type LocatedEntity, mayBeProvided } from '../domain/providers/forwarded-query.js'
 import type { ProviderIndex } from '../domain/providers/provider-index.js'
 import { compileSelection, type Selection } from '../domain/queries/selection.js'
 import { accepted, refusals, refusalText, refused } from '../domain/refusal.js'
 import { decodeImage, imageType } from '../image.js'
-import type { Found, ListRequest } from '../messages/messages.js'
+import type { FoundEntity, ListRequest } from '../messages/messages.js'
 import type { AnswerRoom } from '../ports.js'
 import type { Forwarding, Outward, RefusedBy } from './forwarding.js'
 import type { Listed, OnResult, ReadTarget, Shown, ShownPage } from './replies.js'
@@ -49,7 +49,7 @@ export class ForwardedReads {
    * Takes the local outcome of a read and adds what providers have of the entity; undefined: none are registered for
    * it.
    */
-  retrieve(target: ReadTarget, elsewhere: Elsewhere, onResult: OnResult<Shown>): OnResult<Found> | undefined {
+  retrieve(target: ReadTarget, elsewhere: Elsewhere, onResult: OnResult<Shown>): OnResult<FoundEntity> | undefined {
     const index = this.forwarding.of(target.tenant)
     if (!index?.mayProvide(target.id)) return undefined
     return local => {
@@ -69,11 +69,11 @@ export class ForwardedReads {
     index: ProviderIndex,
     { selection, paths, limit, offset }: Pick<ListRequest, 'selection' | 'paths' | 'limit' | 'offset'>,
     { attrs, outward }: Elsewhere,
-    found: readonly Found[],
+    found: readonly FoundEntity[],
     total: number,
     onPage: (page: ShownPage, refusedBy: RefusedBy) => void,
   ): void {
-    const entities = found.map(({ image, path }): Placed => ({ entity: decodeImage(image), path }))
+    const entities = found.map(({ image, path }): LocatedEntity => ({ entity: decodeImage(image), path }))
     const query = new ForwardedQuery(
       index,
       { selection, paths, attrs },

@@ -16,8 +16,8 @@ import type {
   AttributeRequest,
   Attributes,
   AttributesRequest,
-  Found,
-  Target,
+  EntityTarget,
+  FoundEntity,
   ValueRequest,
 } from '../messages/messages.js'
 import type { Forwarding, Outward } from './forwarding.js'
@@ -82,7 +82,7 @@ export class ForwardedUpdates {
   /** Splits a replacement into what is written here and what others provide; without `undone` all is written here. */
   split(
     index: ProviderIndex,
-    target: Target,
+    target: EntityTarget,
     attributes: Attributes,
     onSplit: (split: { readonly local: Attributes; readonly undone: Undone | undefined }) => void,
   ): void {
@@ -106,7 +106,7 @@ export class ForwardedUpdates {
     })
   }
 
-  private stored({ tenant, path, id, type }: Target, onResult: OnResult<readonly Found[]>): void {
+  private stored({ tenant, path, id, type }: EntityTarget, onResult: OnResult<readonly FoundEntity[]>): void {
     this.shards.find({ kind: 'find', tenant, paths: [path], id, type }, onResult)
   }
 

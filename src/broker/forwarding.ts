@@ -16,7 +16,7 @@ import type { Json } from '../domain/json.js'
 import { type ForwardedQuery, type QueryRequest, readProvidedEntities } from '../domain/providers/forwarded-query.js'
 import { type Undone, type UpdateRequest, updateAnswerOf, updateBody } from '../domain/providers/forwarded-update.js'
 import type { ProviderIndex } from '../domain/providers/provider-index.js'
-import { type Forwarded, operationUrl, type Pathless, type Registration } from '../domain/providers/registration.js'
+import { type ForwardedKind, operationUrl, type Pathless, type Registration } from '../domain/providers/registration.js'
 import type { ProviderRefusal } from '../domain/subscriptions/document-rules.js'
 import { jsonType } from '../domain/subscriptions/notification-headers.js'
 import { parseReceiverUrl } from '../domain/subscriptions/receiver-url.js'
@@ -137,7 +137,7 @@ export class Forwarding {
 }
 
 interface Asked {
-  readonly kind: Forwarded
+  readonly kind: ForwardedKind
   readonly registration: Registration
   readonly parameters: string
   readonly body: string
@@ -170,7 +170,7 @@ class Relay {
   }
 
   ask(
-    kind: Forwarded,
+    kind: ForwardedKind,
     registration: Registration,
     parameters: string,
     body: string,
@@ -263,7 +263,7 @@ class Relay {
  * Whether a status says that the provider does not have what it was asked for
  * (docs/interface/registrations.md#updates-to-providers).
  */
-const hasRefused = (kind: Forwarded, status: number): boolean =>
+const hasRefused = (kind: ForwardedKind, status: number): boolean =>
   status === 404 || (kind === 'update' && updateAnswerOf(status) === 'refused')
 
 function shown(payload: Buffer, bytesMax: number): string {

@@ -20,19 +20,19 @@ import type {
   DeliveryRecord,
   DeliveryReport,
   DeliveryRequest,
-  Found,
+  EntityPosition,
+  FoundEntity,
   ListKeys,
   ListRequest,
   ReadRequest,
   ShardReply,
   Shards,
-  Standing,
   TenantsRequest,
 } from '../messages/messages.js'
 import type { AnswerHold, AnswerRoom } from '../ports.js'
 import { type Listed, type OnResult, refusalOf } from './replies.js'
 
-export interface Ask {
+export interface ShardAsk {
   readonly shard: number
   readonly request: ReadRequest | DeliveryRequest | TenantsRequest
 }
@@ -40,7 +40,7 @@ export interface Ask {
 /** Asks several owners and waits for all; the first that has no answer decides. */
 export function askAll<T>(
   shards: Shards,
-  asks: readonly Ask[],
+  asks: readonly ShardAsk[],
   read: (reply: ShardReply) => Result<T>,
   onResult: OnResult<readonly T[]>,
 ): void {
@@ -121,7 +121,7 @@ function gatherTotal(shards: Shards, asked: readonly number[], request: ListRequ
 /** An entity of a page that is still to be fetched, and from whom. */
 interface Wanted {
   readonly index: number
-  readonly place: Standing
+  readonly place: EntityPosition
   readonly owner: number
 }
 
@@ -138,7 +138,7 @@ function fetchAll(
   const owners = [...new Set(missing.map(({ owner }) => owner))]
   const most = page.placesPerFetch
   const wanted = owners.map(owner => missing.filter(one => one.owner === owner))
-  const asks = owners.map((owner, index): Ask => {
+  const asks = owners.map((owner, index): ShardAsk => {
     const places = wanted[index]!.slice(0, most).map(({ place }) => place)
     return { shard: asked[owner]!, request: { kind: 'fetch', tenant, places, bytesMax: fetchBytesMax } }
   })
@@ -159,7 +159,7 @@ function fetchAll(
 }
 
 class GatheredPage {
-  private readonly entities: (Found | undefined)[]
+  private readonly entities: (FoundEntity | undefined)[]
   private readonly hold: AnswerHold
   private bytes = 0
   private count = 0
@@ -198,13 +198,13 @@ class GatheredPage {
   }
 
   /** All that are there, to be counted by whoever takes them. */
-  end(): Found[] {
+  end(): FoundEntity[] {
     this.release()
     return this.entities.filter(entity => entity !== undefined)
   }
 }
 
-const asksOf = (asked: readonly number[], request: ReadRequest): readonly Ask[] =>
+const asksOf = (asked: readonly number[], request: ReadRequest): readonly ShardAsk[] =>
   asked.map(shard => ({ shard, request }))
 
 const readPart = (reply: ShardReply): Result<Extract<ShardReply, { kind: 'part' }>> =>
@@ -215,7 +215,7 @@ const readImages = (reply: ShardReply): Result<readonly (Buffer | undefined)[]> 
 
 const sum = (parts: readonly { readonly total: number }[]): number => parts.reduce((all, { total }) => all + total, 0)
 
-function standing(keys: readonly ListKeys[], { part, at }: Picked): Standing {
+function standing(keys: readonly ListKeys[], { part, at }: Picked): EntityPosition {
   const { created, shards, rangeOf, ranges } = keys[part]!
   const [path, type] = ranges[rangeOf[at]!]!
   return { created: created[at]!, shard: shards[at]!, path, type }

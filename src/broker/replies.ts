@@ -5,7 +5,7 @@
 
 import type { Entity } from '../domain/entities/entity.js'
 import { type Result, refusals, refused } from '../domain/refusal.js'
-import type { Found, ShardReply } from '../messages/messages.js'
+import type { FoundEntity, ShardReply } from '../messages/messages.js'
 
 export type OnResult<T> = (result: Result<T>) => void
 
@@ -18,13 +18,13 @@ export interface ReadTarget {
 }
 
 export interface Listed {
-  readonly entities: readonly Found[]
+  readonly entities: readonly FoundEntity[]
   /** Matches regardless of offset and limit. */
   readonly total: number
 }
 
 /** An entity that was found, or one that is not only stored here: put together with what providers have sent. */
-export type Shown = Found | { readonly path: string; readonly entity: Entity }
+export type Shown = FoundEntity | { readonly path: string; readonly entity: Entity }
 
 /** A page of a list, providers' entities among it. */
 export interface ShownPage {

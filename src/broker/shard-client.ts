@@ -14,7 +14,7 @@ import type {
   DeliveriesRequest,
   DeliveryReport,
   FindRequest,
-  Found,
+  FoundEntity,
   KnownSubscription,
   ListRequest,
   Origin,
@@ -31,7 +31,7 @@ import type {
   WriteRequest,
 } from '../messages/messages.js'
 import type { Clock, Stamps } from '../ports.js'
-import { type Ask, askAll, type GatherLimits, gatherList, mergeReports } from './gather.js'
+import { askAll, type GatherLimits, gatherList, mergeReports, type ShardAsk } from './gather.js'
 import { type Listed, type OnResult, refusalOf } from './replies.js'
 
 /** Shards counted to find out whom to ask; when there may be more, every owner is asked. */
@@ -126,7 +126,7 @@ export class ShardClient {
   /**
    * All entities of an id under the paths, in no order: one shard for an exact path, else all owners that may have one.
    */
-  find(request: FindRequest, onResult: OnResult<readonly Found[]>): void {
+  find(request: FindRequest, onResult: OnResult<readonly FoundEntity[]>): void {
     const { tenant, paths, id } = request
     if (paths.length !== 1 || paths[0]!.endsWith('#'))
       return this.steadily(onResult, onOne => this.findUnder(request, onOne))
@@ -134,7 +134,7 @@ export class ShardClient {
     this.shards.ask(shard, request, reply => onResult(readFound(reply)))
   }
 
-  private findUnder(request: FindRequest, onResult: OnResult<readonly Found[]>): void {
+  private findUnder(request: FindRequest, onResult: OnResult<readonly FoundEntity[]>): void {
     const owners = this.shards.owners()
     if (owners.length > 1) return this.findEverywhere(request, onResult)
     this.shards.ask(owners[0]!, request, reply => onResult(readFound(reply)))
@@ -153,7 +153,7 @@ export class ShardClient {
     attempt()
   }
 
-  private findEverywhere(request: FindRequest, onResult: OnResult<readonly Found[]>): void {
+  private findEverywhere(request: FindRequest, onResult: OnResult<readonly FoundEntity[]>): void {
     const asks =
       this.findAsks(request) ?? this.concerned(request, new Set([request.id])).map(shard => ({ shard, request }))
     const [first] = asks
@@ -163,7 +163,7 @@ export class ShardClient {
   }
 
   /** Whom to ask for what, where it is known under which paths the id may be; undefined when it is not. */
-  private findAsks(request: FindRequest): Ask[] | undefined {
+  private findAsks(request: FindRequest): ShardAsk[] | undefined {
     const { tenant, id } = request
     const known = this.shards.pathsOf(tenant)
     if (!known) return undefined
@@ -234,7 +234,7 @@ export class ShardClient {
       const others = this.shards.owners().filter(shard => this.shards.ownerOf(shard) !== this.shards.ownerOf(home))
       if (others.length === 0 || subscriptions.length === 0) return onResult(accepted({ subscriptions, total }))
       const ids = subscriptions.map(({ subscription }) => subscription.id)
-      const asks = others.map((shard): Ask => ({ shard, request: { kind: 'progress', tenant, ids } }))
+      const asks = others.map((shard): ShardAsk => ({ shard, request: { kind: 'progress', tenant, ids } }))
       askAll(this.shards, asks, readProgress, result => {
         if (!result.ok) return onResult(result)
         const merged = subscriptions.map(({ subscription, progress }, at) => ({
@@ -280,7 +280,7 @@ export class ShardClient {
     this.shards.ask(this.shardMap.register, request, reply => onResult(read(reply)))
   }
 
-  private everywhere(request: Ask['request']): readonly Ask[] {
+  private everywhere(request: ShardAsk['request']): readonly ShardAsk[] {
     return this.shards.owners().map(shard => ({ shard, request }))
   }
 
@@ -347,7 +347,7 @@ export class ShardClient {
   }
 }
 
-const readFound = (reply: ShardReply): Result<readonly Found[]> =>
+const readFound = (reply: ShardReply): Result<readonly FoundEntity[]> =>
   reply.kind === 'found' ? accepted(reply.entities) : refusalOf(reply, 'read')
 
 const readProgress = (reply: ShardReply): Result<readonly SubscriptionProgress[]> =>

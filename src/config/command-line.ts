@@ -13,10 +13,10 @@ import {
   envPrefixes,
   isOptionName,
   type Option,
+  type OptionEffect,
   type OptionName,
   optionNames,
   options,
-  type Standing,
   sections,
 } from './options.js'
 import { variableOf } from './variables.js'
@@ -206,7 +206,7 @@ const remark = {
   now: '',
   granted: '(Accepted.) ',
   ignored: 'Ignored: ',
-} as const satisfies Record<Standing, string>
+} as const satisfies Record<OptionEffect, string>
 
 function call(name: string, { kind }: Option<unknown>): string {
   if (kind.placeholder === '') return `-${name}`

@@ -165,7 +165,7 @@ export interface Config {
 }
 
 /** What to do, by the command line and the environment. No text ends with a newline. */
-export type Reading =
+export type ConfigReading =
   | {
       readonly kind: 'run'
       readonly config: Config
@@ -196,7 +196,7 @@ export function readConfig(
   argv: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
   cores: () => number = availableCores,
-): Reading {
+): ConfigReading {
   const { given, print, faults, shownArguments, fromEnv } = parse(argv, env)
   if (print === 'version') return { kind: 'print', text: `orrery ${version}` }
   if (print) return { kind: 'print', text: print === 'u' ? shortUsage() : longUsage() }

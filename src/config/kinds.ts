@@ -5,7 +5,7 @@
 
 import { parseTraceLevels } from '../messages/admin.js'
 
-export interface Kind<T> {
+export interface OptionKind<T> {
   /** Completes the sentence `"x" is not ...`. */
   readonly form: string
   /** Stands for the value in usage texts; '' for a flag, which has none on the command line. */
@@ -17,7 +17,7 @@ export interface Kind<T> {
 }
 
 /** Present or not on the command line; in the environment one of four words (docs/operations/options.md). */
-export const flag: Kind<boolean> = {
+export const flag: OptionKind<boolean> = {
   form: 'TRUE, true, FALSE or false',
   placeholder: '',
   unit: '',
@@ -25,7 +25,7 @@ export const flag: Kind<boolean> = {
 }
 
 /** A decimal whole number within limits, both included. */
-export function whole(min: number, max = Number.MAX_SAFE_INTEGER, unit = ''): Kind<number> {
+export function whole(min: number, max = Number.MAX_SAFE_INTEGER, unit = ''): OptionKind<number> {
   const open = max === Number.MAX_SAFE_INTEGER
   return {
     form: open ? `a whole number, ${min} or more` : `a whole number from ${min} to ${max}`,
@@ -39,7 +39,7 @@ export function whole(min: number, max = Number.MAX_SAFE_INTEGER, unit = ''): Ki
 }
 
 /** A number as `whole`, or one word that stands for a number. */
-export function wholeOr<W extends string>(standsForOne: W, min: number, max: number): Kind<number | W> {
+export function wholeOr<W extends string>(standsForOne: W, min: number, max: number): OptionKind<number | W> {
   const number = whole(min, max)
   return {
     form: `${standsForOne}, or ${number.form}`,
@@ -50,7 +50,7 @@ export function wholeOr<W extends string>(standsForOne: W, min: number, max: num
 }
 
 /** Any text of `lengthMin` to `lengthMax` characters. */
-export function text(lengthMin = 0, lengthMax = 4096): Kind<string> {
+export function text(lengthMin = 0, lengthMax = 4096): OptionKind<string> {
   return {
     form:
       lengthMin > 0 ? `a text of ${lengthMin} to ${lengthMax} characters` : `a text of up to ${lengthMax} characters`,
@@ -61,16 +61,20 @@ export function text(lengthMin = 0, lengthMax = 4096): Kind<string> {
 }
 
 /** A text that fits a form or a check; `said` completes "is not ". */
-export function shaped(form: RegExp | ((text: string) => boolean), said: string, placeholder: string): Kind<string> {
+export function shaped(
+  form: RegExp | ((text: string) => boolean),
+  said: string,
+  placeholder: string,
+): OptionKind<string> {
   const fits = typeof form === 'function' ? form : (given: string) => form.test(given)
   return { form: said, placeholder, unit: '', read: given => (fits(given) ? given : undefined) }
 }
 
 /** The path of a file or a directory. */
-export const path: Kind<string> = { ...text(1), form: 'a path', placeholder: 'path' }
+export const path: OptionKind<string> = { ...text(1), form: 'a path', placeholder: 'path' }
 
 /** One of some words, as they are written. */
-export function word<W extends string>(...words: readonly W[]): Kind<W> {
+export function word<W extends string>(...words: readonly W[]): OptionKind<W> {
   return {
     form: words.length > 1 ? `${words.slice(0, -1).join(', ')} or ${words.at(-1)}` : words.join(),
     placeholder: words.join('|'),
@@ -80,7 +84,7 @@ export function word<W extends string>(...words: readonly W[]): Kind<W> {
 }
 
 /** One of some upper-case words, which may also be written in lower case (not in a mixture). */
-export function upperWord<W extends string>(...words: readonly W[]): Kind<W> {
+export function upperWord<W extends string>(...words: readonly W[]): OptionKind<W> {
   return { ...word(...words), read: given => words.find(known => known === given || known.toLowerCase() === given) }
 }
 

@@ -6,19 +6,19 @@
 import { parseEgressPattern } from '../domain/subscriptions/receiver-url.js'
 import { workersMax } from './cores.js'
 import * as kinds from './kinds.js'
-import { flag, type Kind, path, shaped, text, upperWord, whole, wholeOr, word } from './kinds.js'
+import { flag, type OptionKind, path, shaped, text, upperWord, whole, wholeOr, word } from './kinds.js'
 
 /**
  * `now`: has an effect. `granted`: asks for what is always so. `ignored`: never has an effect; warned of when given.
  */
-export type Standing = 'now' | 'granted' | 'ignored'
+export type OptionEffect = 'now' | 'granted' | 'ignored'
 
 export interface Option<T> {
   /** Name of the environment variable, without the prefix. */
   readonly env: string
-  readonly kind: Kind<T>
+  readonly kind: OptionKind<T>
   readonly byDefault: T
-  readonly standing: Standing
+  readonly standing: OptionEffect
   /** For the long usage; of an ignored option: why. */
   readonly help: string
   /** Must never be shown. */
@@ -29,7 +29,7 @@ type About = Pick<Option<unknown>, 'help'> & Partial<Pick<Option<unknown>, 'stan
 
 function option<T>(
   env: string,
-  kind: Kind<T>,
+  kind: OptionKind<T>,
   byDefault: T,
   { help, standing = 'now', secret = false }: About,
 ): Option<T> {

@@ -14,7 +14,7 @@
 // Not here: lanes and retries (notifier.ts), pending notifications (shard/), transports (sender.ts says what a new one
 // touches).
 
-import type { Message, NotificationInput, NotificationOptions } from '../domain/subscriptions/message.js'
+import type { NotificationInput, NotificationMessage, NotificationOptions } from '../domain/subscriptions/message.js'
 import { emptyMessage, messageOf } from '../domain/subscriptions/notification.js'
 import type { Subscription } from '../domain/subscriptions/subscription.js'
 import type { Deliverer, DeliveryOutcome, Logger, PendingNotification, SendWatch } from '../ports.js'
@@ -120,13 +120,13 @@ export class Dispatcher implements Deliverer {
     if (input && message) this.send(pending, input, message)
   }
 
-  private send(pending: PendingNotification, input: NotificationInput, message: Message): void {
+  private send(pending: PendingNotification, input: NotificationInput, message: NotificationMessage): void {
     if (this.lines.size > 0 && this.mustQueue(pending, message)) return
     if (!this.offer(pending, input, message)) this.await(pending, message)
   }
 
   /** Lets it stand in line until its lane has room. */
-  private await(pending: PendingNotification, message: Message): void {
+  private await(pending: PendingNotification, message: NotificationMessage): void {
     fifoOf(this.lineOf(this.laneOf(pending, message), pending), pending).push(pending)
   }
 
@@ -139,11 +139,11 @@ export class Dispatcher implements Deliverer {
     return line
   }
 
-  private laneOf({ tenant }: PendingNotification, message: Message): string {
+  private laneOf({ tenant }: PendingNotification, message: NotificationMessage): string {
     return this.notifier.laneOf(tenant, message) ?? ''
   }
 
-  private messageOf(pending: PendingNotification, input: NotificationInput): Message | undefined {
+  private messageOf(pending: PendingNotification, input: NotificationInput): NotificationMessage | undefined {
     const { id, notification } = input.subscription
     if (notification.attrsFormat === 'legacy')
       this.watch?.onDeprecated(
@@ -164,7 +164,7 @@ export class Dispatcher implements Deliverer {
   }
 
   /** Stands behind those that wait for the same lane, if there are any. */
-  private mustQueue(pending: PendingNotification, message: Message): boolean {
+  private mustQueue(pending: PendingNotification, message: NotificationMessage): boolean {
     const line = this.lines.get(this.laneOf(pending, message))
     const fifo = line && fifoOf(line, pending)
     if (!fifo || !(fifo.first || (fifo === line.first && line.returned.first))) return false
@@ -213,7 +213,7 @@ export class Dispatcher implements Deliverer {
     return left
   }
 
-  private onOutcome(pending: PendingNotification, message: Message, outcome: DeliveryOutcome): void {
+  private onOutcome(pending: PendingNotification, message: NotificationMessage, outcome: DeliveryOutcome): void {
     pending.onOutcome(outcome)
     if (outcome.kind !== 'failed' || outcome.held) return
     // It was not offered, so its lane would not report room.
@@ -225,7 +225,7 @@ export class Dispatcher implements Deliverer {
   }
 
   /** Whether the notifier has taken it. */
-  private offer(pending: PendingNotification, input: NotificationInput, message: Message): boolean {
+  private offer(pending: PendingNotification, input: NotificationInput, message: NotificationMessage): boolean {
     const { entity, path } = input
     const order = `${pending.subscription} ${path} ${entity.type} ${entity.id}`
     const answer = this.notifier.offer(pending, message, order, contextOf(input))

@@ -26,7 +26,7 @@ import { lostDelayMs, onAnswer, onFailure, onProbe, onVoidProbe, passage } from 
 import { Fifo } from './fifo.js'
 import { type Job, type Lane, LaneTable, type Pool } from './lane.js'
 import { asksForRetry, giveUpMs, type Limits, poolsOf, retryDelayMs, triesMax } from './limits.js'
-import { type Kind, Room } from './room.js'
+import { type AttemptKind, Room } from './room.js'
 import type { SendResult } from './sender.js'
 
 export interface Effects<T> {
@@ -141,7 +141,7 @@ export class Lanes<T> {
     return true
   }
 
-  private refuse(lane: Lane<T>, kind: Kind): void {
+  private refuse(lane: Lane<T>, kind: AttemptKind): void {
     this.room.refuse(lane, kind)
     this.onLeft(lane)
   }

@@ -13,7 +13,7 @@
 // Not here: outbox, counters of subscriptions, last deliveries, alarms (the receiver of the outcomes).
 
 import assert from 'node:assert/strict'
-import type { Message } from '../domain/subscriptions/message.js'
+import type { NotificationMessage } from '../domain/subscriptions/message.js'
 import { withoutSecretEntries, withoutUserinfo } from '../domain/subscriptions/secrets.js'
 import type { Clock, DeliveryOutcome, LogContext, Logger, PendingNotification, SendWatch } from '../ports.js'
 import type { Address } from './address.js'
@@ -121,7 +121,7 @@ export class Notifier {
    */
   offer(
     pending: PendingNotification,
-    message: Message,
+    message: NotificationMessage,
     order: string,
     context: LogContext,
   ): 'taken' | 'full' | 'dropped' {
@@ -158,14 +158,14 @@ export class Notifier {
     return this.lanes.offer(job, pending.dueMs) === 'taken' ? 'taken' : this.refuse(tenant, context)
   }
 
-  private outletOf({ transport }: Message): Outlet {
+  private outletOf({ transport }: NotificationMessage): Outlet {
     const outlet = this.outlets.get(transport)
     assert(outlet, `there is a sender for ${transport}`)
     return outlet
   }
 
   /** Messages to this receiver are likely: the first one need not wait for what sends it. */
-  prepare(message: Message): void {
+  prepare(message: NotificationMessage): void {
     if (!this.isStopping && !this.options.simulated) this.outletOf(message).sender.prepare(message)
   }
 
@@ -178,7 +178,7 @@ export class Notifier {
 
   /** The outcome of what is not to be sent. */
   private endAtOnce(
-    { transport, url }: Message,
+    { transport, url }: NotificationMessage,
     address: Address | undefined,
     bytes: number,
     tries: number,
@@ -205,13 +205,13 @@ export class Notifier {
   }
 
   /** The name that `onRoom` gives when there is room for a message of that tenant; undefined: it cannot be sent. */
-  laneOf(tenant: string, message: Message): string | undefined {
+  laneOf(tenant: string, message: NotificationMessage): string | undefined {
     const address = this.outletOf(message).entry.addressOf(message)
     return address && this.lanes.table.nameOf(tenant, address)
   }
 
   /** The name of the receiver of a message; undefined: its URL names none. */
-  receiverOf(message: Message): string | undefined {
+  receiverOf(message: NotificationMessage): string | undefined {
     return this.outletOf(message).entry.addressOf(message)?.receiver
   }
 

@@ -10,7 +10,7 @@ import { Fifo } from './fifo.js'
 import type { Job, Lane, Pool } from './lane.js'
 import type { Limits } from './limits.js'
 
-export type Kind = 'first' | 'retry'
+export type AttemptKind = 'first' | 'retry'
 
 /** Lanes whose room is reported in one turn. */
 const toldPerTurn = 64
@@ -19,7 +19,7 @@ export class Room<T> {
   readonly bytes = { first: 0, retry: 0 }
   /** Lanes that have room again, while there is none in all. */
   private hopes = 0
-  private readonly hopeful = new Map<Pool<T>, Record<Kind, Fifo<Lane<T>>>>()
+  private readonly hopeful = new Map<Pool<T>, Record<AttemptKind, Fifo<Lane<T>>>>()
 
   constructor(
     private readonly limits: Limits,
@@ -51,7 +51,7 @@ export class Room<T> {
     return job.lane.holding === 0 || this.hasForRetry(job)
   }
 
-  refuse(lane: Lane<T>, kind: Kind): void {
+  refuse(lane: Lane<T>, kind: AttemptKind): void {
     lane.refused[kind] = true
     this.onLeft(lane)
   }
@@ -63,14 +63,14 @@ export class Room<T> {
     return this.hopes > 0
   }
 
-  private hope(lane: Lane<T>, kind: Kind): void {
+  private hope(lane: Lane<T>, kind: AttemptKind): void {
     if (lane.hopeful[kind] || !this.hasHalf(lane, kind)) return
     lane.hopeful[kind] = true
     this.hopeful.get(lane.pool)![kind].push(lane)
     this.hopes++
   }
 
-  private hasHalf(lane: Lane<T>, kind: Kind): boolean {
+  private hasHalf(lane: Lane<T>, kind: AttemptKind): boolean {
     const { laneBytesMax, laneRetriesMax } = this.limits
     if (kind === 'retry') return lane.retrying + lane.holding <= laneRetriesMax / 2
     return lane.waiting <= this.queueMax(lane) / 2 && lane.waitingBytes <= laneBytesMax / 2
@@ -99,7 +99,7 @@ export class Room<T> {
     return false
   }
 
-  private isHalfFree(pool: Pool<T>, kind: Kind): boolean {
+  private isHalfFree(pool: Pool<T>, kind: AttemptKind): boolean {
     const { bytesMax } = this.limits
     if (kind === 'retry') return this.bytes.retry <= bytesMax / 4
     return pool.waiting <= pool.limits.queueMax / 2 && this.bytes.first <= bytesMax / 2

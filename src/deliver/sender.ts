@@ -5,19 +5,17 @@
 //
 //   domain/subscriptions/  subscription.ts, transport-parser.ts, subscription-json.ts   how a subscription asks for it
 //                          receiver-url.ts                                              the scheme of its URLs
-//                          message.ts, notification.ts                                  its message, and how that is
-//                          rendered
-//   deliver/               X-sender.ts, transports.ts                                   its sender, and its entry in
-//   the table
+//                          message.ts, notification.ts                                  its message, and how that is rendered
+//   deliver/               X-sender.ts, transports.ts                                   its sender, and its entry in the table
 //
 // test/deliver/new-transport.test.ts writes one and sees notifications arrive.
 
-import type { Message } from '../domain/subscriptions/message.js'
+import type { NotificationMessage } from '../domain/subscriptions/message.js'
 import type { Clock, EndedTry } from '../ports.js'
 import type { Address } from './address.js'
 
 /** What a sender needs to know of a lane's job. */
-export interface Sendable<M extends Message = Message> {
+export interface Sendable<M extends NotificationMessage = NotificationMessage> {
   readonly message: M
   readonly address: Address
   /** When it fails at the latest, monotonic; Infinity: the message or the options give the time of a try. */
@@ -42,7 +40,7 @@ interface Answer {
 export type OnSent = (result: SendResult) => void
 
 /** Methods, so that a sender of one kind of message fits where messages of all kinds are routed by name. */
-export interface Sender<M extends Message = Message> {
+export interface Sender<M extends NotificationMessage = NotificationMessage> {
   /** Sends a message and reports once, later, how that ended. */
   send(job: Sendable<M>, onSent: OnSent): void
   /** Messages to the same receiver are likely: the sender does now what takes its time. */
@@ -58,7 +56,7 @@ export interface SenderStats {
 }
 
 /** A transport whose sender may not be loaded yet. */
-export interface TransportEntry<M extends Message = Message> {
+export interface TransportEntry<M extends NotificationMessage = NotificationMessage> {
   /** What its tries are counted as. */
   readonly what: EndedTry['what']
   /**
@@ -80,7 +78,7 @@ export interface TransportEntry<M extends Message = Message> {
 export type Transports = ReadonlyMap<string, TransportEntry>
 
 /** A sender whose library is slow to load: it is loaded when a message is sent, or likely, for the first time. */
-export class LazySender<M extends Message = Message> implements Sender<M> {
+export class LazySender<M extends NotificationMessage = NotificationMessage> implements Sender<M> {
   private loading: Promise<Sender<M>> | undefined
   private loaded: Sender<M> | undefined
   private isClosed = false

@@ -11,7 +11,7 @@ import type { TransportEntry, Transports } from './sender.js'
 import type { Egress } from './sockets/egress.js'
 import { openSockets, type TlsOptions } from './sockets/sockets.js'
 
-export interface TransportOptions {
+export interface SenderOptions {
   /** `-httpTimeout` and `-mqttTimeout`; above 0. */
   readonly httpTimeoutMs: number
   readonly mqttTimeoutMs: number
@@ -22,7 +22,7 @@ export interface TransportOptions {
 
 /** `egress`: where messages may go; undefined: anywhere. `openSocket`: opens all sockets that go there. */
 export function transportsOf(
-  options: TransportOptions,
+  options: SenderOptions,
   egress?: Egress,
   openSocket = openSockets(options.tls, egress),
 ): Transports {

@@ -14,7 +14,7 @@ import type { DeprecatedFeature } from '../messages/admin.js'
 import type { AnsweredRequest, Chance, Clock, RequestWatch } from '../ports.js'
 import { type AnswerBody, type Exchange, lengthOf } from './front.js'
 
-export interface Watching {
+export interface CallWatch {
   readonly watch: RequestWatch
   readonly clock: Pick<Clock, 'monoMs'>
 }
@@ -41,7 +41,7 @@ export class Call implements AnsweredRequest {
     readonly correlator: string,
     readonly tenant: string,
     readonly paths: string,
-    private readonly watching: Watching,
+    private readonly watching: CallWatch,
   ) {
     this.startedMs = watching.clock.monoMs()
   }

@@ -26,13 +26,13 @@ export interface ConnectionLimits {
   readonly onDropped?: OnDropped | undefined
 }
 
-export interface Waiting {
+export interface WaitingConnection {
   close(): void
 }
 
 export class Admission {
   /** In the order in which they began to wait. */
-  private readonly waiting = new Set<Waiting>()
+  private readonly waiting = new Set<WaitingConnection>()
   private readonly byAddress = new Map<string, number>()
   readonly dropped: OnDropped
 
@@ -74,12 +74,12 @@ export class Admission {
     else this.byAddress.delete(address)
   }
 
-  waits(connection: Waiting): void {
+  waits(connection: WaitingConnection): void {
     this.waiting.delete(connection)
     this.waiting.add(connection)
   }
 
-  waitsNoMore(connection: Waiting): void {
+  waitsNoMore(connection: WaitingConnection): void {
     this.waiting.delete(connection)
   }
 }

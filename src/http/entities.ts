@@ -11,7 +11,7 @@ import type { UpdateOptions } from '../domain/entities/update.js'
 import { parseOrder } from '../domain/queries/order.js'
 import { compileSelection, type SelectionSource } from '../domain/queries/selection.js'
 import { accepted, type Refusal, type Result, refusals, refused } from '../domain/refusal.js'
-import type { AttributesRequest, Target } from '../messages/messages.js'
+import type { AttributesRequest, EntityTarget } from '../messages/messages.js'
 import { noteOldLocations } from './call.js'
 import { attributesItem, entityItem, entityItems, replyWithItem, replyWithList, viewOfParameters } from './list-body.js'
 import type { Reply } from './reply.js'
@@ -35,7 +35,7 @@ export function pathId(request: Request): Result<string> {
 }
 
 /** The entity that a write names: id of the path, `type` parameter, scope. */
-export function writeTarget(request: Request, id: string): Result<Target> {
+export function writeTarget(request: Request, id: string): Result<EntityTarget> {
   const scope = writeScope(request)
   if (!scope.ok) return scope
   return accepted({ ...scope.value, id, type: request.parameters.values.get('type') })

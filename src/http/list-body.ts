@@ -26,12 +26,12 @@ import type { Reply } from './reply.js'
 import { listParameter, type Parameters } from './url.js'
 
 /** The JSON of an item. A large one may come in pieces, which are rendered when they are taken. */
-export type Item = Uint8Array | string | Iterator<string>
+export type ListItem = Uint8Array | string | Iterator<string>
 
 export interface ListItems {
   readonly length: number
   /** Renders one. Called once for each, in order. */
-  render(index: number): Item
+  render(index: number): ListItem
   /** Bytes that have to be looked at for that, if they are more than it has. */
   cost?(index: number): number
   /** Bytes that are held until all are rendered. */
@@ -51,7 +51,7 @@ export function replyWithList(reply: Reply, items: ListItems, total?: number): v
   new ListBody(reply, items, list, total).goOn()
 }
 
-export function replyWithItem(reply: Reply, item: Item): void {
+export function replyWithItem(reply: Reply, item: ListItem): void {
   if (typeof item === 'string' || item instanceof Uint8Array) reply.json(item)
   else new ListBody(reply, { length: 1, render: () => item }, alone).goOn()
 }
@@ -193,14 +193,14 @@ const largeBytes = 1024 * 1024
 
 const isLarge = (shown: Shown): boolean => 'image' in shown && shown.image.length > largeBytes
 
-export function entityItem(shown: Shown, view: View): Item {
+export function entityItem(shown: Shown, view: View): ListItem {
   if ('image' in shown && isFullView(view) && isAnswer(shown.image)) return imageJson(shown.image)
   const render = isLarge(shown) ? entityPieces : renderEntity
   return render(entityOf(shown), shown.path, view)
 }
 
 /** The attributes of one entity as JSON, as `GET .../attrs` shows them. */
-export function attributesItem(shown: Shown, view: View): Item {
+export function attributesItem(shown: Shown, view: View): ListItem {
   const render = isLarge(shown) ? attributesPieces : renderAttributes
   return render(entityOf(shown), shown.path, view)
 }

@@ -25,7 +25,7 @@ import { cutFromMax } from './url.js'
 const unwantedTimeoutMs = 10_000
 
 /** What an exchange asks of its front. */
-export interface ExchangeFront {
+export interface NodeExchangeFront {
   /** Whether each answer is to close its connection. */
   readonly draining: boolean
   readonly stalls: StallWatch
@@ -37,7 +37,7 @@ export class NodeExchange implements Exchange, SlowAnswer {
   readonly method: string
   readonly path: string
   readonly query: string
-  readonly #front: ExchangeFront
+  readonly #front: NodeExchangeFront
   readonly #request: IncomingMessage
   readonly #response: ServerResponse
   #answered = false
@@ -45,7 +45,7 @@ export class NodeExchange implements Exchange, SlowAnswer {
   #pieces: BodyPieces | undefined
   #offset = 0
 
-  constructor(front: ExchangeFront, request: IncomingMessage, response: ServerResponse) {
+  constructor(front: NodeExchangeFront, request: IncomingMessage, response: ServerResponse) {
     this.#front = front
     this.#request = request
     this.#response = response

@@ -14,7 +14,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { ArrivingBody, Waiting } from './connections.js'
+import type { ArrivingBody, WaitingConnection } from './connections.js'
 import { Admission, answerStallMsDefault, BodyPace, headMsMax, StallWatch } from './connections.js'
 import { AnswerGate, Arrivals, type CutOff, firstRequestMsMax, lingerMsMax, lookMs, quietMs } from './drain.js'
 import {
@@ -261,7 +261,7 @@ class NodeFront implements Front {
   }
 }
 
-class NodeConnection implements Waiting, ArrivingBody {
+class NodeConnection implements WaitingConnection, ArrivingBody {
   isOpen = true
   requests = 0
   /** A request has come. */

@@ -14,7 +14,7 @@ import { allPaths, parseServicePaths, parseTenant, type Scope, updatePath } from
 import type { Origin } from '../messages/messages.js'
 import type { AnswersInFlight } from './answers-in-flight.js'
 import { parsedInTurnsFrom, parseJson } from './body.js'
-import { Call, type Correlators, type Watching } from './call.js'
+import { Call, type CallWatch, type Correlators } from './call.js'
 import { type Coding, requestCoding } from './codings.js'
 import type { Compressor } from './compressor.js'
 import type { Exchange } from './front.js'
@@ -63,7 +63,7 @@ export function readVendor(
   exchange: Exchange,
   correlators: Correlators,
   settings: HttpSettings,
-  watching?: Watching,
+  watching?: CallWatch,
 ): Vendor {
   const hearsOwn = settings.vocabulary !== 'Fiware'
   const own = hearsOwn

@@ -7,7 +7,7 @@ import { isLooped } from '../domain/providers/registration.js'
 import { type Refusal, refusals } from '../domain/refusal.js'
 import type { Chance, Logger } from '../ports.js'
 import { BodyTurns, parseJsonInTurns, sharedFrom } from './body.js'
-import { Correlators, type Watching } from './call.js'
+import { type CallWatch, Correlators } from './call.js'
 import { type BodyHandler, chunksMax, type Excess, type Exchange, type FrontHandler } from './front.js'
 import { hasCors, type Reply } from './reply.js'
 import { type HttpSettings, isLargeJson, type Request, readHead, readVendor, type Vendor } from './request.js'
@@ -23,7 +23,7 @@ const chunksTooMany = (bodyBytesMax: number): Refusal => {
 
 export class Server implements FrontHandler {
   private readonly correlators: Correlators
-  private readonly watching: Watching | undefined
+  private readonly watching: CallWatch | undefined
   private readonly turns: BodyTurns
 
   /** `watching`: what gets a report of each request; undefined: nothing. */
@@ -32,7 +32,7 @@ export class Server implements FrontHandler {
     private readonly settings: HttpSettings,
     chance: Chance,
     private readonly logger: Logger,
-    watching?: Watching,
+    watching?: CallWatch,
   ) {
     this.correlators = new Correlators(chance)
     this.watching = watching

@@ -17,7 +17,7 @@ import { checkSubscriptionId, watchedPath } from '../domain/subscriptions/subscr
 import { renderSubscription } from '../domain/subscriptions/subscription-json.js'
 import { checkPatch, parseSubscription, type SubscriptionHead } from '../domain/subscriptions/subscription-parser.js'
 import { decodeImage } from '../image.js'
-import type { DeliveryRecord, DeliveryReport, Found, KnownSubscription } from '../messages/messages.js'
+import type { DeliveryRecord, DeliveryReport, FoundEntity, KnownSubscription } from '../messages/messages.js'
 import type { Clock } from '../ports.js'
 import { noteLegacyFormat } from './call.js'
 import { replyWithList } from './list-body.js'
@@ -164,7 +164,7 @@ function namedSubscription(request: Request): Result<{ readonly tenant: string; 
 
 function renderExplanation(
   { subscription, progress }: KnownSubscription,
-  { image, path }: Found,
+  { image, path }: FoundEntity,
   nowMs: number,
 ): string {
   const entity = decodeImage(image)

@@ -9,7 +9,7 @@
 //
 // `handle` is valid as long as `#isOpen`: the binary ends the process when it is touched later.
 
-import type { Admission, Waiting } from './connections.js'
+import type { Admission, WaitingConnection } from './connections.js'
 
 /**
  * What it needs of the binary's object: a response that was given at the beginning of the connection, and not with a
@@ -31,22 +31,22 @@ export interface ConnectionRequest {
 }
 
 /** The way of a head to its connection. */
-export interface Heads<Request> {
+export interface RequestHeads<Request> {
   /** The head that has come last and belongs to no connection yet. */
   take(): Request | undefined
 }
 
-export class UwsConnection implements Waiting {
+export class UwsConnection implements WaitingConnection {
   readonly address: string
   readonly #handle: Handle
-  readonly #heads: Heads<ConnectionRequest>
+  readonly #heads: RequestHeads<ConnectionRequest>
   readonly #admission: Admission
   readonly #onEnd = () => this.ended()
   readonly #onData = (chunk: ArrayBuffer, isLast: boolean) => this.#received(chunk, isLast)
   #isOpen = true
   #request: ConnectionRequest | undefined
 
-  constructor(handle: Handle, address: string, heads: Heads<ConnectionRequest>, admission: Admission) {
+  constructor(handle: Handle, address: string, heads: RequestHeads<ConnectionRequest>, admission: Admission) {
     this.address = address
     this.#handle = handle
     this.#heads = heads

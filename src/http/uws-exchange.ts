@@ -17,7 +17,7 @@
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import { STATUS_CODES } from 'node:http'
 import { ChunkedBody } from './chunked-body.js'
-import type { Admission, ArrivingBody, BodyPace, SlowAnswer, StallWatch, Waiting } from './connections.js'
+import type { Admission, ArrivingBody, BodyPace, SlowAnswer, StallWatch, WaitingConnection } from './connections.js'
 import { addressText } from './connections.js'
 import type { AnswerGate } from './drain.js'
 import type { AnswerBody, BodyHandler, Excess, Exchange, Framing, FrontHandler } from './front.js'
@@ -25,7 +25,7 @@ import { ambiguousBody, BodyPieces, framingOf, headerText, lengthOf, unwantedByt
 import type { ConnectionRequest, UwsConnection } from './uws-connection.js'
 
 /** What an exchange needs of its front. */
-export interface ExchangeFront {
+export interface UwsExchangeFront {
   readonly draining: boolean
   readonly bodyBytesMax: number
   readonly stalls: StallWatch
@@ -38,11 +38,11 @@ export interface ExchangeFront {
   settled(): void
 }
 
-export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, Waiting, SlowAnswer {
+export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, WaitingConnection, SlowAnswer {
   readonly method: string
   readonly path: string
   readonly query: string
-  readonly #front: ExchangeFront
+  readonly #front: UwsExchangeFront
   readonly #response: HttpResponse
   /**
    * Names in lower case and values in turn. Copied at once: one pass costs less than the looks that follow, and the
@@ -78,7 +78,7 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
   /** Where it is known. */
   #connection: UwsConnection | undefined
 
-  constructor(front: ExchangeFront, response: HttpResponse, request: HttpRequest) {
+  constructor(front: UwsExchangeFront, response: HttpResponse, request: HttpRequest) {
     this.#front = front
     this.#response = response
     this.#headers = headersOf(request)

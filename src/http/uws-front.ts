@@ -40,7 +40,7 @@ import {
 } from './front.js'
 import { checkTls, readTls, suites12 } from './tls.js'
 import { type App, loadUws, type Uws } from './uws-binary.js'
-import { type Heads, UwsConnection } from './uws-connection.js'
+import { type RequestHeads, UwsConnection } from './uws-connection.js'
 import { UwsExchange } from './uws-exchange.js'
 
 /**
@@ -77,7 +77,7 @@ const acceptedAtOnceMax = 512
 /** Of ten places so many are for connections that the server knows, and always one. */
 const knownOfTen = 1
 
-class UwsFront implements Front, Heads<UwsExchange> {
+class UwsFront implements Front, RequestHeads<UwsExchange> {
   draining = false
   readonly stalls: StallWatch
   readonly bodyBytesMax: number

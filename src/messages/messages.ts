@@ -32,7 +32,7 @@ export type * from './documents.js'
 export type * from './tenants.js'
 
 /** The entity that a request means. Without a type, the only one of that id. */
-export interface Target {
+export interface EntityTarget {
   readonly tenant: string
   readonly path: string
   readonly id: string
@@ -74,7 +74,7 @@ export interface Numbering {
 }
 
 interface Write {
-  readonly target: Target
+  readonly target: EntityTarget
   readonly origin: Origin
   /**
    * The moment at which whoever asks has taken the request, so that what several owners create stands in the order in
@@ -186,7 +186,7 @@ export interface ListRequest {
 }
 
 /** Where an entity stands: under which path and type, and where in the order of creation. */
-export interface Standing {
+export interface EntityPosition {
   readonly created: number
   readonly shard: number
   readonly path: string
@@ -197,7 +197,7 @@ export interface Standing {
 export interface FetchRequest {
   readonly kind: 'fetch'
   readonly tenant: string
-  readonly places: readonly Standing[]
+  readonly places: readonly EntityPosition[]
   /** Bytes of encoded entities after which the reply ends, with the first one at least; undefined: it has all. */
   readonly bytesMax?: number | undefined
 }
@@ -259,7 +259,7 @@ export interface TypeSummary {
 }
 
 /** An entity as it was found: its path, and its image (image.ts). */
-export interface Found {
+export interface FoundEntity {
   readonly path: string
   readonly image: Buffer
 }
@@ -302,9 +302,9 @@ export type WriteReply =
 
 export type ShardReply =
   | WriteReply
-  | { readonly kind: 'found'; readonly entities: readonly Found[] }
+  | { readonly kind: 'found'; readonly entities: readonly FoundEntity[] }
   /** `total` counts the matches regardless of offset and limit. */
-  | { readonly kind: 'listed'; readonly entities: readonly Found[]; readonly total: number }
+  | { readonly kind: 'listed'; readonly entities: readonly FoundEntity[]; readonly total: number }
   /** The entities of the page have more bytes than the reply may have. */
   | { readonly kind: 'large' }
   /**

@@ -9,15 +9,15 @@ import { didYouMean } from '../config/nearest.js'
 import { envPrefixes, options } from '../config/options.js'
 import { refusalText } from '../domain/refusal.js'
 import { parseServicePaths, parseTenant } from '../domain/scope.js'
-import type { Selection } from './selection.js'
+import type { MoveSelection } from './selection.js'
 
 export type Verb = 'export' | 'import'
 
 export interface MoveOrder {
   readonly verb: Verb
-  readonly from: Place
-  readonly to: Place
-  readonly selection: Selection
+  readonly from: MoveEndpoint
+  readonly to: MoveEndpoint
+  readonly selection: MoveSelection
   readonly token: string | undefined
   readonly overwrites: boolean
   readonly skipsBad: boolean
@@ -27,7 +27,7 @@ export interface MoveOrder {
   readonly tls: { readonly insecure: boolean; readonly caFile: string | undefined }
 }
 
-export type Place =
+export type MoveEndpoint =
   | { readonly kind: 'directory'; readonly path: string }
   | { readonly kind: 'file'; readonly path: string }
   | { readonly kind: 'broker'; readonly url: string }
@@ -114,12 +114,12 @@ function orderOf(
     if (word !== undefined && value === undefined) faults.push(`-${name}: ${JSON.stringify(word)} is not ${kind.form}`)
     return value
   }
-  const directory: Place = {
+  const directory: MoveEndpoint = {
     kind: 'directory',
     path: read('dataDir', options.dataDir.kind) ?? options.dataDir.byDefault,
   }
   const textOf = (name: string): string | undefined => given[name] as string | undefined
-  const broker = (name: 'from' | 'to'): Place | undefined => {
+  const broker = (name: 'from' | 'to'): MoveEndpoint | undefined => {
     const url = textOf(name)
     if (url === undefined || (verb === 'export' && name === 'to')) return undefined
     if (!isHttp(url)) faults.push(`-${name}: ${JSON.stringify(url)} is not a URL with http or https`)

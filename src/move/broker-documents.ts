@@ -14,7 +14,7 @@ import { type BrokerClient, type BrokerRequest, refusedBy } from './broker-clien
 import { BrokerLists, pathsMax } from './broker-lists.js'
 import { hasHidden, statusOf } from './compare-documents.js'
 import { subscriptionJson } from './lines.js'
-import type { MovedDocument, Placed } from './moved.js'
+import type { MovedDocument, PlacedItem } from './moved.js'
 import { type PresentDocument, PresentDocuments } from './present-documents.js'
 
 /** Ids in a position: it is written down after each document, so more take longer. */
@@ -53,7 +53,7 @@ export class BrokerDocuments {
     this.paths.set(tenant, paths)
   }
 
-  async put(item: MovedDocument): Promise<Placed> {
+  async put(item: MovedDocument): Promise<PlacedItem> {
     const { tenant, servicePath } = scopeOf(item)
     this.see(tenant, withoutWildcard(servicePath))
     const present = await this.presentOf(item.kind, tenant)
@@ -78,7 +78,7 @@ export class BrokerDocuments {
     return present
   }
 
-  private async create(item: MovedDocument): Promise<Placed> {
+  private async create(item: MovedDocument): Promise<PlacedItem> {
     const { id: _, ...content } = documentJson(item)
     const body = { ...content, status: statusOf(item) }
     const answer = await this.client.ask({ ...requestOf(item), method: 'POST', path: `/${item.kind}s`, body })
@@ -88,7 +88,7 @@ export class BrokerDocuments {
     return { outcome: 'written' }
   }
 
-  private async replace(item: MovedDocument, { id, isSame, isAtPath }: PresentDocument): Promise<Placed> {
+  private async replace(item: MovedDocument, { id, isSame, isAtPath }: PresentDocument): Promise<PlacedItem> {
     const { servicePath } = scopeOf(item)
     const isSubscription = item.kind === 'subscription'
     // A PATCH gives a subscription its own path, and takes no wildcard; that of a registration stays.

@@ -17,7 +17,7 @@ export type ListName = (typeof listNames)[number]
 export type DocumentListName = Exclude<ListName, 'entities'>
 
 /** Without a path all are listed. */
-export interface Listed {
+export interface ListedScope {
   readonly tenant: string
   readonly path: string | undefined
 }
@@ -39,7 +39,7 @@ export class BrokerLists {
   constructor(private readonly client: BrokerClient) {}
 
   /** A page of a list; a smaller one when it would be too large; empty behind the end. */
-  async page(list: ListName, scope: Listed, offset: number, parameters = ''): Promise<readonly Json[]> {
+  async page(list: ListName, scope: ListedScope, offset: number, parameters = ''): Promise<readonly Json[]> {
     for (;;) {
       const what = `${list} from ${offset + 1} on of ${nameOf(scope)}`
       const path = `/${list}?limit=${this.limit}&offset=${offset}${parameters}`
@@ -56,7 +56,7 @@ export class BrokerLists {
   }
 
   /** All pages of a list of documents. */
-  async *pages(list: DocumentListName, scope: Listed): AsyncIterable<readonly Json[]> {
+  async *pages(list: DocumentListName, scope: ListedScope): AsyncIterable<readonly Json[]> {
     for (let offset = 0; ; ) {
       const page = await this.page(list, scope, offset)
       if (page.length > 0) yield page
@@ -68,7 +68,7 @@ export class BrokerLists {
   }
 
   /** The ids of the documents of exactly one path. */
-  async idsAt(list: DocumentListName, scope: Listed): Promise<Set<string>> {
+  async idsAt(list: DocumentListName, scope: ListedScope): Promise<Set<string>> {
     const ids = new Set<string>()
     for await (const page of this.pages(list, scope))
       for (const json of page) if (isObject(json)) ids.add(String(json.id))
@@ -76,7 +76,7 @@ export class BrokerLists {
   }
 }
 
-export const getOf = (path: string, scope: Listed, what: string): BrokerRequest => ({
+export const getOf = (path: string, scope: ListedScope, what: string): BrokerRequest => ({
   method: 'GET',
   path,
   tenant: scope.tenant,
@@ -86,7 +86,7 @@ export const getOf = (path: string, scope: Listed, what: string): BrokerRequest 
 })
 
 /** A scope, for sentences. */
-export const nameOf = ({ tenant, path = '/#' }: Listed): string =>
+export const nameOf = ({ tenant, path = '/#' }: ListedScope): string =>
   `tenant "${tenant}"${path === '/#' ? '' : `, path ${path}`}`
 
 /** Paths that a document may have, of those that were seen and those above them. `/#` is what is left. */

@@ -14,7 +14,7 @@ import { parseJson } from '../http/body.js'
 import { AnswerTooLarge, type BrokerClient, type BrokerRequest, refusedBy } from './broker-client.js'
 import { BrokerDocuments } from './broker-documents.js'
 import { isShown } from './compare.js'
-import { type Item, type MovedDocument, type MovedEntity, MoveError, type Placed, type Sink } from './moved.js'
+import { type MovedDocument, type MovedEntity, type MovedItem, MoveError, type PlacedItem, type Sink } from './moved.js'
 
 /** Bodies stay below what brokers take unless they are told otherwise: 1 MB. One entity may exceed it. */
 const bodyBytesMax = 900 * 1024
@@ -36,8 +36,8 @@ export class BrokerSink implements Sink {
     this.documents = new BrokerDocuments(client, overwrites, from)
   }
 
-  async put(items: readonly Item[], stops: boolean): Promise<readonly Placed[]> {
-    const placed: Placed[] = []
+  async put(items: readonly MovedItem[], stops: boolean): Promise<readonly PlacedItem[]> {
+    const placed: PlacedItem[] = []
     for (const group of groupsOf(items)) {
       const [first] = group
       if (first?.kind === 'entity') this.documents.see(first.tenant, first.path)
@@ -62,7 +62,7 @@ export class BrokerSink implements Sink {
     return this.client.close()
   }
 
-  private async putEntities(group: readonly Sendable[]): Promise<Placed[]> {
+  private async putEntities(group: readonly Sendable[]): Promise<PlacedItem[]> {
     const there = await this.present(group)
     if (typeof there === 'string') {
       if (group.length === 1) return [{ fault: there }]
@@ -70,7 +70,7 @@ export class BrokerSink implements Sink {
       return [...(await this.putEntities(group.slice(0, half))), ...(await this.putEntities(group.slice(half)))]
     }
     const isThere = ({ entity: { id, type } }: MovedEntity): boolean => there.has(JSON.stringify([id, type]))
-    const placed = new Map<Sendable, Placed>()
+    const placed = new Map<Sendable, PlacedItem>()
     const fresh: Sendable[] = []
     const known: Sendable[] = []
     for (const item of group) {
@@ -83,7 +83,7 @@ export class BrokerSink implements Sink {
     await this.update('append', fresh, placed)
     if (this.overwrites) await this.update('replace', known, placed)
     else for (const [item, outcome] of await this.compared(known)) placed.set(item, { outcome })
-    return group.map(item => placed.get(item) as Placed)
+    return group.map(item => placed.get(item) as PlacedItem)
   }
 
   /** Which of them the broker has, by id and type; or why it does not say. */
@@ -134,7 +134,7 @@ export class BrokerSink implements Sink {
   private async update(
     actionType: 'append' | 'replace',
     items: readonly Sendable[],
-    placed: Map<Sendable, Placed>,
+    placed: Map<Sendable, PlacedItem>,
   ): Promise<void> {
     const [first] = items
     if (!first) return
@@ -170,8 +170,8 @@ function requestOf({ tenant, path }: MovedEntity, to: string, body: unknown, wha
 }
 
 /** What goes together: entities of one scope up to a request's limits, no two of one id and type; documents alone. */
-function* groupsOf(items: readonly Item[]): Iterable<(Item | Sendable)[]> {
-  let group: (Item | Sendable)[] = []
+function* groupsOf(items: readonly MovedItem[]): Iterable<(MovedItem | Sendable)[]> {
+  let group: (MovedItem | Sendable)[] = []
   let names = new Set<string>()
   let bytes = 0
   let scope = ''

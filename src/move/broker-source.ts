@@ -33,7 +33,7 @@ import {
   pathsMax,
 } from './broker-lists.js'
 import { readObject } from './lines.js'
-import type { Found, Page, Source } from './moved.js'
+import type { Source, SourceItem, SourcePage } from './moved.js'
 
 export interface BrokerSourceOptions {
   readonly tenants: readonly string[]
@@ -91,7 +91,7 @@ export class BrokerSource implements Source {
     return source
   }
 
-  async *pages(from: Json | undefined, nowMs: number): AsyncIterable<Page> {
+  async *pages(from: Json | undefined, nowMs: number): AsyncIterable<SourcePage> {
     this.nowMs = nowMs
     const begin = from as unknown as Position | undefined
     this.created = begin?.created ?? ''
@@ -133,7 +133,7 @@ export class BrokerSource implements Source {
 
   // Entities
 
-  private async *entities(scope: Scope, from: number): AsyncIterable<{ found: Found[]; next: number }> {
+  private async *entities(scope: Scope, from: number): AsyncIterable<{ found: SourceItem[]; next: number }> {
     for (let offset = from; ; ) {
       const list = await this.lists.page('entities', scope, offset, entityParameters)
       if (list.length === 0) return
@@ -144,7 +144,7 @@ export class BrokerSource implements Source {
     }
   }
 
-  private entity(json: Json, scope: Scope, plain: ReadonlySet<string>, number: number): Found {
+  private entity(json: Json, scope: Scope, plain: ReadonlySet<string>, number: number): SourceItem {
     const where = `entity ${number + 1} of ${nameOf(scope)}`
     if (!isObject(json)) return { where, item: undefined, fault: 'it is not an object' }
     const told = entityLine(json, scope, plain, this.created)
@@ -209,7 +209,7 @@ export class BrokerSource implements Source {
     step: DocumentListName,
     tenant: string,
     from: number,
-  ): AsyncIterable<{ found: Found[]; next: number }> {
+  ): AsyncIterable<{ found: SourceItem[]; next: number }> {
     const paths = await this.pathsOf(step, tenant)
     for (let offset = from; ; ) {
       const list = await this.lists.page(step, { tenant, path: undefined }, offset)
@@ -226,7 +226,7 @@ export class BrokerSource implements Source {
     json: Json,
     paths: ReadonlyMap<string, string>,
     number: number,
-  ): Found {
+  ): SourceItem {
     const where = `${singular[step]} ${number + 1} of tenant "${tenant}"`
     if (!isObject(json)) return { where, item: undefined, fault: 'it is not an object' }
     const servicePath = paths.get(String(json.id)) ?? defaultPath[step]

@@ -15,14 +15,14 @@ import { placementDefault } from '../domain/scope.js'
 import { Unreadable } from '../domain/unreadable.js'
 import { openProgress } from '../observe/progress.js'
 import { DataDirectoryError, isDataDirectory, openDataDirectory } from '../storage/data-directory.js'
-import { type MoveOrder, type Place, readArguments, type Verb } from './arguments.js'
+import { type MoveEndpoint, type MoveOrder, readArguments, type Verb } from './arguments.js'
 import { BrokerClient } from './broker-client.js'
 import { BrokerSink } from './broker-sink.js'
 import { BrokerSource } from './broker-source.js'
 import { directorySource, openStores } from './directory.js'
 import { DirectorySink } from './directory-sink.js'
 import { openFileSink, openFileSource } from './file.js'
-import { isWhole, type MoveResult, move, type Progress, type StateFile, stateFileAt, type Tally } from './move.js'
+import { isWhole, type MoveProgress, type MoveResult, move, type StateFile, stateFileAt, type Tally } from './move.js'
 import { itemKinds, MoveError, type Sink, type Source } from './moved.js'
 
 /** Divides a data directory among so many workers, if it is not. */
@@ -141,7 +141,7 @@ async function openSource(order: MoveOrder): Promise<Source> {
   }
 }
 
-async function openSink(order: MoveOrder, divide: Divide, earlier: Progress | undefined): Promise<Sink> {
+async function openSink(order: MoveOrder, divide: Divide, earlier: MoveProgress | undefined): Promise<Sink> {
   const { to, overwrites, workers } = order
   switch (to.kind) {
     case 'file':
@@ -169,7 +169,7 @@ function jobOf({ verb, to, overwrites, selection: { tenants, paths } }: MoveOrde
   return { verb, from: identity, to: absolute(to), overwrites, ...selected }
 }
 
-const absolute = (place: Place): JsonObject =>
+const absolute = (place: MoveEndpoint): JsonObject =>
   place.kind === 'broker' ? { broker: place.url } : { [place.kind]: place.path === '-' ? '-' : resolve(place.path) }
 
 /** Beside what is written, if that has a place; undefined: nothing can be gone on with. */

@@ -52,14 +52,14 @@ import { isSameEntity } from './compare.js'
 import { isSameDocument } from './compare-documents.js'
 import { type OpenDirectory, storedProgress } from './directory.js'
 import {
-  type Item,
+  type ItemOutcome,
   type MovedDocument,
   type MovedEntity,
+  type MovedItem,
   type MovedRegistration,
   type MovedSubscription,
   MoveError,
-  type Outcome,
-  type Placed,
+  type PlacedItem,
   type Sink,
 } from './moved.js'
 
@@ -133,13 +133,13 @@ export class DirectorySink implements Sink {
     this.runStamp = Number(runStamp)
   }
 
-  async put(items: readonly Item[], stops: boolean): Promise<readonly Placed[]> {
+  async put(items: readonly MovedItem[], stops: boolean): Promise<readonly PlacedItem[]> {
     for (const kind of ['subscription', 'registration'] as const)
       if (!this.documentCounts.has(kind) && items.some(item => item.kind === kind))
         this.documentCounts.set(kind, await this.count(kind))
     // From here on nothing may wait: what is staged in one tick is one batch.
     const staged: Staged = { actors: this.load(items), standings: new Map(), documents: new Map() }
-    const placed: Placed[] = []
+    const placed: PlacedItem[] = []
     for (const item of items) {
       const told = this.place(item, staged)
       const isRefused = typeof told !== 'string'
@@ -167,7 +167,7 @@ export class DirectorySink implements Sink {
     return this.open.close()
   }
 
-  private place(item: Item, staged: Staged): Outcome | Refusal {
+  private place(item: MovedItem, staged: Staged): ItemOutcome | Refusal {
     switch (item.kind) {
       case 'entity':
         return this.placeEntity(item, staged)
@@ -181,7 +181,7 @@ export class DirectorySink implements Sink {
   // Entities
 
   /** What the stores have under the ids of all entities, by key. */
-  private load(items: readonly Item[]): Map<string, Actor> {
+  private load(items: readonly MovedItem[]): Map<string, Actor> {
     const { shardMap } = this.open
     const actors = new Map<string, Actor>()
     const wanted: { readonly key: Buffer; readonly place: Actor['place'] }[][] = this.parts.map(() => [])
@@ -207,7 +207,7 @@ export class DirectorySink implements Sink {
     return workerOf(shard, this.parts.length)
   }
 
-  private placeEntity(item: MovedEntity, { actors, standings }: Staged): Outcome | Refusal {
+  private placeEntity(item: MovedEntity, { actors, standings }: Staged): ItemOutcome | Refusal {
     const { tenant, path, root } = item
     const { id, type } = item.entity
     const shard = this.open.shardMap.shardOf(tenant, path, id)
@@ -278,7 +278,7 @@ export class DirectorySink implements Sink {
 
   // Documents
 
-  private placeSubscription(item: MovedSubscription, staged: Staged): Outcome | Refusal {
+  private placeSubscription(item: MovedSubscription, staged: Staged): ItemOutcome | Refusal {
     const { subscription, progress } = item
     const text = subscriptionForm.encode(subscription)
     const bytes = Buffer.byteLength(text)
@@ -289,7 +289,7 @@ export class DirectorySink implements Sink {
     return outcome ?? refusals.subscriptionsTooMany(subscriptionsMax)
   }
 
-  private placeRegistration(item: MovedRegistration, staged: Staged): Outcome | Refusal {
+  private placeRegistration(item: MovedRegistration, staged: Staged): ItemOutcome | Refusal {
     const { registration } = item
     const text = registrationForm.encode(registration)
     const bytes = Buffer.byteLength(text)
@@ -310,7 +310,7 @@ export class DirectorySink implements Sink {
     text: string,
     { documents }: Staged,
     countMax: number,
-  ): Outcome | undefined {
+  ): ItemOutcome | undefined {
     const { kind } = item
     const { overwrites } = this.options
     const key = documentKey(kind, place)

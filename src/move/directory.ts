@@ -32,7 +32,7 @@ import { countEntities } from '../shard/transfer.js'
 import { Heap } from '../shard/turn/heap.js'
 import type { DataDirectory } from '../storage/data-directory.js'
 import { openStore, settleStore } from '../storage/open-store.js'
-import { type Found, type Item, type ItemKind, itemKinds, type Page, type Source } from './moved.js'
+import { itemKinds, type MovedItem, type MovedKind, type Source, type SourceItem, type SourcePage } from './moved.js'
 
 export interface OpenDirectory {
   readonly directory: DataDirectory
@@ -83,7 +83,7 @@ const rowsPerRead = 64
 const shardKeyBytes = 3
 
 interface Position {
-  readonly kind: ItemKind
+  readonly kind: MovedKind
   /** The key of the last row without its shard, in base 64. */
   readonly after: string
 }
@@ -101,7 +101,7 @@ export async function directorySource(open: OpenDirectory): Promise<Source> {
   }
 }
 
-async function* pagesOf(open: OpenDirectory, from: Position | undefined): AsyncIterable<Page> {
+async function* pagesOf(open: OpenDirectory, from: Position | undefined): AsyncIterable<SourcePage> {
   for (const kind of itemKinds) {
     if (from && itemKinds.indexOf(kind) < itemKinds.indexOf(from.kind)) continue
     const after = from?.kind === kind ? Buffer.from(from.after, 'base64') : undefined
@@ -118,8 +118,8 @@ async function* pagesOf(open: OpenDirectory, from: Position | undefined): AsyncI
   }
 }
 
-async function pageOf(open: OpenDirectory, kind: ItemKind, rows: Merged): Promise<Page | undefined> {
-  const found: Found[] = []
+async function pageOf(open: OpenDirectory, kind: MovedKind, rows: Merged): Promise<SourcePage | undefined> {
+  const found: SourceItem[] = []
   let bytes = 0
   let last: Row | undefined
   for (let count = 0; count < pageRowsMax && bytes < pageBytesMax; count++) {
@@ -134,7 +134,7 @@ async function pageOf(open: OpenDirectory, kind: ItemKind, rows: Merged): Promis
   return { found, after: { kind, after } satisfies Position as unknown as Json }
 }
 
-function itemsOf(open: OpenDirectory, kind: ItemKind, { key, value }: Row): Item[] {
+function itemsOf(open: OpenDirectory, kind: MovedKind, { key, value }: Row): MovedItem[] {
   if (kind === 'entity') {
     const { tenant, path } = parseEntityKey(key)
     return decodeRow(value).map(image => {
@@ -161,7 +161,7 @@ class Merged {
   private readonly streams: readonly Stream[]
   private heads: Heap<Stream> | undefined
 
-  constructor({ directory, storeOf }: OpenDirectory, kind: ItemKind, after: Buffer | undefined) {
+  constructor({ directory, storeOf }: OpenDirectory, kind: MovedKind, after: Buffer | undefined) {
     const shards =
       kind === 'entity' ? Array.from({ length: directory.shards }, (_, shard) => shard) : [directory.shards]
     this.streams = shards.map(shard => {

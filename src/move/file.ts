@@ -23,7 +23,15 @@ import {
   readLine,
   writeItem,
 } from './lines.js'
-import { type Found, type Item, MoveError, type Outcome, type Page, type Sink, type Source } from './moved.js'
+import {
+  type ItemOutcome,
+  type MovedItem,
+  MoveError,
+  type Sink,
+  type Source,
+  type SourceItem,
+  type SourcePage,
+} from './moved.js'
 
 /** A page ends with the line that reaches one of these. More is more memory, and more to do again after a kill. */
 const pageLinesMax = 1000
@@ -89,9 +97,9 @@ async function* pagesOf(
   input: FileHandle | NodeJS.ReadableStream,
   from: Position | undefined,
   nowMs: number,
-): AsyncIterable<Page> {
+): AsyncIterable<SourcePage> {
   const lines = linesOf(name, input)
-  let found: Found[] = []
+  let found: SourceItem[] = []
   let bytes = 0
   let last: ItemCounts | undefined
   let number = 0
@@ -165,7 +173,7 @@ async function* chunksOf(file: FileHandle, from: number): AsyncIterable<Buffer> 
 }
 
 const fileMode = 0o600
-const written: { readonly outcome: Outcome } = { outcome: 'written' }
+const written: { readonly outcome: ItemOutcome } = { outcome: 'written' }
 
 /** Where the file must be to go on; undefined: at its beginning. */
 export async function openFileSink(path: string, by: string, from: Json | undefined): Promise<Sink> {
@@ -236,7 +244,7 @@ function stdoutSink(by: string): Sink {
   return {
     name: 'standard output',
     documentsMax: Number.POSITIVE_INFINITY,
-    async put(items: readonly Item[]) {
+    async put(items: readonly MovedItem[]) {
       await begin()
       await write(items.map(item => `${writeItem(item)}\n`).join(''))
       return items.map(() => written)

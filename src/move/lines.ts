@@ -28,7 +28,7 @@ import { renderSubscription } from '../domain/subscriptions/subscription-json.js
 import { parseSubscription } from '../domain/subscriptions/subscription-parser.js'
 import { parseJson } from '../http/body.js'
 import { badLine, checkKeys, readEntity, readPath, readTenant, readTime, time, writeEntity } from './entity-line.js'
-import type { Item, ItemKind, MovedRegistration, MovedSubscription } from './moved.js'
+import type { MovedItem, MovedKind, MovedRegistration, MovedSubscription } from './moved.js'
 
 /** Of the form: a new one is needed when an older release would misread it. */
 const version = 1
@@ -41,7 +41,7 @@ export const lineBytesMax = 48 * 1024 * 1024
 
 export const firstLine = (by: string): string => JSON.stringify({ 'orrery-export': version, by })
 
-export type ItemCounts = Readonly<Record<ItemKind, number>>
+export type ItemCounts = Readonly<Record<MovedKind, number>>
 
 export const lastLine = ({ entity, registration, subscription }: ItemCounts): string =>
   JSON.stringify({
@@ -51,7 +51,7 @@ export const lastLine = ({ entity, registration, subscription }: ItemCounts): st
     subscriptions: subscription,
   })
 
-export function writeItem(item: Item): string {
+export function writeItem(item: MovedItem): string {
   switch (item.kind) {
     case 'entity':
       return writeEntity(item)
@@ -83,7 +83,7 @@ export function parseLastLine(bytes: Uint8Array): ItemCounts | undefined {
   return { entity: counts[0]!, registration: counts[1]!, subscription: counts[2]! }
 }
 
-export function readLine(bytes: Uint8Array, nowMs: number): Result<Item> {
+export function readLine(bytes: Uint8Array, nowMs: number): Result<MovedItem> {
   const payload = parseJson(bytes)
   if (!payload.ok) return payload
   const { value, duplicates, deep } = payload.value
@@ -93,7 +93,7 @@ export function readLine(bytes: Uint8Array, nowMs: number): Result<Item> {
   return readObject(value, deep, nowMs)
 }
 
-export function readObject(json: JsonObject, isDeep: boolean, nowMs: number): Result<Item> {
+export function readObject(json: JsonObject, isDeep: boolean, nowMs: number): Result<MovedItem> {
   if ('entity' in json) return readEntity(json, nowMs)
   if ('subscription' in json) return readSubscription(json, isDeep)
   if ('registration' in json) return readRegistration(json, isDeep)

@@ -11,20 +11,20 @@
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { isObject, type Json, type JsonObject } from '../domain/json.js'
 import {
-  type Found,
-  type Item,
-  type ItemKind,
+  type ItemOutcome,
   itemKinds,
+  type MovedItem,
+  type MovedKind,
   MoveError,
-  type Outcome,
   type Sink,
   type Source,
+  type SourceItem,
 } from './moved.js'
-import { type Selection, Selector } from './selection.js'
+import { type MoveSelection, Selector } from './selection.js'
 
 export interface MoveOptions {
   /** Which items are moved. */
-  readonly selection: Selection
+  readonly selection: MoveSelection
   readonly skipsBad: boolean
   readonly state: StateFile | undefined
   /** What makes this work the same as another time. */
@@ -32,7 +32,7 @@ export interface MoveOptions {
   /** Now. Work that is gone on with keeps the time at which it began. */
   readonly nowMs: number
   /** What an earlier try has written down. */
-  readonly earlier: Progress | undefined
+  readonly earlier: MoveProgress | undefined
   /** Told after each batch how many entities have been looked at. */
   readonly onProgress: (entities: number) => void
   readonly onBad: (where: string, fault: string) => void
@@ -43,7 +43,7 @@ export interface MoveOptions {
  * What became of the items, by kind. `bad`: they could not be read or placed; `unselected`: the selection leaves them
  * out.
  */
-export type Tally = Record<ItemKind, Record<Outcome | 'bad' | 'unselected', number>>
+export type Tally = Record<MovedKind, Record<ItemOutcome | 'bad' | 'unselected', number>>
 
 const none = { written: 0, replaced: 0, same: 0, kept: 0, bad: 0, unselected: 0 } as const
 
@@ -57,8 +57,8 @@ export interface MoveResult {
 export const isWhole = ({ tally, unmet }: MoveResult): boolean =>
   unmet.length === 0 && itemKinds.every(kind => tally[kind].kept === 0 && tally[kind].bad === 0)
 
-interface Selected extends Pick<Found, 'where'> {
-  readonly item: Item
+interface Selected extends Pick<SourceItem, 'where'> {
+  readonly item: MovedItem
   /** Where it stands in its run. */
   readonly at: number
 }
@@ -77,7 +77,7 @@ export async function move(source: Source, sink: Sink, options: MoveOptions): Pr
   let done = earlier?.done ?? 0
   let isInDoubt = earlier !== undefined
   // What is there exactly as it comes is ours in the first batch after a kill.
-  const count = (kind: ItemKind, outcome: Outcome): void => {
+  const count = (kind: MovedKind, outcome: ItemOutcome): void => {
     tally[kind][isInDoubt && outcome === 'same' ? 'written' : outcome]++
   }
   const saveAt = (done: number): void =>
@@ -141,7 +141,7 @@ export async function move(source: Source, sink: Sink, options: MoveOptions): Pr
 }
 
 /** The items of a run that are asked for, and those that are not. */
-function divided(run: readonly Found[], selector: Selector): { taken: Selected[]; left: Selected[] } {
+function divided(run: readonly SourceItem[], selector: Selector): { taken: Selected[]; left: Selected[] } {
   const taken: Selected[] = []
   const left: Selected[] = []
   for (const [at, { item, where }] of run.entries())
@@ -150,8 +150,8 @@ function divided(run: readonly Found[], selector: Selector): { taken: Selected[]
 }
 
 /** What is placed at a time: documents in as small parts as the sink wants. */
-function* runsOf(found: readonly Found[], documentsMax: number): Iterable<readonly Found[]> {
-  let run: Found[] = []
+function* runsOf(found: readonly SourceItem[], documentsMax: number): Iterable<readonly SourceItem[]> {
+  let run: SourceItem[] = []
   let documents = 0
   for (const one of found) {
     const isDocument = one.item !== undefined && one.item.kind !== 'entity'
@@ -166,12 +166,12 @@ function* runsOf(found: readonly Found[], documentsMax: number): Iterable<readon
   if (run.length > 0) yield run
 }
 
-const tallyOf = (earlier: Progress | undefined): Tally =>
+const tallyOf = (earlier: MoveProgress | undefined): Tally =>
   Object.fromEntries(itemKinds.map(kind => [kind, { ...none, ...earlier?.counts[kind] }])) as Tally
 
-function takenOf(tally: Tally): Record<ItemKind, number> {
+function takenOf(tally: Tally): Record<MovedKind, number> {
   const counts = itemKinds.map(kind => [kind, tally[kind].written + tally[kind].replaced] as const)
-  return Object.fromEntries(counts) as Record<ItemKind, number>
+  return Object.fromEntries(counts) as Record<MovedKind, number>
 }
 
 const sum = (counts: Record<string, number>): number => Object.values(counts).reduce((a, b) => a + b, 0)
@@ -180,25 +180,25 @@ const sum = (counts: Record<string, number>): number => Object.values(counts).re
 const version = 1
 
 /** What was done of some work. */
-export interface Progress {
+export interface MoveProgress {
   readonly begunMs: number
   /** The page that the source has to begin with; undefined: the first. */
   readonly from: Json | undefined
   /** Items of that page that have been placed. */
   readonly done: number
   readonly sink: Json
-  readonly counts: Counts
+  readonly counts: MoveCounts
   /** Tenants and paths that were named and have been found. */
   readonly met: readonly string[]
 }
 
-export type Counts = { readonly [kind: string]: { readonly [outcome: string]: number } }
+export type MoveCounts = { readonly [kind: string]: { readonly [outcome: string]: number } }
 
 export interface StateFile {
   readonly path: string
   /** What was written down of the same work; undefined: nothing. `isOther`: of other work. */
-  load(job: JsonObject): { readonly progress: Progress | undefined; readonly isOther: boolean }
-  save(job: JsonObject, progress: Progress): void
+  load(job: JsonObject): { readonly progress: MoveProgress | undefined; readonly isOther: boolean }
+  save(job: JsonObject, progress: MoveProgress): void
   remove(): void
 }
 
@@ -210,7 +210,7 @@ export function stateFileAt(path: string): StateFile {
       if (!found) return { progress: undefined, isOther: false }
       if (JSON.stringify(found.job) !== JSON.stringify(job)) return { progress: undefined, isOther: true }
       const { begunMs, from, done, sink = null, counts, met = [] } = found
-      const known = { begunMs: Number(begunMs), from, done: Number(done), sink, counts: counts as Counts }
+      const known = { begunMs: Number(begunMs), from, done: Number(done), sink, counts: counts as MoveCounts }
       return { progress: { ...known, met: met as readonly string[] }, isOther: false }
     },
     save(job, progress) {

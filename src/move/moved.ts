@@ -41,20 +41,20 @@ export interface MovedRegistration {
 /** What was written to be kept under an id of its own. */
 export type MovedDocument = MovedSubscription | MovedRegistration
 
-export type Item = MovedEntity | MovedDocument
-export type ItemKind = Item['kind']
+export type MovedItem = MovedEntity | MovedDocument
+export type MovedKind = MovedItem['kind']
 
 /** An item, or why there is none. */
-export interface Found {
+export interface SourceItem {
   /** For whoever has to look at it: `line 17`. */
   readonly where: string
-  readonly item: Item | undefined
+  readonly item: MovedItem | undefined
   /** What is wrong with it; '' when nothing is. */
   readonly fault: string
 }
 
-export interface Page {
-  readonly found: readonly Found[]
+export interface SourcePage {
+  readonly found: readonly SourceItem[]
   readonly after: Json
 }
 
@@ -69,14 +69,14 @@ export interface Source {
    * Pages from one of its positions, or from the beginning. Items without a time of creation get `nowMs`. May throw a
    * MoveError.
    */
-  pages(from: Json | undefined, nowMs: number): AsyncIterable<Page>
+  pages(from: Json | undefined, nowMs: number): AsyncIterable<SourcePage>
   close(): Promise<void>
 }
 
 /** What became of an item. `same`: it was there already, as it comes; `kept`: one that differs was there, and stays. */
-export type Outcome = 'written' | 'replaced' | 'same' | 'kept'
+export type ItemOutcome = 'written' | 'replaced' | 'same' | 'kept'
 
-export type Placed = { readonly outcome: Outcome } | { readonly fault: string }
+export type PlacedItem = { readonly outcome: ItemOutcome } | { readonly fault: string }
 
 export interface Sink {
   readonly name: string
@@ -86,15 +86,15 @@ export interface Sink {
    * Takes items in order and makes them durable. With `stops` it ends at one that it cannot take: the answer is
    * shorter.
    */
-  put(items: readonly Item[], stops: boolean): Promise<readonly Placed[]>
+  put(items: readonly MovedItem[], stops: boolean): Promise<readonly PlacedItem[]>
   /** Where it is, between two calls of `put`. */
   position(): Json
   /** There is no more; `counts` is what it has taken. */
-  finish(counts: Readonly<Record<ItemKind, number>>): Promise<void>
+  finish(counts: Readonly<Record<MovedKind, number>>): Promise<void>
   close(): Promise<void>
 }
 
-export const itemKinds = ['entity', 'registration', 'subscription'] as const satisfies readonly ItemKind[]
+export const itemKinds = ['entity', 'registration', 'subscription'] as const satisfies readonly MovedKind[]
 
 /** What an operator has to know or set right; the message is a sentence. */
 export class MoveError extends Error {

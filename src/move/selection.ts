@@ -4,9 +4,9 @@
 // `/#` all watch `/a`. A name of which nothing is found is most likely misspelt, so the selector remembers those that
 // were found.
 
-import type { Item } from './moved.js'
+import type { MovedItem } from './moved.js'
 
-export interface Selection {
+export interface MoveSelection {
   /** undefined: all. */
   readonly tenants: readonly string[] | undefined
   readonly paths: readonly string[] | undefined
@@ -17,7 +17,7 @@ export class Selector {
 
   /** `met`: what an earlier try of the same work has found. */
   constructor(
-    private readonly selection: Selection,
+    private readonly selection: MoveSelection,
     met: readonly string[] = [],
   ) {
     this.met = new Set(met)
@@ -28,7 +28,7 @@ export class Selector {
     return [...this.met]
   }
 
-  takes(item: Item): boolean {
+  takes(item: MovedItem): boolean {
     const { tenants, paths } = this.selection
     const { tenant, path } = scopeOf(item)
     if (tenants && !tenants.includes(tenant)) return false
@@ -49,7 +49,7 @@ export class Selector {
 const tenantLabel = (tenant: string): string => (tenant === '' ? 'the default tenant' : `tenant ${tenant}`)
 const pathLabel = (path: string): string => `path ${path}`
 
-function scopeOf(item: Item): { readonly tenant: string; readonly path: string } {
+function scopeOf(item: MovedItem): { readonly tenant: string; readonly path: string } {
   if (item.kind === 'entity') return item
   const { tenant, servicePath: path } = item.kind === 'subscription' ? item.subscription : item.registration
   return { tenant, path }

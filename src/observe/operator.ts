@@ -18,7 +18,7 @@ export interface OperatorParts {
   readonly cache: () => CacheStatistics
 }
 
-export class Operator {
+export class ProcessReports {
   private cacheAtReset: Pick<CacheStatistics, 'inserts' | 'removes' | 'updates'> = {
     inserts: 0,
     removes: 0,

@@ -29,7 +29,7 @@ export interface ProgressOptions {
   readonly logIntervalMs?: number
 }
 
-export interface Progress {
+export interface ProgressDisplay {
   /** `total`: undefined when it is not known. */
   show(done: number, total: number | undefined): void
   /** Leaves the last state standing. */
@@ -42,7 +42,7 @@ const barLength = 24
 const columnsDefault = 80
 
 /** Shows nothing until the first `show`, which also starts the rate: what was done before is earlier work. */
-export function openProgress(options: ProgressOptions): Progress {
+export function openProgress(options: ProgressOptions): ProgressDisplay {
   const { title, clock, logger, terminal = process.stderr, logIntervalMs = logIntervalMsDefault } = options
   const isDrawn = terminal.isTTY === true && options.mayDraw !== false
   const intervalMs = isDrawn ? drawIntervalMs : logIntervalMs

@@ -25,7 +25,7 @@ import { placementDefault } from '../domain/scope.js'
 import type { OpenDirectory } from '../move/directory.js'
 import type { Store } from '../ports.js'
 import { Positions } from '../shard/replicate/positions.js'
-import type { Position } from '../shard/replicate/replication.js'
+import type { FollowedPosition } from '../shard/replicate/replication.js'
 import { clusterOf, createDirectory, DataDirectoryError, isDataDirectory } from '../storage/data-directory.js'
 import { certificatesOf } from './cluster-files.js'
 import { agreed, agreedBefore, openLogOf } from './cluster-log.js'
@@ -174,7 +174,7 @@ async function agreedWith({ directory: { path, shards, spread } }: OpenDirectory
   )
 }
 
-function putPositions(target: Store, founded: ReadonlyMap<number, Position>): Promise<void> {
+function putPositions(target: Store, founded: ReadonlyMap<number, FollowedPosition>): Promise<void> {
   const batch = target.batch()
   const positions = new Positions()
   for (const [shard, position] of founded) positions.put(batch, shard, position)
@@ -214,10 +214,10 @@ async function runLeave({ from, config, flags, signal }: Order): Promise<string>
 async function wholeCopy({
   directory: { path, shards },
   stores,
-}: OpenDirectory): Promise<ReadonlyMap<number, Position>> {
+}: OpenDirectory): Promise<ReadonlyMap<number, FollowedPosition>> {
   // A node has one store.
   const known = await Positions.read(stores[0]!)
-  const positions = new Map<number, Position>()
+  const positions = new Map<number, FollowedPosition>()
   const missing: number[] = []
   // The register's is the last one.
   for (let shard = 0; shard <= shards; shard++) {
@@ -234,7 +234,7 @@ async function wholeCopy({
 async function assertNothingMissing(
   from: string,
   id: string,
-  positions: ReadonlyMap<number, Position>,
+  positions: ReadonlyMap<number, FollowedPosition>,
   log: EtcdLog,
 ): Promise<void> {
   // Before the logs are read: a node that ends only afterwards may have appended meanwhile.

@@ -110,7 +110,7 @@ export interface Filled {
   readonly registrations: number
 }
 
-export interface Filling {
+export interface DirectoryFilling {
   readonly to: string
   /** Whether a node of a cluster will use it. */
   readonly isNode: boolean
@@ -122,7 +122,7 @@ export interface Filling {
 /** Moves the content of the old stores into one new store; all is durable then. */
 export async function fillDirectory(
   { directory, stores }: OpenDirectory,
-  { to, isNode, finish, signal }: Filling,
+  { to, isNode, finish, signal }: DirectoryFilling,
 ): Promise<Filled> {
   discardStores(to, 1)
   const target = await openPart(to, directory.store!, { worker: 0, workers: 1 }, { durability: 'os' })

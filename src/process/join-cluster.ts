@@ -16,7 +16,7 @@ import { lossInWords, problemInWords } from '../observe/tellers.js'
 import type { Chance, Logger } from '../ports.js'
 import { buffersOf, certificatesOf, logTlsIn, nodeCertificatesIn } from './cluster-files.js'
 import { type Agreed, agreed, agreedBefore, openLogOf } from './cluster-log.js'
-import type { Agreement, ClusterLog, ClusterPlace, Joined, JoinOptions, OwnShards } from './surroundings.js'
+import type { Agreement, ClusterLog, Joined, JoinedNode, JoinOptions, OwnShards } from './surroundings.js'
 
 /** How long the start of a node waits until somebody owns every shard. */
 const settleMsMax = 10_000
@@ -30,7 +30,7 @@ export interface ClusterGiven {
   readonly onFailure: (failure: Error) => void
 }
 
-export function openCluster(config: ClusterConfig, given: ClusterGiven): ClusterPlace {
+export function openCluster(config: ClusterConfig, given: ClusterGiven): JoinedNode {
   const { logger } = given
   // Files are read when the node begins to watch them, and not before.
   let links: Links | undefined

@@ -8,14 +8,14 @@ import { systemClock } from '../clock.js'
 import { keeper, workerOf } from '../domain/scope.js'
 import type { Logger } from '../ports.js'
 import type { Joined, OwnPart } from './surroundings.js'
-import type { Part } from './worker-protocol.js'
+import type { WorkerSettings } from './worker-protocol.js'
 
 /** How long the others are waited for. */
 const meetMsMax = 3_000
 
 /** Connects a worker with the others; `listMs` is how long one of them may take for a list. */
 export async function joinWorkers(
-  { index, workers, addresses }: Part,
+  { index, workers, addresses }: WorkerSettings,
   { local, shardMap, pathsOf }: OwnPart,
   listMs: number,
   logger: Pick<Logger, 'warn'>,

@@ -12,7 +12,7 @@ import type { Config } from '../config/config.js'
 import type { OptionName } from '../config/options.js'
 import { listenFailure } from '../http/front.js'
 
-export interface Listening extends Pick<Config['http'], 'host' | 'family'> {
+export interface PortToCheck extends Pick<Config['http'], 'host' | 'family'> {
   /** The option that names the port. */
   readonly option: OptionName
   readonly port: number
@@ -26,7 +26,7 @@ const portRetryMs = 50
  * Fails with the server's sentence when the port cannot be listened on. `workers`: of this broker. Several would share
  * the port with another broker unnoticed, and those of a supervisor that was killed may hold it for a while.
  */
-export async function assertListenable(listening: Listening, workers: number): Promise<void> {
+export async function assertListenable(listening: PortToCheck, workers: number): Promise<void> {
   const waitMs = workers > 1 ? portWaitMs : 0
   const failure = (await bindFailureOf(listening)) ?? (await failureIfTaken(listening, waitMs))
   if (!failure) return
@@ -36,7 +36,7 @@ export async function assertListenable(listening: Listening, workers: number): P
 }
 
 /** Why the address is not ours or the port not permitted. */
-async function bindFailureOf({ host, port, family }: Listening): Promise<NodeJS.ErrnoException | undefined> {
+async function bindFailureOf({ host, port, family }: PortToCheck): Promise<NodeJS.ErrnoException | undefined> {
   let failure: NodeJS.ErrnoException | undefined
   for (const place of await placesOf(host, family)) {
     failure = await datagramFailureOf(place, port)
@@ -52,7 +52,7 @@ const isOfServersToo = ({ code }: NodeJS.ErrnoException, port: number): boolean 
   code === 'EADDRNOTAVAIL' || code === 'EAFNOSUPPORT' || (code === 'EACCES' && port <= privilegedPortMax)
 
 /** Addresses to listen on, of which one has to be had. */
-async function placesOf(host: string | undefined, family: Listening['family']): Promise<string[]> {
+async function placesOf(host: string | undefined, family: PortToCheck['family']): Promise<string[]> {
   if (host !== undefined) return [(await lookup(host)).address]
   return family === 'ipv4' ? ['0.0.0.0'] : family === 'ipv6' ? ['::'] : ['::', '0.0.0.0']
 }
@@ -69,7 +69,7 @@ const datagramFailureOf = (address: string, port: number): Promise<NodeJS.ErrnoE
 
 /** A failure when another process serves the port, and still does after `waitMs`. */
 async function failureIfTaken(
-  { host, port, family }: Listening,
+  { host, port, family }: PortToCheck,
   waitMs: number,
 ): Promise<NodeJS.ErrnoException | undefined> {
   if (port === 0) return undefined

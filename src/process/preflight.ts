@@ -18,7 +18,7 @@ import { backupKeyIn } from '../move/backup-key.js'
 import { assertOpenable, clusterOf } from '../storage/data-directory.js'
 import { assertPair, certificatesOf, logAccessOf } from './cluster-files.js'
 import { certificatesOfText } from './pem.js'
-import { assertListenable, type Listening } from './port-check.js'
+import { assertListenable, type PortToCheck } from './port-check.js'
 
 export interface Findings {
   /** Sentences for the operator: why a start is refused. */
@@ -113,7 +113,7 @@ function lookAtDirectory({ store: { directory }, workers, cluster }: Config): vo
 
 // Ports
 
-function listenersOf({ http, cluster }: Config): Listening[] {
+function listenersOf({ http, cluster }: Config): PortToCheck[] {
   const { host, family, port, http1Port, livePort } = http
   const ports = Object.entries({ port, http1Port, livePort }) as [OptionName, number | undefined][]
   const listeners = ports.flatMap(([option, port]) => (port === undefined ? [] : [{ option, port, host, family }]))

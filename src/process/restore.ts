@@ -24,7 +24,7 @@ import type { Row, Store } from '../ports.js'
 import { encodeNumber, kindsThatGo, prefix, shardOfKey } from '../shard/keys.js'
 import { stampKey } from '../shard/layout.js'
 import { rowsOfBundle } from '../shard/notify/bundle.js'
-import { Filling, ProgressParts, transferLimitsDefault } from '../shard/transfer.js'
+import { ProgressParts, TransferBatch, transferLimitsDefault } from '../shard/transfer.js'
 import { createDirectory, DataDirectoryError, rowFormat } from '../storage/data-directory.js'
 import { openPart } from '../storage/open-store.js'
 import { rocksMissing } from '../storage/rocks-store.js'
@@ -164,7 +164,7 @@ async function fillStore(target: Store, file: FileHandle, header: BackupHeader, 
   const logger = { info: (line: string): void => void process.stderr.write(`${line}\n`) }
   const owners = header.owners.map(({ shards, isKeeper }) => ({ shards: new Set(shards), isKeeper }))
   const progress = openProgress({ title: 'Restoring', unit: 'entities', clock: systemClock, logger })
-  const filling = new Filling(target, undefined)
+  const filling = new TransferBatch(target, undefined)
   const parts = new ProgressParts()
   const counts = { entities: 0, subscriptions: 0, registrations: 0 }
   const add = async (row: Row): Promise<void> => {

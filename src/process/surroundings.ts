@@ -16,9 +16,9 @@ import type { ReplicatedShards } from '../shard/replicate/replicated-shards.js'
 import type { CertificateContents } from './certificate-watch.js'
 
 /** How a node is one of several: a worker of one machine, or a node of a cluster. */
-export type Place = WorkerPlace | ClusterPlace
+export type NodeMembership = JoinedWorker | JoinedNode
 
-export interface WorkerPlace extends WorkerPart {
+export interface JoinedWorker extends WorkerPart {
   readonly kind: 'worker'
   /**
    * Where connections come from that the supervisor accepts: they share the port. undefined: each has one of its own.
@@ -54,7 +54,7 @@ export interface Agreement extends Placement {
   readonly id: string
 }
 
-export interface ClusterPlace {
+export interface JoinedNode {
   readonly kind: 'node'
   /**
    * New connections show and verify what these files have: those to nodes (`cluster`) or to the engine of the log
@@ -112,7 +112,7 @@ export interface Surroundings {
   /** Told once when the node can promise nothing any more and must end. */
   readonly onFailure: (failure: Error) => void
   /** undefined: the node is alone. */
-  readonly place?: Place
+  readonly place?: NodeMembership
   /** Puts something between the broker and its shards. */
   readonly between?: (shards: Shards) => Shards
 }

@@ -2,7 +2,7 @@
 
 import { dirname, join } from 'node:path'
 
-export interface Part {
+export interface WorkerSettings {
   readonly index: number
   readonly workers: number
   /** Where each worker listens for the others. */
@@ -20,7 +20,7 @@ export const socketAddresses = (folder: string, workers: number): readonly strin
 export const socketFolder = ([first = '']: readonly string[]): string => dirname(first.slice(scheme.length))
 
 export type ToWorker =
-  | { readonly kind: 'start'; readonly part: Part }
+  | { readonly kind: 'start'; readonly part: WorkerSettings }
   /** The supervisor listens at a port for you, or cannot: a sentence for the operator. */
   | { readonly kind: 'listens'; readonly port: number; readonly reason?: string }
   /** With it comes a connection that was accepted at that port. */

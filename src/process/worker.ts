@@ -20,7 +20,7 @@ import { openCluster } from './join-cluster.js'
 import { joinWorkers } from './join-workers.js'
 import { startNode } from './node.js'
 import type { RunningNode } from './surroundings.js'
-import { type FromWorker, type Part, socketFolder, type ToWorker } from './worker-protocol.js'
+import { type FromWorker, socketFolder, type ToWorker, type WorkerSettings } from './worker-protocol.js'
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 
@@ -86,7 +86,7 @@ async function obey(order: ToWorker, socket: Socket | undefined): Promise<void> 
  * Waits for the store as long as a predecessor may take to end, or the others to let go of the room that opening theirs
  * takes.
  */
-async function started(part: Part): Promise<RunningNode> {
+async function started(part: WorkerSettings): Promise<RunningNode> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await start(part)
@@ -98,7 +98,7 @@ async function started(part: Part): Promise<RunningNode> {
   }
 }
 
-function start(part: Part): Promise<RunningNode> {
+function start(part: WorkerSettings): Promise<RunningNode> {
   const { index, workers } = part
   if (config.cluster) return startInCluster(config.cluster)
   return startNode(ofOne(config, workers), {
@@ -131,7 +131,7 @@ function startInCluster(place: ClusterConfig): Promise<RunningNode> {
 }
 
 /** Whatever cannot be removed stays: nobody is there any more to be told. */
-function removeSockets({ addresses }: Part): void {
+function removeSockets({ addresses }: WorkerSettings): void {
   try {
     rmSync(socketFolder(addresses), { recursive: true, force: true })
   } catch {}

@@ -11,7 +11,7 @@ import { imageExpiresMs } from '../image.js'
 import type { Shards } from '../messages/messages.js'
 import type { Clock, Logger, Store } from '../ports.js'
 import { rowsOf } from '../rows.js'
-import type { Follower } from './commit/commit.js'
+import type { ChangeFollower } from './commit/commit.js'
 import { type ExpiryKey, expiryRange, parseExpiryKey } from './layout.js'
 import type { Owned } from './replicate/ownership.js'
 import type { ShardRecord } from './turn/apply.js'
@@ -19,7 +19,7 @@ import type { ShardRecord } from './turn/apply.js'
 const rowsPerRead = 128
 
 /** The earliest date at which something may fall due, milliseconds since 1970. */
-export class ExpiryMark implements Follower {
+export class ExpiryMark implements ChangeFollower {
   fromMs = Number.NEGATIVE_INFINITY
 
   wants({ image }: ShardRecord): boolean {

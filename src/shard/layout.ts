@@ -4,12 +4,12 @@
 //   T tenant path type created shard  -> id          order of creation, by scope and type
 //   I tenant id path                  -> ''          where an id lives outside the root path (the root needs no index)
 //   X expires shard tenant path id type -> ''        what falls due when
-//   D tenant path type shard          -> count       which paths and types a tenant has, and how many of each in a
-//   shard A tenant path type name attrtype shard -> count  which attributes, and of which types, the entities of a type
-//   have S home tenant id                  -> row: a subscription and the revision it has
+//   D tenant path type shard          -> count       which paths and types a tenant has, and how many of each in a shard
+//   A tenant path type name attrtype shard -> count  which attributes, and of which types, the entities of a type have
+//   S home tenant id                  -> row: a subscription and the revision it has
 //   R home tenant id                  -> row: the same of a registration
-//   P home tenant id                  -> what became of a subscription's notifications, as far as this store's owner
-//   knows O shard stamp                     -> row: the notifications that a change owes
+//   P home tenant id                  -> what became of a subscription's notifications, as far as this store's owner knows
+//   O shard stamp                     -> row: the notifications that a change owes
 //   B shard stamp                     -> such rows of several changes, for a moment
 //   L shard tenant subscription stamp -> row: a notification that was given up, and what is told of it
 //   M name                            -> value       the node's own notes

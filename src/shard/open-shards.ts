@@ -32,7 +32,7 @@ import { openNotifications } from './notify/open-notifications.js'
 import { type OutboxLimits, outboxLimitsDefault } from './notify/outbox.js'
 import { type FlowControl, Pacer } from './notify/pacer.js'
 import type { ReplayLimits } from './notify/replays.js'
-import { Heads } from './read/heads.js'
+import { FirstPages } from './read/heads.js'
 import { Lists, type QueryLimits } from './read/lists.js'
 import { Lookup } from './read/lookup.js'
 import type { Scanner } from './read/scans.js'
@@ -42,7 +42,7 @@ import type { StampObserver } from './replicate/heard-stamps.js'
 import { openReplicated, type ReplicatedNeeds, replicatedRegister } from './replicate/open-replicated.js'
 import type { Owned } from './replicate/ownership.js'
 import { type Concerned, ReplicatedShards } from './replicate/replicated-shards.js'
-import { type KnownDocuments, LocalShards, type Reading, type Role } from './shards.js'
+import { type KnownDocuments, LocalShards, type ReadParts, type Role } from './shards.js'
 import { LastChanges } from './tenants/last-changes.js'
 import { type DeskParts, TenantDesk } from './tenants/tenant-desk.js'
 import { TenantMarks } from './tenants/tenant-marks.js'
@@ -236,13 +236,13 @@ async function readDocuments(
   }
 }
 
-function readingOf(parts: ShardParts, commit: GroupCommit, { entities, attributes, owned }: Ground): Reading {
+function readingOf(parts: ShardParts, commit: GroupCommit, { entities, attributes, owned }: Ground): ReadParts {
   const { store, shardMap, clock, logger, limits, queries, scanner, answers } = parts
   const presence = new Presence()
   const expiryMark = new ExpiryMark()
   const actors = new Actors(store, presence, limits.liveActorsMax, () => commit.durable)
   const views = new Views(queries.viewBytesMax, scanner, commit, clock, logger)
-  const heads = new Heads(store, scanner, commit, owned)
+  const heads = new FirstPages(store, scanner, commit, owned)
   for (const follower of [views, heads, expiryMark]) commit.tell(follower)
   const lookup = new Lookup(store, actors, commit, entities, shardMap, clock, owned)
   const sources = { store, commit, directory: entities, shardMap, lookup, actors, heads, views, scanner, clock }

@@ -32,7 +32,7 @@ import type { SubscriptionHome } from './documents/subscription-home.js'
 import type { ExpiryMark } from './expiry.js'
 import type { Notifying } from './notify/open-notifications.js'
 import type { Pacer } from './notify/pacer.js'
-import type { Heads } from './read/heads.js'
+import type { FirstPages } from './read/heads.js'
 import type { Lists } from './read/lists.js'
 import type { Lookup } from './read/lookup.js'
 import type { Types } from './read/types.js'
@@ -74,12 +74,12 @@ export type Role =
     }
 
 /** What finds entities, and what remembers them. */
-export interface Reading {
+export interface ReadParts {
   readonly actors: Actors
   /** Learns in the background what the store holds. */
   readonly presence: Presence
   readonly expiryMark: ExpiryMark
-  readonly heads: Heads
+  readonly heads: FirstPages
   readonly views: Views
   readonly lookup: Lookup
   readonly lists: Lists
@@ -96,7 +96,7 @@ export interface KnownDocuments {
   readonly providers: ProviderBook
 }
 
-export interface LocalParts extends Reading, KnownDocuments, Notifying {
+export interface LocalParts extends ReadParts, KnownDocuments, Notifying {
   readonly store: StoreReader
   readonly shardMap: ShardMap
   readonly clock: Clock

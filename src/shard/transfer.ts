@@ -77,7 +77,7 @@ export async function transfer(given: Transfer): Promise<void> {
   const { target, worker, workers, isNode, sources, shards, limits, onBatch, signal } = given
   signal?.throwIfAborted()
   if (target.get(stampKey())) return
-  const filling = new Filling(target, isNode ? new Uint8Array(shards).fill(1) : undefined)
+  const filling = new TransferBatch(target, isNode ? new Uint8Array(shards).fill(1) : undefined)
   const copied = target.get(copiedKey())
   for (const { source, range } of stretchesToCopy(given))
     for await (const rows of rowsBehind(source, range, copied))
@@ -111,7 +111,7 @@ function* stretchesToCopy(given: Transfer): Iterable<{ readonly source: Store; r
 /**
  * A batch of the target with what goes into it: rows that go with their shard or the register, and all they call for.
  */
-export class Filling {
+export class TransferBatch {
   rows = 0
   bytes = 0
   private entitiesAdded = 0

@@ -4,8 +4,7 @@
 //
 //   request   u8 form | u8 flags | u16 count of texts | f64 numbers | u32 length of each text, 0xffffffff: undefined
 //             | the texts as one, UTF-8
-//   found     u8 form | u32 bytes of all before the images | u32 count | per entity u32 length of its path, u32 of its
-//   image
+//   found     u8 form | u32 bytes of all before the images | u32 count | per entity u32 length of its path, u32 of its image
 //             | paths | images
 //   done      u8 form
 //   part      u8 form | u8 images: 0 none, 1 of all, 2 of the first | u32 count | f64 total | u32 bytes of the JSON
@@ -24,7 +23,7 @@ import type {
   Attributes,
   AttributesRequest,
   FindRequest,
-  Found,
+  FoundEntity,
   Images,
   ListKeys,
   Numbering,
@@ -207,7 +206,7 @@ const foundHeadBytes = 9
 const entityBytes = 8
 
 /** The bytes of found entities. */
-export function packFound(entities: readonly Found[]): Buffer {
+export function packFound(entities: readonly FoundEntity[]): Buffer {
   let paths = ''
   let imageBytes = 0
   for (const { path, image } of entities) {
@@ -239,7 +238,7 @@ export function unpackFound(bytes: Buffer): ShardReply {
   if (foundHeadBytes + count * entityBytes > imageAt || imageAt > bytes.length)
     throw new Unreadable('it has more entities than room for them')
   const paths = bytes.toString('utf8', foundHeadBytes + count * entityBytes, imageAt)
-  const entities: Found[] = []
+  const entities: FoundEntity[] = []
   let from = 0
   for (let at = foundHeadBytes; entities.length < count; at += entityBytes) {
     const to = from + bytes.readUInt32LE(at)

@@ -4,7 +4,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { mergedPage } from '../../src/broker/gather.js'
-import type { Batch, BatchAction } from '../../src/domain/entities/batch.js'
+import type { BatchAction, BatchUpdate } from '../../src/domain/entities/batch.js'
 import type { WantedAttribute } from '../../src/domain/entities/entity.js'
 import { operatorOf } from '../../src/domain/entities/operators.js'
 import type { Json } from '../../src/domain/json.js'
@@ -49,7 +49,7 @@ const change = (id: string, n: Json): Step => ({
 })
 const remove = (id: string): Step => ({ do: 'remove', path: '/', id, type: 'T' })
 const retrieve = (id: string): Step => ({ do: 'retrieve', paths: ['/'], id, type: undefined })
-const batch = (action: BatchAction, ids: readonly string[], n: Json = 0): Batch => ({
+const batch = (action: BatchAction, ids: readonly string[], n: Json = 0): BatchUpdate => ({
   action,
   items: ids.map(id => ({ ...entity(id, n), names: [] })),
 })

@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
-import type { Batch, BatchItem } from '../../src/domain/entities/batch.js'
+import type { BatchItem, BatchUpdate } from '../../src/domain/entities/batch.js'
 import type { WantedEntity } from '../../src/domain/entities/entity.js'
 import type { Json } from '../../src/domain/json.js'
 import { ShardMap } from '../../src/domain/scope.js'
@@ -34,7 +34,14 @@ const someWanted = placedEntities
   .map(all => all.map((placed, n) => ({ path: placed.path, entity: wanted(placed, n) })))
 const oneWanted = someWanted.map(all => all[0]!)
 
-const actions = fc.constantFrom<Batch['action'][]>('append', 'append', 'appendStrict', 'update', 'replace', 'delete')
+const actions = fc.constantFrom<BatchUpdate['action'][]>(
+  'append',
+  'append',
+  'appendStrict',
+  'update',
+  'replace',
+  'delete',
+)
 
 const batches = fc
   .tuple(actions, someWanted, fc.array(fc.boolean(), { minLength: 40, maxLength: 40 }), fc.boolean())

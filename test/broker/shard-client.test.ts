@@ -10,7 +10,7 @@ import { ShardMap } from '../../src/domain/scope.js'
 import { encodeImage, imageCreated } from '../../src/image.js'
 import type {
   FindRequest,
-  Found,
+  FoundEntity,
   ListRequest,
   ShardReply,
   ShardRequest,
@@ -79,7 +79,7 @@ function setting(...owners: number[]) {
 }
 
 /** An entity whose place in the order of creation is `created`. */
-function found(created: number): Found {
+function found(created: number): FoundEntity {
   const entity: Entity = { id: `E${created}`, type: 'T', attributes: new Map(), created, modifiedMs: 1 }
   return { path: '/', image: encodeImage(entity, '') }
 }

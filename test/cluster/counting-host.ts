@@ -7,11 +7,11 @@
 // reply.
 
 import {
-  Deposed,
-  type Part,
-  type Position,
-  type Replication,
+  DeposedError,
+  type HostReplication,
+  type LogPosition,
   type ShardHost,
+  type ShardPayload,
   type SnapshotPage,
 } from '../../cluster/replication/shard-host.js'
 
@@ -24,7 +24,7 @@ export interface Counter {
 
 interface Kept {
   rows: Map<string, Counter>
-  position: Position | undefined
+  position: LogPosition | undefined
 }
 
 type Row = readonly [entity: string, counter: Counter]
@@ -46,7 +46,7 @@ type Later = (run: () => void) => void
 export class CountingHost implements ShardHost {
   private readonly kept = new Map<number, Kept>()
   private readonly later: Later
-  private replication: Replication | undefined
+  private replication: HostReplication | undefined
   /** Counters that are not written yet. */
   private readonly staged = new Map<number, Map<string, Counter>>()
   private filling = new Map<number, Row[]>()
@@ -63,7 +63,7 @@ export class CountingHost implements ShardHost {
     this.later = later
   }
 
-  begin(replication: Replication, onFailure: (failure: Error) => void): void {
+  begin(replication: HostReplication, onFailure: (failure: Error) => void): void {
     this.replication = replication
     this.onFailure = onFailure
   }
@@ -109,11 +109,11 @@ export class CountingHost implements ShardHost {
     this.flying = this.waiting.splice(0)
     this.isFlying = true
     this.flyingShards = new Set(filling.keys())
-    const parts: Part[] = [...filling].map(([shard, rows]) => ({ shard, payload: encodeRows(rows) }))
+    const parts: ShardPayload[] = [...filling].map(([shard, rows]) => ({ shard, payload: encodeRows(rows) }))
     this.replication!.append(parts, outcome => {
-      if (outcome instanceof Deposed) for (const { shard } of outcome.losses) this.lose(shard)
+      if (outcome instanceof DeposedError) for (const { shard } of outcome.losses) this.lose(shard)
       else if (outcome instanceof Error) return this.fail(outcome)
-      const reached = outcome instanceof Deposed ? outcome.reached : outcome
+      const reached = outcome instanceof DeposedError ? outcome.reached : outcome
       this.isFlying = false
       for (const [shard, rows] of filling) {
         if (!reached.has(shard)) continue
@@ -154,11 +154,11 @@ export class CountingHost implements ShardHost {
 
   // What the cluster asks
 
-  position(shard: number): Position | undefined {
+  position(shard: number): LogPosition | undefined {
     return this.of(shard).position
   }
 
-  apply(shard: number, payloads: readonly Buffer[], position: Position, onDone: (failure?: Error) => void): void {
+  apply(shard: number, payloads: readonly Buffer[], position: LogPosition, onDone: (failure?: Error) => void): void {
     this.later(() => {
       const kept = this.of(shard)
       for (const payload of payloads)

@@ -4,8 +4,8 @@
 //
 //   what was acknowledged stands in it once, what was refused does not, and the rest at most once
 //   what was acknowledged before another operation was asked for stands before it
-//   a read tells a state of the history, and none older than anything that was acknowledged or read before it was asked
-//   for who answers for any shard has what was acknowledged of the register
+//   a read tells a state of the history, and none older than anything that was acknowledged or read before it was asked for
+//   who answers for any shard has what was acknowledged of the register
 //
 // A superseded owner that had answered once would break one of these. In peace, every change was notified, no
 // subscription that fires once has fired for two changes, and all copies of a shard are the same rows, with the indexes

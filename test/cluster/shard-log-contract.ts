@@ -10,8 +10,8 @@ import type {
   AppendOutcome,
   LackingOutcome,
   LogFollower,
+  LogReading,
   NamedOutcome,
-  Reading,
   ReadOutcome,
   RetakeOutcome,
   ShardLog,
@@ -108,7 +108,7 @@ export class Node {
   }
 
   /** A reading that succeeds. */
-  async reading(shard: number, after?: number, bytesMax?: number): Promise<Reading> {
+  async reading(shard: number, after?: number, bytesMax?: number): Promise<LogReading> {
     const outcome = await this.read(shard, after, bytesMax)
     assert(outcome.kind === 'read', `not read: ${said(outcome)}`)
     return outcome
@@ -135,7 +135,7 @@ export class Node {
   }
 
   /** Resolves when `isSo` of a reading. */
-  async untilReading(shard: number, isSo: (reading: Reading) => boolean): Promise<void> {
+  async untilReading(shard: number, isSo: (reading: LogReading) => boolean): Promise<void> {
     for (let left = 500; left > 0; left--) {
       const outcome = await this.read(shard)
       if (outcome.kind === 'read' && isSo(outcome)) return

@@ -14,7 +14,7 @@ import { done, type Refusal, type Result } from '../../src/domain/refusal.js'
 import type { Subscription } from '../../src/domain/subscriptions/subscription.js'
 import { parseJson } from '../../src/http/body.js'
 import { decodeImage } from '../../src/image.js'
-import type { ListRequest, Origin, Target, WriteRequest } from '../../src/messages/messages.js'
+import type { EntityTarget, ListRequest, Origin, WriteRequest } from '../../src/messages/messages.js'
 import { idOf, tenant, watching } from '../support/notifying.js'
 import { orderOf, selectionOf } from '../support/selections.js'
 import type { SimulatedCluster } from './simulated-cluster.js'
@@ -412,7 +412,7 @@ const raised = ({ id }: Operation) => ({
 const targetOf = (
   { path, id }: { readonly path: string; readonly id: string },
   ofType: string | undefined,
-): Target => ({
+): EntityTarget => ({
   tenant,
   path,
   id,

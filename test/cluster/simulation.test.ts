@@ -6,7 +6,7 @@
 
 import t from 'tap'
 import { type Asks, openAsks } from '../../cluster/asks/asks.js'
-import type { Outcome, Peer } from '../../cluster/ports.js'
+import type { AskResult, Peer } from '../../cluster/ports.js'
 import { Random } from '../support/random.js'
 import { type End, type Process, World } from './simulated-world.js'
 
@@ -39,7 +39,7 @@ interface Asked {
   readonly askedMs: number
   readonly deadlineMs: number
   begun: number
-  readonly outcomes: Outcome['kind'][]
+  readonly outcomes: AskResult['kind'][]
 }
 
 interface Called {
@@ -169,7 +169,7 @@ class Story {
     else host.at(this.world.nowMs + delayMs, () => onReply(reply))
   }
 
-  private onOutcome(number: number, one: Asked, outcome: Outcome): void {
+  private onOutcome(number: number, one: Asked, outcome: AskResult): void {
     one.outcomes.push(outcome.kind)
     this.counts[outcome.kind]++
     if (one.outcomes.length > 1) this.wrong.push(`ask ${number} ended ${one.outcomes.length} times`)
@@ -235,7 +235,7 @@ interface Verdict {
   readonly forgotten: number
   readonly counts: Story['counts']
   /** What became of one ask each way when peace had come. */
-  readonly last: readonly (Outcome['kind'] | undefined)[]
+  readonly last: readonly (AskResult['kind'] | undefined)[]
 }
 
 /** One run: trouble for a while, then peace. */

@@ -6,7 +6,7 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
 import t, { type Test } from 'tap'
-import { grpcTransport, type TransportOptions } from '../../cluster/asks/grpc-transport.js'
+import { type GrpcTransportOptions, grpcTransport } from '../../cluster/asks/grpc-transport.js'
 import { type Certificates, Identity, type Peer } from '../../cluster/index.js'
 import type { Guests } from '../../cluster/ports.js'
 import { Authority } from './certificates.js'
@@ -18,14 +18,14 @@ const mirror: Guests = {
   onCall: (message, onReply) => onReply(message),
 }
 
-async function listen(t: Test, options: TransportOptions, address = '127.0.0.1:0'): Promise<string> {
+async function listen(t: Test, options: GrpcTransportOptions, address = '127.0.0.1:0'): Promise<string> {
   const listening = await grpcTransport(options).listen(address, mirror)
   t.teardown(() => listening.close())
   return listening.address
 }
 
 /** What comes of a stream and of a call: the word that was sent, or the reason why not. */
-function attempts(t: Test, options: TransportOptions, address: string): Promise<readonly [string, string]> {
+function attempts(t: Test, options: GrpcTransportOptions, address: string): Promise<readonly [string, string]> {
   const transport = grpcTransport(options)
   t.teardown(() => transport.close())
   const stream = inTime<string>('the end of a stream', resolve => {

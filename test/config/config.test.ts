@@ -2,12 +2,12 @@
 
 import t from 'tap'
 import { commandNames } from '../../src/config/commands.js'
-import { type Config, type Reading, readConfig, version } from '../../src/config/config.js'
+import { type Config, type ConfigReading, readConfig, version } from '../../src/config/config.js'
 import { optionNames, options } from '../../src/config/options.js'
 import { unknownVariablesMax } from '../../src/config/variables.js'
 import { conditionalCases, flagCases, ignoredNames, valueCases } from '../cases/options.js'
 
-type Run = Extract<Reading, { kind: 'run' }>
+type Run = Extract<ConfigReading, { kind: 'run' }>
 
 function run(argv: readonly string[], env: Record<string, string> = {}): Run {
   const reading = readConfig(argv, env)

@@ -3,13 +3,13 @@
 
 import { httpAddress } from '../../src/deliver/address.js'
 import type { Sendable } from '../../src/deliver/sender.js'
-import type { TransportOptions } from '../../src/deliver/transports.js'
-import type { HttpMessage, Message, MqttMessage } from '../../src/domain/subscriptions/message.js'
+import type { SenderOptions } from '../../src/deliver/transports.js'
+import type { HttpMessage, MqttMessage, NotificationMessage } from '../../src/domain/subscriptions/message.js'
 import type { NamedText } from '../../src/domain/subscriptions/subscription.js'
 import type { DeliveryOutcome, PendingNotification } from '../../src/ports.js'
 
 /** What transports are made of. */
-export const timeouts: TransportOptions = {
+export const timeouts: SenderOptions = {
   httpTimeoutMs: 5000,
   mqttTimeoutMs: 5000,
   mqttIdleMsMax: 3_600_000,
@@ -40,7 +40,7 @@ export const publication = (url: string, more: Partial<MqttMessage> = {}): MqttM
 })
 
 /** As a sender gets it. */
-export function sendable<M extends Message>(message: M, address = httpAddress(message)): Sendable<M> {
+export function sendable<M extends NotificationMessage>(message: M, address = httpAddress(message)): Sendable<M> {
   if (!address) throw new Error(`no address: ${message.url}`)
   return { message, address, endByMs: Number.POSITIVE_INFINITY }
 }

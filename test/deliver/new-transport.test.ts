@@ -8,14 +8,14 @@ import { Dispatcher } from '../../src/deliver/dispatcher.js'
 import { Notifier, type NotifierOptions } from '../../src/deliver/notifier.js'
 import type { OnSent, Sendable, Sender, SendResult, TransportEntry } from '../../src/deliver/sender.js'
 import { transportsOf } from '../../src/deliver/transports.js'
-import type { Message } from '../../src/domain/subscriptions/message.js'
+import type { NotificationMessage } from '../../src/domain/subscriptions/message.js'
 import type { EndedTry, Logger } from '../../src/ports.js'
 import { FakeClock } from '../support/fake-clock.js'
 import { inputOf, options, subscriptionId } from '../support/notification-inputs.js'
 import { pendingOf, timeouts } from './messages.js'
 import { until } from './receivers.js'
 
-interface MemoryMessage extends Message {
+interface MemoryMessage extends NotificationMessage {
   readonly transport: 'memory'
   readonly drawer: string
 }

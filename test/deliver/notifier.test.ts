@@ -4,7 +4,7 @@ import t, { type Test } from 'tap'
 import { systemClock } from '../../src/clock.js'
 import { Notifier, type NotifierOptions } from '../../src/deliver/notifier.js'
 import { transportsOf } from '../../src/deliver/transports.js'
-import type { Message } from '../../src/domain/subscriptions/message.js'
+import type { NotificationMessage } from '../../src/domain/subscriptions/message.js'
 import type { LogLevel } from '../../src/messages/admin.js'
 import type { Clock, DeliveryOutcome, LogContext, Logger } from '../../src/ports.js'
 import { freePort } from '../support/broker-process.js'
@@ -69,7 +69,7 @@ function start(t: Test, { clock = systemClock, level = 'WARN', httpTimeoutMs = 5
     await until(() => outcomes.length >= count, `${count} outcomes`)
     return outcomes.map(({ outcome }) => outcome)
   }
-  const offer = (message: Message, { entity, context = {}, ...facts }: Facts = {}) => {
+  const offer = (message: NotificationMessage, { entity, context = {}, ...facts }: Facts = {}) => {
     const pending = pendingOf(facts)
     return notifier.offer(pending, message, `${pending.subscription} ${entity ?? pending.id}`, context)
   }

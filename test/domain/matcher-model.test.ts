@@ -19,8 +19,8 @@ import {
   createEntity,
   deleteAttributes,
   deleteEntity,
-  type Outcome,
   replaceAttributes,
+  type UpdateOutcome,
   updateAttribute,
   updateAttributes,
   updateValue,
@@ -63,7 +63,7 @@ const demand = <T>(result: Result<T>): T => {
 const payload = (text: string) => ({ value: JSON.parse(text) as Json, duplicates: [], deep: true })
 
 /** What the broker's own rules make of a change. */
-function decide(change: AnyChange, before: Entity | undefined, nowMs: number): Outcome {
+function decide(change: AnyChange, before: Entity | undefined, nowMs: number): UpdateOutcome {
   const body = payload(changeRequest(change).body ?? '{}')
   if (change.action === 'create' || (change.action === 'append' && change.creates)) {
     const wanted = demand(parseEntity(body, false))

@@ -18,8 +18,8 @@ import {
   appendAttributes,
   appendStrict,
   createEntity,
-  type Outcome,
   replaceAttributes,
+  type UpdateOutcome,
   updateAttributes,
 } from '../../src/domain/entities/update.js'
 import type { Json } from '../../src/domain/json.js'
@@ -45,7 +45,7 @@ const list = <T>(count: number, item: (n: number) => T): T[] => Array.from({ len
 const said = (result: { readonly ok: boolean; readonly refusal?: Refusal }): string =>
   result.refusal ? `${result.refusal.kind}: ${refusalText(result.refusal)}` : 'taken'
 
-const told = ({ refusal }: Outcome): string => said({ ok: false, ...(refusal && { refusal }) })
+const told = ({ refusal }: UpdateOutcome): string => said({ ok: false, ...(refusal && { refusal }) })
 
 const tooMany = (what: string, max: number, count = max + 1): string =>
   `BadRequest: too many ${what}: ${count}, at most ${max}`
@@ -155,7 +155,7 @@ t.test('a list in a body has at most so many elements', async t => {
   }
 })
 
-const create = (value: unknown, type = 'geo:json'): Outcome => {
+const create = (value: unknown, type = 'geo:json'): UpdateOutcome => {
   const entity = parseEntity(payload({ id: 'E', place: { type, value } }), false)
   if (!entity.ok) throw new Error(refusalText(entity.refusal))
   return createEntity(entity.value, stampOf(nowMs))

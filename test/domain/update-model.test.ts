@@ -15,8 +15,8 @@ import {
   appendStrict,
   createEntity,
   deleteAttribute,
-  type Outcome,
   replaceAttributes,
+  type UpdateOutcome,
   updateAttribute,
   updateAttributes,
   updateValue,
@@ -199,7 +199,7 @@ const parsed = <T>(result: Result<T>): T => {
 }
 const body = (value: Json) => ({ value: JSON.parse(JSON.stringify(value)) as Json, duplicates: [], deep: false })
 
-function ask(before: Entity, request: Request, now: number): Outcome {
+function ask(before: Entity, request: Request, now: number): UpdateOutcome {
   if (request.to === 'DELETE attribute') return deleteAttribute(before, request.name, now)
   const options = { overrideMetadata: request.flags.override, forcedUpdate: request.flags.forced }
   switch (request.to) {

@@ -8,8 +8,8 @@
 // - An update that was acknowledged has happened: what it owes must arrive.
 // - An update under way at a kill has happened if the entity is found as it left it. The change and what is owed for it
 // are one
-//   commit, so what it owes must arrive, too; and if the entity is found as it was before, nothing of it may ever have
-//   arrived. Where both look alike, it may arrive.
+//   commit, so what it owes must arrive, too; and if the entity is found as it was before, nothing of it may ever have arrived.
+//   Where both look alike, it may arrive.
 // - While a subscription is being made, changed or removed nobody can tell whether it fires: it may. What is pending
 // when it is removed
 //   may come or not.

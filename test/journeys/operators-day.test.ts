@@ -5,8 +5,8 @@
 // Small and quick by default. The soak (test/soak.sh) makes the day long:
 //
 //   ORRERY_DAY_NODE          the binary of Node.js that runs the program; without it, the one that runs the test
-//   ORRERY_DAY_INSTALL=npm   installs the archive with its packages by npm; without it, the archive is unpacked and
-//   uses those of this project ORRERY_DAY_ENTITIES      how many entities each tenant has besides those with values of
+//   ORRERY_DAY_INSTALL=npm   installs the archive with its packages by npm; without it, the archive is unpacked and uses those of this project
+//   ORRERY_DAY_ENTITIES      how many entities each tenant has besides those with values of
 //   every kind ORRERY_DAY_AWAY_SECONDS  how long the receiver is away
 //
 // Not here: backups of several workers (backup.test.ts), upgrades of a cluster (upgrade.test.ts), each way to install

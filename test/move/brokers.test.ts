@@ -14,7 +14,7 @@ import { BrokerSource } from '../../src/move/broker-source.js'
 import { openStores } from '../../src/move/directory.js'
 import { DirectorySink } from '../../src/move/directory-sink.js'
 import { openFileSink, openFileSource } from '../../src/move/file.js'
-import type { Page } from '../../src/move/moved.js'
+import type { SourcePage } from '../../src/move/moved.js'
 import { openDataDirectory } from '../../src/storage/data-directory.js'
 import { tempDir } from '../support/broker-process.js'
 import { wrongIn } from '../support/divided.js'
@@ -429,7 +429,7 @@ t.test('a broker that refuses a page for its size is asked for smaller ones', as
 t.test('an entity that a broker refuses is found in its batch', async t => {
   const target = await startLocalNode(t)
   const source = await furnished(t)
-  const all: Page[] = []
+  const all: SourcePage[] = []
   const from = await sourceOf(source.port)
   for await (const page of from.pages(undefined, 0)) all.push(page)
   await from.close()
@@ -505,7 +505,7 @@ t.test('a broker with other header names is understood, and told the tenant and 
   })
   const source = await sourceOf(port, { tenants: ['city'], token: 'secret' })
   t.equal(source.total, 1)
-  const pages: Page[] = []
+  const pages: SourcePage[] = []
   for await (const page of source.pages(undefined, 0)) pages.push(page)
   await source.close()
   t.match(pages, [
@@ -628,10 +628,10 @@ t.test('an answer that is too large is asked for again in smaller pages', async 
 t.test('reading a broker goes on from any page', async t => {
   const node = await furnished(t)
   const source = await sourceOf(node.port, { tenants: ['', 'city'] })
-  const all: Page[] = []
+  const all: SourcePage[] = []
   for await (const page of source.pages(undefined, 0)) all.push(page)
   for (const [index, { after }] of all.entries()) {
-    const rest: Page[] = []
+    const rest: SourcePage[] = []
     for await (const page of source.pages(JSON.parse(JSON.stringify(after)), 0)) rest.push(page)
     t.strictSame(rest, all.slice(index + 1), `after page ${index + 1} of ${all.length}`)
   }

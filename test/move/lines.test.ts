@@ -10,7 +10,7 @@ import { noProgress } from '../../src/domain/subscriptions/subscription.js'
 import { encodeSubscription } from '../../src/domain/subscriptions/subscription-json.js'
 import { decodeImage, encodeImage } from '../../src/image.js'
 import { checkFirstLine, firstLine, lastLine, parseLastLine, readLine, writeItem } from '../../src/move/lines.js'
-import type { Item, MovedEntity } from '../../src/move/moved.js'
+import type { MovedEntity, MovedItem } from '../../src/move/moved.js'
 import { oddEntities } from '../support/odd-entities.js'
 import { Random } from '../support/random.js'
 import { randomBody } from '../support/random-subscription.js'
@@ -24,7 +24,7 @@ const nowMs = Date.UTC(2025, 0)
 const read = (line: string) => readLine(Buffer.from(line), nowMs)
 
 /** What comes out of an item's line, which must be right. */
-function again(item: Item): Item {
+function again(item: MovedItem): MovedItem {
   const found = read(writeItem(item))
   assert(found.ok, found.ok ? '' : `${refusalText(found.refusal)}: ${writeItem(item).slice(0, 300)}`)
   return found.value

@@ -2,18 +2,18 @@
 
 import t from 'tap'
 import { isWhole, type Tally } from '../../src/move/move.js'
-import type { Item } from '../../src/move/moved.js'
+import type { MovedItem } from '../../src/move/moved.js'
 import { Selector } from '../../src/move/selection.js'
 
-const entity = (tenant: string, path: string) => ({ kind: 'entity', tenant, path }) as Item
+const entity = (tenant: string, path: string) => ({ kind: 'entity', tenant, path }) as MovedItem
 const subscription = (tenant: string, servicePath: string) =>
-  ({ kind: 'subscription', subscription: { tenant, servicePath } }) as Item
+  ({ kind: 'subscription', subscription: { tenant, servicePath } }) as MovedItem
 const registration = (tenant: string, servicePath: string) =>
-  ({ kind: 'registration', registration: { tenant, servicePath } }) as Item
+  ({ kind: 'registration', registration: { tenant, servicePath } }) as MovedItem
 
 const tenants = ['city', '']
 const paths = ['/a', '/b/c']
-const cases: readonly (readonly [what: string, item: Item, isTaken: boolean])[] = [
+const cases: readonly (readonly [what: string, item: MovedItem, isTaken: boolean])[] = [
   ['an entity of a path', entity('city', '/a'), true],
   ['an entity of the default tenant', entity('', '/b/c'), true],
   ['an entity of another tenant', entity('park', '/a'), false],

@@ -1,11 +1,11 @@
 // What an operator sees of long work: a bar at a terminal, lines in the log elsewhere.
 
 import t from 'tap'
-import { openProgress, type Progress } from '../../src/observe/progress.js'
+import { openProgress, type ProgressDisplay } from '../../src/observe/progress.js'
 import { FakeClock } from '../support/fake-clock.js'
 
 interface Shown {
-  readonly progress: Progress
+  readonly progress: ProgressDisplay
   readonly clock: FakeClock
   readonly logged: string[]
   /** What was written to the terminal. */

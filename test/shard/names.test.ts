@@ -7,7 +7,7 @@ import t from 'tap'
 import { systemClock } from '../../src/clock.js'
 import type { SelectionSource } from '../../src/domain/queries/selection.js'
 import { ShardMap } from '../../src/domain/scope.js'
-import type { ReadRequest, ShardReply, Target, WriteRequest } from '../../src/messages/messages.js'
+import type { EntityTarget, ReadRequest, ShardReply, WriteRequest } from '../../src/messages/messages.js'
 import type { Clock } from '../../src/ports.js'
 import { viewedRangesMax } from '../../src/shard/read/lists.js'
 import type { LocalShards } from '../../src/shard/shards.js'
@@ -51,7 +51,7 @@ const ask = (shards: LocalShards, request: WriteRequest | ReadRequest): Promise<
 
 const origin = { correlatorRoot: '' }
 
-function create(target: Required<Target>, name = 'x', type = 'Number'): WriteRequest {
+function create(target: Required<EntityTarget>, name = 'x', type = 'Number'): WriteRequest {
   const { id, type: entityType } = target
   const attributes = new Map([[name, { type, value: 1, operator: undefined, metadata: undefined }]])
   return {
@@ -65,9 +65,14 @@ function create(target: Required<Target>, name = 'x', type = 'Number'): WriteReq
 }
 
 /** An entity for the name of that number. */
-type MakeEntity = (n: number) => WriteRequest & { readonly target: Target }
+type MakeEntity = (n: number) => WriteRequest & { readonly target: EntityTarget }
 
-const at = (tenant: string, path: string, id: string, type: string): Required<Target> => ({ tenant, path, id, type })
+const at = (tenant: string, path: string, id: string, type: string): Required<EntityTarget> => ({
+  tenant,
+  path,
+  id,
+  type,
+})
 
 const kinds: Readonly<Record<string, MakeEntity>> = {
   tenants: n => create(at(`tenant_number_${n}`, '/', 'E', 'T')),

@@ -13,7 +13,7 @@ import { refusals } from '../../src/domain/refusal.js'
 import { ShardMap } from '../../src/domain/scope.js'
 import { stampOf } from '../../src/domain/stamp.js'
 import { decodeImage } from '../../src/image.js'
-import type { ReadRequest, ShardReply, Target, WriteRequest } from '../../src/messages/messages.js'
+import type { EntityTarget, ReadRequest, ShardReply, WriteRequest } from '../../src/messages/messages.js'
 import { lastStamp } from '../../src/shard/commit/commit-log.js'
 import { allEntities, allIndexes } from '../../src/shard/layout.js'
 import { shardLimitsDefault } from '../../src/shard/open-shards.js'
@@ -95,7 +95,7 @@ class Node {
 const done: ShardReply = { kind: 'done' }
 const origin = { correlatorRoot: 'root' }
 const options = { overrideMetadata: false, forcedUpdate: false }
-const target = (id: string, type?: string, path = '/'): Target => ({ tenant: 't', path, id, type })
+const target = (id: string, type?: string, path = '/'): EntityTarget => ({ tenant: 't', path, id, type })
 const wanted = (value: Json, type = 'Number'): WantedAttribute => ({
   type,
   value,
@@ -108,7 +108,7 @@ function create(id: string, n: Json, { type = 'T', path = '/', upsert = false } 
   return { kind: 'create', target: target(id, type, path), origin, entity, upsert, options }
 }
 
-const append = (on: Target, attributes: Record<string, WantedAttribute>): WriteRequest => ({
+const append = (on: EntityTarget, attributes: Record<string, WantedAttribute>): WriteRequest => ({
   kind: 'append',
   target: on,
   origin,

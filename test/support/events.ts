@@ -12,8 +12,8 @@ import {
   createEntity,
   deleteAttribute,
   deleteEntity,
-  type Outcome,
   replaceAttributes,
+  type UpdateOutcome,
   updateAttribute,
   updateAttributes,
   updateValue,
@@ -37,7 +37,7 @@ function demand<T>(result: Result<T>): T {
 export const room = (attributes: string, id = 'R1', type = 'Room'): Entity =>
   created(attributes, id, type).change!.after!
 
-function created(attributes: string, id: string, type: string): Outcome {
+function created(attributes: string, id: string, type: string): UpdateOutcome {
   const value = { id, type, ...(JSON.parse(attributes) as Record<string, Json>) }
   const wanted = demand(parseEntity({ value, duplicates: [], deep: true }, !attributes.includes('"value"')))
   return createEntity(wanted, stampOf(createdMs))
@@ -54,7 +54,7 @@ export function eventAfter(before: Entity | undefined, request: string, body = '
   return eventOf(change, { tenant: '', path })
 }
 
-function outcomeOf(before: Entity | undefined, request: string, body: string): Outcome {
+function outcomeOf(before: Entity | undefined, request: string, body: string): UpdateOutcome {
   const [verb, ...words] = request.split(' ')
   const options = {
     forcedUpdate: words.includes('forcedUpdate'),

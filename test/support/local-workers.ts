@@ -3,7 +3,7 @@
 
 import { placementDefault } from '../../src/domain/scope.js'
 import { joinWorkers } from '../../src/process/join-workers.js'
-import type { WorkerPlace } from '../../src/process/surroundings.js'
+import type { JoinedWorker } from '../../src/process/surroundings.js'
 import { socketAddresses } from '../../src/process/worker-protocol.js'
 import { openDataDirectory } from '../../src/storage/data-directory.js'
 import { settleStore } from '../../src/storage/open-store.js'
@@ -26,7 +26,7 @@ export async function startLocalWorkers(
   const scanDeadlineMs = options.queries?.scanDeadlineMs ?? 30_000
   const starts = addresses.map((_, index) => {
     const part = { index, workers, addresses }
-    const place: WorkerPlace = {
+    const place: JoinedWorker = {
       kind: 'worker',
       worker: index,
       workers,

@@ -10,7 +10,7 @@ import type { WantedAttribute } from '../../src/domain/entities/entity.js'
 import type { Json, JsonObject } from '../../src/domain/json.js'
 import { ShardMap } from '../../src/domain/scope.js'
 import type { Subscription, SubscriptionProgress } from '../../src/domain/subscriptions/subscription.js'
-import type { Origin, ShardReply, ShardRequest, Target, WriteRequest } from '../../src/messages/messages.js'
+import type { EntityTarget, Origin, ShardReply, ShardRequest, WriteRequest } from '../../src/messages/messages.js'
 import type { Clock, Deliverer, DeliveryOutcome, PendingNotification, Row, Store } from '../../src/ports.js'
 import { allBundles, allOutbox, parseOutboxKey } from '../../src/shard/notify/notification-layout.js'
 import { type DeliveryIntent, decodeTriggerEvent } from '../../src/shard/notify/trigger-event.js'
@@ -109,7 +109,7 @@ export function watching(n: number, { condition, notification, ...more }: Wish =
 }
 
 const options = { overrideMetadata: false, forcedUpdate: false }
-const targetOf = (id: string): Target => ({ tenant, path: '/', id, type: undefined })
+const targetOf = (id: string): EntityTarget => ({ tenant, path: '/', id, type: undefined })
 const wanted = (value: Json): WantedAttribute => ({
   type: 'Number',
   value,

@@ -10,7 +10,7 @@ import { stampOf } from '../../src/domain/stamp.js'
 import { decodeImage } from '../../src/image.js'
 import type {
   FindRequest,
-  Found,
+  FoundEntity,
   ListRequest,
   Origin,
   TypeSummary,
@@ -146,7 +146,7 @@ export class RandomRequests {
 /**
  * What is compared of entities: all but when they were changed last, which depends on how often they were asked for.
  */
-export const entitiesIn = (entities: readonly Found[]): readonly unknown[] =>
+export const entitiesIn = (entities: readonly FoundEntity[]): readonly unknown[] =>
   entities.map(({ path, image }) => {
     const { id, type, created, attributes } = decodeImage(image)
     return [path, id, type, created, ...[...attributes].map(([name, { type, value }]) => [name, type, value])]

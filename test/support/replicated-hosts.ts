@@ -8,7 +8,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import type { Test } from 'tap'
-import { Deposed, type ShardHost } from '../../cluster/replication/shard-host.js'
+import { DeposedError, type ShardHost } from '../../cluster/replication/shard-host.js'
 import { HybridClock } from '../../src/clock.js'
 import { ShardMap } from '../../src/domain/scope.js'
 import type { ShardReply, ShardRequest, Shards } from '../../src/messages/messages.js'
@@ -29,7 +29,7 @@ import { StepwiseScanner } from '../../src/shard/read/scans.js'
 import { Ownership } from '../../src/shard/replicate/ownership.js'
 import { stretchesOf } from '../../src/shard/replicate/replicated-layout.js'
 import type { ReplicatedShards } from '../../src/shard/replicate/replicated-shards.js'
-import type { Part, Position, Replication } from '../../src/shard/replicate/replication.js'
+import type { FollowedPosition, LogPayload, Replication } from '../../src/shard/replicate/replication.js'
 import type { LocalShards } from '../../src/shard/shards.js'
 import { openRocksStore } from '../../src/storage/rocks-store.js'
 import { rowsOf, temporaryDirectory } from '../storage/store-contract.js'
@@ -45,7 +45,7 @@ export const shardMap = new ShardMap({ shards: shardCount, spread: 4 })
 
 interface LogRecord {
   readonly payload: Buffer
-  readonly position: Position
+  readonly position: FollowedPosition
 }
 
 /** The logs of all shards. */
@@ -62,7 +62,7 @@ export class MemoryLog {
     return this.epochs.get(shard) ?? 0
   }
 
-  append({ shard, payload }: Part): Position {
+  append({ shard, payload }: LogPayload): FollowedPosition {
     const records = this.of(shard)
     const before = records.at(-1)?.position
     const hash = createHash('sha256')
@@ -76,13 +76,13 @@ export class MemoryLog {
   }
 
   /** What stands behind a position, of which the log must know. */
-  behind(shard: number, position: Position | undefined): readonly LogRecord[] {
+  behind(shard: number, position: FollowedPosition | undefined): readonly LogRecord[] {
     const records = this.of(shard)
     if (position) assert(records[position.sequence - 1]?.position.hash.equals(position.hash), 'a position of this log')
     return records.slice(position?.sequence ?? 0)
   }
 
-  last(shard: number): Position | undefined {
+  last(shard: number): FollowedPosition | undefined {
     return this.of(shard).at(-1)?.position
   }
 
@@ -113,7 +113,7 @@ class HoldableReplication implements Replication {
     this.onLost = onLost
   }
 
-  append(parts: readonly Part[], onDone: (outcome: ReadonlyMap<number, Position> | Error) => void): void {
+  append(parts: readonly LogPayload[], onDone: (outcome: ReadonlyMap<number, FollowedPosition> | Error) => void): void {
     this.appended.push(parts.length)
     const lost = parts.flatMap(({ shard }) => (this.lost.has(shard) ? [shard] : []))
     const reached = new Map(
@@ -122,7 +122,7 @@ class HoldableReplication implements Replication {
     const end = (): void => {
       for (const shard of lost) this.onLost(shard)
       const losses = lost.map(shard => ({ shard, node: 'another', epoch: this.log.epochOf(shard), certainMs: 100 }))
-      onDone(losses.length === 0 ? reached : new Deposed(losses, reached))
+      onDone(losses.length === 0 ? reached : new DeposedError(losses, reached))
     }
     if (this.isHeld) this.held.push(end)
     else setImmediate(end)
@@ -220,7 +220,7 @@ export class Host {
     return this.following
   }
 
-  apply(shard: number, records: readonly { readonly payload: Buffer }[], position: Position): Promise<void> {
+  apply(shard: number, records: readonly { readonly payload: Buffer }[], position: FollowedPosition): Promise<void> {
     const payloads = records.map(({ payload }) => payload)
     return done(onDone => this.shardHost.apply(shard, payloads, position, onDone))
   }

@@ -1,7 +1,7 @@
 // What a table holds, in words that two tables can be compared by.
 
 import type { Geometry } from '../../src/domain/places/location.js'
-import type { Target } from '../../src/domain/queries/query.js'
+import type { Operand } from '../../src/domain/queries/query.js'
 import { type Column, hashOfText, kinds } from '../../src/shard/read/views/column.js'
 import type { Cells, Table } from '../../src/shard/read/views/table.js'
 
@@ -48,7 +48,7 @@ export function lineOf(created: number, shard: number, cells: Cells, isKept: (te
   )
 }
 
-function cellOf(target: Target, isKept: (text: string) => boolean): string {
+function cellOf(target: Operand, isKept: (text: string) => boolean): string {
   switch (typeof target) {
     case 'number':
       return `number ${target}`

@@ -9,13 +9,13 @@ import { BatchOperations } from '../../src/broker/batch.js'
 import { Entities, TypeOperations } from '../../src/broker/entities.js'
 import { ShardClient } from '../../src/broker/shard-client.js'
 import { HybridClock } from '../../src/clock.js'
-import type { Batch } from '../../src/domain/entities/batch.js'
+import type { BatchUpdate } from '../../src/domain/entities/batch.js'
 import type { WantedEntity } from '../../src/domain/entities/entity.js'
 import type { Result } from '../../src/domain/refusal.js'
 import type { ShardMap } from '../../src/domain/scope.js'
 import { stampMs } from '../../src/domain/stamp.js'
 import { decodeImage, imageJson } from '../../src/image.js'
-import type { AttributesRequest, Found, ListRequest, TypeSummary } from '../../src/messages/messages.js'
+import type { AttributesRequest, FoundEntity, ListRequest, TypeSummary } from '../../src/messages/messages.js'
 import type { FakeClock } from './fake-clock.js'
 import { ManyShards } from './many-shards.js'
 
@@ -30,8 +30,8 @@ export type Step =
       readonly typed: boolean
     }
   | { readonly do: 'remove'; readonly path: string; readonly id: string; readonly type: string | undefined }
-  | { readonly do: 'batch'; readonly path: string; readonly batch: Batch }
-  | { readonly do: 'notify'; readonly path: string; readonly batch: Batch }
+  | { readonly do: 'batch'; readonly path: string; readonly batch: BatchUpdate }
+  | { readonly do: 'notify'; readonly path: string; readonly batch: BatchUpdate }
   | { readonly do: 'list'; readonly request: ListRequest }
   | {
       readonly do: 'retrieve'
@@ -132,7 +132,7 @@ export class World {
   }
 }
 
-function seen({ path, image }: Found): readonly unknown[] {
+function seen({ path, image }: FoundEntity): readonly unknown[] {
   const { created, modifiedMs, attributes } = decodeImage(image)
   const times = [...attributes.values()].map(one => [one.createdMs, one.modifiedMs])
   return [path, stampMs(created), modifiedMs, imageJson(image).toString(), times]

@@ -43,13 +43,13 @@ export interface BatchItem extends BatchIdentity {
   readonly names: readonly string[]
 }
 
-export interface Batch {
+export interface BatchUpdate {
   readonly action: BatchAction
   readonly items: readonly BatchItem[]
 }
 
 /** The payload of `POST /v2/op/update` (docs/interface/batch.md#update). */
-export function parseBatchUpdate(payload: Payload, keyValues: boolean): Result<Batch> {
+export function parseBatchUpdate(payload: Payload, keyValues: boolean): Result<BatchUpdate> {
   const json = topLevel(payload, ['actionType', 'entities'])
   if (!json.ok) return json
   const { actionType, entities } = json.value
@@ -71,7 +71,7 @@ export function parseBatchUpdate(payload: Payload, keyValues: boolean): Result<B
  * (docs/interface/batch.md#notify). They are deleted when `alteration` says so (ours, `notification.propagateDeletes`);
  * then only identities count. `format` and `alteration` are headers, '' when absent.
  */
-export function parseNotification(payload: Payload, format: string, alteration = ''): Result<Batch> {
+export function parseNotification(payload: Payload, format: string, alteration = ''): Result<BatchUpdate> {
   if (format !== '' && format !== 'normalized') return refused(refuseFormat(format))
   if (alteration !== '' && !isAlterationType(alteration)) return refused(refusals.notifiedAlteration)
   const json = topLevel(payload, ['subscriptionId', 'data'])

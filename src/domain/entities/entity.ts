@@ -12,7 +12,7 @@ import { isArray, isObject, type Json, type JsonObject, valueHasForbiddenCharact
 import { attributesMax, identifierLengthMax, metadataMax, valueDepthMax } from '../limits.js'
 import { ownText } from '../recent.js'
 import { accepted, type IdentifierPlace, type Refusal, type Result, refusals, refused } from '../refusal.js'
-import { type Operator, operatorOf } from './operators.js'
+import { operatorOf, type UpdateOperator } from './operators.js'
 
 export interface Metadata {
   readonly type: string
@@ -38,13 +38,13 @@ export interface Attribute {
 }
 
 /** An entity as it is stored. Immutable. */
-export interface Entity extends Content {
+export interface Entity extends EntityContent {
   readonly id: string
   readonly type: string
 }
 
 /** What queries look at besides the identity of an entity. */
-export interface Content {
+export interface EntityContent {
   /** In the order in which they were added. */
   readonly attributes: ReadonlyMap<string, Attribute>
   /** Hybrid clock stamp (stamp.ts): unique on its node, and the order of creation. */
@@ -57,7 +57,7 @@ export interface WantedAttribute {
   readonly type: string
   /** The new value, or the operator object that yields it. */
   readonly value: Json
-  readonly operator?: Operator | undefined
+  readonly operator?: UpdateOperator | undefined
   /**
    * undefined: not mentioned. An empty map asks for the removal of all (docs/interface/updates.md#metadata-in-updates).
    */

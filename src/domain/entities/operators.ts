@@ -21,7 +21,7 @@ export type OperatorName =
   | '$set'
   | '$unset'
 
-export interface Operator {
+export interface UpdateOperator {
   readonly name: OperatorName
   readonly argument: Json
   /** The argument of `$unset` when the name is `$set` and the value holds both. */
@@ -33,7 +33,7 @@ export interface Operator {
  * (docs/interface/updates.md#update-operators).
  */
 // [hot] Runs once per attribute value of a request; scalars and arrays leave at the first line.
-export function operatorOf(value: Json): Operator | undefined {
+export function operatorOf(value: Json): UpdateOperator | undefined {
   if (!isObject(value)) return undefined
   const name = firstKeyOf(value)
   if (name === undefined || !isOperatorName(name)) return undefined
@@ -46,7 +46,7 @@ export function operatorOf(value: Json): Operator | undefined {
 /**
  * What the operator makes of the stored value of an existing attribute (docs/interface/updates.md#update-operators).
  */
-export function applyOperator(operator: Operator, stored: Json): Result<Json> {
+export function applyOperator(operator: UpdateOperator, stored: Json): Result<Json> {
   if (operator.unset !== undefined) return setAndUnset(operator.argument, operator.unset, stored)
   return apply[operator.name](operator.argument, stored)
 }
@@ -56,7 +56,7 @@ export function applyOperator(operator: Operator, stored: Json): Result<Json> {
  * (docs/interface/updates.md#operators-on-new-attributes). `creation`: the entity is created or replaced. `append`: a
  * new attribute of an existing entity.
  */
-export function startOperator(operator: Operator, on: 'creation' | 'append'): Result<Json | undefined> {
+export function startOperator(operator: UpdateOperator, on: 'creation' | 'append'): Result<Json | undefined> {
   switch (operator.name) {
     case '$inc':
     case '$mul':

@@ -65,7 +65,7 @@ export interface Change {
  * The end of a command: a change, a refusal, or both when only part could be done (docs/interface/updates.md#append,
  * docs/interface/updates.md#update).
  */
-export interface Outcome {
+export interface UpdateOutcome {
   readonly change?: Change
   readonly refusal?: Refusal
 }
@@ -73,10 +73,10 @@ export interface Outcome {
 /** How an entity appears in a refusal: its id, and its type only if the request named it. */
 export const entityLabel = (id: string, type: string | undefined): string => (type === undefined ? id : `${id}/${type}`)
 
-const refuse = (refusal: Refusal): Outcome => ({ refusal })
+const refuse = (refusal: Refusal): UpdateOutcome => ({ refusal })
 
 /** `POST /v2/entities` for an entity that does not exist. */
-export function createEntity(wanted: WantedEntity, stamp: number): Outcome {
+export function createEntity(wanted: WantedEntity, stamp: number): UpdateOutcome {
   const draft = new Draft(undefined, stampMs(stamp))
   for (const [name, attribute] of wanted.attributes) {
     const refusal = draft.start(name, attribute, 'creation')
@@ -94,7 +94,7 @@ export function appendAttributes(
   wanted: ReadonlyMap<string, WantedAttribute>,
   options: UpdateOptions,
   nowMs: number,
-): Outcome {
+): UpdateOutcome {
   const draft = new Draft(before, nowMs)
   for (const [name, attribute] of wanted) {
     const refusal = before.attributes.has(name)
@@ -111,7 +111,7 @@ export function appendStrict(
   wanted: ReadonlyMap<string, WantedAttribute>,
   label: string,
   nowMs: number,
-): Outcome {
+): UpdateOutcome {
   const existing: string[] = []
   const draft = new Draft(before, nowMs)
   for (const [name, attribute] of wanted) {
@@ -134,7 +134,7 @@ export function updateAttributes(
   options: UpdateOptions,
   label: string,
   nowMs: number,
-): Outcome {
+): UpdateOutcome {
   const missing: string[] = []
   const draft = new Draft(before, nowMs)
   for (const [name, attribute] of wanted) {
@@ -155,7 +155,7 @@ export function replaceAttributes(
   before: Entity,
   wanted: ReadonlyMap<string, WantedAttribute>,
   nowMs: number,
-): Outcome {
+): UpdateOutcome {
   const draft = new Draft(undefined, nowMs)
   draft.replaceAll()
   for (const [name, attribute] of wanted) {
@@ -174,7 +174,7 @@ export function updateAttribute(
   wanted: WantedAttribute,
   options: UpdateOptions,
   nowMs: number,
-): Outcome {
+): UpdateOutcome {
   if (!before.attributes.has(name)) return refuse(refusals.attributeNotFound)
   const draft = new Draft(before, nowMs)
   const refusal = draft.update(name, wanted, options, 'update')
@@ -188,7 +188,7 @@ export function updateValue(
   value: Json,
   options: Pick<UpdateOptions, 'forcedUpdate'>,
   nowMs: number,
-): Outcome {
+): UpdateOutcome {
   const stored = before.attributes.get(name)
   if (!stored) return refuse(refusals.attributeNotFound)
   if (stored.type !== 'TextUnrestricted' && valueHasForbiddenCharacters(value))
@@ -208,7 +208,7 @@ export function updateValue(
 }
 
 /** `DELETE .../attrs/{name}` (docs/interface/updates.md#single-attributes). */
-export function deleteAttribute(before: Entity, name: string, nowMs: number): Outcome {
+export function deleteAttribute(before: Entity, name: string, nowMs: number): UpdateOutcome {
   if (!before.attributes.has(name)) return refuse(refusals.attributeNotFound)
   const draft = new Draft(before, nowMs)
   draft.remove(name)
@@ -216,7 +216,12 @@ export function deleteAttribute(before: Entity, name: string, nowMs: number): Ou
 }
 
 /** Batch `delete` with attributes: those that exist are removed, the others told (docs/interface/batch.md#outcome). */
-export function deleteAttributes(before: Entity, names: readonly string[], label: string, nowMs: number): Outcome {
+export function deleteAttributes(
+  before: Entity,
+  names: readonly string[],
+  label: string,
+  nowMs: number,
+): UpdateOutcome {
   const missing = names.filter(name => !before.attributes.has(name))
   if (missing.length === names.length) return refuse(refusals.attributesMissing('Unprocessable', label, missing))
   const draft = new Draft(before, nowMs)
@@ -226,7 +231,7 @@ export function deleteAttributes(before: Entity, names: readonly string[], label
 }
 
 /** `DELETE /v2/entities/{id}`, and the removal of an expired entity. */
-export function deleteEntity(before: Entity): Outcome {
+export function deleteEntity(before: Entity): UpdateOutcome {
   const alterations = [...before.attributes.keys()].map(name => lost(name, false))
   return { change: { before, after: undefined, alterations } }
 }
@@ -251,7 +256,8 @@ const lost = (name: string, named: boolean): Alteration => ({
 })
 
 /** A partial success: what was refused for a better reason than the missing names stays refused. */
-const partly = (outcome: Outcome, refusal: Refusal): Outcome => (outcome.refusal ? outcome : { ...outcome, refusal })
+const partly = (outcome: UpdateOutcome, refusal: Refusal): UpdateOutcome =>
+  outcome.refusal ? outcome : { ...outcome, refusal }
 
 /** The attributes of one entity while a command works on them. */
 class Draft {
@@ -351,7 +357,7 @@ class Draft {
   }
 
   /** The outcome. `identity`: id, type and creation. `before`: what is replaced, if the draft did not begin with it. */
-  finish(identity: Pick<Entity, 'id' | 'type' | 'created'>, before = this.before): Outcome {
+  finish(identity: Pick<Entity, 'id' | 'type' | 'created'>, before = this.before): UpdateOutcome {
     if (this.added && this.attributes.size > attributesMax && this.attributes.size > (before?.attributes.size ?? 0))
       return refuse(refusals.tooMany('attributes', this.attributes.size, attributesMax))
     if (this.locationTouched && this.locations() > 1) return refuse(refusals.locationSecond)

@@ -12,7 +12,7 @@
 // Not here: how a query is read (geo-query.ts), lines and rings (plane.ts), metres (distance.ts), an index
 // (shard/views).
 
-import type { Content } from '../entities/entity.js'
+import type { EntityContent } from '../entities/entity.js'
 import { isLocation } from '../entities/update.js'
 import { distanceBetween, distanceToLines } from './distance.js'
 import type { GeoQuery } from './geo-query.js'
@@ -38,7 +38,7 @@ type Rings = readonly Line[]
  * The geometry of the entity's location (docs/interface/geography.md#location), or undefined when it has none that can
  * be used.
  */
-export function locationOf(entity: Content): Geometry | undefined {
+export function locationOf(entity: EntityContent): Geometry | undefined {
   for (const attribute of entity.attributes.values()) {
     if (!isLocation(attribute)) continue
     const checked = checkLocation(attribute.type, attribute.value, '')

@@ -5,8 +5,8 @@
 // when its turn has come: what is known of a named entity by then is not asked for again.
 //
 //   page            local entities first, then those of the providers, in the order in which they are asked
-//   limit, offset   what is left of the page and to be skipped; for an entity that is on the page already, whatever it
-//   takes total           local, and what each provider has said
+//   limit, offset   what is left of the page and to be skipped; for an entity that is on the page already, whatever it takes
+//   total           local, and what each provider has said
 //
 // Not here: sending, bytes to JSON (broker/forwarding.ts).
 
@@ -40,7 +40,7 @@ export interface PageWindow {
 }
 
 /** An entity and where it lives. */
-export interface Placed {
+export interface LocatedEntity {
   readonly entity: Entity
   readonly path: string
 }
@@ -90,7 +90,7 @@ export class ForwardedQuery {
     index: ProviderIndex,
     private readonly sought: Sought,
     { limit, offset }: PageWindow,
-    local: { readonly entities: readonly Placed[]; readonly total: number },
+    local: { readonly entities: readonly LocatedEntity[]; readonly total: number },
     private readonly path: string,
     nowMs: number,
     requestsMax: number,
@@ -103,7 +103,7 @@ export class ForwardedQuery {
   }
 
   /** The entities of the page that have an id, as far as they are known by now. */
-  known(id: string): readonly Placed[] {
+  known(id: string): readonly LocatedEntity[] {
     return this.byId.get(id) ?? []
   }
 
@@ -113,7 +113,7 @@ export class ForwardedQuery {
   }
 
   /** The local entities. */
-  *local(): Iterable<Placed> {
+  *local(): Iterable<LocatedEntity> {
     for (const one of this.page) if (one.isLocal) yield one
   }
 
@@ -144,7 +144,7 @@ export class ForwardedQuery {
     }
   }
 
-  private append({ entity, path }: Placed, isLocal: boolean): void {
+  private append({ entity, path }: LocatedEntity, isLocal: boolean): void {
     const merged = { entity, path, isLocal, isJoined: !isLocal }
     this.page.push(merged)
     const same = this.byId.get(entity.id)

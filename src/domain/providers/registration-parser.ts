@@ -10,7 +10,7 @@ import type { Payload } from '../entities/entity.js'
 import { hasForbiddenCharacters, isObject, type Json } from '../json.js'
 import { accepted, allOf, type Refusal, type Result, refusals, refused } from '../refusal.js'
 import {
-  type Expiry,
+  type ExpiryField,
   optional,
   parseDescription,
   parseExpiry,
@@ -73,7 +73,7 @@ interface Members {
   readonly description: string | undefined
   readonly dataProvided: DataProvided | undefined
   readonly provider: Provider | undefined
-  readonly expiry: Expiry | undefined
+  readonly expiry: ExpiryField | undefined
   readonly status: RegistrationStatus | undefined
 }
 

@@ -92,10 +92,10 @@ export function decodeRegistration(stored: string): Registration {
 }
 
 /** The two kinds of requests that are forwarded. */
-export type Forwarded = 'query' | 'update'
+export type ForwardedKind = 'query' | 'update'
 
 /** Whether a registration takes requests of a kind now. Its path, entities and attributes are looked at besides. */
-export function isOpenTo({ provider, expiresMs }: Registration, kind: Forwarded, nowMs: number): boolean {
+export function isOpenTo({ provider, expiresMs }: Registration, kind: ForwardedKind, nowMs: number): boolean {
   const { supportedForwardingMode: mode, legacyForwarding } = provider
   return (mode === 'all' || mode === kind) && !legacyForwarding && (expiresMs === undefined || expiresMs > nowMs)
 }
@@ -120,7 +120,7 @@ export function operationBases(providerUrl: string, pathless: Pathless): readonl
 }
 
 /** The URL of an operation at one of `operationBases`. */
-export const operationUrl = (base: string, kind: Forwarded): string => `${base}/op/${kind}`
+export const operationUrl = (base: string, kind: ForwardedKind): string => `${base}/op/${kind}`
 
 /** Suffixes that a correlator gets on its way, one for each hop (docs/interface/requests.md#correlator). */
 const suffix = /;\s*(?:cbfwd|cbnotif)=/g

@@ -10,7 +10,7 @@
 // Not here: syntax and refusals (query-parser.ts), which entities are visible, which index helps.
 
 import { parseDateTime } from '../date-time.js'
-import { type Content, type Entity, isDateType } from '../entities/entity.js'
+import { type Entity, type EntityContent, isDateType } from '../entities/entity.js'
 import { isArray, isObject, type Json } from '../json.js'
 import { stampMs } from '../stamp.js'
 import { charactersPerTest, type EventWork, type Pattern, valueWork } from './pattern.js'
@@ -38,10 +38,10 @@ export const matchesStatement = (statement: Statement, entity: Entity, path: str
   holdsFor(statement, targetOf(statement.path, entity, path), work)
 
 /** What a statement looks at; undefined: there is nothing. */
-export type Target = Json | Several | undefined
+export type Operand = Json | Several | undefined
 
 /** Whether a statement holds for its target. */
-export function holdsFor(statement: Statement, target: Target, work?: EventWork): boolean {
+export function holdsFor(statement: Statement, target: Operand, work?: EventWork): boolean {
   if (statement.operator === 'NotExists') return target === undefined
   if (target === undefined) return false
   if (statement.operator === 'MatchPattern') return matchesPattern(statement, target, work)
@@ -56,7 +56,7 @@ export class Several {
 }
 
 /** What a path leads to in the entity, which lives in the service path. A date is its epoch seconds. */
-export function targetOf(path: Path, entity: Content, servicePath: string): Target {
+export function targetOf(path: Path, entity: EntityContent, servicePath: string): Operand {
   if (path.metadata === undefined && path.builtin) return builtinOf(path.builtin, entity, servicePath)
   const attribute = entity.attributes.get(path.attribute)
   if (!attribute) return undefined
@@ -66,7 +66,7 @@ export function targetOf(path: Path, entity: Content, servicePath: string): Targ
   return metadata ? descend(comparable(metadata.type, metadata.value), path.steps) : undefined
 }
 
-function builtinOf(builtin: NonNullable<Path['builtin']>, entity: Content, servicePath: string): Json {
+function builtinOf(builtin: NonNullable<Path['builtin']>, entity: EntityContent, servicePath: string): Json {
   switch (builtin) {
     case 'dateCreated':
       return epochSeconds(stampMs(entity.created))

@@ -86,7 +86,7 @@ export const notSent = (level: NotSent['level'], text: string): NotSent => ({
 })
 
 /** What all transports have in common. */
-export interface Message {
+export interface NotificationMessage {
   /** The name of the transport that sends it. */
   readonly transport: string
   /** Absolute, with a scheme of that transport. */
@@ -95,7 +95,7 @@ export interface Message {
   readonly body: string | undefined
 }
 
-export interface HttpMessage extends Message {
+export interface HttpMessage extends NotificationMessage {
   readonly transport: 'http'
   /** Upper case. */
   readonly method: string
@@ -118,6 +118,6 @@ export interface HttpMessage extends Message {
 }
 
 /** The password of its login is never logged. */
-export interface MqttMessage extends Message, Pick<MqttTransport, 'topic' | 'qos' | 'retain' | 'login'> {
+export interface MqttMessage extends NotificationMessage, Pick<MqttTransport, 'topic' | 'qos' | 'retain' | 'login'> {
   readonly transport: 'mqtt'
 }

@@ -12,7 +12,7 @@ import type { AttrsFormat, NamedText } from './subscription.js'
 export type Header = NamedText
 
 /** What of the headers depends on the body. */
-export interface Content {
+export interface BodyDescription {
   /** undefined: there is no body. */
   readonly type: string | undefined
   /** As it was asked for, or `custom`. */
@@ -44,7 +44,7 @@ const ownNames = { Ctx: namesIn('Ctx'), Fiware: namesIn('Fiware') }
 export function standardHeaders(
   input: NotificationInput,
   options: NotificationOptions,
-  { type, format, isPatched }: Content,
+  { type, format, isPatched }: BodyDescription,
 ): Header[] {
   const { tenant, authToken } = input
   const names = ownNames[options.vocabulary]

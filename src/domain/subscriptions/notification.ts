@@ -34,7 +34,7 @@ import {
 } from './message.js'
 import { builtinOf, coveredNames, renderBody, renderBodyOf } from './notification-body.js'
 import {
-  type Content,
+  type BodyDescription,
   checkHeaders,
   checkValues,
   type Header,
@@ -55,7 +55,7 @@ import type {
   MqttCustomTransport,
   MqttTransport,
   NamedText,
-  Transport,
+  SubscriptionTransport,
 } from './subscription.js'
 
 /** The message of a notification, or why there is none (docs/interface/notifications.md). */
@@ -97,7 +97,7 @@ function regularMqtt(input: NotificationInput, to: MqttTransport | MqttCustomTra
  * A message to the receiver of such notifications, without their content: from it a sender knows where to connect
  * before the first one.
  */
-export function emptyMessage(to: Transport): HttpMessage | MqttMessage {
+export function emptyMessage(to: SubscriptionTransport): HttpMessage | MqttMessage {
   const { url } = to
   if (to.kind === 'http' || to.kind === 'httpCustom')
     return { transport: 'http', method: 'POST', url, headers: [], body: undefined, timeoutMs: 0 }
@@ -236,7 +236,7 @@ function requestUrl(url: string, qs: readonly NamedText[]): string | undefined {
 interface Body {
   /** undefined: none at all. */
   readonly text: string | undefined
-  readonly content: Content
+  readonly content: BodyDescription
 }
 
 const textType = 'text/plain; charset=utf-8'

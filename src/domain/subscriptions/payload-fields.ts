@@ -50,12 +50,12 @@ export function parseDescription(json: Json, notText: Refusal): Result<string> {
 }
 
 /** When something expires; an empty text: never. */
-export interface Expiry {
+export interface ExpiryField {
   readonly ms: number | undefined
 }
 
 /** The member `expires`. `notDate`: the refusal of a text that is no date. */
-export function parseExpiry(json: Json, notDate: Refusal): Result<Expiry> {
+export function parseExpiry(json: Json, notDate: Refusal): Result<ExpiryField> {
   if (typeof json !== 'string') return refused(refusals.fieldNotString('expires'))
   if (json === '') return accepted({ ms: undefined })
   const ms = parseDateTime(json)

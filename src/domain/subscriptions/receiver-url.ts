@@ -1,8 +1,7 @@
 // URLs of those who receive notifications (docs/interface/subscriptions.md#urls), and patterns for where messages may
 // go (docs/operations/egress.md#patterns).
 //
-//   http://host:port/path      scheme and host are needed; a host is a DNS name, an IPv4 address or an IPv6 address in
-//   brackets
+//   http://host:port/path      scheme and host are needed; a host is a DNS name, an IPv4 address or an IPv6 address in brackets
 //
 // A general URL parser would take, repair or rewrite what the interface refuses: a user name, a missing host, an empty
 // port. A query stays part of the path.

@@ -26,7 +26,7 @@ import {
   noProgress,
   type Subscription,
   type SubscriptionProgress,
-  type Transport,
+  type SubscriptionTransport,
 } from './subscription.js'
 import { shownStatus } from './subscription-status.js'
 
@@ -117,7 +117,7 @@ function renderTime(ms: number | undefined): string | undefined {
   return ms === undefined ? undefined : text(renderDateTime(Math.floor(ms / secondMs) * secondMs))
 }
 
-function renderTransport(transport: Transport): string {
+function renderTransport(transport: SubscriptionTransport): string {
   switch (transport.kind) {
     case 'http':
       return object(httpMembers(transport))
@@ -136,14 +136,14 @@ function renderTransport(transport: Transport): string {
   }
 }
 
-function httpMembers({ url, timeoutMs }: Extract<Transport, { kind: 'http' | 'httpCustom' }>): Member[] {
+function httpMembers({ url, timeoutMs }: Extract<SubscriptionTransport, { kind: 'http' | 'httpCustom' }>): Member[] {
   return [
     ['url', text(url)],
     ['timeout', positive(timeoutMs)],
   ]
 }
 
-function mqttMembers(transport: Extract<Transport, { kind: 'mqtt' | 'mqttCustom' }>): Member[] {
+function mqttMembers(transport: Extract<SubscriptionTransport, { kind: 'mqtt' | 'mqttCustom' }>): Member[] {
   const { url, topic, qos, retain, login } = transport
   return [
     ['url', text(url)],

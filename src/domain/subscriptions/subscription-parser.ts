@@ -15,7 +15,7 @@ import { parseGeoQuery } from '../places/geo-query.js'
 import { lookingAt, parseQuery, type Query } from '../queries/query-parser.js'
 import { accepted, allOf, type Refusal, type Result, refusals, refused } from '../refusal.js'
 import {
-  type Expiry,
+  type ExpiryField,
   optional,
   parseDescription,
   parseExpiry,
@@ -122,7 +122,7 @@ interface Blocks {
   readonly description: string | undefined
   readonly subject: SubjectBlock | undefined
   readonly notification: NotificationBlock | undefined
-  readonly expiry: Expiry | undefined
+  readonly expiry: ExpiryField | undefined
   readonly status: SubscriptionStatus | undefined
   readonly throttlingSeconds: number | undefined
 }

@@ -111,7 +111,7 @@ export type AttrsFormat =
 
 /** What a notification says and where it goes (docs/interface/subscriptions.md#notification-fields). */
 export interface NotificationSettings {
-  readonly transport: Transport
+  readonly transport: SubscriptionTransport
   /**
    * Attributes to send, in this order, builtin names and `*` among them (docs/interface/notifications.md#attributes);
    * empty: all user attributes, or see `exceptAttrs`.
@@ -144,7 +144,7 @@ export interface NotificationSettings {
   readonly propagateDeletes?: true | undefined
 }
 
-export type Transport = HttpTransport | HttpCustomTransport | MqttTransport | MqttCustomTransport
+export type SubscriptionTransport = HttpTransport | HttpCustomTransport | MqttTransport | MqttCustomTransport
 
 interface HttpFields {
   /**

@@ -29,16 +29,21 @@ import {
   type MqttTransport,
   type NamedText,
   type PatchAttribute,
-  type Transport,
+  type SubscriptionTransport,
 } from './subscription.js'
 
-const transportKinds = ['http', 'httpCustom', 'mqtt', 'mqttCustom'] as const satisfies readonly Transport['kind'][]
+const transportKinds = [
+  'http',
+  'httpCustom',
+  'mqtt',
+  'mqttCustom',
+] as const satisfies readonly SubscriptionTransport['kind'][]
 
 /**
  * The one transport that a `notification` has (docs/interface/errors.md#subscriptions). `deep`: its values must be
  * measured.
  */
-export function parseTransport(notification: JsonObject, deep: boolean): Result<Transport> {
+export function parseTransport(notification: JsonObject, deep: boolean): Result<SubscriptionTransport> {
   const given = transportKinds.filter(kind => notification[kind] !== undefined)
   if (given.length > 1) return refused(refusals.transportTwice)
   const kind = given[0]
@@ -264,7 +269,7 @@ function parsePatchAttribute(json: Json, deep: boolean): Result<PatchAttribute> 
 // it is" while the receiver stays the same. Otherwise anybody could have secrets sent to a receiver of their own.
 
 /** Whether a transport holds a mask where a secret belongs: it was copied from what a broker shows. */
-export function hasMask(transport: Transport): boolean {
+export function hasMask(transport: SubscriptionTransport): boolean {
   if ('login' in transport) return transport.login?.passwd === mask
   return transport.kind === 'httpCustom' && [...transport.headers, ...transport.qs].some(isMasked)
 }
@@ -275,7 +280,7 @@ const isMasked = ([name, value]: NamedText): boolean => value === mask && isSecr
  * The transport of a PATCH with the secrets of the present one in place of masks. Refused when they would go to another
  * receiver.
  */
-export function unmask(given: Transport, present: Transport): Result<Transport> {
+export function unmask(given: SubscriptionTransport, present: SubscriptionTransport): Result<SubscriptionTransport> {
   if (!hasMask(given)) return accepted(given)
   if ('login' in given) {
     const passwd = 'login' in present && given.login?.user === present.login?.user ? present.login?.passwd : undefined
@@ -286,7 +291,7 @@ export function unmask(given: Transport, present: Transport): Result<Transport> 
   return given.kind === 'httpCustom' && present.kind === 'httpCustom' ? unmaskNamed(given, present) : accepted(given)
 }
 
-function unmaskNamed(given: HttpCustomTransport, present: HttpCustomTransport): Result<Transport> {
+function unmaskNamed(given: HttpCustomTransport, present: HttpCustomTransport): Result<SubscriptionTransport> {
   const isSame = isSameReceiver(given.url, present.url)
   const unmasked: Partial<Record<'headers' | 'qs', readonly NamedText[]>> = {}
   for (const field of ['headers', 'qs'] as const) {

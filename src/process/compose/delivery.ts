@@ -8,7 +8,7 @@ import { Forwarder } from '../../deliver/forwarder.js'
 import { Egress } from '../../deliver/sockets/egress.js'
 import { openSockets, Trust } from '../../deliver/sockets/sockets.js'
 import { transportsOf } from '../../deliver/transports.js'
-import { Operator } from '../../observe/operator.js'
+import { ProcessReports } from '../../observe/operator.js'
 import { listedIds, StatisticsBook } from '../../observe/statistics.js'
 import { TrafficWatcher } from '../../observe/traffic-watcher.js'
 import type { LocalParts } from '../../shard/shards.js'
@@ -80,7 +80,7 @@ export function openDelivery(
   )
   const desk = joined?.desk
   adminDesk.open(
-    new Operator({
+    new ProcessReports({
       log,
       statistics,
       services,

@@ -14,7 +14,7 @@ import { Ownership } from '../../shard/replicate/ownership.js'
 import { clusterOf, openDataDirectory } from '../../storage/data-directory.js'
 import { DiskWatch, ReserveFile } from '../../storage/disk-watch.js'
 import { openStore } from '../../storage/open-store.js'
-import type { AgreedPlace, Agreement, Surroundings, WorkerPlace } from '../surroundings.js'
+import type { AgreedPlace, Agreement, JoinedWorker, Surroundings } from '../surroundings.js'
 import type { Observation } from './observation.js'
 
 /** What the reader thread runs. */
@@ -38,7 +38,7 @@ export type StoreShare = {
   /** The moments at which requests arrive here: not this owner's own stamps, since those come from all who ask it. */
   readonly moments: HybridClock
 } & (
-  | { readonly kind: 'worker'; readonly place: WorkerPlace }
+  | { readonly kind: 'worker'; readonly place: JoinedWorker }
   | { readonly kind: 'node'; readonly place: AgreedPlace; readonly ownership: Ownership }
 )
 

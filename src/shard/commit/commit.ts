@@ -54,7 +54,7 @@ export interface Rider {
 }
 
 /** Told of changes once they are durable, in order, before any client that waits for them. */
-export interface Follower {
+export interface ChangeFollower {
   /** Whether it is to be told of a change that has just been staged. */
   wants(record: ShardRecord): boolean
   /** `after` is the entity as it now is; undefined when it has gone. */
@@ -76,7 +76,7 @@ const ridersWaitMs = 100
 const ticksMax = 3
 
 interface Followed {
-  readonly follower: Follower
+  readonly follower: ChangeFollower
   readonly record: ShardRecord
   readonly after: Entity | undefined
 }
@@ -115,7 +115,7 @@ export class GroupCommit implements RecordLog {
   durable = 0
   private readonly parts: CommitParts
   private readonly room: DiskRoom
-  private readonly followers: Follower[] = []
+  private readonly followers: ChangeFollower[] = []
   private readonly riders: Rider[] = []
   /** Whether riders have rows: `overdue` if they go with the next commit, whatever else there is to commit. */
   private boarding: 'none' | 'waiting' | 'overdue' = 'none'
@@ -152,7 +152,7 @@ export class GroupCommit implements RecordLog {
   }
 
   /** Adds one who is told of changes staged from now on. */
-  tell(follower: Follower): void {
+  tell(follower: ChangeFollower): void {
     this.followers.push(follower)
   }
 

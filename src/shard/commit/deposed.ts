@@ -7,14 +7,14 @@
 // Any other failure is about all shards: nobody knows what the store has, and the node ends.
 
 import type { ShardLoss } from '../../messages/cluster-status.js'
-import type { Position } from '../replicate/replication.js'
+import type { FollowedPosition } from '../replicate/replication.js'
 
 /** Why some of an append was refused: other nodes own those shards. */
 export interface Deposed extends Error {
   readonly code: 'deposed'
   readonly losses: readonly ShardLoss[]
   /** The positions of what was appended. */
-  readonly reached: ReadonlyMap<number, Position>
+  readonly reached: ReadonlyMap<number, FollowedPosition>
 }
 
 /** Whether a commit has failed only as far as it was about shards that other nodes own. */

@@ -45,7 +45,7 @@ export interface Form<T extends Document, P> {
 }
 
 /** Told what documents a tenant has. */
-export interface Follower<T extends Document> {
+export interface DocumentFollower<T extends Document> {
   /** There is a new one, or another in the place of the one with its id. */
   add(document: T): void
   remove(id: string): void
@@ -89,7 +89,7 @@ export class TenantDocuments<T extends Document, P> {
   /** Ascending, which is the order of creation. */
   private readonly ids: string[] = []
   private readonly noProgress: P
-  private readonly followers: Follower<T>[] = []
+  private readonly followers: DocumentFollower<T>[] = []
   private readonly read: (text: string) => T
 
   constructor(noProgress: P, decode: (text: string) => T) {
@@ -102,7 +102,7 @@ export class TenantDocuments<T extends Document, P> {
   }
 
   /** Has a follower hear of what is here, and of every change from now on. */
-  follow(follower: Follower<T>): void {
+  follow(follower: DocumentFollower<T>): void {
     this.followers.push(follower)
     for (const [id, held] of this.held)
       if (held.waits) follower.recall?.(id)
@@ -207,7 +207,7 @@ export class Documents<T extends Document, P> {
   private readonly register: Pick<Register, 'write'>
   private readonly shardMap: ShardMap
   private readonly tenants = new Map<string, TenantDocuments<T, P>>()
-  private readonly makers: ((tenant: string) => Follower<T>)[] = []
+  private readonly makers: ((tenant: string) => DocumentFollower<T>)[] = []
   private readonly decode: (text: string) => T
   private count = 0
   /** Since the start; what was there then is not counted. */
@@ -262,7 +262,7 @@ export class Documents<T extends Document, P> {
    * Has all documents followed, those that are here included. `make` is asked for the follower of each tenant that has
    * documents, and again if the tenant gets one after its last has gone.
    */
-  follow(make: (tenant: string) => Follower<T>): void {
+  follow(make: (tenant: string) => DocumentFollower<T>): void {
     this.makers.push(make)
     for (const [tenant, documents] of this.tenants) documents.follow(make(tenant))
   }

@@ -10,7 +10,7 @@ import { type Refusal, refusals } from '../../domain/refusal.js'
 import { PatternAccount } from '../../domain/subscriptions/pattern-account.js'
 import type { Subscription } from '../../domain/subscriptions/subscription.js'
 import type { Clock } from '../../ports.js'
-import type { Follower } from './documents.js'
+import type { DocumentFollower } from './documents.js'
 import type { Subscriptions } from './forms.js'
 
 /** How long a bit takes, and the pause before the next one. */
@@ -42,7 +42,7 @@ export class PatternAccounts {
   }
 
   /** An account is kept as long as there is anything in it. */
-  private follower(tenant: string): Follower<Subscription> {
+  private follower(tenant: string): DocumentFollower<Subscription> {
     const account = new PatternAccount()
     const settle = (): void => {
       if (!account.isEmpty) this.accounts.set(tenant, account)

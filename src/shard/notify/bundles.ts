@@ -5,8 +5,7 @@
 //
 //   binding -> bound -> ended           all rows have ended: it is deleted
 //                 |
-//                 +---> overdue         a while has passed, or one row must go alone: what has not ended gets a place
-//                 of its own
+//                 +---> overdue         a while has passed, or one row must go alone: what has not ended gets a place of its own
 //
 // All that has no place of its own is in memory. What a crash leaves is split before anybody reads the outbox
 // (`splitBundles`).

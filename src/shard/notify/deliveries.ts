@@ -3,8 +3,7 @@
 //
 // Tries are in memory and go with the process.
 //
-//   subscription A   oldest ------------> newest        each has its tries in the order of time, so the oldest of all
-//   of them
+//   subscription A   oldest ------------> newest        each has its tries in the order of time, so the oldest of all of them
 //                      |                    |           is the first of its own list, too
 //   all              oldest --> . --> . --> newest
 //                             |       |

@@ -4,7 +4,7 @@
 // A notification is handed over when its change is durable. Nothing here waits for a receiver, and a turn does not wait
 // for anything here but the commit that it waits for anyway.
 
-import type { Subscription, Transport } from '../../domain/subscriptions/subscription.js'
+import type { Subscription, SubscriptionTransport } from '../../domain/subscriptions/subscription.js'
 import type { HomeNews, ShardReply, Shards } from '../../messages/messages.js'
 import type { Deliverer } from '../../ports.js'
 import { hasLost } from '../commit/deposed.js'
@@ -27,7 +27,7 @@ export class Notifications {
   private readonly parts: NotificationParts
   private deliverer: Deliverer | undefined
   /** Of each transport the first subscription that was there at start. */
-  private readonly first = new Map<Transport['kind'], Subscription>()
+  private readonly first = new Map<SubscriptionTransport['kind'], Subscription>()
   /**
    * What was triggered before all rows that an earlier owner has left were read, by what is read at once; it comes
    * behind them.

@@ -11,12 +11,12 @@ import { eventWorkMax } from '../../domain/limits.js'
 import { EventWork } from '../../domain/queries/pattern.js'
 import { alterationTypeOf, type Event, eventOf, previousOf } from '../../domain/subscriptions/event.js'
 import type { NamedAttribute } from '../../domain/subscriptions/message.js'
-import type { Subscription, Transport } from '../../domain/subscriptions/subscription.js'
+import type { Subscription, SubscriptionTransport } from '../../domain/subscriptions/subscription.js'
 import { firing, isNotificationLoop } from '../../domain/subscriptions/triggering.js'
 import { imageRoot } from '../../image.js'
 import type { Numbering, Origin } from '../../messages/messages.js'
 import type { Clock, Logger } from '../../ports.js'
-import type { Follower } from '../documents/documents.js'
+import type { DocumentFollower } from '../documents/documents.js'
 import type { Subscriptions } from '../documents/forms.js'
 import type { EntityKey } from '../layout.js'
 import type { Claims } from './claims.js'
@@ -25,7 +25,7 @@ import { LateMatcher } from './late-matcher.js'
 import type { ProgressBook } from './progress-book.js'
 import { type DeliveryIntent, notificationIdOf, type TriggerEvent } from './trigger-event.js'
 
-const isCustom = ({ kind }: Transport): boolean => kind === 'httpCustom' || kind === 'mqttCustom'
+const isCustom = ({ kind }: SubscriptionTransport): boolean => kind === 'httpCustom' || kind === 'mqttCustom'
 
 /** What a turn has done to an entity. */
 export interface Done {
@@ -72,7 +72,7 @@ export class Triggers {
   }
 
   /** Keeps a tenant's matcher, as long as it can find anything. */
-  private follower(tenant: string, read: (id: string) => unknown): Follower<Subscription> {
+  private follower(tenant: string, read: (id: string) => unknown): DocumentFollower<Subscription> {
     const matcher = new LateMatcher(this.clock, read)
     const settle = (): void => {
       if (matcher.size > 0) this.matchers.set(tenant, matcher)

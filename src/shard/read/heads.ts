@@ -9,15 +9,15 @@
 
 import { imageCreated } from '../../image.js'
 import type { StoreReader } from '../../ports.js'
-import type { Follower, GroupCommit } from '../commit/commit.js'
+import type { ChangeFollower, GroupCommit } from '../commit/commit.js'
 import type { TypePosition } from '../layout.js'
 import type { Owned } from '../replicate/ownership.js'
 import type { ShardRecord } from '../turn/apply.js'
-import { type CountedRange, type Head, type HeadScan, type HeadSource, type Place, readPlaces } from './places.js'
+import { type CountedRange, type EntityPlace, type Head, type HeadScan, type HeadSource, readPlaces } from './places.js'
 import type { Scanner } from './scans.js'
 
 interface Kept {
-  places: Place[]
+  places: EntityPlace[]
   rest: TypePosition | undefined
   /** Entities of the range that have gone since it was read. */
   gone: number
@@ -30,7 +30,7 @@ interface Reading {
 }
 
 interface Change {
-  readonly place: Place
+  readonly place: EntityPlace
   readonly isThere: boolean
 }
 
@@ -44,7 +44,7 @@ const headsMax = 2000
 /** The event loop reads when not more rows than this can have gone: passing them costs some 0.2 us each. */
 const goneMax = 2000
 
-export class Heads implements HeadSource, Follower {
+export class FirstPages implements HeadSource, ChangeFollower {
   private readonly kept = new Map<string, Kept>()
   private readonly readings = new Map<string, Reading>()
 
@@ -123,7 +123,7 @@ export class Heads implements HeadSource, Follower {
     return reading
   }
 
-  private learn(name: string, known: Kept | undefined, found: readonly Place[], changes: Change[]): Kept {
+  private learn(name: string, known: Kept | undefined, found: readonly EntityPlace[], changes: Change[]): Kept {
     const last = found.at(-1)
     const rest = found.length < headPlaces ? undefined : last && positionOf(last)
     const kept = { places: [...(known?.places ?? []), ...found], rest, gone: 0 }
@@ -157,12 +157,12 @@ function apply(kept: Kept, { place, isThere }: Change): void {
   places.push(place)
   if (places.length < headPlacesMax) return
   places.length = headPlaces
-  kept.rest = positionOf(places.at(-1) as Place)
+  kept.rest = positionOf(places.at(-1) as EntityPlace)
 }
 
 const isBefore = (a: TypePosition, b: TypePosition): boolean =>
   a.created < b.created || (a.created === b.created && a.shard < b.shard)
 
-const positionOf = ({ created, shard }: Place): TypePosition => ({ created, shard })
+const positionOf = ({ created, shard }: EntityPlace): TypePosition => ({ created, shard })
 
 const nameOf = (tenant: string, path: string, type: string): string => `${tenant}\0${path}\0${type}`

@@ -24,7 +24,7 @@ import { decodeRow, entityKey } from '../layout.js'
 import type { Owned } from '../replicate/ownership.js'
 import type { Actors } from '../turn/actor.js'
 import type { Lookup } from './lookup.js'
-import { imagesAt, type Match, Matches, type Page, readImages, valuesIfMeant } from './matches.js'
+import { imagesAt, type Match, Matches, type MatchPage, readImages, valuesIfMeant } from './matches.js'
 import {
   KeyColumns,
   keysMax,
@@ -36,7 +36,7 @@ import {
   Turns,
   turnBytesMax,
 } from './pages.js'
-import { type CountedRange, comparePlaces, type HeadSource, locate, type Place, Places } from './places.js'
+import { type CountedRange, comparePlaces, type EntityPlace, type HeadSource, locate, Places } from './places.js'
 import type { Scanner } from './scans.js'
 import { search } from './views/search.js'
 import { type Layout, layoutFor } from './views/table.js'
@@ -263,7 +263,7 @@ export class Lists {
     ranges: readonly CountedRange[],
     offset: number,
     limit: number,
-  ): Promise<Place[]> {
+  ): Promise<EntityPlace[]> {
     const { store, heads, clock, owned } = this.from
     const places = new Places(store, heads, clock, tenant, ranges, owned)
     try {
@@ -284,7 +284,7 @@ export class Lists {
     try {
       for (;;) {
         const step = await places.next(entitiesPerStep)
-        const meant: Place[] = []
+        const meant: EntityPlace[] = []
         for (const place of step) {
           if (meansIdentity(selection, place.id, place.type)) meant.push(place)
           if (pace.isOver) await pace.breathe()
@@ -405,7 +405,7 @@ export class Lists {
   /** `read` reads images of the page; undefined: they are read from the store, or from actors. */
   private async reply(
     request: ListRequest,
-    page: Page<Place>,
+    page: MatchPage<EntityPlace>,
     hold: AnswerHold,
     read: ReadSome = this.reader(request.tenant, page.places),
   ): Promise<ShardReply> {
@@ -419,7 +419,7 @@ export class Lists {
    */
   private images(
     tenant: string,
-    places: readonly (Place | undefined)[],
+    places: readonly (EntityPlace | undefined)[],
     bytesMax: number | undefined,
     hold: AnswerHold,
     needed = 0,
@@ -428,9 +428,9 @@ export class Lists {
   }
 
   /** Reads images of a page; where no place is known there is none. */
-  private reader(tenant: string, places: readonly (Place | undefined)[]): ReadSome {
+  private reader(tenant: string, places: readonly (EntityPlace | undefined)[]): ReadSome {
     const { store } = this.from
-    const readOne = places.length > pageOfActorsMax ? undefined : (place: Place) => this.imageOf(tenant, place)
+    const readOne = places.length > pageOfActorsMax ? undefined : (place: EntityPlace) => this.imageOf(tenant, place)
     return (from, count) => {
       const some = places.slice(from, from + count)
       if (readOne) return some.map(place => place && readOne(place))
@@ -441,7 +441,7 @@ export class Lists {
   }
 
   /** The image of an entity by way of its actor, which stays in memory unless it is large. */
-  private imageOf(tenant: string, place: Place): Buffer | undefined {
+  private imageOf(tenant: string, place: EntityPlace): Buffer | undefined {
     const { store, actors, commit } = this.from
     const { shard, path, id, type } = place
     const actor = actors.load(shard, tenant, path, id)
@@ -460,7 +460,7 @@ export class Lists {
 
 const noRoom: ShardReply = { kind: 'refused', refusal: refusals.answersTooMany }
 
-const isThere = (place: Place | undefined): place is Place => place !== undefined
+const isThere = (place: EntityPlace | undefined): place is EntityPlace => place !== undefined
 
 const refuse = (refusal: Refusal): ShardReply => ({ kind: 'refused', refusal })
 

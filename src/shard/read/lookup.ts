@@ -6,7 +6,7 @@
 import { fewPathsMax } from '../../domain/limits.js'
 import { Pace } from '../../domain/pace.js'
 import { anyCoversPath, type ShardMap } from '../../domain/scope.js'
-import type { FindRequest, Found, ShardReply } from '../../messages/messages.js'
+import type { FindRequest, FoundEntity, ShardReply } from '../../messages/messages.js'
 import type { Clock, Store } from '../../ports.js'
 import { allRowsOf } from '../../rows.js'
 import type { GroupCommit } from '../commit/commit.js'
@@ -114,7 +114,7 @@ export class Lookup {
  * looks whether they have changed (shards.ts).
  */
 interface Gathered {
-  readonly entities: Found[]
+  readonly entities: FoundEntity[]
   stagedIn: number
   shard: number
 }

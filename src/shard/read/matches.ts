@@ -7,19 +7,19 @@ import type { Json } from '../../domain/json.js'
 import { compareSortValues, sortValues } from '../../domain/queries/order.js'
 import { isAboutIdentity, meansContent } from '../../domain/queries/selection.js'
 import { decodeImage, imageType } from '../../image.js'
-import type { ListRequest, Standing } from '../../messages/messages.js'
+import type { EntityPosition, ListRequest } from '../../messages/messages.js'
 import type { StoreReader } from '../../ports.js'
 import { decodeRow, entityKey } from '../layout.js'
-import { comparePlaces, type Place } from './places.js'
+import { comparePlaces, type EntityPlace } from './places.js'
 
 export type SortValues = readonly (Json | undefined)[]
 
 export interface Match {
-  readonly place: Place
+  readonly place: EntityPlace
   readonly values: SortValues
 }
 
-export interface Page<P extends Standing> {
+export interface MatchPage<P extends EntityPosition> {
   readonly places: readonly P[]
   /** What each is ordered by; none at all when the order is that of creation. */
   readonly values: readonly SortValues[]
@@ -53,7 +53,7 @@ export class Matches {
     if (this.kept.length > offset + limit + surplusMax) this.shorten()
   }
 
-  page(): Page<Place> {
+  page(): MatchPage<EntityPlace> {
     const { order, offset, limit } = this.request
     this.shorten()
     const page = this.kept.slice(offset, offset + limit)
@@ -75,7 +75,7 @@ export class Matches {
 const rowsPerRead = 16
 
 /** The images of places, read while they are gone through; one that has gone meanwhile is left out. */
-export function* imagesAt<P extends Place>(
+export function* imagesAt<P extends EntityPlace>(
   store: StoreReader,
   tenant: string,
   places: readonly P[],
@@ -91,7 +91,7 @@ export function* imagesAt<P extends Place>(
 }
 
 /** The image at each place as the store has it, undefined where the entity has gone. */
-export function readImages(store: StoreReader, tenant: string, places: readonly Place[]): (Buffer | undefined)[] {
+export function readImages(store: StoreReader, tenant: string, places: readonly EntityPlace[]): (Buffer | undefined)[] {
   const rows = store.getMany(places.map(({ shard, path, id }) => entityKey(shard, tenant, path, id)))
   return places.map(({ type }, index) => {
     const row = rows[index]

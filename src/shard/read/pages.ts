@@ -11,16 +11,16 @@
 
 import type { Json } from '../../domain/json.js'
 import { refusals } from '../../domain/refusal.js'
-import type { ListKeys, ListRequest, ShardReply, Standing } from '../../messages/messages.js'
+import type { EntityPosition, ListKeys, ListRequest, ShardReply } from '../../messages/messages.js'
 import type { AnswerHold, Clock } from '../../ports.js'
-import type { Page, SortValues } from './matches.js'
+import type { MatchPage, SortValues } from './matches.js'
 
 /**
  * The reply to a list, with the images of the first entities of the page. Undefined images have gone, and are left out.
  */
 export function pageReply(
   part: ListRequest['part'],
-  page: Page<Standing>,
+  page: MatchPage<EntityPosition>,
   images: readonly (Buffer | undefined)[],
 ): ShardReply {
   if (part === 'keys') return keysReply(page)
@@ -45,7 +45,7 @@ export function pageReply(
 }
 
 /** The reply to a list of which only the keys are wanted. */
-export function keysReply({ places, values, total }: Page<Standing>): ShardReply {
+export function keysReply({ places, values, total }: MatchPage<EntityPosition>): ShardReply {
   const keys = new KeyColumns()
   for (let index = 0; index < places.length; index++) keys.add(places[index]!, values[index])
   return keys.reply(total)
@@ -74,7 +74,7 @@ export class KeyColumns {
 
   // [hot] Once per entity before a deep page.
   /** Adds the key of the next entity; once there are too many, no more. */
-  add({ created, shard, path, type }: Standing, values: SortValues | undefined): void {
+  add({ created, shard, path, type }: EntityPosition, values: SortValues | undefined): void {
     if (this.bytes > keyBytesMax) return
     this.created.push(created)
     this.shards.push(shard)
@@ -114,8 +114,8 @@ export class KeyColumns {
 }
 
 /** The places that keys tell of. */
-export const standingsOf = ({ created, shards, rangeOf, ranges }: ListKeys): Standing[] =>
-  Array.from(created, (created, at): Standing => {
+export const standingsOf = ({ created, shards, rangeOf, ranges }: ListKeys): EntityPosition[] =>
+  Array.from(created, (created, at): EntityPosition => {
     const [path, type] = ranges[rangeOf[at]!]!
     return { created, shard: shards[at]!, path, type }
   })

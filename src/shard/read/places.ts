@@ -4,18 +4,19 @@
 // shard: total, and stable while entities come and go). A stream begins in memory (heads) and goes on in the store.
 // Index rows are read in portions, and after each the event loop gets its turn, so that a deep offset delays nobody.
 
-import type { Standing } from '../../messages/messages.js'
+import type { EntityPosition } from '../../messages/messages.js'
 import type { Clock, Cursor, StoreReader } from '../../ports.js'
 import { parseTypeKey, type TypePosition, typeKey, typeRange } from '../layout.js'
 import type { Owned } from '../replicate/ownership.js'
 import { Heap } from '../turn/heap.js'
 
 /** The place of one entity in the order of creation, and where to find it. */
-export interface Place extends Standing {
+export interface EntityPlace extends EntityPosition {
   readonly id: string
 }
 
-export const comparePlaces = (a: Standing, b: Standing): number => a.created - b.created || a.shard - b.shard
+export const comparePlaces = (a: EntityPosition, b: EntityPosition): number =>
+  a.created - b.created || a.shard - b.shard
 
 export interface PlaceRange {
   readonly path: string
@@ -28,7 +29,7 @@ export interface CountedRange extends PlaceRange {
 }
 
 export interface Head {
-  readonly places: readonly Place[]
+  readonly places: readonly EntityPlace[]
   /** Where the rest begins: behind this position. undefined: there is no more. */
   readonly rest: TypePosition | undefined
 }
@@ -54,9 +55,9 @@ export async function readPlaces(
   store: StoreReader,
   { tenant, range, after, count }: HeadScan,
   owned?: Owned,
-): Promise<Place[]> {
+): Promise<EntityPlace[]> {
   const rest = new Rest(store, tenant, range, after, owned)
-  const places: Place[] = []
+  const places: EntityPlace[] = []
   try {
     while (places.length < count) {
       const more = await rest.next(count - places.length)
@@ -70,7 +71,11 @@ export async function readPlaces(
 }
 
 /** The places of what stands somewhere, undefined where it has gone: the type index knows the ids. */
-export function locate(store: StoreReader, tenant: string, standings: readonly Standing[]): (Place | undefined)[] {
+export function locate(
+  store: StoreReader,
+  tenant: string,
+  standings: readonly EntityPosition[],
+): (EntityPlace | undefined)[] {
   const ids = store.getMany(
     standings.map(({ path, type, created, shard }) => typeKey(tenant, path, type, created, shard)),
   )
@@ -103,8 +108,8 @@ export class Places {
   }
 
   /** The next places, `placesMax` at most; fewer only at the end. */
-  async next(placesMax: number): Promise<Place[]> {
-    const places: Place[] = []
+  async next(placesMax: number): Promise<EntityPlace[]> {
+    const places: EntityPlace[] = []
     await this.each(placesMax, place => places.push(place))
     return places
   }
@@ -114,12 +119,12 @@ export class Places {
   }
 
   /** Gives the next places one by one, `placesMax` at most; fewer only at the end. */
-  async each(placesMax: number, take: (place: Place) => void): Promise<void> {
+  async each(placesMax: number, take: (place: EntityPlace) => void): Promise<void> {
     this.heads ??= await this.open()
     for (let taken = 0; taken < placesMax; taken++) {
       const stream = this.heads.top
       if (!stream) return
-      take(stream.place as Place)
+      take(stream.place as EntityPlace)
       if (++this.sinceBreath >= rowsPerStep) await this.breathe()
       if (stream.advance() || (await stream.read(placesMax - taken))) this.heads.replaceTop(stream)
       else this.heads.pop()
@@ -153,15 +158,16 @@ export class Places {
 /** Opening a stream may read from the store, which takes as long as reading some rows. */
 const rowsPerOpening = 8
 
-const byPlace = ({ place: a }: Stream, { place: b }: Stream): number => comparePlaces(a as Place, b as Place)
+const byPlace = ({ place: a }: Stream, { place: b }: Stream): number =>
+  comparePlaces(a as EntityPlace, b as EntityPlace)
 
 class Stream {
   /** The place that comes next; undefined before `open` and at the end. */
-  place: Place | undefined
+  place: EntityPlace | undefined
   private readonly openHead: () => Promise<Head>
   private readonly openRest: (after: TypePosition) => Rest
   private rest: Rest | undefined
-  private places: readonly Place[] = []
+  private places: readonly EntityPlace[] = []
   private at = 0
 
   constructor(store: StoreReader, heads: HeadSource, tenant: string, range: CountedRange, owned: Owned) {
@@ -224,7 +230,7 @@ class Rest {
   }
 
   /** Some of the next places; none only at the end. */
-  async next(placesMax: number): Promise<Place[]> {
+  async next(placesMax: number): Promise<EntityPlace[]> {
     this.cursor ??= this.open()
     for (;;) {
       const rows = await this.cursor.next(placesMax)

@@ -14,7 +14,7 @@ import type { SharedStore } from '../../ports.js'
 import { decodeReply, encodeRequest } from '../../wire/wire.js'
 import type { Owned } from '../replicate/ownership.js'
 import type { KeyHashes, KeyScan } from '../turn/presence.js'
-import type { CountedRange, HeadScan, Place } from './places.js'
+import type { CountedRange, EntityPlace, HeadScan } from './places.js'
 import type { BuildScan, ListScan, Scanner } from './scans.js'
 import type { TableParts } from './views/table.js'
 
@@ -42,7 +42,7 @@ export type ScanCall =
 export type ScanAnswer =
   | { readonly kind: 'reply'; readonly number: number; readonly reply: Uint8Array }
   | { readonly kind: 'tables'; readonly number: number; readonly tables: readonly TableParts[] }
-  | { readonly kind: 'places'; readonly number: number; readonly places: readonly Place[] }
+  | { readonly kind: 'places'; readonly number: number; readonly places: readonly EntityPlace[] }
   | { readonly kind: 'keys'; readonly number: number; readonly keys: KeyHashes }
   | { readonly kind: 'failure'; readonly number: number; readonly reason: string }
 
@@ -81,7 +81,7 @@ export class ThreadScanner implements Scanner {
     return (await this.call({ kind: 'build', number: ++this.number, scan }, 'tables')).tables
   }
 
-  async head(scan: HeadScan): Promise<readonly Place[]> {
+  async head(scan: HeadScan): Promise<readonly EntityPlace[]> {
     return (await this.call({ kind: 'head', number: ++this.number, scan }, 'places')).places
   }
 

@@ -16,7 +16,7 @@ import type { Owned } from '../replicate/ownership.js'
 import { type KeyHashes, type KeyScan, readKeys } from '../turn/presence.js'
 import { imagesAt, Matches, readImages, valuesIfMeant } from './matches.js'
 import { keysReply, PageImages, pageReply } from './pages.js'
-import { type CountedRange, type HeadScan, type Place, readPlaces } from './places.js'
+import { type CountedRange, type EntityPlace, type HeadScan, readPlaces } from './places.js'
 import { cellsOf, type Layout, Table, type TableParts } from './views/table.js'
 
 export interface ListScan {
@@ -39,7 +39,7 @@ export interface Scanner {
   list(scan: ListScan): Promise<ShardReply>
   /** Gives a table for each part, in their order. */
   build(scan: BuildScan): Promise<readonly TableParts[]>
-  head(scan: HeadScan): Promise<readonly Place[]>
+  head(scan: HeadScan): Promise<readonly EntityPlace[]>
   keys(scan: KeyScan): Promise<KeyHashes>
   /** Ends what is under way; nothing may be asked any more. */
   close(): Promise<void>
@@ -181,7 +181,7 @@ async function walk(
   range: number,
   take: (seen: Seen) => boolean,
 ): Promise<boolean> {
-  let after: Place | undefined
+  let after: EntityPlace | undefined
   for (;;) {
     const scan = { tenant, range: { path, type }, after, count: placesPerStep }
     const places = await readPlaces(store, scan, owned)
@@ -220,7 +220,7 @@ export class StepwiseScanner implements Scanner {
     return this.run(buildTables(scan, this.ground))
   }
 
-  head(scan: HeadScan): Promise<readonly Place[]> {
+  head(scan: HeadScan): Promise<readonly EntityPlace[]> {
     return this.run(readPlaces(this.ground.store, scan, this.ground.owned))
   }
 

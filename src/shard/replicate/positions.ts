@@ -4,17 +4,17 @@
 import type { RowSink, Store, StoreReader } from '../../ports.js'
 import { rowsOf } from '../../rows.js'
 import { allPositions, decodePosition, encodePosition, parsePositionKey, positionKey } from './replicated-layout.js'
-import type { Position } from './replication.js'
+import type { FollowedPosition } from './replication.js'
 
 /** The position of a shard in a store; undefined: the store has nothing of the shard, or only a part. */
-export function storedPosition(store: Pick<StoreReader, 'get'>, shard: number): Position | undefined {
+export function storedPosition(store: Pick<StoreReader, 'get'>, shard: number): FollowedPosition | undefined {
   const row = store.get(positionKey(shard))
   return row && decodePosition(row)
 }
 
 /** The positions of all shards. */
 export class Positions {
-  private readonly known = new Map<number, Position>()
+  private readonly known = new Map<number, FollowedPosition>()
 
   /** Those that a store has. */
   static async read(store: Store): Promise<Positions> {
@@ -25,17 +25,17 @@ export class Positions {
   }
 
   /** undefined: the store has nothing of the shard, or only a part. */
-  of(shard: number): Position | undefined {
+  of(shard: number): FollowedPosition | undefined {
     return this.known.get(shard)
   }
 
   /** Adds the row of a position to the batch that leads there. */
-  put(sink: RowSink, shard: number, position: Position): void {
+  put(sink: RowSink, shard: number, position: FollowedPosition): void {
     sink.put(positionKey(shard), encodePosition(position))
   }
 
   /** That batch has been written. */
-  note(shard: number, position: Position): void {
+  note(shard: number, position: FollowedPosition): void {
     this.known.set(shard, position)
   }
 

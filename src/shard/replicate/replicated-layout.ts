@@ -11,7 +11,7 @@
 
 import type { Range } from '../../ports.js'
 import { KeyReader, kindsThatGo, prefix, shardOfKey, under, writer } from '../keys.js'
-import type { Position } from './replication.js'
+import type { FollowedPosition } from './replication.js'
 
 /** The kinds whose rows begin with their shard, in the order in which a snapshot has them. */
 const stretchKinds = kindsThatGo('shard', 'register', 'progress', 'paths')
@@ -84,14 +84,14 @@ export function parsePositionKey(key: Buffer): number {
 const positionHeadBytes = 16
 
 /** f64 sequence, f64 epoch, and the hash. */
-export function encodePosition({ sequence, epoch, hash }: Position): Buffer {
+export function encodePosition({ sequence, epoch, hash }: FollowedPosition): Buffer {
   const head = Buffer.allocUnsafe(positionHeadBytes)
   head.writeDoubleBE(sequence, 0)
   head.writeDoubleBE(epoch, 8)
   return Buffer.concat([head, hash])
 }
 
-export const decodePosition = (row: Buffer): Position => ({
+export const decodePosition = (row: Buffer): FollowedPosition => ({
   sequence: row.readDoubleBE(0),
   epoch: row.readDoubleBE(8),
   hash: row.subarray(positionHeadBytes),

@@ -25,7 +25,7 @@ import { type Deposed, isDeposed } from '../commit/deposed.js'
 import { shardOfKey } from '../keys.js'
 import type { CommitLane } from './commit-lane.js'
 import type { Positions } from './positions.js'
-import type { Part, Position, Replication } from './replication.js'
+import type { FollowedPosition, LogPayload, Replication } from './replication.js'
 import { decodeOperations, OperationWriter, type RowOperation } from './row-operations.js'
 
 /**
@@ -159,7 +159,7 @@ class ReplicatedBatch implements OpenBatch {
     const { clock, replication, lastStamp } = parts
     this.ordered.flush(batch)
     const startedMs = clock.monoMs()
-    const write = (reached: ReadonlyMap<number, Position>, deposed?: Deposed): void => {
+    const write = (reached: ReadonlyMap<number, FollowedPosition>, deposed?: Deposed): void => {
       const appendedMs = clock.monoMs()
       this.write(reached, failure => {
         noteTimes(times, startedMs, appendedMs, clock.monoMs())
@@ -184,7 +184,7 @@ class ReplicatedBatch implements OpenBatch {
   }
 
   /** Nothing but these parts is to be written. */
-  private restrict(parts: readonly Part[]): void {
+  private restrict(parts: readonly LogPayload[]): void {
     const { batch } = this
     batch.clear()
     for (const { shard, payload } of parts)
@@ -198,12 +198,12 @@ class ReplicatedBatch implements OpenBatch {
    * and the node may die between two of them. Then a subscription that fires once must not have fired for a change
    * while the register does not say so: it would fire again.
    */
-  private payloads(stamp: number): readonly Part[] {
+  private payloads(stamp: number): readonly LogPayload[] {
     const parts = [...this.shards].map(([shard, writer]) => ({ shard, payload: writer.end(stamp) }))
     return parts.sort((a, b) => b.shard - a.shard)
   }
 
-  private write(reached: ReadonlyMap<number, Position>, onDone: (failure?: Error) => void): void {
+  private write(reached: ReadonlyMap<number, FollowedPosition>, onDone: (failure?: Error) => void): void {
     const { lane, positions, alongWith } = this.parts
     for (const [shard, position] of reached) positions.put(this.batch, shard, position)
     alongWith(this.batch)

@@ -25,17 +25,25 @@ import { prefix } from '../keys.js'
 import type { Letters } from '../notify/letters.js'
 import type { Notifications } from '../notify/notifications.js'
 import type { ProgressBook } from '../notify/progress-book.js'
-import type { Heads } from '../read/heads.js'
+import type { FirstPages } from '../read/heads.js'
 import type { Views } from '../read/views/views.js'
 import { MadeCounts } from '../rebuild.js'
 import type { Actors } from '../turn/actor.js'
 import type { Presence } from '../turn/presence.js'
 import type { Replicated } from './open-replicated.js'
 import { stretchesOf } from './replicated-layout.js'
-import type { Position } from './replication.js'
+import type { FollowedPosition } from './replication.js'
 import { checkRow } from './row-check.js'
 import { decodeOperations, type RowOperation } from './row-operations.js'
-import { countsOfShard, delRows, type Page, readPage, rowsOfPage, rowsOfShard, shardsWithCounts } from './snapshot.js'
+import {
+  countsOfShard,
+  delRows,
+  readPage,
+  rowsOfPage,
+  rowsOfShard,
+  type ShardPage,
+  shardsWithCounts,
+} from './snapshot.js'
 
 type OnDone = (failure?: Error) => void
 
@@ -46,7 +54,7 @@ export interface Concerned {
   readonly actors: Actors
   readonly presence: Presence
   readonly views: Views
-  readonly heads: Heads
+  readonly heads: FirstPages
   readonly entityCount: EntityCount
   readonly expiryMark: ExpiryMark
   readonly notifications: Notifications
@@ -82,14 +90,14 @@ export class ReplicatedShards {
   }
 
   /** How far the store has a shard's log; undefined: it has nothing of the shard, or only part of a snapshot. */
-  position(shard: number): Position | undefined {
+  position(shard: number): FollowedPosition | undefined {
     return this.parts.positions.of(shard)
   }
 
   /**
    * Applies payloads of records, in order and all or none, to a shard that is followed, with the position they lead to.
    */
-  apply(shard: number, payloads: readonly Buffer[], position: Position, onDone: OnDone): void {
+  apply(shard: number, payloads: readonly Buffer[], position: FollowedPosition, onDone: OnDone): void {
     this.assertFollowed(shard)
     let operations: readonly RowOperation[]
     try {
@@ -243,7 +251,12 @@ export class ReplicatedShards {
   /**
    * Some rows of a shard behind a place, about so many bytes; `next` is the place behind them, undefined at the end.
    */
-  snapshot(shard: number, after: Buffer | undefined, bytesMax: number, onDone: (page: Page | Error) => void): void {
+  snapshot(
+    shard: number,
+    after: Buffer | undefined,
+    bytesMax: number,
+    onDone: (page: ShardPage | Error) => void,
+  ): void {
     const { store, stamps } = this.parts
     readPage(store, stretchesOf(shard), after, bytesMax, stamps.last).then(onDone, onDone)
   }

@@ -2,7 +2,7 @@
 // position.
 
 /** How far the log of a shard has been followed. */
-export interface Position {
+export interface FollowedPosition {
   /** Of the last record; 0: nothing yet. */
   readonly sequence: number
   readonly epoch: number
@@ -11,12 +11,12 @@ export interface Position {
 }
 
 /** What turns have decided for one shard, as bytes for its log. */
-export interface Part {
+export interface LogPayload {
   readonly shard: number
   readonly payload: Buffer
 }
 
-export type OnAppended = (outcome: ReadonlyMap<number, Position> | Error) => void
+export type OnAppended = (outcome: ReadonlyMap<number, FollowedPosition> | Error) => void
 
 /** Where what is decided here becomes durable before the store has it. */
 export interface Replication {
@@ -26,7 +26,7 @@ export interface Replication {
    * (commit/deposed.ts). Any other error means that nobody knows, and the node has to end. The next call only after
    * that.
    */
-  append(parts: readonly Part[], onDone: OnAppended): void
+  append(parts: readonly LogPayload[], onDone: OnAppended): void
 }
 
 /** Calls back when every owner has what the log of a shard says up to a record, or with why that is not known. */

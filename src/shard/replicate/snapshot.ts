@@ -18,7 +18,7 @@ import { indexRow, type MadeCounts, putRow } from '../rebuild.js'
 import { stretchesOf } from './replicated-layout.js'
 import { OperationWriter, type RowOperation } from './row-operations.js'
 
-export interface Page {
+export interface ShardPage {
   readonly rows: Buffer
   /** The place behind them; undefined at the end. */
   readonly next: Buffer | undefined
@@ -39,7 +39,7 @@ export async function readPage(
   after: Buffer | undefined,
   bytesMax: number,
   stamp: number,
-): Promise<Page> {
+): Promise<ShardPage> {
   const writer = new OperationWriter()
   for (const range of ranges)
     for await (const rows of rowsBehind(store, range, after))

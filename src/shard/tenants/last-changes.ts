@@ -3,7 +3,7 @@
 
 import { ownText } from '../../domain/recent.js'
 import type { Clock } from '../../ports.js'
-import type { Follower } from '../commit/commit.js'
+import type { ChangeFollower } from '../commit/commit.js'
 import type { ShardRecord } from '../turn/apply.js'
 
 /** Tenants that are remembered, some 150 bytes each. With more, all are forgotten at once. */
@@ -14,7 +14,7 @@ interface LastChange {
   atMs: number
 }
 
-export class LastChanges implements Follower {
+export class LastChanges implements ChangeFollower {
   private readonly changes = new Map<string, LastChange>()
   /** Most changes are of the same tenant as the one before. */
   private last: LastChange = { tenant: '', atMs: 0 }

@@ -1,8 +1,7 @@
 // Deletes the tenants that have a mark: a task of every owner, twice a second as long as there are marks.
 //
 //   every owner   deletes the entities of the tenant in its shards, until a walk finds none
-//   the keeper    deletes its subscriptions and registrations. When all owners have nothing left, it deletes the
-//   service
+//   the keeper    deletes its subscriptions and registrations. When all owners have nothing left, it deletes the service
 //                 paths and the mark in one commit, and the tenant may be used again
 //
 // Nothing written after the deletion is lost by it. Before each walk an owner asks the keeper whether the deletion is

@@ -17,8 +17,8 @@ import {
   deleteEntity,
   entityLabel,
   expiresMs,
-  type Outcome,
   replaceAttributes,
+  type UpdateOutcome,
   updateAttribute,
   updateAttributes,
   updateValue,
@@ -220,7 +220,7 @@ const isDeletion = ({ kind }: WriteRequest): boolean =>
   kind === 'deleteEntity' || kind === 'deleteAttribute' || kind === 'deleteAttributes' || kind === 'expire'
 
 /** The branches of the protocol in one place; the rules behind each are in domain/update. */
-function decide(request: WriteRequest, before: Entity | undefined, stamp: number): Outcome {
+function decide(request: WriteRequest, before: Entity | undefined, stamp: number): UpdateOutcome {
   const nowMs = stampMs(stamp)
   if (request.kind === 'create') {
     if (!before) return createEntity(request.entity, stamp)

@@ -7,7 +7,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import {
   type Answer,
-  type Ask,
+  type AskFrame,
   decodeFrame,
   encodeFrame,
   type Frame,
@@ -28,7 +28,7 @@ const whole = fc.oneof(fc.nat(300), fc.nat(2 ** 31 - 1), fc.maxSafeNat())
 const ms = fc.double({ noNaN: true, noDefaultInfinity: true })
 const bytes = fc.uint8Array({ maxLength: 300 }).map(array => Buffer.from(array))
 const name = fc.string({ maxLength: 40, unit: 'grapheme' })
-const ask: fc.Arbitrary<Ask> = record({
+const ask: fc.Arbitrary<AskFrame> = record({
   number: whole,
   deadlineMs: ms,
   shard: fc.nat(2 ** 32 - 1),

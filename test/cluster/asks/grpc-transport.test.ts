@@ -4,10 +4,10 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import {
+  type GrpcTransportOptions,
   grpcTransport,
   silentConnectionMsMax,
   silentConnectionsMax,
-  type TransportOptions,
 } from '../../../cluster/asks/grpc-transport.js'
 import type { Guests, Stream } from '../../../cluster/ports.js'
 import { Authority } from '../certificates.js'
@@ -19,7 +19,7 @@ const mirror: Guests = {
   onCall: (message, onReply) => onReply(message),
 }
 
-async function listen(t: Test, options: TransportOptions): Promise<string> {
+async function listen(t: Test, options: GrpcTransportOptions): Promise<string> {
   const listening = await grpcTransport(options).listen('127.0.0.1:0', mirror)
   t.teardown(() => listening.close())
   return listening.address
@@ -36,7 +36,7 @@ async function silent(t: Test, address: string, word = ''): Promise<Socket> {
 }
 
 /** A stream that is open, and what comes back on it. */
-function talk(t: Test, options: TransportOptions, address: string) {
+function talk(t: Test, options: GrpcTransportOptions, address: string) {
   const transport = grpcTransport(options)
   t.teardown(() => transport.close())
   let heard: (word: string) => void = () => {}
@@ -57,7 +57,7 @@ function talk(t: Test, options: TransportOptions, address: string) {
 const preface = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0'
 
 for (const kind of ['plain', 'with TLS'] as const) {
-  const optionsFor = (t: Test): TransportOptions => (kind === 'plain' ? {} : { tls: new Authority(t).member() })
+  const optionsFor = (t: Test): GrpcTransportOptions => (kind === 'plain' ? {} : { tls: new Authority(t).member() })
 
   t.test(`${kind}: connections without a stream or a call are closed, those with one stay`, async t => {
     const options = optionsFor(t)

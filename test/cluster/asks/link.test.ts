@@ -3,16 +3,16 @@
 
 import t from 'tap'
 import {
-  type Ask,
+  type AskFrame,
   answerKinds,
   decodeFrame,
   encodeFrame,
   type Frame,
   type ReadFrame,
 } from '../../../cluster/asks/frames.js'
-import { Link, PeerClock, type Surroundings } from '../../../cluster/asks/link.js'
+import { Link, type LinkParts, PeerClock } from '../../../cluster/asks/link.js'
 import { type AskOptions, completeOptions, frameBytesMax, requestBytesMax } from '../../../cluster/options.js'
-import type { Outcome, Stream } from '../../../cluster/ports.js'
+import type { AskResult, Stream } from '../../../cluster/ports.js'
 import { FakeClock } from '../../support/fake-clock.js'
 import { Random } from '../../support/random.js'
 
@@ -43,7 +43,7 @@ class Scene {
   readonly clock = new FakeClock()
   readonly link: Link
   readonly changes: string[] = []
-  readonly outcomes: Outcome[] = []
+  readonly outcomes: AskResult[] = []
   readonly troubles: string[] = []
   readonly failures: string[] = []
   /** Requests that the host has begun, and how to reply. */
@@ -57,7 +57,7 @@ class Scene {
   greeted: ReadFrame[] = []
 
   constructor(options: Partial<AskOptions> = {}, numbered = 0) {
-    const surroundings: Surroundings = {
+    const surroundings: LinkParts = {
       host: {
         onAsk: (shard, request, reply, view) => {
           this.begun.push({ shard, text: Buffer.from(request).toString(), view, reply })
@@ -92,7 +92,7 @@ class Scene {
   }
 
   /** The other node asks, with its usual deadline unless told otherwise. */
-  hearAsks(...numbers: (number | Partial<Ask>)[]): void {
+  hearAsks(...numbers: (number | Partial<AskFrame>)[]): void {
     const asks = numbers.map(one => {
       const given = typeof one === 'number' ? { number: one } : one
       const request = Buffer.from(`ask ${given.number}`)

@@ -3,7 +3,12 @@
 
 import fc from 'fast-check'
 import t from 'tap'
-import { decodeMessage, encodeMessage, type Message, rumourLength } from '../../../cluster/gossip/gossip-messages.js'
+import {
+  decodeMessage,
+  encodeMessage,
+  type GossipMessage,
+  rumourLength,
+} from '../../../cluster/gossip/gossip-messages.js'
 import { membersMax } from '../../../cluster/gossip/gossip-options.js'
 import { type Member, type Rumour, statuses } from '../../../cluster/gossip/member.js'
 import { Random } from '../../support/random.js'
@@ -31,14 +36,14 @@ const member: fc.Arbitrary<Member> = record({
 const rumour: fc.Arbitrary<Rumour> = record({ member, suspectedBy: fc.array(name, { maxLength: 4 }) })
 const rumours = fc.array(rumour, { maxLength: 5 })
 const head = { version, lowestVersion: version, cluster: text, from }
-const message: fc.Arbitrary<Message> = fc.oneof(
+const message: fc.Arbitrary<GossipMessage> = fc.oneof(
   record({ ...head, kind: fc.constant('ping' as const), to, rumours }),
   record({ ...head, kind: fc.constant('ping-request' as const), to, address: text, waitMs: fc.nat(9999), rumours }),
   record({
     ...head,
     kind: fc.constantFrom('exchange', 'acknowledgement', 'no-answer'),
     rumours,
-  }) as fc.Arbitrary<Message>,
+  }) as fc.Arbitrary<GossipMessage>,
   record({ ...head, kind: fc.constant('refusal' as const), reason: text }),
 )
 
@@ -46,7 +51,7 @@ const told: Rumour = {
   member: { name: 'm', address: 'm:1', domain: 'd', incarnation: 300, life: 'l', status: 'suspect', isJoined: true },
   suspectedBy: ['b'],
 }
-const small: Message = {
+const small: GossipMessage = {
   version: 1,
   lowestVersion: 1,
   cluster: 'c',
@@ -112,7 +117,7 @@ t.test('fields that are not known are skipped', async t => {
 })
 
 t.test('what breaks a limit is no message', async t => {
-  const broken = (one: Partial<Member>): Message => ({
+  const broken = (one: Partial<Member>): GossipMessage => ({
     ...small,
     rumours: [{ ...told, member: { ...told.member, ...one } }],
   })

@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import type { Effect } from '../../../cluster/gossip/conversation.js'
-import type { Body, Message, Sender } from '../../../cluster/gossip/gossip-messages.js'
+import type { Body, GossipMessage, GossipSender } from '../../../cluster/gossip/gossip-messages.js'
 import {
   completeGossipOptions,
   gossipOptionsDefault as defaults,
@@ -34,8 +34,8 @@ const rumour = (name: string, status: Status = 'alive', suspectedBy: readonly st
   member: member(name, { status }),
   suspectedBy,
 })
-const senderOf = (name: string): Sender => ({ name, life: `life of ${name}`, incarnation: 5 })
-const message = (from: string, body: Body): Message => ({
+const senderOf = (name: string): GossipSender => ({ name, life: `life of ${name}`, incarnation: 5 })
+const message = (from: string, body: Body): GossipMessage => ({
   version: gossipVersion,
   lowestVersion: gossipVersionLowest,
   cluster: 'c',
@@ -88,7 +88,7 @@ class Subject {
     this.nowMs = untilMs
   }
 
-  call(message: Message): Message | undefined {
+  call(message: GossipMessage): GossipMessage | undefined {
     const number = ++this.calls
     const effects = this.machine.onCall(number, message, this.nowMs)
     this.effects.push(...effects)
@@ -96,7 +96,7 @@ class Subject {
     return undefined
   }
 
-  answer(send: Send, reply?: Message): void {
+  answer(send: Send, reply?: GossipMessage): void {
     this.effects.push(...this.machine.onReply(send.number, reply, this.nowMs))
   }
 
@@ -125,7 +125,8 @@ class Subject {
 }
 
 const nameAt = ({ to }: Send) => to.split(':')[0]!
-const rumoursOf = (one: Message | undefined) => (one && 'rumours' in one ? one.rumours.map(({ member }) => member) : [])
+const rumoursOf = (one: GossipMessage | undefined) =>
+  one && 'rumours' in one ? one.rumours.map(({ member }) => member) : []
 
 t.test('each of the others is pinged once in a round, one in each period', async t => {
   const subject = new Subject(['b', 'c', 'd'])

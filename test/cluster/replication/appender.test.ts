@@ -6,7 +6,7 @@ import { Appender, type OwnedShard } from '../../../cluster/replication/appender
 import { beginning } from '../../../cluster/replication/log-record.js'
 import { Replica } from '../../../cluster/replication/replica.js'
 import { replicationOptionsDefault } from '../../../cluster/replication/replication-options.js'
-import { Deposed, type Position } from '../../../cluster/replication/shard-host.js'
+import { DeposedError, type LogPosition } from '../../../cluster/replication/shard-host.js'
 import { Random } from '../../support/random.js'
 import { SimulatedEngine } from '../simulated-log.js'
 import { World } from '../simulated-world.js'
@@ -15,7 +15,7 @@ const self = 'a x'
 const shards = [3, 5, 7]
 
 type Owned = { -readonly [key in keyof OwnedShard]: OwnedShard[key] }
-type Outcome = ReadonlyMap<number, Position> | Error | undefined
+type Outcome = ReadonlyMap<number, LogPosition> | Error | undefined
 
 /** A node that owns some shards, and appends of it to all of them. */
 function simulate(appendBytesMax?: number) {
@@ -80,16 +80,16 @@ function simulate(appendBytesMax?: number) {
 }
 
 /** What must be so of every outcome after a loss. */
-function assertDeposed(t: Test, outcome: Outcome): Deposed {
-  t.ok(outcome instanceof Deposed, `${outcome}`)
-  return outcome as Deposed
+function assertDeposed(t: Test, outcome: Outcome): DeposedError {
+  t.ok(outcome instanceof DeposedError, `${outcome}`)
+  return outcome as DeposedError
 }
 
 t.test('an append to shards that are this node’s own tells the position of each', async t => {
   const { append } = simulate()
   const outcome = await append()
   t.ok(outcome instanceof Map)
-  t.strictSame([...(outcome as Map<number, Position>).keys()], shards)
+  t.strictSame([...(outcome as Map<number, LogPosition>).keys()], shards)
 })
 
 t.test(

@@ -2,12 +2,12 @@
 // with, and a cluster that goes on already is left alone.
 
 import t from 'tap'
-import type { Reading } from '../../../cluster/logs/shard-log.js'
+import type { LogReading } from '../../../cluster/logs/shard-log.js'
 import { assertFoundable, foundLogs } from '../../../cluster/replication/founding.js'
 import { beginning, encodeRecord } from '../../../cluster/replication/log-record.js'
 import { Replica } from '../../../cluster/replication/replica.js'
 import { replicationOptionsDefault } from '../../../cluster/replication/replication-options.js'
-import type { Position } from '../../../cluster/replication/shard-host.js'
+import type { LogPosition } from '../../../cluster/replication/shard-host.js'
 import { Random } from '../../support/random.js'
 import { type LogFaults, SimulatedEngine } from '../simulated-log.js'
 import { World } from '../simulated-world.js'
@@ -37,7 +37,7 @@ function simulate(faults: Partial<LogFaults> = {}) {
   const found = (mark = 'mark') => run(foundLogs(shards, mark, log, clock))
   const look = (mark = 'mark') => run(assertFoundable(shards, mark, log, clock))
   /** A copy that begins with what a node has. */
-  const copy = async (shard: number, position: Position | undefined): Promise<Replica> => {
+  const copy = async (shard: number, position: LogPosition | undefined): Promise<Replica> => {
     const replica = new Replica(shard, position, {
       log,
       host: { apply: (_shard, _payloads, _position, onDone) => onDone(), position: () => position },
@@ -95,7 +95,7 @@ t.test('an engine that never answers is given up', async t => {
 
 t.test('a cluster that goes on already is left alone', async t => {
   const { engine, log, run, found, look } = simulate()
-  const read = (shard: number) => run(new Promise<Reading>(resolve => log.read(shard, 0, 1, resolve as never)))
+  const read = (shard: number) => run(new Promise<LogReading>(resolve => log.read(shard, 0, 1, resolve as never)))
 
   await found('another')
   const before = await read(0)

@@ -3,7 +3,7 @@
 import t from 'tap'
 import type { Unknown } from '../../../cluster/logs/shard-log.js'
 import { Health, type Unhealthy } from '../../../cluster/replication/health.js'
-import type { LogLoss } from '../../../cluster/replication/log-check.js'
+import type { MissingRecords } from '../../../cluster/replication/log-check.js'
 import { FakeClock } from '../../support/fake-clock.js'
 
 const healthMs = 5_000
@@ -15,7 +15,7 @@ class Scene {
   readonly owners: (string | undefined)[] = ['a', 'b', 'c']
   readonly cut = new Set<string>()
   serves = true
-  loss: LogLoss | undefined
+  loss: MissingRecords | undefined
   trouble: Unknown | undefined
   readonly health = new Health({
     clock: this.clock,

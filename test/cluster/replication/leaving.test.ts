@@ -4,7 +4,7 @@ import t from 'tap'
 import type { AppendOutcome, TakeoverOutcome } from '../../../cluster/logs/shard-log.js'
 import { findBehind, findLiving } from '../../../cluster/replication/leaving.js'
 import { beginning, encodeRecord, positionOf } from '../../../cluster/replication/log-record.js'
-import type { Position } from '../../../cluster/replication/shard-host.js'
+import type { LogPosition } from '../../../cluster/replication/shard-host.js'
 import { Random } from '../../support/random.js'
 import { SimulatedEngine } from '../simulated-log.js'
 import { World } from '../simulated-world.js'
@@ -35,14 +35,14 @@ async function simulate() {
   if (taken.kind !== 'taken') throw new Error('the engine answers')
   const { epoch } = taken
   /** Appends a record, which may only begin a step or go on with one; gives the position behind it. */
-  const append = async (behind: Position, goesOn = false, wentBefore = false): Promise<Position> => {
+  const append = async (behind: LogPosition, goesOn = false, wentBefore = false): Promise<LogPosition> => {
     const sequence = behind.sequence + 1
     const bytes = encodeRecord(shard, epoch, behind, Buffer.from('payload'), { goesOn, wentBefore })
     const appends = [{ shard, epoch, sequence, bytes }]
     t.match(await run(new Promise<AppendOutcome>(resolve => owner.append(appends, resolve))), { kind: 'appended' })
     return positionOf(bytes, { epoch, sequence })
   }
-  const behind = (position: Position) =>
+  const behind = (position: LogPosition) =>
     run(
       findBehind(
         new Map([

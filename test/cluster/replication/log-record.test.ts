@@ -9,12 +9,16 @@ import {
   positionOf,
   type Stretch,
 } from '../../../cluster/replication/log-record.js'
-import type { Position } from '../../../cluster/replication/shard-host.js'
+import type { LogPosition } from '../../../cluster/replication/shard-host.js'
 
 const whole: Stretch = { goesOn: false, wentBefore: false }
 
 /** A record behind a position, and the position behind the record. */
-function after(position: Position, text: string, epoch = 7): { readonly bytes: Buffer; readonly position: Position } {
+function after(
+  position: LogPosition,
+  text: string,
+  epoch = 7,
+): { readonly bytes: Buffer; readonly position: LogPosition } {
   const bytes = encodeRecord(3, epoch, position, Buffer.from(text), whole)
   return { bytes, position: positionOf(bytes, decodeRecord(bytes)!) }
 }

@@ -5,7 +5,7 @@ import type { LogRecord, ReadOutcome } from '../../../cluster/logs/shard-log.js'
 import { beginning, decodeRecord, encodeRecord, positionOf } from '../../../cluster/replication/log-record.js'
 import { Replica } from '../../../cluster/replication/replica.js'
 import { replicationOptionsDefault } from '../../../cluster/replication/replication-options.js'
-import type { Position } from '../../../cluster/replication/shard-host.js'
+import type { LogPosition } from '../../../cluster/replication/shard-host.js'
 import { Random } from '../../support/random.js'
 import { World } from '../simulated-world.js'
 
@@ -17,19 +17,19 @@ class Scene {
   readonly records: LogRecord[] = []
   readonly applied: string[] = []
   /** Up to where the host has written. */
-  written: Position | undefined
+  written: LogPosition | undefined
   readonly stopped: string[] = []
   /** What the host says to everything that it is to apply. */
   failure: Error | undefined
   /** Its states when it got ahead of its log, and when it was so no more. */
   readonly turns: string[] = []
-  end: Position = beginning
+  end: LogPosition = beginning
   reads = 0
   /** What the next readings say instead. */
   readonly lies: ReadOutcome[] = []
   readonly replica: Replica
 
-  constructor(options: { readonly position?: Position | undefined; readonly pageBytesMax?: number } = {}) {
+  constructor(options: { readonly position?: LogPosition | undefined; readonly pageBytesMax?: number } = {}) {
     const { clock } = this.world.process('node')
     const { position = beginning, pageBytesMax = 1000 } = options
     this.replica = new Replica(shard, position, {

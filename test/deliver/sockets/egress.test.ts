@@ -11,7 +11,7 @@ import { MqttSender } from '../../../src/deliver/mqtt-sender.js'
 import type { Sender, SendResult } from '../../../src/deliver/sender.js'
 import { Egress } from '../../../src/deliver/sockets/egress.js'
 import { openSockets } from '../../../src/deliver/sockets/sockets.js'
-import type { Message } from '../../../src/domain/subscriptions/message.js'
+import type { NotificationMessage } from '../../../src/domain/subscriptions/message.js'
 import { aedesBroker } from '../brokers.js'
 import { post, publication, sendable } from '../messages.js'
 import { httpReceiver } from '../receivers.js'
@@ -138,7 +138,11 @@ const denied: SendResult = { kind: 'unsendable', reason: 'The target is denied h
 
 const limits = { timeoutMs: 5000, connectionsMax: 10 }
 
-function sent<M extends Message>(sender: Sender<M>, message: M, address: Address | undefined): Promise<SendResult> {
+function sent<M extends NotificationMessage>(
+  sender: Sender<M>,
+  message: M,
+  address: Address | undefined,
+): Promise<SendResult> {
   return new Promise(resolve => sender.send(sendable(message, address), resolve))
 }
 

@@ -19,8 +19,8 @@ import {
   entityLabel,
   expiresMs,
   isLocation,
-  type Outcome,
   replaceAttributes,
+  type UpdateOutcome,
   updateAttribute,
   updateAttributes,
   updateValue,
@@ -46,7 +46,7 @@ const stamp = stampOf(createdMs) + 7
 
 const body = (text: string): Payload => ({ value: JSON.parse(text) as Json, duplicates: [], deep: true })
 
-function create(attributes: string, keyValues = false): Outcome {
+function create(attributes: string, keyValues = false): UpdateOutcome {
   const value = { id: 'R1', type: 'Room', ...(JSON.parse(attributes) as object) }
   const wanted = parseEntity({ value, duplicates: [], deep: true }, keyValues)
   return wanted.ok ? createEntity(wanted.value, stamp) : { refusal: wanted.refusal }
@@ -60,12 +60,12 @@ function room(attributes: string): Entity {
 }
 
 /** What the request, written as in the tables, does to the entity at `updatedMs`. */
-function send(before: Entity, request: string, text = '', label = 'R1'): Outcome {
+function send(before: Entity, request: string, text = '', label = 'R1'): UpdateOutcome {
   const [verb, ...words] = request.split(' ')
   const has = (option: string): boolean => words.includes(option)
   const options = { overrideMetadata: has('overrideMetadata'), forcedUpdate: has('forcedUpdate') }
   const target = words.find(word => !['append', 'keyValues', 'overrideMetadata', 'forcedUpdate'].includes(word))
-  const when = <T>(parsed: Result<T>, decide: (wanted: T) => Outcome): Outcome =>
+  const when = <T>(parsed: Result<T>, decide: (wanted: T) => UpdateOutcome): UpdateOutcome =>
     parsed.ok ? decide(parsed.value) : { refusal: parsed.refusal }
   if (target === undefined)
     return when(parseAttributes(body(text), has('keyValues')), wanted => {
@@ -96,7 +96,7 @@ function attributesText(entity: Entity): string {
 }
 
 /** Kind and text; of a text that is ours only the promised beginning. */
-function toldBy({ refusal }: Outcome): string {
+function toldBy({ refusal }: UpdateOutcome): string {
   if (!refusal) return 'accepted'
   return `${refusal.kind} ${refusalText(refusal).replace(/^(Database Error \().+/, '$1…')}`
 }

@@ -10,8 +10,8 @@ import { renderEntity } from '../../../src/domain/entities/representation.js'
 import type { Json } from '../../../src/domain/json.js'
 import {
   ForwardedQuery,
+  type LocatedEntity,
   mayBeProvided,
-  type Placed,
   type QueryRequest,
   readProvidedEntities,
 } from '../../../src/domain/providers/forwarded-query.js'
@@ -30,7 +30,7 @@ function entity(id: string, attrs: string, value: string, type = 'T'): Entity {
   return { id, type, attributes: new Map(split(attrs).map(name => [name, one])), created: 1, modifiedMs: 1 }
 }
 
-const placed = (...entities: readonly Entity[]): Placed[] => entities.map(entity => ({ entity, path: '/' }))
+const placed = (...entities: readonly Entity[]): LocatedEntity[] => entities.map(entity => ({ entity, path: '/' }))
 
 function indexOf(...registrations: readonly Registration[]): ProviderIndex {
   const index = new ProviderIndex()
@@ -43,7 +43,7 @@ interface Given {
   readonly attrs?: readonly string[]
   readonly limit?: number
   readonly offset?: number
-  readonly local?: readonly Placed[]
+  readonly local?: readonly LocatedEntity[]
   readonly total?: number
   readonly requestsMax?: number
 }

@@ -1,7 +1,7 @@
 // Group commit: replies after durability, one commit at a time, and an end without excuses when the store fails.
 
 import t from 'tap'
-import { Deposed } from '../../../cluster/replication/shard-host.js'
+import { DeposedError } from '../../../cluster/replication/shard-host.js'
 import type { Batch, Store } from '../../../src/ports.js'
 import { GroupCommit } from '../../../src/shard/commit/commit.js'
 import { type CommitLog, StoreLog } from '../../../src/shard/commit/commit-log.js'
@@ -285,7 +285,10 @@ t.test('a commit that has lost some shards goes on with the others, and says whi
   const store = new MemoryStore()
   const clock = new FakeClock()
   const inner = new StoreLog(store, clock, () => 77)
-  let deposed: Deposed | undefined = new Deposed([{ shard: 5, node: 'b', epoch: 2, certainMs: 100 }], new Map())
+  let deposed: DeposedError | undefined = new DeposedError(
+    [{ shard: 5, node: 'b', epoch: 2, certainMs: 100 }],
+    new Map(),
+  )
   const log: CommitLog = {
     times: inner.times,
     open: () => {

@@ -5,8 +5,14 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { Cursor, Range, Row } from '../../../src/ports.js'
 import { parseTypeKey, typeKey, typeRange } from '../../../src/shard/layout.js'
-import { Heads } from '../../../src/shard/read/heads.js'
-import { type CountedRange, type HeadScan, type Place, Places, readPlaces } from '../../../src/shard/read/places.js'
+import { FirstPages } from '../../../src/shard/read/heads.js'
+import {
+  type CountedRange,
+  type EntityPlace,
+  type HeadScan,
+  Places,
+  readPlaces,
+} from '../../../src/shard/read/places.js'
 import { Changes, tenant, type Where } from '../../support/changes.js'
 
 /** Places read at a time, and what is left of them when a head is read on. */
@@ -22,7 +28,7 @@ class Reader {
   /** Where reads of the type index began. */
   readonly asked: Range[] = []
   readonly scans: HeadScan[] = []
-  readonly heads: Heads
+  readonly heads: FirstPages
   private isHeld = false
   private held: (() => void)[] = []
   private readonly open: (range: Range) => Cursor
@@ -34,11 +40,11 @@ class Reader {
       this.asked.push(range)
       return this.guarded(this.open(range))
     }
-    const head = (scan: HeadScan): Promise<Place[]> => {
+    const head = (scan: HeadScan): Promise<EntityPlace[]> => {
       this.scans.push(scan)
       return readPlaces(store, scan)
     }
-    this.heads = new Heads(store, { head }, commit)
+    this.heads = new FirstPages(store, { head }, commit)
     commit.tell(this.heads)
   }
 
@@ -61,7 +67,7 @@ class Reader {
   }
 
   /** What the type index has, in order. */
-  async index({ path = '/', type = 'T' }: Where = {}): Promise<Place[]> {
+  async index({ path = '/', type = 'T' }: Where = {}): Promise<EntityPlace[]> {
     const cursor = this.open(typeRange(tenant, path, type))
     const rows = await cursor.next(1_000_000)
     return rows.map(({ key, value }) => {
@@ -71,7 +77,7 @@ class Reader {
   }
 
   /** The page that a list would have. */
-  async page(ranges: readonly CountedRange[], offset: number, limit: number): Promise<Place[]> {
+  async page(ranges: readonly CountedRange[], offset: number, limit: number): Promise<EntityPlace[]> {
     const { store, clock } = this.changes
     const places = new Places(store, this.heads, clock, tenant, ranges)
     await places.skip(offset)
@@ -103,15 +109,16 @@ class Reader {
   }
   private added = 0
 
-  async remove(places: readonly Place[]): Promise<void> {
+  async remove(places: readonly EntityPlace[]): Promise<void> {
     for (const { id, path, type } of places) this.changes.remove(id, { path, type })
     await this.changes.settle()
   }
 }
 
 const rangeOf = (count: number, { path = '/', type = 'T' }: Where = {}): CountedRange => ({ path, type, count })
-const ids = (places: readonly Place[]): string => places.map(({ path, type, id }) => `${path} ${type} ${id}`).join()
-const byCreation = (a: Place, b: Place): number => a.created - b.created
+const ids = (places: readonly EntityPlace[]): string =>
+  places.map(({ path, type, id }) => `${path} ${type} ${id}`).join()
+const byCreation = (a: EntityPlace, b: EntityPlace): number => a.created - b.created
 
 // Random changes and pages
 
@@ -130,7 +137,7 @@ const add = fc.record({ kind: fc.constant('add' as const), where, amount: amount
 const remove = fc.record({ kind: fc.constant('remove' as const), where, gone })
 
 /** The places that are to go. */
-function chosen(places: readonly Place[], { from, share }: { from: number; share: number }): Place[] {
+function chosen(places: readonly EntityPlace[], { from, share }: { from: number; share: number }): EntityPlace[] {
   const first = Math.floor(places.length * from)
   return places.slice(first, first + Math.ceil(places.length * share))
 }

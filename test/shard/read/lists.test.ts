@@ -9,16 +9,16 @@ import { refusals } from '../../../src/domain/refusal.js'
 import { ShardMap } from '../../../src/domain/scope.js'
 import { imageId } from '../../../src/image.js'
 import type {
+  EntityPosition,
   Images,
   ListKeys,
   ListRequest,
   ReadRequest,
   ShardReply,
-  Standing,
   WriteRequest,
 } from '../../../src/messages/messages.js'
 import type { ShardParts } from '../../../src/shard/open-shards.js'
-import type { HeadScan, Place } from '../../../src/shard/read/places.js'
+import type { EntityPlace, HeadScan } from '../../../src/shard/read/places.js'
 import { type BuildScan, type ListScan, type Scanner, StepwiseScanner } from '../../../src/shard/read/scans.js'
 import type { TableParts } from '../../../src/shard/read/views/table.js'
 import type { LocalShards } from '../../../src/shard/shards.js'
@@ -57,7 +57,7 @@ class HoldableScanner implements Scanner {
     return this.inner.build(scan)
   }
 
-  head(scan: HeadScan): Promise<readonly Place[]> {
+  head(scan: HeadScan): Promise<readonly EntityPlace[]> {
     return this.inner.head(scan)
   }
 
@@ -280,7 +280,7 @@ async function checkLimits(node: Node, request: ListRequest, whole: Extract<Shar
   assert.deepEqual(fetched, { kind: 'fetched', images: images.slice(0, 1) }, 'one at least')
 }
 
-const standings = ({ created, shards, rangeOf, ranges }: ListKeys): Standing[] =>
+const standings = ({ created, shards, rangeOf, ranges }: ListKeys): EntityPosition[] =>
   Array.from(created, (stamp, at) => {
     const [path, type] = ranges[rangeOf[at]!]!
     return { created: stamp, shard: shards[at]!, path, type }

@@ -8,7 +8,7 @@ import { ShardMap } from '../../../src/domain/scope.js'
 import { imageId, imageType } from '../../../src/image.js'
 import type { ListRequest } from '../../../src/messages/messages.js'
 import { imagesAt, type Match, Matches, readImages, valuesIfMeant } from '../../../src/shard/read/matches.js'
-import type { Place } from '../../../src/shard/read/places.js'
+import type { EntityPlace } from '../../../src/shard/read/places.js'
 import { entityOf, fill } from '../../support/entities.js'
 import { MemoryStore } from '../../support/memory-store.js'
 import { Random } from '../../support/random.js'
@@ -57,7 +57,7 @@ function someMatches(count: number, order: readonly OrderKey[], random: Random):
 }
 
 /** What the page has to be. */
-const sorted = (all: readonly Match[], { order, offset, limit }: ListRequest): readonly Place[] =>
+const sorted = (all: readonly Match[], { order, offset, limit }: ListRequest): readonly EntityPlace[] =>
   all
     .toSorted(
       (a, b) =>
@@ -109,7 +109,7 @@ t.test('a page that is asked for twice is the same', async t => {
 // What matches are made of
 
 const shardMap = new ShardMap({ shards: 4, spread: 4 })
-const placeOf = (id: string, type: string, path: string, created: number): Place => ({
+const placeOf = (id: string, type: string, path: string, created: number): EntityPlace => ({
   created,
   shard: shardMap.shardOf('t', path, id),
   path,

@@ -3,10 +3,15 @@
 
 import t from 'tap'
 import { refusals } from '../../../src/domain/refusal.js'
-import type { Standing } from '../../../src/messages/messages.js'
+import type { EntityPosition } from '../../../src/messages/messages.js'
 import { KeyColumns, keysMax, keysReply, PageImages, Turns, turnBytesMax } from '../../../src/shard/read/pages.js'
 
-const standing = (created: number, path = '/', type = 'T'): Standing => ({ created, shard: created % 7, path, type })
+const standing = (created: number, path = '/', type = 'T'): EntityPosition => ({
+  created,
+  shard: created % 7,
+  path,
+  type,
+})
 
 t.test('keys are columns, each path and type stands once, and what has no value has null', async t => {
   const places = [standing(3, '/a'), standing(1), standing(2, '/a'), standing(9, '/a', 'U')]

@@ -8,7 +8,7 @@ import { ShardClient } from '../../../src/broker/shard-client.js'
 import { HybridClock } from '../../../src/clock.js'
 import type { Result } from '../../../src/domain/refusal.js'
 import { imageId } from '../../../src/image.js'
-import type { Found, ListRequest, ShardReply, TypeSummary, WriteRequest } from '../../../src/messages/messages.js'
+import type { FoundEntity, ListRequest, ShardReply, TypeSummary, WriteRequest } from '../../../src/messages/messages.js'
 import { Expiry } from '../../../src/shard/expiry.js'
 import type { LocalShards } from '../../../src/shard/shards.js'
 import { compareIndexes } from '../../support/compare-indexes.js'
@@ -84,7 +84,7 @@ class Pair {
       ({ entities, total }) => [total, ...entitiesIn(entities)],
     )
     await this.alike<readonly TypeSummary[]>((client, onResult) => client.types(types, onResult), summariesIn)
-    await this.alike<readonly Found[]>(
+    await this.alike<readonly FoundEntity[]>(
       (client, onResult) => client.find(find, onResult),
       found => entitiesIn(found).map(String).sort(),
     )

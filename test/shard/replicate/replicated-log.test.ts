@@ -2,14 +2,14 @@
 // have it.
 
 import t from 'tap'
-import { Deposed } from '../../../cluster/replication/shard-host.js'
+import { DeposedError } from '../../../cluster/replication/shard-host.js'
 import type { OpenBatch } from '../../../src/shard/commit/commit-log.js'
 import { entityKey, stampKey, typeKey } from '../../../src/shard/layout.js'
 import { outboxKey } from '../../../src/shard/notify/notification-layout.js'
 import { CommitLane } from '../../../src/shard/replicate/commit-lane.js'
 import { Positions } from '../../../src/shard/replicate/positions.js'
 import { ReplicatedLog } from '../../../src/shard/replicate/replicated-log.js'
-import type { Part, Position } from '../../../src/shard/replicate/replication.js'
+import type { FollowedPosition, LogPayload } from '../../../src/shard/replicate/replication.js'
 import { decodeOperations } from '../../../src/shard/replicate/row-operations.js'
 import { FakeClock } from '../../support/fake-clock.js'
 import { MemoryStore } from '../../support/memory-store.js'
@@ -17,13 +17,13 @@ import { MemoryStore } from '../../support/memory-store.js'
 const one = Buffer.from('1')
 const key = (shard: number): Buffer => entityKey(shard, 't', '/', 'E')
 
-type OnAppended = (outcome: ReadonlyMap<number, Position> | Error) => void
+type OnAppended = (outcome: ReadonlyMap<number, FollowedPosition> | Error) => void
 
 /** A log whose appends end when the test says so. */
 class Setting {
   readonly store = new MemoryStore()
   readonly positions = new Positions()
-  readonly appended: (readonly Part[])[] = []
+  readonly appended: (readonly LogPayload[])[] = []
   readonly told: string[] = []
   end: OnAppended = () => {}
   readonly log: ReplicatedLog
@@ -158,7 +158,7 @@ t.test(
     })
     setting.commit(batch)
     const losses = [{ shard: 5, node: 'b', epoch: 3, certainMs: 100 }]
-    setting.end(new Deposed(losses, new Map([[3, position]])))
+    setting.end(new DeposedError(losses, new Map([[3, position]])))
     await Promise.resolve()
     t.strictSame(told, ['lost 5, staged put,del, written 1', 'shard 5 was taken over by b'])
     t.strictSame([store.get(key(3)), store.get(index), store.get(key(5))], [one, one, undefined])

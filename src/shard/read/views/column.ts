@@ -8,7 +8,7 @@
 // several targets only that there is something. Then the entity has to be looked into.
 
 import { xxHash64 } from '../../../domain/hash.js'
-import type { Target } from '../../../domain/queries/query.js'
+import type { Operand } from '../../../domain/queries/query.js'
 import type { Path } from '../../../domain/queries/query-parser.js'
 
 export const kinds = {
@@ -80,7 +80,7 @@ export class Column implements NamedPath {
   }
 
   // [hot] For every column of every change that a view follows.
-  set(row: number, target: Target): void {
+  set(row: number, target: Operand): void {
     switch (typeof target) {
       case 'number':
         this.kinds[row] = kinds.number

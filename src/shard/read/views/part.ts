@@ -14,15 +14,15 @@ import { doubt, prepare, rowOf, sift, siftRange, type Test } from './verdict.js'
 export const looksMax = 2000
 
 /** A row of a table. */
-export interface Row {
-  readonly part: Part
+export interface ViewRow {
+  readonly part: TablePart
   readonly row: number
 }
 
-export const compareRows = ({ part: a, row: i }: Row, { part: b, row: j }: Row): number =>
+export const compareRows = ({ part: a, row: i }: ViewRow, { part: b, row: j }: ViewRow): number =>
   a.table.created[i]! - b.table.created[j]! || a.table.shards[i]! - b.table.shards[j]!
 
-export class Part {
+export class TablePart {
   /** What the entities looked into are ordered by. */
   readonly known = new Map<number, SortValues>()
   unsure = 0

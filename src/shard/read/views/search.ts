@@ -10,13 +10,13 @@ import type { Json } from '../../../domain/json.js'
 import { distanceTo } from '../../../domain/places/geo.js'
 import { compareSortValues, isByDistance, type OrderKey } from '../../../domain/queries/order.js'
 import { meansIdentity } from '../../../domain/queries/selection.js'
-import type { ListRequest, Standing } from '../../../messages/messages.js'
+import type { EntityPosition, ListRequest } from '../../../messages/messages.js'
 import type { Clock, StoreReader } from '../../../ports.js'
 import { Heap } from '../../turn/heap.js'
-import { imagesAt, type Page, type SortValues, valuesIfMeant } from '../matches.js'
-import { locate, type Place, type PlaceRange } from '../places.js'
+import { imagesAt, type MatchPage, type SortValues, valuesIfMeant } from '../matches.js'
+import { type EntityPlace, locate, type PlaceRange } from '../places.js'
 import { type Column, kinds, named } from './column.js'
-import { compareRows, looksMax, Part, type Row, rowsPerChunk } from './part.js'
+import { compareRows, looksMax, rowsPerChunk, TablePart, type ViewRow } from './part.js'
 import { pathOfKey, type Table } from './table.js'
 
 const looksPerStep = 16
@@ -34,7 +34,7 @@ export async function search(
   tables: readonly Table[],
   store: StoreReader,
   clock: Turns,
-): Promise<Page<Standing> | undefined> {
+): Promise<MatchPage<EntityPosition> | undefined> {
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
     const once = new Search(request, ranges, tables, store, clock)
     const outcome = await once.run()
@@ -46,7 +46,7 @@ export async function search(
 type Turns = Pick<Clock, 'monoMs' | 'endOfTick'>
 
 class Search {
-  private readonly parts: readonly Part[]
+  private readonly parts: readonly TablePart[]
   private readonly moves: number
   /** When the event loop had its turn. */
   private sinceMs: number
@@ -58,12 +58,12 @@ class Search {
     private readonly store: StoreReader,
     private readonly clock: Turns,
   ) {
-    this.parts = tables.map((table, index) => new Part(request, ranges[index]!, table))
+    this.parts = tables.map((table, index) => new TablePart(request, ranges[index]!, table))
     this.sinceMs = clock.monoMs()
     this.moves = this.countMoves()
   }
 
-  async run(): Promise<Page<Standing> | undefined | 'moved'> {
+  async run(): Promise<MatchPage<EntityPosition> | undefined | 'moved'> {
     if (!(await this.scan())) return 'moved'
     const looks = this.parts.reduce((sum, part) => sum + part.unsure, 0)
     if (looks > looksMax) return undefined
@@ -134,7 +134,7 @@ class Search {
   }
 
   /** Where the entities of rows are; one that has gone meanwhile is left out. */
-  private located(rows: readonly Row[]): Located[] {
+  private located(rows: readonly ViewRow[]): Located[] {
     const places = locate(this.store, this.request.tenant, rows.map(standing))
     return rows.flatMap(({ row }, index) => {
       const place = places[index]
@@ -159,11 +159,11 @@ class Search {
   }
 }
 
-interface Located extends Place {
+interface Located extends EntityPlace {
   readonly row: number
 }
 
-const standing = ({ part: { table, range }, row }: Row): Standing => ({
+const standing = ({ part: { table, range }, row }: ViewRow): EntityPosition => ({
   created: table.created[row]!,
   shard: table.shards[row]!,
   path: range.path,
@@ -171,12 +171,12 @@ const standing = ({ part: { table, range }, row }: Row): Standing => ({
 })
 
 /** Rows from `from` to `to` of all that fit, in order of creation. */
-function mergeByCreation(parts: readonly Part[], from: number, to: number): readonly Row[] {
+function mergeByCreation(parts: readonly TablePart[], from: number, to: number): readonly ViewRow[] {
   const [only] = parts
   if (parts.length === 1 && only) return Array.from(only.rows.slice(from, to), row => ({ part: only, row }))
-  const heads = new Heap<Row & { readonly at: number }>(compareRows)
+  const heads = new Heap<ViewRow & { readonly at: number }>(compareRows)
   for (const part of parts) if (part.rows.length > 0) heads.push({ part, row: part.rows[0]!, at: 0 })
-  const merged: Row[] = []
+  const merged: ViewRow[] = []
   for (let count = 0; count < to && heads.top; count++) {
     const { part, row, at } = heads.top
     if (count >= from) merged.push({ part, row })
@@ -186,7 +186,7 @@ function mergeByCreation(parts: readonly Part[], from: number, to: number): read
   return merged
 }
 
-interface Sorted extends Row {
+interface Sorted extends ViewRow {
   readonly values: SortValues
 }
 
@@ -243,7 +243,7 @@ class Sorter {
 
   constructor(
     request: ListRequest,
-    private readonly part: Part,
+    private readonly part: TablePart,
   ) {
     const { order } = request
     this.descending = order[0]!.descending
@@ -282,7 +282,7 @@ class Sorter {
   }
 }
 
-function keyOf(part: Part, key: OrderKey): (row: number) => Json | undefined {
+function keyOf(part: TablePart, key: OrderKey): (row: number) => Json | undefined {
   const { range } = part
   if (key.name === 'type') return () => range.type
   if (key.name === 'servicePath') return () => range.path
@@ -290,13 +290,13 @@ function keyOf(part: Part, key: OrderKey): (row: number) => Json | undefined {
   return row => valueAt(column, row)
 }
 
-function columnOfKey({ table }: Part, key: OrderKey): Column | undefined {
+function columnOfKey({ table }: TablePart, key: OrderKey): Column | undefined {
   const path = pathOfKey(key)
   return path && table.column(named(path).name)
 }
 
 /** Metres; without a `near` all are equal (order.ts). */
-function distanceIn({ selection: { geo } }: ListRequest, { table }: Part): (row: number) => number {
+function distanceIn({ selection: { geo } }: ListRequest, { table }: TablePart): (row: number) => number {
   if (geo?.relation !== 'near') return () => 0
   return row => {
     const point = table.places?.pointOf(row)

@@ -6,11 +6,11 @@
 // stays, dead, until half of the table is; then the live ones move together. The type index has the ids, by stamp and
 // shard: only a page needs them.
 
-import type { Content } from '../../../domain/entities/entity.js'
+import type { EntityContent } from '../../../domain/entities/entity.js'
 import { locationOf } from '../../../domain/places/geo.js'
 import type { Geometry } from '../../../domain/places/location.js'
 import { isByDistance, type OrderKey } from '../../../domain/queries/order.js'
-import { type Target, targetOf } from '../../../domain/queries/query.js'
+import { type Operand, targetOf } from '../../../domain/queries/query.js'
 import type { Path, Statement } from '../../../domain/queries/query-parser.js'
 import { partitionPoint } from '../../../domain/search.js'
 import type { ListRequest } from '../../../messages/messages.js'
@@ -23,7 +23,7 @@ export interface Layout {
 }
 
 export interface Cells {
-  readonly targets: readonly Target[]
+  readonly targets: readonly Operand[]
   readonly geometry: Geometry | undefined
 }
 
@@ -234,7 +234,7 @@ export class Table {
 const deadMin = 1024
 
 /** What a table of the layout takes of an entity that lives in the service path. */
-export function cellsOf({ columns, places }: Layout, entity: Content, servicePath: string): Cells {
+export function cellsOf({ columns, places }: Layout, entity: EntityContent, servicePath: string): Cells {
   return {
     targets: columns.map(({ path }) => targetOf(path, entity, servicePath)),
     geometry: places ? locationOf(entity) : undefined,

@@ -4,7 +4,7 @@
 // an interval (or a set), and each kept text has been tried. So a row costs a few loads and compares. `holdsFor` gives
 // all meaning; this file knows only that comparisons of numbers are intervals.
 
-import { holdsFor, type Target } from '../../../domain/queries/query.js'
+import { holdsFor, type Operand } from '../../../domain/queries/query.js'
 import type { Statement } from '../../../domain/queries/query-parser.js'
 import { type Column, hashOfText, kinds, kindsCount } from './column.js'
 
@@ -33,7 +33,7 @@ export interface Test {
 
 /** Prepares a statement for the column of its path. */
 export function prepare(statement: Statement, column: Column): Test {
-  const verdictOf = (target: Target): Verdict => (holdsFor(statement, target) ? yes : no)
+  const verdictOf = (target: Operand): Verdict => (holdsFor(statement, target) ? yes : no)
   const { from, to, numbers } = numbersOf(statement)
   const negated = statement.operator === 'Differs'
   const byKind = new Uint8Array(kindsCount)

@@ -8,7 +8,7 @@
 
 import type { Entity } from '../../../domain/entities/entity.js'
 import type { Clock, Logger } from '../../../ports.js'
-import type { Follower, GroupCommit } from '../../commit/commit.js'
+import type { ChangeFollower, GroupCommit } from '../../commit/commit.js'
 import type { ShardRecord } from '../../turn/apply.js'
 import type { CountedRange, PlaceRange } from '../places.js'
 import type { Scanner } from '../scans.js'
@@ -50,7 +50,7 @@ const changesPerLook = 4096
 /** Columns of a table. Each costs every change of an entity some 50 ns. */
 const columnsMax = 64
 
-export class Views implements Follower {
+export class Views implements ChangeFollower {
   private readonly slots = new Map<string, Slot>()
   private uses = 0
   /** Lists that found all the tables they needed, and lists that did not. */

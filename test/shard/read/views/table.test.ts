@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import type { Geometry } from '../../../../src/domain/places/location.js'
-import type { Target } from '../../../../src/domain/queries/query.js'
+import type { Operand } from '../../../../src/domain/queries/query.js'
 import { named } from '../../../../src/shard/read/views/column.js'
 import { bytesFor, type Cells, type Layout, Table } from '../../../../src/shard/read/views/table.js'
 import { statementOf } from '../../../support/statements.js'
@@ -18,7 +18,7 @@ const cellsOf = (n: number): Cells => ({
   targets: [targets[n % targets.length]],
   geometry: geometries[n % geometries.length],
 })
-const targets: readonly Target[] = [1, -2.5, 'short', 'x'.repeat(100), null, true, false, undefined, ['list'], 7]
+const targets: readonly Operand[] = [1, -2.5, 'short', 'x'.repeat(100), null, true, false, undefined, ['list'], 7]
 const geometries: readonly (Geometry | undefined)[] = [
   { type: 'Point', coordinates: [1, 2] },
   undefined,

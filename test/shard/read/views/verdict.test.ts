@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import type { Attribute } from '../../../../src/domain/entities/entity.js'
-import { holdsFor, type Target, targetOf } from '../../../../src/domain/queries/query.js'
+import { holdsFor, type Operand, targetOf } from '../../../../src/domain/queries/query.js'
 import type { Statement } from '../../../../src/domain/queries/query-parser.js'
 import { Column, kinds, named } from '../../../../src/shard/read/views/column.js'
 import {
@@ -25,11 +25,11 @@ const textsMax = 1024
 const many = Array.from({ length: textsMax }, (_, n) => `k${n}`)
 
 /** What a statement looks at in an entity that has, or has not, the attribute `a`. */
-const targetIn = ({ path }: Statement, a: Attribute | undefined): Target =>
+const targetIn = ({ path }: Statement, a: Attribute | undefined): Operand =>
   targetOf(path, withAttributes({ id: 'E', type: 'T', created: 1 }, a ? [['a', a]] : []), '/')
 
 /** A column of the statement's targets, row by row; `before` is what stood in its rows earlier. */
-function columnOf(statement: Statement, targets: readonly Target[], before: readonly Target[]): Column {
+function columnOf(statement: Statement, targets: readonly Operand[], before: readonly Operand[]): Column {
   const column = new Column(named(statement.path), Math.max(targets.length, before.length))
   for (const [row, target] of before.entries()) column.set(row, target)
   for (const [row, target] of targets.entries()) column.set(row, target)
@@ -43,15 +43,15 @@ function verdicts(found: Uint32Array, count: number, rows: number): Verdict[] {
   return all
 }
 
-const isShort = (target: Target): boolean => typeof target === 'string' && target.length <= 64
+const isShort = (target: Operand): boolean => typeof target === 'string' && target.length <= 64
 
 /**
  * Whether a column has to know all about a target; `isFull`: it has as many texts as it keeps, none of them the target.
  */
-const isHeld = (target: Target, isFull: boolean): boolean =>
+const isHeld = (target: Operand, isFull: boolean): boolean =>
   typeof target === 'object' ? target === null : typeof target !== 'string' || (isShort(target) && !isFull)
 
-const targetsOf = (statement: Statement, all: readonly (Attribute | undefined)[]): Target[] =>
+const targetsOf = (statement: Statement, all: readonly (Attribute | undefined)[]): Operand[] =>
   all.map(one => targetIn(statement, one))
 
 const attributes = fc.array(attributesForStatements, { maxLength: 12 })
