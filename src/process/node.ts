@@ -46,7 +46,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     if (!cutOff) return
     const { connections, requests } = cutOff
     logger.warn(
-      `stopping: ${connections} connections were cut off after ${drainMsMax} ms, ${requests} requests among them`,
+      `stopping: cut off ${connections} connections after ${drainMsMax} ms, with ${requests} requests under way`,
     )
   }
   let port: number
