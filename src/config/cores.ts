@@ -1,8 +1,10 @@
-// How many processor cores this process may use: what the system lets it run on, and no more than its control group has time for.
+// How many processor cores this process may use: what the system lets it run on, and no more than its control group has
+// time for.
 //
-// A container with a limit of two CPUs runs on all cores of its machine for a part of the time. Node counts those cores, so `-workers auto`
-// reads the limit itself: `cpu.max` of version 2 of control groups, `cpu.cfs_quota_us` of version 1, of the own group and those above it.
-// A group has a fraction of a core over: it counts for nothing, but there is one core at least.
+// A container with a limit of two CPUs runs on all cores of its machine for a part of the time. Node counts those
+// cores, so `-workers auto` reads the limit itself: `cpu.max` of version 2 of control groups, `cpu.cfs_quota_us` of
+// version 1, of the own group and those above it. A group has a fraction of a core over: it counts for nothing, but
+// there is one core at least.
 
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
@@ -20,7 +22,10 @@ export function availableCores(root = '/', running = availableParallelism()): nu
   return Math.max(1, Math.floor(Math.min(running, ...quotas(root))))
 }
 
-/** Cores that each control group of this process has time for; none where there is no limit, or another system than Linux. */
+/**
+ * Cores that each control group of this process has time for; none where there is no limit, or another system than
+ * Linux.
+ */
 function quotas(root: string): number[] {
   // Lines are `0::/path` in version 2, and `4:cpu,cpuacct:/path` in version 1.
   const lines = (textOf(join(root, 'proc/self/cgroup')) ?? '').split('\n').map(line => line.split(':'))
@@ -31,7 +36,10 @@ function quotas(root: string): number[] {
   })
 }
 
-/** In a container the path may be that of the machine, of which only the root is there: groups without a file have no limit. */
+/**
+ * In a container the path may be that of the machine, of which only the root is there: groups without a file have no
+ * limit.
+ */
 function quotasOf(mount: string, group: string, quota: (folder: string) => number | undefined): number[] {
   const found: number[] = []
   for (let folder = join('/', group); ; folder = dirname(folder)) {

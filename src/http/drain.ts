@@ -1,19 +1,27 @@
-// How a front stops without a reset of any connection (docs/operations/signals.md#what-a-stop-does): what both servers have in common.
+// How a front stops without a reset of any connection (docs/operations/signals.md#what-a-stop-does): what both servers
+// have in common.
 //
 // When a listener is closed, the system resets the connections that wait in its queue. It also resets a connection that
 // is closed with bytes unread. So a front closes nothing before a moment in which nothing has come. A busy front has no
-// such moment by itself. So it holds answers back while it waits for one: most clients wait for their answer before they
-// send or connect again.
+// such moment by itself. So it holds answers back while it waits for one: most clients wait for their answer before
+// they send or connect again.
 //
-// Once nobody can connect, each answer ends its connection. A connection on which no request comes is ended after `quietMs`.
+// Once nobody can connect, each answer ends its connection. A connection on which no request comes is ended after
+// `quietMs`.
 //
-// Not here: what each server does to its connections (uws-front, node-front), the order among workers (process/supervisor).
+// Not here: what each server does to its connections (uws-front, node-front), the order among workers
+// (process/supervisor).
 
 /** A connection that rests is ended when no request has come for so long since the listener was closed. */
 export const quietMs = 300
-/** A connection that is younger than this may still bring its first request, over the greeting of TLS and a slow network. */
+/**
+ * A connection that is younger than this may still bring its first request, over the greeting of TLS and a slow
+ * network.
+ */
 export const firstRequestMsMax = 800
-/** How long a client may take to close its side after the server has closed its own; `node` reads away what still comes. */
+/**
+ * How long a client may take to close its side after the server has closed its own; `node` reads away what still comes.
+ */
 export const lingerMsMax = 500
 /** How often a front that drains looks at its connections. */
 export const lookMs = 10

@@ -65,7 +65,10 @@ export interface FrontOptions {
   readonly family: 'both' | 'ipv4' | 'ipv6'
   /** Sibling processes listen on the same port, and connections are spread among them (`uws` only). */
   readonly shared?: boolean
-  /** Another process listens for several, and hands out connections (`node` only); undefined: the front listens by itself. */
+  /**
+   * Another process listens for several, and hands out connections (`node` only); undefined: the front listens by
+   * itself.
+   */
   readonly source?: ConnectionSource | undefined
   /** PEM files; undefined: plain HTTP. */
   readonly tls?: TlsFiles | undefined
@@ -101,13 +104,15 @@ export interface Front {
    */
   dismiss(): void
   /**
-   * Takes the clients that have connected, and closes its listeners. From now on each answer ends its connection. Answers are held back until
-   * `close`, which the caller calls at once: so all of several workers can stop listening before any of them ends a connection.
+   * Takes the clients that have connected, and closes its listeners. From now on each answer ends its connection.
+   * Answers are held back until `close`, which the caller calls at once: so all of several workers can stop listening
+   * before any of them ends a connection.
    */
   unlisten(): Promise<void>
   /**
-   * Stops accepting, answers the requests that still come on connections that are open, and closes all connections: those that rest after
-   * `quietMs` (drain.ts), the last of them after `drainMs`. Resolves with what was cut off then; undefined: all ended in order.
+   * Stops accepting, answers the requests that still come on connections that are open, and closes all connections:
+   * those that rest after `quietMs` (drain.ts), the last of them after `drainMs`. Resolves with what was cut off then;
+   * undefined: all ended in order.
    */
   close(drainMs: number): Promise<CutOff | undefined>
 }

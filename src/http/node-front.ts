@@ -5,7 +5,8 @@
 // first one counts, too many headers are a 431 (node would drop the rest in silence, perhaps the one that names the
 // tenant).
 //
-// When it stops, it closes its own side of a connection first, and reads away what the client still sends: so no connection is reset (drain.ts).
+// When it stops, it closes its own side of a connection first, and reads away what the client still sends: so no
+// connection is reset (drain.ts).
 //
 // Not here: routes and statuses (routes, reply); which front is used (open-front).
 

@@ -163,8 +163,8 @@ class UwsFront implements Front, Heads<UwsExchange> {
   }
 
   /**
-   * Resolves when no connection is left, or all of them rest (drain.ts): which of them does is not known. False: that did not come to be until
-   * `untilMs`.
+   * Resolves when no connection is left, or all of them rest (drain.ts): which of them does is not known. False: that
+   * did not come to be until `untilMs`.
    */
   async #quiet(untilMs: number): Promise<boolean> {
     let before = this.#arrivals.count

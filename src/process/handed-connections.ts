@@ -1,8 +1,9 @@
 // Connections of workers that serve with node:http: the supervisor accepts them, and hands them out in turn.
 //
 // node:cluster would do the same. But when the workers stop listening, it closes the connections that it has accepted
-// and not handed out yet. Here the supervisor stops first. Orders and connections come to a worker in the order in which
-// they were sent, so it has all its connections when it is told to drain. uws has a socket for each worker instead.
+// and not handed out yet. Here the supervisor stops first. Orders and connections come to a worker in the order in
+// which they were sent, so it has all its connections when it is told to drain. uws has a socket for each worker
+// instead.
 //
 // A worker that does not answer gets no further connection while another one can take it.
 // A connection that no worker can take waits for one. Of those there are `waitingMax` at most, in all.

@@ -148,7 +148,10 @@ const signals = ['SIGINT', 'SIGTERM'] as const
 /** A second signal within this time is the first one again: a terminal and npm both pass Ctrl-C on. */
 const againMsMin = 200
 
-/** Ends as if the signal had no handler. What was acknowledged is on disk, as with `kill -9`. Workers end with their supervisor. */
+/**
+ * Ends as if the signal had no handler. What was acknowledged is on disk, as with `kill -9`. Workers end with their
+ * supervisor.
+ */
 function endAtOnce(signal: NodeJS.Signals, logger: Pick<Logger, 'warn'>): void {
   logger.warn(`orrery ends at once: a second signal (${signal}) while it stops`)
   process.removeAllListeners(signal)

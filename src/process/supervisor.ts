@@ -3,7 +3,8 @@
 //
 // uws opens a socket for each worker, and the system spreads connections; for node the supervisor accepts them and
 // hands them out in turn (handed-connections.ts). It looks into no request, so that it does not end for what ends a
-// worker. The socket files of the workers lie in a directory that only this user can enter; the last process removes it.
+// worker. The socket files of the workers lie in a directory that only this user can enter; the last process removes
+// it.
 //
 // Stopping has three steps. First all workers stop listening, and then the supervisor. Otherwise a client whose
 // connection one worker has ended would connect to another one, which is about to stop as well. Then all answer the

@@ -19,7 +19,9 @@ export type Place = WorkerPlace | ClusterPlace
 
 export interface WorkerPlace extends WorkerPart {
   readonly kind: 'worker'
-  /** Where connections come from that the supervisor accepts: they share the port. undefined: each has one of its own. */
+  /**
+   * Where connections come from that the supervisor accepts: they share the port. undefined: each has one of its own.
+   */
   readonly connections?: ConnectionSource
   /** Given this worker's shards: gives all of them. */
   join(own: OwnPart): Promise<Joined>
@@ -109,9 +111,13 @@ export interface RunningNode {
   readonly port: number
   /** What it runs on, for the line that says it is ready. */
   readonly store: string
-  /** Stops accepting; answers are held back until `drain`, which the caller calls at once. A node of a cluster goes on. */
+  /**
+   * Stops accepting; answers are held back until `drain`, which the caller calls at once. A node of a cluster goes on.
+   */
   unlisten(): Promise<void>
-  /** Stops accepting, answers the requests that still come, and closes all connections; others may still ask its shards. */
+  /**
+   * Stops accepting, answers the requests that still come, and closes all connections; others may still ask its shards.
+   */
   drain(): Promise<void>
   /**
    * Stops accepting, and answers what is in flight: for a node that can promise nothing more, and gives nothing away.

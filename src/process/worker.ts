@@ -131,7 +131,10 @@ function removeSockets({ addresses }: Part): void {
   } catch {}
 }
 
-/** What each of so many workers may take of what the machine has. The supervisor has counted them, by the cores if need be. */
+/**
+ * What each of so many workers may take of what the machine has. The supervisor has counted them, by the cores if need
+ * be.
+ */
 function ofOne({ queries, answers, ...rest }: Config, workers: number): Config {
   const { answerBytesMax, answersInFlightMax } = answers
   return {

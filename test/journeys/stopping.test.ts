@@ -1,4 +1,5 @@
-// SIGTERM while clients go on asking: no connection is reset, and no request is left without an answer (test/support/stop-load.ts says what counts).
+// SIGTERM while clients go on asking: no connection is reset, and no request is left without an answer
+// (test/support/stop-load.ts says what counts).
 
 import { connect } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'

@@ -1,15 +1,16 @@
 // Clients that go on asking while a broker is stopped, and what became of each of their connections and requests.
 //
-// Three kinds: those that keep their connection and ask again as soon as they have an answer, those that connect anew for each request, and
-// those that have asked once and rest. A client that reads `Connection: close` closes its side, as HTTP clients do. Each goes on until nobody
-// listens any more.
+// Three kinds: those that keep their connection and ask again as soon as they have an answer, those that connect anew
+// for each request, and those that have asked once and rest. A client that reads `Connection: close` closes its side,
+// as HTTP clients do. Each goes on until nobody listens any more.
 //
 // What counts:
-// - *reset*: a connection that was established, or was being established, ended with ECONNRESET or EPIPE. There must be none. ECONNREFUSED is the
-//   ordinary end: nobody listens any more.
-// - *unanswered*: the server ended a connection in order (FIN) while a request on it had no answer. That may only happen where the request and the
-//   end have crossed on the way. A client that asks again at once never rests for as long as the server waits before it ends a connection that
-//   rests (`quietMs` in http/drain.ts). So of these clients there must be none either.
+// - *reset*: a connection that was established, or was being established, ended with ECONNRESET or EPIPE. There must be
+//   none. ECONNREFUSED is the ordinary end: nobody listens any more.
+// - *unanswered*: the server ended a connection in order (FIN) while a request on it had no answer. That may only
+//   happen where the request and the end have crossed on the way. A client that asks again at once never rests for as
+//   long as the server waits before it ends a connection that rests (`quietMs` in http/drain.ts). So of these clients
+//   there must be none either.
 // - *late*: answers that were read after the signal. There must be some, or nothing was proved.
 
 import { connect, type Socket } from 'node:net'
