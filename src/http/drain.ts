@@ -1,8 +1,8 @@
 // How a front stops without a reset of any connection (docs/operations/signals.md#what-a-stop-does): what both servers
 // have in common.
 //
-// The system resets the connections that wait in the queue of a listener when that is closed, and a connection that is
-// closed with bytes unread. So a front closes nothing before a moment in which nothing has come. A busy front has no
+// When a listener is closed, the system resets the connections that wait in its queue. It also resets a connection that
+// is closed with bytes unread. So a front closes nothing before a moment in which nothing has come. A busy front has no
 // such moment by itself. So it holds answers back while it waits for one: most clients wait for their answer before
 // they send or connect again.
 //
@@ -20,23 +20,17 @@ export const quietMs = 300
  */
 export const firstRequestMsMax = 800
 /**
- * So long a client may take to close its side after the server has closed its own; what it sends meanwhile is read away
- * (`node` only).
+ * How long a client may take to close its side after the server has closed its own; `node` reads away what still comes.
  */
 export const lingerMsMax = 500
 /** How often a front that drains looks at its connections. */
 export const lookMs = 10
 
-/**
- * A front is still when nothing has come for so long: the clients that wait for their answers do not connect meanwhile.
- */
+/** A front is still when nothing has come for so long. */
 const stillMs = 10
 /** How long that is waited for. */
 const stillMsMax = 500
-/**
- * How often it looks. It sleeps between: a process that has slept is not interrupted between its look and what it does
- * then.
- */
+/** How often it looks. It sleeps in between: the system seldom interrupts a process that has just slept. */
 const stillLookMs = 1
 /** A look that took longer is too old: the system has let others run, and something may have come. */
 const lookTookMsMax = 0.5

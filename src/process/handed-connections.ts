@@ -1,10 +1,11 @@
 // Connections of workers that serve with node:http: the supervisor accepts them, and hands them out in turn.
 //
-// node:cluster would do the same, but it closes the connections that it has accepted and not handed out when the
-// workers stop listening. Here the supervisor stops first: orders and connections come to a worker in the order in
+// node:cluster would do the same. But when the workers stop listening, it closes the connections that it has accepted
+// and not handed out yet. Here the supervisor stops first. Orders and connections come to a worker in the order in
 // which they were sent, so it has all its connections when it is told to drain. uws has a socket for each worker
 // instead.
 //
+// A worker that does not answer gets no further connection while another one can take it.
 // A connection that no worker can take waits for one. Of those there are `waitingMax` at most, in all.
 
 import { createServer, type Server, type Socket } from 'node:net'
@@ -16,6 +17,8 @@ const waitingMax = 1024
 
 /** Who serves connections. */
 export interface Taker {
+  /** A connection is still on its way to it. */
+  readonly isBusy: boolean
   /** Gives a connection away. `onLost`: it could not be. */
   take(port: number, socket: Socket, onLost: () => void): void
 }
@@ -36,7 +39,7 @@ export class ConnectionSharing {
     try {
       await listener.listening
     } catch (error) {
-      this.listeners.delete(port)
+      if (this.listeners.get(port) === listener) this.listeners.delete(port)
       throw error
     }
   }
@@ -61,7 +64,7 @@ class Listener {
   readonly listening: Promise<void>
   private readonly server: Server
   private readonly arrivals = new Arrivals()
-  /** The first one is the next to get a connection. */
+  /** The first one that is not busy is the next to get a connection. */
   private readonly takers: Taker[] = []
   private waiting: Socket[] = []
 
@@ -69,7 +72,8 @@ class Listener {
     this.server = createServer({ pauseOnConnect: true, allowHalfOpen: true }, socket => this.onConnection(socket))
     this.server.maxConnections = waitingMax
     this.listening = new Promise((resolve, reject) => {
-      this.server.once('error', error => reject(listenFailure(error, options)))
+      // Later an error means that a connection could not be accepted: its client has gone, or there are no descriptors.
+      this.server.on('error', error => reject(listenFailure(error, options)))
       this.server.listen({ ...listenOptions(options), exclusive: true }, resolve)
     })
   }
@@ -97,7 +101,8 @@ class Listener {
   }
 
   private hand(socket: Socket): void {
-    const taker = this.takers.shift()
+    const at = this.takers.findIndex(({ isBusy }) => !isBusy)
+    const [taker] = this.takers.splice(Math.max(at, 0), 1)
     if (!taker) {
       if (this.server.listening) this.waiting.push(socket)
       else socket.destroy()

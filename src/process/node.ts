@@ -85,7 +85,7 @@ async function openNode(
     if (!cutOff) return
     const { connections, requests } = cutOff
     logger.warn(
-      `stopping: ${connections} connections were cut off after ${drainMsMax} ms, ${requests} requests among them`,
+      `stopping: cut off ${connections} connections after ${drainMsMax} ms, with ${requests} requests under way`,
     )
   }
   let isEnding = false

@@ -150,8 +150,8 @@ const signals = ['SIGINT', 'SIGTERM'] as const
 const againMsMin = 200
 
 /**
- * The program ends as if it had no handler for the signal. What was acknowledged is on disk: that is as good as a
- * `kill -9`. Workers end with their supervisor.
+ * Ends as if the signal had no handler. What was acknowledged is on disk, as with `kill -9`. Workers end with their
+ * supervisor.
  */
 function endAtOnce(signal: NodeJS.Signals, logger: Pick<Logger, 'warn'>): void {
   logger.warn(`orrery ends at once: a second signal (${signal}) while it stops`)

@@ -6,9 +6,9 @@
 // worker. The socket files of the workers lie in a directory that only this user can enter; the last process removes
 // it.
 //
-// Stopping has three steps. First all stop listening, and then the supervisor: otherwise a client whose connection one
-// of them has ended would come to another one that is about to stop as well. Then all answer the requests that still
-// come. Workers ask each other for that, so only then they close their stores.
+// Stopping has three steps. First all workers stop listening, and then the supervisor. Otherwise a client whose
+// connection one worker has ended would connect to another one, which is about to stop as well. Then all answer the
+// requests that still come. Workers ask each other for that, so they close their stores only after that.
 
 import type { ChildProcess } from 'node:child_process'
 import cluster from 'node:cluster'
@@ -136,6 +136,10 @@ class Supervision implements Taker {
 
   reopen(): void {
     this.tell({ kind: 'reopen' })
+  }
+
+  get isBusy(): boolean {
+    return this.handed.size > 0
   }
 
   take(port: number, socket: Socket, onLost: () => void): void {

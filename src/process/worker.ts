@@ -138,8 +138,8 @@ function removeSockets({ addresses }: WorkerSettings): void {
 }
 
 /**
- * What each worker may take of what the machine has: its part. The supervisor has counted the cores, if need be; now
- * there may be others.
+ * What each of so many workers may take of what the machine has. The supervisor has counted them, by the cores if need
+ * be.
  */
 function ofOne({ queries, answers, ...rest }: Config, workers: number): Config {
   const { answerBytesMax, answersInFlightMax } = answers

@@ -11,6 +11,7 @@ function worker(name: string, isLost = false): Taker & { readonly taken: Socket[
   const taken: Socket[] = []
   return {
     taken,
+    isBusy: false,
     take(_, socket, onLost) {
       taken.push(socket)
       if (isLost) onLost()
@@ -33,6 +34,15 @@ t.test('connections are handed out in turn', async t => {
   const { sharing, port } = await share(t)
   for (const name of ['one', 'two']) sharing.add(port, worker(name))
   t.strictSame([await greeting(port), await greeting(port), await greeting(port)], ['one', 'two', 'one'])
+})
+
+t.test('a worker to which a connection is still on its way gets no other one, unless all are busy', async t => {
+  const { sharing, port } = await share(t)
+  const [busy, free] = [{ ...worker('busy'), isBusy: true }, worker('free')]
+  for (const taker of [busy, free]) sharing.add(port, taker)
+  t.strictSame([await greeting(port), await greeting(port)], ['free', 'free'])
+  sharing.remove(free)
+  t.equal(await greeting(port), 'busy')
 })
 
 t.test('a connection waits while there is no worker', async t => {
@@ -83,7 +93,7 @@ t.test('a worker asks for a port, and gets its connections', async t => {
   t.equal(await opened, 7)
   await t.rejects(refused, { message: 'no' })
   const { sharing, port } = await share(t)
-  sharing.add(port, { take: (_, socket) => connections.came(7, socket) })
+  sharing.add(port, { isBusy: false, take: (_, socket) => connections.came(7, socket) })
   const wire = await Wire.to(port)
   t.equal((await wire.answer()).status, 204)
   t.doesNotThrow(() => connections.came(7, undefined), 'a connection may end on its way')

@@ -33,6 +33,7 @@ t.test('a node that has to end answers what is in flight first, and takes no mor
   const dismissed = node.running!.dismiss().then(() => {
     isOver = true
   })
+  await node.running!.unlisten()
   await t.rejects(node.json('GET /v2/entities'), 'nobody is taken in')
   t.equal(isOver, false)
   goOn()
