@@ -41,7 +41,7 @@ export interface LetterLimits {
   readonly deadLetterBytesMaxInAll: number
   /** Letters of all subscriptions: 170 bytes of memory each. */
   readonly deadLettersMaxInAll: number
-  /** Since they were given up. A letter with an older change waits for none but that. */
+  /** Since they were given up. Looked at once a minute. */
   readonly deadLetterAgeMsMax: number
 }
 

@@ -7,6 +7,7 @@ import { ShardClient } from '../../../src/broker/shard-client.js'
 import { noProgress, type SubscriptionProgress } from '../../../src/domain/subscriptions/subscription.js'
 import type { ShardReply, ShardRequest } from '../../../src/messages/messages.js'
 import type { PendingNotification } from '../../../src/ports.js'
+import { replayLimitsDefault } from '../../../src/shard/notify/replays.js'
 import { FakeClock } from '../../support/fake-clock.js'
 import {
   create,
@@ -137,6 +138,31 @@ t.test('dead letters go with their shard, and are sent again by the next owner',
   await cluster.rest()
   t.strictSame(replies, [{ kind: 'retried', count: 1 }])
   t.equal((await handed(cluster, 1, 1)).length, 1)
+  await cluster.assertEqual()
+})
+
+t.test('a shard that moves while a letter is on its way is replayed by its next owner, and by nobody else', async t => {
+  const replays = replayLimitsDefault
+  const notifications = { isKept: true, descendantsMax: 1000, flowControl: undefined, replays }
+  const cluster = await Cluster.of(t, new FakeClock(), 2, { notifications })
+  await end(cluster, { kind: 'createSubscription', subscription: watching(1) })
+  await end(cluster, create('E'))
+  for (const due of await handed(cluster, 0, 1)) due.onOutcome(dead())
+  await cluster.rest(200)
+  await cluster.rest(2 * replays.receiverPauseMsMin)
+  const [before] = await handed(cluster, 0, 1)
+  t.strictSame([before?.isReplay, before?.input()?.entity.id], [true, 'E'])
+  await cluster.move(shardOfE, 1)
+  before!.onOutcome(delivered)
+  t.equal(before!.input(), undefined)
+  await until(cluster.clock, () => cluster.host(1).local.parts.letters.size === 1)
+  await cluster.rest(2 * replays.receiverPauseMsMin)
+  const [after] = await handed(cluster, 1, 1)
+  t.strictSame([after?.isReplay, after?.input()?.entity.id, after?.id], [true, 'E', before?.id])
+  after!.onOutcome(delivered)
+  await cluster.rest(200)
+  t.equal(cluster.host(1).local.parts.letters.size, 0)
+  t.strictSame(await handed(cluster, 0), [])
   await cluster.assertEqual()
 })
 
