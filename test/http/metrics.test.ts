@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { ClusterNumbers } from '../../src/messages/cluster-status.js'
-import { backupFamilies, clusterFamilies } from '../../src/observe/families.js'
+import { backupFamilies, certificateFamilies, clusterFamilies } from '../../src/observe/families.js'
 import { httpReceiver } from '../deliver/receivers.js'
 import { type Exposition, parseExposition } from '../support/exposition-parser.js'
 import { httpServers, type LocalNode, startLocalNode } from '../support/local-node.js'
@@ -100,9 +100,13 @@ t.test('docs/operations/metrics.md has what is told, with kinds and labels, and 
   // Entities are counted soon.
   const metrics = await eventually(node, found => found.families.has('orrery_entities'))
   t.ok(metrics.value('orrery_forwarding_requests_total', { provider: new URL(provider.url).host }) > 0)
-  // Those of a cluster are told by its nodes. Nothing is known of the last backup as long as there was none.
+  // Those of a cluster are told by its nodes, those of certificates where there are some. Nothing is known of the last backup as long as there was none.
   const last = { succeeded: true, endedMs: 0, durationMs: 0, bytes: 0 }
-  const others = [...clusterFamilies(noCluster), ...backupFamilies({ isRunning: false, last })]
+  const others = [
+    ...clusterFamilies(noCluster),
+    ...backupFamilies({ isRunning: false, last }),
+    ...certificateFamilies([]),
+  ]
   const told = new Map([...others.map(({ name, type }) => [name, type] as const), ...metrics.families])
   t.same([...documented].map(([name, { type }]) => [name, type]).sort(), [...told].sort())
   for (const [name, type] of metrics.families)
