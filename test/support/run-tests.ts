@@ -18,10 +18,8 @@ import { dirname, join } from 'node:path'
 import { root } from './project.js'
 import { closingLine, count, type Totals } from './tap-totals.js'
 
-/** Files that take at most a quarter of a core. */
-const waiting = ['cluster/stopped-process', 'http/connections', 'journeys/cluster-health', 'journeys/log-lost'].map(
-  name => `dist/test/${name}.test.js`,
-)
+/** Files that take at most a quarter of a core, and measure no time. */
+const waiting = ['cluster/stopped-process', 'http/connections'].map(name => `dist/test/${name}.test.js`)
 
 const args = process.argv.slice(2)
 const tap = join(dirname(createRequire(import.meta.url).resolve('tap/package.json')), 'dist/esm/run.mjs')
