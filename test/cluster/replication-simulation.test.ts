@@ -1,21 +1,31 @@
 // What a cluster promises (cluster/README.md), with real shards whose clocks, disks, network and engine do their worst,
 // under many seeds.
 //
-// SEED=<number> REPLICATIONS=1 repeats one run; REPLICATIONS=<number> makes more of them. A run takes a quarter of a
-// second of CPU time.
+// SEED=<number> REPLICATIONS=1 repeats one run; REPLICATIONS=<number> makes more of them. A run takes one to two
+// seconds of CPU time.
 
 import t from 'tap'
 import { Random } from '../support/random.js'
 import { controls } from './replication-controls.js'
 import { run } from './replication-run.js'
 
-const simulations = Number(process.env.REPLICATIONS ?? 40)
+const simulations = Number(process.env.REPLICATIONS ?? 30)
 /** Seeds that each control gets until one of them tells: the rarest one is noticed by one of 75. */
 const controlSeeds = Number(process.env.CONTROL_SEEDS ?? 600)
-/** The first of them; any other one is as good. */
-const controlSeed = 301
-/** Ten times what a run takes. */
-t.setTimeout(300_000 + simulations * 2_500)
+/**
+ * The seed that has noticed each control last; any other one is as good. A change of the code may move it: then the ones
+ * after it are tried. CONTROL_SEED begins elsewhere.
+ */
+const noticedBy: Readonly<Record<string, number>> = {
+  'an append is compared with the latest takeover in one step': 313,
+  'reads are answered under a lease': 303,
+  'a newcomer waits until the lease of the one before is over': 371,
+  'a shard is handed over when nothing of it is under way any more': 305,
+  'no more is trimmed than that': 338,
+  'a change of the register is told of when no owner decides without it': 304,
+}
+const otherControlSeed = 301
+t.setTimeout(300_000 + simulations * 10_000)
 
 t.test('nothing acknowledged is lost, nothing happens twice, and no read goes back, whatever happens', async t => {
   const { seed } = Random.fromEnvironment()
@@ -41,7 +51,8 @@ t.test('a seed repeats a run, to the last message', async t => {
 
 for (const [rule, rules] of Object.entries(controls))
   t.test(`it would be noticed if this did not hold: ${rule}`, async t => {
-    for (let seed = controlSeed; seed < controlSeed + controlSeeds; seed++) {
+    const from = Number(process.env.CONTROL_SEED ?? noticedBy[rule] ?? otherControlSeed)
+    for (let seed = from; seed < from + controlSeeds; seed++) {
       const { wrong, ill } = await run(seed, rules)
       const [first] = [...wrong, ...ill]
       if (first !== undefined) return t.pass(`seed ${seed}: ${first}`)
