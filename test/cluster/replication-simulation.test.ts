@@ -19,8 +19,9 @@ const controlSeeds = Number(process.env.CONTROL_SEEDS ?? 600)
 const noticedBy: Readonly<Record<string, number>> = {
   'an append is compared with the latest takeover in one step': 313,
   'reads are answered under a lease': 303,
-  'a newcomer waits until the lease of the one before is over': 371,
+  'a newcomer waits until the lease of the one before is over': 407,
   'a shard is handed over when nothing of it is under way any more': 305,
+  'what is trimmed is on the disks of those that keep it': 311,
   'no more is trimmed than that': 338,
   'a change of the register is told of when no owner decides without it': 304,
 }
