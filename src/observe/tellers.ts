@@ -49,6 +49,9 @@ const listed = (shards: readonly number[]): string =>
     ? `shard ${shards[0]}`
     : `${shards.length} shards (${shards.slice(0, namedMax).join(', ')}${shards.length > namedMax ? ', …' : ''})`
 
+/** A node that begins beside others may be late by as much; one that is later was stopped, or starves. */
+const startDelayMsMax = 1_000
+
 const adviceOf: Readonly<Partial<Record<HealthProblem['kind'], string>>> = {
   lost: '. Requests are refused with 503 until the log is back; nothing is deleted here (docs/operations/log-lost.md)',
   full: '. Writes are refused with 503 (docs/operations/cluster-health.md)',
@@ -86,7 +89,8 @@ export class LogTeller {
       const certainMs = some.map(loss => loss.certainMs).filter(ms => ms !== undefined)
       const certain =
         certainMs.length === 0 ? '' : `, which was certain to own what it had until ${inMs(Math.max(...certainMs))} ago`
-      const isExpected = !this.hasBeenReady || (certainMs.length === 0 && Math.round(loopDelayMs) === 0)
+      const isBeginning = !this.hasBeenReady && loopDelayMs < startDelayMsMax
+      const isExpected = isBeginning || (certainMs.length === 0 && Math.round(loopDelayMs) === 0)
       this.logger[isExpected ? 'info' : 'warn'](
         `cluster: ${node ?? 'nobody'} has taken over ${allListed(some.map(({ shard }) => shard))} of this node${certain}. ` +
           `The event loop of this node was late by up to ${inMs(loopDelayMs)}`,
