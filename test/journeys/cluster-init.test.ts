@@ -39,7 +39,10 @@ const waitMsMax = 60_000
 const tenants = ['', 'city'] as const
 const paths = ['/', '/a', '/a/b'] as const
 
-/** Over a connection of its own: between two requests here a server may close one that is kept. */
+/**
+ * Over a connection of its own: between two requests here a server may close one that is kept. A write that was refused
+ * for the moment (503) is sent again, as the answer asks for.
+ */
 async function send(
   broker: BrokerProcess,
   method: string,
@@ -47,11 +50,16 @@ async function send(
   body?: unknown,
   headers = {},
 ): Promise<Answer> {
-  const client = new HttpClient(broker.baseUrl)
-  try {
-    return await client.send(method, path, body, headers)
-  } finally {
-    client.close()
+  const untilMs = performance.now() + waitMsMax
+  while (true) {
+    const client = new HttpClient(broker.baseUrl)
+    try {
+      const answer = await client.send(method, path, body, headers)
+      if (method === 'GET' || answer.status !== 503 || performance.now() > untilMs) return answer
+    } finally {
+      client.close()
+    }
+    await pause(1000)
   }
 }
 

@@ -164,7 +164,7 @@ export const plainly = (words: readonly string[]): readonly [command: string, wo
 /** Starts the built program and waits until it can be used. */
 export async function startBroker(t: Teardown, options: BrokerOptions = {}): Promise<BrokerProcess> {
   const broker = await spawnBroker(t, options)
-  await untilReady(broker, options.readyWaitMs ?? 20_000)
+  await untilReady(broker, options.readyWaitMs ?? 60_000)
   return broker
 }
 
@@ -189,7 +189,7 @@ export async function spawnBroker(t: Teardown, options: BrokerOptions = {}): Pro
 export async function runToEnd(
   t: Teardown,
   args: readonly string[],
-  waitMs = 20_000,
+  waitMs = 60_000,
   node = process.execPath,
 ): Promise<Exit> {
   const options: SpawnOptions = { stdio: ['ignore', 'pipe', 'pipe'], detached: true }
