@@ -146,7 +146,7 @@ export class Nodes {
     for (const index of this.indexes)
       while (
         !(await this.status(index).then(
-          status => this.isHome(status),
+          status => this.isDocumentOwner(status),
           () => false,
         ))
       ) {
@@ -176,7 +176,7 @@ export class Nodes {
     for (const end of [...this.ends].reverse()) await end()
   }
 
-  private isHome(status: ClusterStatus): boolean {
+  private isDocumentOwner(status: ClusterStatus): boolean {
     const owners = ownersIn(status)
     if (this.home.length !== owners.length) this.home = homeOf(owners.length)
     const here = status.members.filter(member => member.status === 'alive' && member.isJoined)

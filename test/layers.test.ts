@@ -15,7 +15,7 @@ t.test('src and cluster import only what their layer may', async t => {
 t.test('a layer that imports another one is named with file and line', async t => {
   const found = invented(['src/shard/shard.ts', "// head\nimport type { Front } from '../http/front.js'\n"])
   t.strictSame(found, [
-    "src/shard/shard.ts:2 imports '../http/front.js': shard may import domain, ports, messages, image, rows, wire, backup, not http",
+    "src/shard/shard.ts:2 imports '../http/front.js': shard may import domain, ports, messages, encoded-entity, rows, wire, backup, not http",
   ])
 })
 

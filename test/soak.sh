@@ -19,7 +19,7 @@ NOTIFICATION_CYCLES=300 tests journeys/notification-oracle.test.js
 tests journeys/disk-failure.test.js
 ORRERY_QUERIES=50000 tests journeys/queries.test.js
 DIFFERENTIAL_REQUESTS=20000 tests journeys/differential.test.js
-# Not by tests(): they take longer than tap lets a file take.
+# Not by tests(): they take longer than it lets a file take.
 HOSTILE_REQUESTS=1000000 node dist/test/hostile/campaign.test.js
 HOLD=all node dist/test/hostile/one-node.test.js
 HOLD=all node dist/test/hostile/two-workers.test.js

@@ -267,8 +267,8 @@ export class Membership {
       if (member.name === roster.self.name) ownName.hear(member)
       else roster.hear(rumour, nowMs)
       const known = roster.recall(member.name)
-      const isTold = known && (known.member !== roster.self || ownName.isMember)
-      if (!isTold || believe(member, known.member) === member) continue
+      const isReported = known && (known.member !== roster.self || ownName.isMember)
+      if (!isReported || believe(member, known.member) === member) continue
       newer.push(known)
       // Who has old news of this node may have missed what it said to it.
       if (known.member === roster.self) roster.retell()

@@ -37,9 +37,9 @@ import type {
   LackingOutcome,
   LogRecord,
   NamedOutcome,
+  PositionOutcome,
   ReadOutcome,
   RetakeOutcome,
-  StandingOutcome,
   Takeover,
   TakeoverOutcome,
   TakeoversOutcome,
@@ -239,7 +239,7 @@ export function createOnceRequest(keys: EtcdKeys, name: string, value: Buffer): 
   }
 }
 
-export function createOnceOutcome(value: Buffer, { succeeded, responses }: ITxnResponse): StandingOutcome {
+export function createOnceOutcome(value: Buffer, { succeeded, responses }: ITxnResponse): PositionOutcome {
   if (succeeded) return { kind: 'stands', value }
   const stands = responses[0]?.response_range.kvs[0]
   assert(stands, 'what keeps a name from being created is there')

@@ -90,7 +90,7 @@ export type ReadOutcome = LogReading | Unknown
 export type TakeoversOutcome = { readonly kind: 'read'; readonly takeovers: ReadonlyMap<number, Takeover> } | Unknown
 
 /** `stands`: what the name has had since it was first given a value. */
-export type StandingOutcome = { readonly kind: 'stands'; readonly value: Buffer } | Unknown
+export type PositionOutcome = { readonly kind: 'stands'; readonly value: Buffer } | Unknown
 
 /** What a name has; undefined: nothing, neither now nor, unless the engine has lost it, ever before. */
 export type NamedOutcome = { readonly kind: 'read'; readonly value: Buffer | undefined } | Unknown
@@ -141,7 +141,7 @@ export interface ShardLog {
   /** Lets go of records up to a number; the last one stays in any case. Whether that succeeds is not told. */
   trim(shard: number, upTo: number): void
   /** Gives a name of the whole cluster its value, unless it has one, and tells the one that stands, for good. */
-  createOnce(name: string, value: Buffer, onDone: (outcome: StandingOutcome) => void): void
+  createOnce(name: string, value: Buffer, onDone: (outcome: PositionOutcome) => void): void
   named(name: string, onDone: (outcome: NamedOutcome) => void): void
   /** While it is on, the engine forgets nothing for our sake: what was deleted may be looked for there. */
   keepHistory(isOn: boolean): void

@@ -16,7 +16,7 @@
 import assert from 'node:assert/strict'
 import type { Append, ShardLog, Takeover, Unknown } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
-import { encodeRecord, positionOf, recordOverheadBytes, type Stretch } from './log-record.js'
+import { encodeRecord, type Fragment, positionOf, recordOverheadBytes } from './log-record.js'
 import { nameOf, nobody } from './owner.js'
 import type { Replica } from './replica.js'
 import type { ReplicationOptions } from './replication-options.js'
@@ -57,7 +57,7 @@ export interface AppenderParts {
 interface Piece {
   readonly shard: number
   readonly payload: Buffer
-  readonly stretch: Stretch
+  readonly fragment: Fragment
 }
 
 /** A piece on its way. */
@@ -238,7 +238,7 @@ export function lossOf({ replica: { shard }, latest, certainMs }: OwnedShard, no
 
 function sending(piece: Piece, holding: OwnedShard): Sent {
   const { epoch, replica } = holding
-  const bytes = encodeRecord(piece.shard, epoch, replica.end, piece.payload, piece.stretch)
+  const bytes = encodeRecord(piece.shard, epoch, replica.end, piece.payload, piece.fragment)
   const sequence = replica.end.sequence + 1
   return {
     piece,
@@ -255,7 +255,7 @@ function piecesOf(shard: number, payload: Buffer, payloadMax: number): Piece[] {
     pieces.push({
       shard,
       payload: payload.subarray(at, end),
-      stretch: { goesOn: end < payload.length, wentBefore: at > 0 },
+      fragment: { continues: end < payload.length, continuesPrevious: at > 0 },
     })
   }
   return pieces

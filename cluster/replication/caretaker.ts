@@ -9,8 +9,8 @@ import type { OnChecked } from './log-check.js'
 import { nameOf, nobody, ownerText } from './owner.js'
 import { type AskPeer, encodePeerMessage, replyOf } from './peer-messages.js'
 import type { ReplicationOptions } from './replication-options.js'
+import { ShardHeartbeats } from './shard-heartbeats.js'
 import type { ShardHost } from './shard-host.js'
-import { SignsOfLife } from './signs-of-life.js'
 import { fetchShard } from './snapshot-fetch.js'
 
 /** How long an owner has for handing a shard over. */
@@ -56,7 +56,7 @@ export class Caretaker {
   private readonly name: string
   /** What living nodes call themselves in takeovers. */
   private living: ReadonlySet<string> = new Set()
-  private readonly signs: SignsOfLife
+  private readonly signs: ShardHeartbeats
   private isJoined = false
   private placement: readonly (readonly string[])[] = []
   /** Since when a shard has had no living owner, and since when this node ought not to keep it. */
@@ -76,7 +76,7 @@ export class Caretaker {
   constructor(parts: CaretakerParts) {
     this.parts = parts
     this.name = nameOf(parts.self)
-    this.signs = new SignsOfLife(parts.options.signMs)
+    this.signs = new ShardHeartbeats(parts.options.signMs)
   }
 
   start(): void {

@@ -106,7 +106,7 @@ class Founding {
   private async append(): Promise<Buffer> {
     const { shard, mark, owner, log } = this
     const { epoch } = await this.answered<Known<TakeoverOutcome>>(onDone => log.takeOver(shard, owner, onDone))
-    const bytes = encodeRecord(shard, epoch, content, mark, { goesOn: false, wentBefore: false })
+    const bytes = encodeRecord(shard, epoch, content, mark, { continues: false, continuesPrevious: false })
     const appends = [{ shard, epoch, sequence: content.sequence + 1, bytes }]
     const outcome = await this.answered<Known<AppendOutcome>>(onDone => log.append(appends, onDone))
     if (outcome.kind === 'superseded') throw this.begun('somebody has taken it over meanwhile')

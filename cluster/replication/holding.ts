@@ -55,7 +55,7 @@ export class Holding implements OwnedShard {
   /**
    * A claim of this life has had no answer: a takeover of our own may come at any time, without anybody having sealed.
    */
-  private hasStrayClaims = false
+  private hasStrayPermits = false
   /** Whether another node has taken over since this node owned it last. */
   private isLost = false
   private isClosed = false
@@ -120,7 +120,7 @@ export class Holding implements OwnedShard {
     this.parts.log.takeOver(this.shard, this.parts.self, outcome => {
       if (this.isClosed) return
       if (outcome.kind === 'unknown') {
-        this.hasStrayClaims = true
+        this.hasStrayPermits = true
         return this.enter('following')
       }
       const { epoch, before } = outcome
@@ -134,7 +134,7 @@ export class Holding implements OwnedShard {
    * an answer.
    */
   adopt({ epoch }: Takeover): void {
-    this.begin(epoch, this.hasStrayClaims)
+    this.begin(epoch, this.hasStrayPermits)
   }
 
   /** There is a takeover of our own, and no copy that could be gone on from: somebody else is to have the shard. */

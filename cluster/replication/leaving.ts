@@ -49,7 +49,7 @@ export async function findBehind(
  * be read may be more.
  */
 const areBegun = (records: readonly LogRecord[], after: number): boolean =>
-  records[0]?.sequence === after + 1 && records.every(({ bytes }) => decodeRecord(bytes)?.stretch.goesOn === true)
+  records[0]?.sequence === after + 1 && records.every(({ bytes }) => decodeRecord(bytes)?.fragment.continues === true)
 
 /** The nodes that own shards and append, as far as the log tells within two heartbeats. Nothing else may follow it. */
 export async function findLiving(

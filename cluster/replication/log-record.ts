@@ -14,7 +14,7 @@ import type { LogPosition } from './shard-host.js'
 
 const version = 1
 /** The payload goes on in the next record; it began in the one before. */
-const flag = { goesOn: 1, wentBefore: 2 } as const
+const flag = { continues: 1, continuesPrevious: 2 } as const
 const headBytes = 36
 export const hashBytes = 16
 
@@ -27,17 +27,17 @@ export interface DecodedRecord {
   readonly sequence: number
   /** The hash of the chain up to the record before. */
   readonly before: Buffer
-  readonly stretch: Stretch
+  readonly fragment: Fragment
   /** Shares the memory of the record. */
   readonly payload: Buffer
 }
 
 /** Which part of a payload a record holds. */
-export interface Stretch {
+export interface Fragment {
   /** Whether it goes on in the next record. */
-  readonly goesOn: boolean
+  readonly continues: boolean
   /** Whether it began in the record before. */
-  readonly wentBefore: boolean
+  readonly continuesPrevious: boolean
 }
 
 /** Where every log begins. */
@@ -49,11 +49,11 @@ export function encodeRecord(
   epoch: number,
   { sequence, hash: before }: LogPosition,
   payload: Buffer,
-  { goesOn, wentBefore }: Stretch,
+  { continues, continuesPrevious }: Fragment,
 ): Buffer {
   const bytes = Buffer.allocUnsafe(headBytes + payload.length)
   bytes[0] = version
-  bytes[1] = (goesOn ? flag.goesOn : 0) | (wentBefore ? flag.wentBefore : 0)
+  bytes[1] = (continues ? flag.continues : 0) | (continuesPrevious ? flag.continuesPrevious : 0)
   bytes.writeUInt16BE(shard, 2)
   bytes.writeBigUInt64BE(BigInt(epoch), 4)
   bytes.writeBigUInt64BE(BigInt(sequence + 1), 12)
@@ -71,7 +71,7 @@ export function decodeRecord(bytes: Buffer): DecodedRecord | undefined {
     epoch: Number(bytes.readBigUInt64BE(4)),
     sequence: Number(bytes.readBigUInt64BE(12)),
     before: bytes.subarray(20, headBytes),
-    stretch: { goesOn: (flags & flag.goesOn) !== 0, wentBefore: (flags & flag.wentBefore) !== 0 },
+    fragment: { continues: (flags & flag.continues) !== 0, continuesPrevious: (flags & flag.continuesPrevious) !== 0 },
     payload: bytes.subarray(headBytes),
   }
 }

@@ -227,10 +227,10 @@ export class Replica {
     if (!record) return this.stop(unreadable(sequence, bytes))
     const problem = misfit(this.shard, this.tail, record)
     if (problem !== undefined) return this.stop(problem)
-    const { goesOn, wentBefore } = record.stretch
-    if (wentBefore && this.begun.length === 0) return this.stop(`record ${record.sequence} goes on with nothing`)
+    const { continues: goesOn, continuesPrevious } = record.fragment
+    if (continuesPrevious && this.begun.length === 0) return this.stop(`record ${record.sequence} goes on with nothing`)
     // Who was superseded in the middle of a step has not made it.
-    if (!wentBefore) this.begun = []
+    if (!continuesPrevious) this.begun = []
     this.begun.push(record.payload)
     this.tail = positionOf(bytes, record)
     if (goesOn) return

@@ -14,7 +14,7 @@
 import { BackupError, type BackupOwner, BackupWriter } from '../backup/backup-file.js'
 import { accepted, type Refusal, type Result, refusals, refused } from '../domain/refusal.js'
 import type { Placement } from '../domain/scope.js'
-import type { BackupOutcome, BackupStep, BackupTold, ShardReply, Shards } from '../messages/messages.js'
+import type { BackupOutcome, BackupReply, BackupStep, ShardReply, Shards } from '../messages/messages.js'
 import type { Chance, Clock, Logger } from '../ports.js'
 
 export interface BackupParts {
@@ -40,7 +40,7 @@ const keepAliveMs = 10_000
 /** An owner that takes part. */
 interface Part {
   readonly owner: number
-  readonly begun: Extract<BackupTold, { what: 'begun' }>
+  readonly begun: Extract<BackupReply, { what: 'begun' }>
   isLast: boolean
   askedMs: number
 }
@@ -168,7 +168,7 @@ export class BackupOperations {
     }
   }
 
-  private async pageOf({ owner }: Part, session: string): Promise<Extract<BackupTold, { what: 'page' }>> {
+  private async pageOf({ owner }: Part, session: string): Promise<Extract<BackupReply, { what: 'page' }>> {
     const reply = await this.ask(owner, { what: 'page', session })
     if (reply.kind === 'backup' && reply.told.what === 'page') return reply.told
     throw new BackupError(reasonOf(reply))

@@ -9,7 +9,7 @@ import { ForwardedQuery, type LocatedEntity, mayBeProvided } from '../domain/pro
 import type { ProviderIndex } from '../domain/providers/provider-index.js'
 import { compileSelection, type Selection } from '../domain/queries/selection.js'
 import { accepted, refusals, refusalText, refused } from '../domain/refusal.js'
-import { decodeImage, imageType } from '../image.js'
+import { decodeEntity, encodedType } from '../encoded-entity.js'
 import type { FoundEntity, ListRequest } from '../messages/messages.js'
 import type { AnswerRoom } from '../ports.js'
 import type { Forwarding, Outward, RefusedBy } from './forwarding.js'
@@ -36,7 +36,7 @@ export class ForwardedReads {
       if (!local.ok) return onResult(local)
       const { entities, total } = local.value
       const hold = this.room?.open()
-      if (hold && !hold.take(entities.reduce((sum, { image }) => sum + image.length, 0)))
+      if (hold && !hold.take(entities.reduce((sum, { encoded }) => sum + encoded.length, 0)))
         return onResult(refused(refusals.answersTooMany))
       this.extend(index, request, elsewhere, entities, total, page => {
         hold?.release()
@@ -55,7 +55,7 @@ export class ForwardedReads {
     return local => {
       if (!local.ok && local.refusal.code !== 'entityNotFound') return onResult(local)
       const found = local.ok ? [local.value] : []
-      const type = local.ok ? imageType(local.value.image) : target.type
+      const type = local.ok ? encodedType(local.value.encoded) : target.type
       const selection = selectionOf(target.id, type)
       const query = { selection, paths: target.paths, limit: pageLimitDefault, offset: 0 }
       this.extend(index, query, elsewhere, found, found.length, ({ entities: [only, another] }, refusedBy) => {
@@ -73,7 +73,7 @@ export class ForwardedReads {
     total: number,
     onPage: (page: ShownPage, refusedBy: RefusedBy) => void,
   ): void {
-    const entities = found.map(({ image, path }): LocatedEntity => ({ entity: decodeImage(image), path }))
+    const entities = found.map(({ encoded, path }): LocatedEntity => ({ entity: decodeEntity(encoded), path }))
     const query = new ForwardedQuery(
       index,
       { selection, paths, attrs },

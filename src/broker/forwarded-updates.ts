@@ -11,7 +11,7 @@ import { forwardedOutcome, type Undone, updateRequests } from '../domain/provide
 import type { ProviderIndex } from '../domain/providers/provider-index.js'
 import { done, type Refusal, refusals, refused } from '../domain/refusal.js'
 import type { Scope } from '../domain/scope.js'
-import { decodeImage, imageType } from '../image.js'
+import { decodeEntity, encodedType } from '../encoded-entity.js'
 import type {
   AttributeRequest,
   Attributes,
@@ -90,7 +90,7 @@ export class ForwardedUpdates {
     if (!index.mayProvide(target.id)) return onSplit(whole)
     this.stored(target, result => {
       if (!result.ok || result.value.length > 1) return onSplit(whole)
-      const entity = result.value[0] && decodeImage(result.value[0].image)
+      const entity = result.value[0] && decodeEntity(result.value[0].encoded)
       const absent = new Map([...attributes].filter(([name]) => !entity?.attributes.has(name)))
       const wanted = { id: target.id, type: target.type ?? entity?.type, attributes: absent }
       const provided = new Set(
@@ -158,7 +158,7 @@ export class ForwardedUpdates {
       missing++
       this.stored({ tenant, path, id, type }, result => {
         const [only, another] = result.ok ? result.value : []
-        if (only && !another) all[at] = { ...one, type: imageType(only.image) }
+        if (only && !another) all[at] = { ...one, type: encodedType(only.encoded) }
         arrive()
       })
     }

@@ -98,10 +98,10 @@ export function gatherList(
     const page = new GatheredPage(picked.length, limits)
     const missing: Wanted[] = []
     for (const [index, one] of picked.entries()) {
-      const place = standing(keys, one)
-      const image = parts[one.part]!.images?.at(one.at)
-      if (!image) missing.push({ index, place, owner: one.part })
-      else if (!page.add(index, place.path, image)) return onResult(page.refuse())
+      const place = position(keys, one)
+      const encoded = parts[one.part]!.encodedEntities?.at(one.at)
+      if (!encoded) missing.push({ index, place, owner: one.part })
+      else if (!page.add(index, place.path, encoded)) return onResult(page.refuse())
     }
     fetchAll(shards, asked, request.tenant, missing, page, fetched =>
       onResult(fetched.ok ? accepted({ entities: page.end(), total }) : fetched),
@@ -142,15 +142,15 @@ function fetchAll(
     const places = wanted[index]!.slice(0, most).map(({ place }) => place)
     return { shard: asked[owner]!, request: { kind: 'fetch', tenant, places, bytesMax: fetchBytesMax } }
   })
-  askAll(shards, asks, readImages, result => {
+  askAll(shards, asks, readEncoded, result => {
     if (!result.ok) {
       page.release()
       return onResult(result)
     }
-    for (const [at, images] of result.value.entries())
-      for (const [next, image] of images.entries()) {
+    for (const [at, encodedEntities] of result.value.entries())
+      for (const [next, encoded] of encodedEntities.entries()) {
         const { index, place } = wanted[at]![next]!
-        if (image && !page.add(index, place.path, image)) return onResult(page.refuse())
+        if (encoded && !page.add(index, place.path, encoded)) return onResult(page.refuse())
       }
     // Each owner has sent one at least, or told that it has gone.
     const left = wanted.flatMap((all, at) => all.slice(result.value[at]!.length))
@@ -179,11 +179,11 @@ class GatheredPage {
   }
 
   /** False: it is too much. */
-  add(index: number, path: string, image: Buffer): boolean {
-    this.entities[index] = { path, image }
-    this.bytes += image.length
+  add(index: number, path: string, encoded: Buffer): boolean {
+    this.entities[index] = { path, encoded }
+    this.bytes += encoded.length
     this.count++
-    if (this.bytes <= this.limits.answerBytesMax) return this.hold.take(image.length)
+    if (this.bytes <= this.limits.answerBytesMax) return this.hold.take(encoded.length)
     this.refusal = refusals.answerTooLarge(this.limits.answerBytesMax)
     return false
   }
@@ -210,12 +210,12 @@ const asksOf = (asked: readonly number[], request: ReadRequest): readonly ShardA
 const readPart = (reply: ShardReply): Result<Extract<ShardReply, { kind: 'part' }>> =>
   reply.kind === 'part' ? accepted(reply) : refusalOf(reply, 'read')
 
-const readImages = (reply: ShardReply): Result<readonly (Buffer | undefined)[]> =>
-  reply.kind === 'fetched' ? accepted(reply.images) : refusalOf(reply, 'read')
+const readEncoded = (reply: ShardReply): Result<readonly (Buffer | undefined)[]> =>
+  reply.kind === 'fetched' ? accepted(reply.encodedEntities) : refusalOf(reply, 'read')
 
 const sum = (parts: readonly { readonly total: number }[]): number => parts.reduce((all, { total }) => all + total, 0)
 
-function standing(keys: readonly ListKeys[], { part, at }: Picked): EntityPosition {
+function position(keys: readonly ListKeys[], { part, at }: Picked): EntityPosition {
   const { created, shards, rangeOf, ranges } = keys[part]!
   const [path, type] = ranges[rangeOf[at]!]!
   return { created: created[at]!, shard: shards[at]!, path, type }

@@ -9,7 +9,7 @@
 import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
 import { tenantShown } from '../domain/scope.js'
 import { stampMs } from '../domain/stamp.js'
-import type { ShardReply, TenantSize, TenantsStep, TenantsTold } from '../messages/messages.js'
+import type { ShardReply, TenantSize, TenantsReply, TenantsStep } from '../messages/messages.js'
 import { type OnResult, refusalOf } from './replies.js'
 import type { ShardClient } from './shard-client.js'
 
@@ -80,10 +80,10 @@ const tenants = (step: TenantsStep) => ({ kind: 'tenants', step }) as const
 
 /** Reads replies to a step. */
 const read =
-  <W extends TenantsTold['what']>(what: W) =>
-  (reply: ShardReply): Result<Extract<TenantsTold, { what: W }>> =>
+  <W extends TenantsReply['what']>(what: W) =>
+  (reply: ShardReply): Result<Extract<TenantsReply, { what: W }>> =>
     reply.kind === 'tenants' && reply.told.what === what
-      ? accepted(reply.told as Extract<TenantsTold, { what: W }>)
+      ? accepted(reply.told as Extract<TenantsReply, { what: W }>)
       : refusalOf(reply, 'read')
 
 const exists = ({ entities, subscriptions, registrations, deletingSinceMs }: TenantSummary): boolean =>

@@ -164,9 +164,7 @@ const lineLengthMax = 100
 
 /** The options that have an effect, in a few lines. */
 export function shortUsage(): string {
-  const words = optionNames
-    .filter(name => options[name].standing === 'now')
-    .map(name => `[${call(name, options[name])}]`)
+  const words = optionNames.filter(name => options[name].effect === 'now').map(name => `[${call(name, options[name])}]`)
   return [
     ...wrap('Usage: orrery ', [...words, '[-u]', '[-U]', '[-h]', '[--version]']),
     '-U explains these options and those accepted for the sake of existing start scripts.',
@@ -195,7 +193,7 @@ export function longUsage(): string {
   for (const [title, section] of Object.entries(sections)) {
     lines.push('', title)
     for (const [name, option] of Object.entries(section)) {
-      lines.push(`  ${call(name, option)}`, `      ${remark[option.standing]}${option.help}`)
+      lines.push(`  ${call(name, option)}`, `      ${remark[option.effect]}${option.help}`)
       lines.push(`      ${prefix}${option.env}${defaultOf(option)}`)
     }
   }

@@ -231,7 +231,7 @@ function settings(
   const textOf = (name: OptionName): string =>
     name === 'workers' && values.workers === 'auto' ? `auto (${workers} here)` : String(all[name])
   return optionNames
-    .filter(name => options[name].standing === 'now' && all[name] !== undefined && all[name] !== '')
+    .filter(name => options[name].effect === 'now' && all[name] !== undefined && all[name] !== '')
     .map(name => {
       const shown = options[name].secret ? mask : textOf(name)
       const follows = values[name] === undefined ? 'follows from others' : 'default'
@@ -330,8 +330,8 @@ function clusterConflicts(
 function withoutEffect(values: Values, given: ReadonlyMap<OptionName, Given>): string[] {
   const lines: string[] = []
   for (const [name, { where }] of given) {
-    const { standing, help } = options[name]
-    if (standing === 'ignored' && values[name] !== false) lines.push(`${where} is ignored: ${help}`)
+    const { effect, help } = options[name]
+    if (effect === 'ignored' && values[name] !== false) lines.push(`${where} is ignored: ${help}`)
     if ((name === 'key' || name === 'cert' || name === 'tlsMin') && !values.https)
       lines.push(`${where} is ignored: there is no -https`)
     if (name === 'corsOrigin' && !kinds.isOriginSetting(values.corsOrigin))

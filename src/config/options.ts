@@ -18,22 +18,22 @@ export interface Option<T> {
   readonly env: string
   readonly kind: OptionKind<T>
   readonly byDefault: T
-  readonly standing: OptionEffect
+  readonly effect: OptionEffect
   /** For the long usage; of an ignored option: why. */
   readonly help: string
   /** Must never be shown. */
   readonly secret: boolean
 }
 
-type About = Pick<Option<unknown>, 'help'> & Partial<Pick<Option<unknown>, 'standing' | 'secret'>>
+type About = Pick<Option<unknown>, 'help'> & Partial<Pick<Option<unknown>, 'effect' | 'secret'>>
 
 function option<T>(
   env: string,
   kind: OptionKind<T>,
   byDefault: T,
-  { help, standing = 'now', secret = false }: About,
+  { help, effect = 'now', secret = false }: About,
 ): Option<T> {
-  return { env, kind, byDefault, standing, help, secret }
+  return { env, kind, byDefault, effect, help, secret }
 }
 
 const network = {
@@ -88,14 +88,14 @@ const network = {
   compat: option('COMPAT', word('fiware'), undefined, {
     help: 'fiware: all that is sent carries Fiware-* headers instead of Ctx-*, Ctx-* headers of requests are not heard, and -fwdPathless is slash.',
   }),
-  disableNgsiv1: option('DISABLE_NGSIV1', flag, false, { help: 'There is no NGSIv1 here.', standing: 'granted' }),
+  disableNgsiv1: option('DISABLE_NGSIV1', flag, false, { help: 'There is no NGSIv1 here.', effect: 'granted' }),
   connectionMemory: option('CONN_MEMORY', whole(0, 1024, 'KB'), 64, {
     help: 'buffers grow and shrink as needed',
-    standing: 'ignored',
+    effect: 'ignored',
   }),
   reqPoolSize: option('TRQ_POOL_SIZE', whole(0, 1024), 0, {
     help: 'requests need no threads of their own',
-    standing: 'ignored',
+    effect: 'ignored',
   }),
 }
 
@@ -247,9 +247,9 @@ const notifications = {
   simulatedNotification: option('DROP_NOTIF', flag, false, { help: 'Notifications are counted and not sent.' }),
   subCacheIval: option('SUBCACHE_IVAL', whole(0, 3600, 's'), 60, {
     help: 'Subscriptions are always up to date.',
-    standing: 'granted',
+    effect: 'granted',
   }),
-  noCache: option('NOCACHE', flag, false, { help: 'Subscriptions are always up to date.', standing: 'granted' }),
+  noCache: option('NOCACHE', flag, false, { help: 'Subscriptions are always up to date.', effect: 'granted' }),
 }
 
 const logging = {
@@ -257,7 +257,7 @@ const logging = {
     help: 'Least severe lines to log. INFO writes one or two KB for a request, DEBUG more.',
   }),
   t: option('TRACE', kinds.traceLevels, undefined, { help: 'Trace levels; needs -logLevel DEBUG.' }),
-  fg: option('FOREGROUND', flag, false, { help: 'The process always stays in the foreground.', standing: 'granted' }),
+  fg: option('FOREGROUND', flag, false, { help: 'The process always stays in the foreground.', effect: 'granted' }),
   disableFileLog: option('DISABLE_FILE_LOG', flag, false, { help: 'No log file, even with -logDir.' }),
   logFormat: option('LOG_FORMAT', word('pipe', 'json'), 'pipe', { help: 'Lines with fields between bars, or JSON.' }),
   logDir: option('LOG_DIR', path, undefined, {
@@ -282,7 +282,7 @@ const logging = {
   pidpath: option('PID_PATH', path, undefined, { help: 'File for the process id.' }),
 }
 
-const embedded = { help: 'the store is embedded, see -dataDir', standing: 'ignored' } as const
+const embedded = { help: 'the store is embedded, see -dataDir', effect: 'ignored' } as const
 const legacy = {
   db: option('MONGO_DB', text(1, 10), 'orion', embedded),
   dbURI: option('MONGO_URI', text(), '', { ...embedded, secret: true }),
@@ -299,18 +299,18 @@ const legacy = {
   dbDisableRetryWrites: option('MONGO_DISABLE_RETRY_WRITES', flag, false, embedded),
   reqMutexPolicy: option('MUTEX_POLICY', word('all', 'none', 'read', 'write'), 'all', {
     help: 'changes of one entity are always made one after the other',
-    standing: 'ignored',
+    effect: 'ignored',
   }),
-  strictNgsiv1Ids: option('CHECK_ID_V1', flag, false, { help: 'there is no NGSIv1 here', standing: 'ignored' }),
+  strictNgsiv1Ids: option('CHECK_ID_V1', flag, false, { help: 'there is no NGSIv1 here', effect: 'ignored' }),
   kafkaTimeout: option('KAFKA_TIMEOUT', whole(-1, 1800000, 'ms'), -1, {
     help: 'there is no Kafka here',
-    standing: 'ignored',
+    effect: 'ignored',
   }),
   kafkaMaxAge: option('KAFKA_MAX_AGE', whole(0, undefined, 'minutes'), 60, {
     help: 'there is no Kafka here',
-    standing: 'ignored',
+    effect: 'ignored',
   }),
-  ngsiv1Autocast: option('NGSIV1_AUTOCAST', flag, false, { help: 'there is no NGSIv1 here', standing: 'ignored' }),
+  ngsiv1Autocast: option('NGSIV1_AUTOCAST', flag, false, { help: 'there is no NGSIv1 here', effect: 'ignored' }),
 }
 
 /** The table as the long usage shows it. */

@@ -19,7 +19,7 @@ import {
   withoutTraceLevels,
 } from '../messages/admin.js'
 import type { ClusterNumbers, ClusterStatus } from '../messages/cluster-status.js'
-import type { AdminTold, LogChange } from '../messages/messages.js'
+import type { AdminReply, LogChange } from '../messages/messages.js'
 import type { Reply } from './reply.js'
 import type { Request } from './request.js'
 
@@ -32,9 +32,9 @@ export interface AdminSettings {
 }
 
 export interface Reports {
-  metrics(parts: readonly AdminTold['metrics'][]): Promise<string>
-  statistics(parts: readonly AdminTold['statistics'][], isFull: boolean): string
-  services(parts: readonly AdminTold['services'][]): string
+  metrics(parts: readonly AdminReply['metrics'][]): Promise<string>
+  statistics(parts: readonly AdminReply['statistics'][], isFull: boolean): string
+  services(parts: readonly AdminReply['services'][]): string
 }
 
 const expositionType = 'text/plain; version=0.0.4; charset=utf-8'
@@ -195,7 +195,7 @@ export class AdminHandlers {
 
 const tracesText = (key: string, text: string): string => JSON.stringify({ [key]: text })
 
-export interface ClusterDesk {
+export interface ClusterAdmin {
   status(): ClusterStatus
   numbers(): ClusterNumbers
   /** Gives all shards away, and takes none; false: some found no new owner in time. */
@@ -205,21 +205,21 @@ export interface ClusterDesk {
 
 /** Of a node of a cluster: members, owners, and giving shards away. A process without a cluster has none. */
 export class ClusterHandlers {
-  constructor(private readonly desk: ClusterDesk) {}
+  constructor(private readonly clusterAdmin: ClusterAdmin) {}
 
   status(reply: Reply): void {
-    reply.json(JSON.stringify(this.desk.status()))
+    reply.json(JSON.stringify(this.clusterAdmin.status()))
   }
 
   drain(reply: Reply): void {
-    this.desk.drain().then(isDone => {
+    this.clusterAdmin.drain().then(isDone => {
       if (isDone) reply.done()
       else reply.refuse(refusals.handingOver)
     })
   }
 
   resume(reply: Reply): void {
-    this.desk.resume()
+    this.clusterAdmin.resume()
     reply.done()
   }
 }

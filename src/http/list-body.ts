@@ -21,7 +21,7 @@ import {
   type View,
 } from '../domain/entities/representation.js'
 import { type Refusal, refusals } from '../domain/refusal.js'
-import { decodeImage, imageJson, isAnswer } from '../image.js'
+import { decodeEntity, encodedJson, isAnswer } from '../encoded-entity.js'
 import type { Reply } from './reply.js'
 import { listParameter, type Parameters } from './url.js'
 
@@ -186,15 +186,15 @@ function withBuiltins(
   return builtins.length === 0 ? named : [...(named ?? ['*']), ...builtins]
 }
 
-export const entityOf = (shown: Shown): Entity => ('image' in shown ? decodeImage(shown.image) : shown.entity)
+export const entityOf = (shown: Shown): Entity => ('encoded' in shown ? decodeEntity(shown.encoded) : shown.entity)
 
 /** Entities with more bytes are rendered in steps: those of 16 MB take 70 ms. */
 const largeBytes = 1024 * 1024
 
-const isLarge = (shown: Shown): boolean => 'image' in shown && shown.image.length > largeBytes
+const isLarge = (shown: Shown): boolean => 'encoded' in shown && shown.encoded.length > largeBytes
 
 export function entityItem(shown: Shown, view: View): ListItem {
-  if ('image' in shown && isFullView(view) && isAnswer(shown.image)) return imageJson(shown.image)
+  if ('encoded' in shown && isFullView(view) && isAnswer(shown.encoded)) return encodedJson(shown.encoded)
   const render = isLarge(shown) ? entityPieces : renderEntity
   return render(entityOf(shown), shown.path, view)
 }
@@ -209,7 +209,7 @@ export function attributesItem(shown: Shown, view: View): ListItem {
 export function entityItems(entities: readonly Shown[], view: View): ListItems {
   const cost = (index: number): number => {
     const shown = entities[index]!
-    return 'image' in shown ? shown.image.length : 0
+    return 'encoded' in shown ? shown.encoded.length : 0
   }
   let heldBytes = 0
   for (let index = 0; index < entities.length; index++) heldBytes += cost(index)

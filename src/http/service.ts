@@ -37,7 +37,7 @@ const libraryRoles = {
   bson: 'none',
 } as const
 
-export interface DiskStanding {
+export interface DiskState {
   /** Writes are refused for want of room. */
   isShort(): boolean
   /** Copies of other nodes' shards lag behind for want of room. */
@@ -47,7 +47,7 @@ export interface DiskStanding {
 export class ServiceHandlers {
   private readonly startedMs: number
   private readonly entryPage: EntryPage
-  private readonly disk: DiskStanding | undefined
+  private readonly disk: DiskState | undefined
   private readonly unready: () => string | undefined
 
   /** `unready`: why some shards of the cluster cannot answer, in words (docs/operations/cluster-health.md). */
@@ -55,7 +55,7 @@ export class ServiceHandlers {
     private readonly facts: ProductFacts,
     private readonly clock: Clock,
     private readonly isReady: () => boolean,
-    disk?: DiskStanding,
+    disk?: DiskState,
     unready: () => string | undefined = () => undefined,
   ) {
     this.startedMs = clock.monoMs()

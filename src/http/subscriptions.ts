@@ -16,7 +16,7 @@ import { explain } from '../domain/subscriptions/explanation.js'
 import { checkSubscriptionId, watchedPath } from '../domain/subscriptions/subscription.js'
 import { renderSubscription } from '../domain/subscriptions/subscription-json.js'
 import { checkPatch, parseSubscription, type SubscriptionHead } from '../domain/subscriptions/subscription-parser.js'
-import { decodeImage } from '../image.js'
+import { decodeEntity } from '../encoded-entity.js'
 import type { DeliveryRecord, DeliveryReport, FoundEntity, KnownSubscription } from '../messages/messages.js'
 import type { Clock } from '../ports.js'
 import { noteLegacyFormat } from './call.js'
@@ -164,10 +164,10 @@ function namedSubscription(request: Request): Result<{ readonly tenant: string; 
 
 function renderExplanation(
   { subscription, progress }: KnownSubscription,
-  { image, path }: FoundEntity,
+  { encoded, path }: FoundEntity,
   nowMs: number,
 ): string {
-  const entity = decodeImage(image)
+  const entity = decodeEntity(encoded)
   const { id, type } = entity
   const about = { subscription: subscription.id, entity: { id, type, servicePath: path } }
   return JSON.stringify({ ...about, ...explain(subscription, progress, entity, path, nowMs) })

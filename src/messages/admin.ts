@@ -14,10 +14,10 @@
  */
 export interface AdminRequest {
   readonly kind: 'admin'
-  readonly order: AdminOrder
+  readonly order: AdminCommand
 }
 
-export type AdminOrder =
+export type AdminCommand =
   | { readonly what: 'metrics' }
   /** `isReset`: begins to count anew, in the same step. */
   | { readonly what: 'statistics' | 'cache' | 'services'; readonly isReset: boolean }
@@ -27,7 +27,7 @@ export type AdminOrder =
 export type LogChange = Partial<Omit<LogSettings, 'traces'>> & { readonly traces?: readonly number[] }
 
 /** What a process tells, by what it was asked for. */
-export interface AdminTold {
+export interface AdminReply {
   readonly metrics: readonly MetricFamily[]
   readonly statistics: Statistics
   readonly cache: CacheStatistics

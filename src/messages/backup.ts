@@ -30,7 +30,7 @@ export interface BackupRequest {
   readonly step: BackupStep
 }
 
-export type BackupTold =
+export type BackupReply =
   /** `shards`: those whose rows will come, and at what positions of their logs, in a cluster, they are. */
   | {
       readonly what: 'begun'

@@ -60,17 +60,17 @@ export type ListRegistrationsRequest = DocumentPage<'listRegistrations'>
  * May this notification be sent? Asked if the home decides about the subscription (`isGuarded`). It may be asked again:
  * the same notification gets the same answer.
  */
-export interface ClaimRequest extends OfDocument<'claim'> {
+export interface PermitRequest extends OfDocument<'claim'> {
   readonly notification: string
 }
 
 /** What became of a notification of such a subscription. */
-export interface NewsRequest extends OfDocument<'news'> {
-  readonly news: ProgressNews
+export interface ProgressReportRequest extends OfDocument<'news'> {
+  readonly news: ProgressReport
 }
 
 /** An answer of a receiver, or that there was none. */
-export type ProgressNews =
+export type ProgressReport =
   | { readonly kind: 'success'; readonly code?: number | undefined }
   | { readonly kind: 'failure'; readonly reason: string }
 
@@ -78,15 +78,15 @@ export type ProgressNews =
  * What an owner knows has become of notifications. The home of their subscriptions keeps it from then on, so that
  * nothing is lost when owners come and go.
  */
-export interface HandInRequest {
+export interface FlushRequest {
   readonly kind: 'handIn'
   readonly parts: readonly HandedPart[]
   /** Absent if the owner is of a build that repeats no request. */
-  readonly mark?: HandInMark | undefined
+  readonly mark?: FlushMark | undefined
 }
 
 /** Tells a request that hands in from all others, so that the home counts it once however often it arrives. */
-export interface HandInMark {
+export interface FlushMark {
   /** The process that hands in. */
   readonly source: string
   /** Grows with each request of that process; a repeated one has the same. */
@@ -140,8 +140,8 @@ export interface FollowRequest {
 export type SubscriptionWrite = CreateSubscriptionRequest | ChangeSubscriptionRequest | OfDocument<'removeSubscription'>
 export type SubscriptionRead = OfDocument<'findSubscription'> | ListSubscriptionsRequest
 /** What other owners tell and ask the home of subscriptions while they notify. */
-export type HomeNews = ClaimRequest | NewsRequest | HandInRequest
-export type SubscriptionRequest = SubscriptionWrite | SubscriptionRead | ProgressRequest | HomeNews
+export type OwnerRequest = PermitRequest | ProgressReportRequest | FlushRequest
+export type SubscriptionRequest = SubscriptionWrite | SubscriptionRead | ProgressRequest | OwnerRequest
 export type RegistrationWrite = CreateRegistrationRequest | ChangeRegistrationRequest | OfDocument<'removeRegistration'>
 export type RegistrationRead = OfDocument<'findRegistration'> | ListRegistrationsRequest
 export type RegistrationRequest = RegistrationWrite | RegistrationRead

@@ -12,8 +12,8 @@ import type { OrderKey } from '../domain/queries/order.js'
 import type { Selection } from '../domain/queries/selection.js'
 import type { Refusal } from '../domain/refusal.js'
 import type { SubscriptionProgress } from '../domain/subscriptions/subscription.js'
-import type { AdminOrder, AdminRequest, AdminTold } from './admin.js'
-import type { BackupRequest, BackupTold } from './backup.js'
+import type { AdminCommand, AdminReply, AdminRequest } from './admin.js'
+import type { BackupReply, BackupRequest } from './backup.js'
 import type {
   DeliveryReport,
   DeliveryRequest,
@@ -24,7 +24,7 @@ import type {
   RegistrationRequest,
   SubscriptionRequest,
 } from './documents.js'
-import type { TenantsRequest, TenantsTold } from './tenants.js'
+import type { TenantsReply, TenantsRequest } from './tenants.js'
 
 export type * from './admin.js'
 export type * from './backup.js'
@@ -261,7 +261,7 @@ export interface TypeSummary {
 /** An entity as it was found: its path, and its image (image.ts). */
 export interface FoundEntity {
   readonly path: string
-  readonly image: Buffer
+  readonly encoded: Buffer
 }
 
 /**
@@ -279,7 +279,7 @@ export interface ListKeys {
 }
 
 /** Images by their place in a list: they may be cut out of the bytes of a reply when they are wanted. */
-export interface Images {
+export interface EncodedEntities {
   readonly length: number
   at(index: number): Buffer | undefined
 }
@@ -313,14 +313,14 @@ export type ShardReply =
   | {
       readonly kind: 'part'
       readonly keys: ListKeys
-      readonly images: Images | undefined
+      readonly encodedEntities: EncodedEntities | undefined
       readonly total: number
     }
   /**
    * The image at each of the first places that were asked for, as many as the reply may have; undefined: nothing stands
    * there any more.
    */
-  | { readonly kind: 'fetched'; readonly images: readonly (Buffer | undefined)[] }
+  | { readonly kind: 'fetched'; readonly encodedEntities: readonly (Buffer | undefined)[] }
   /** The reply to each item. */
   | { readonly kind: 'batch'; readonly replies: readonly WriteReply[] }
   /** One summary for each type, in no order. */
@@ -346,9 +346,9 @@ export type ShardReply =
   /** So many dead letters are on their way again, durably. */
   | { readonly kind: 'retried'; readonly count: number }
   /** `told` is the part of `AdminTold` that the order was about. */
-  | { readonly kind: 'admin'; readonly told: AdminTold[AdminOrder['what']] }
-  | { readonly kind: 'backup'; readonly told: BackupTold }
-  | { readonly kind: 'tenants'; readonly told: TenantsTold }
+  | { readonly kind: 'admin'; readonly told: AdminReply[AdminCommand['what']] }
+  | { readonly kind: 'backup'; readonly told: BackupReply }
+  | { readonly kind: 'tenants'; readonly told: TenantsReply }
   /** Where the copy is, durably; undefined: it does not have all rows. */
   | { readonly kind: 'followed'; readonly position: RegisterPosition | undefined }
   /** The owner was not asked: nothing has happened there, and nothing will. */

@@ -29,7 +29,7 @@ export interface TenantDeletion {
   readonly stamp: number
 }
 
-export type TenantsTold =
+export type TenantsReply =
   | { readonly what: 'names'; readonly tenants: readonly string[] }
   | { readonly what: 'sizes'; readonly sizes: readonly TenantSize[] }
   /** Also the reply to `delete`: the one that was asked for. */

@@ -27,7 +27,7 @@ import { type Refusal, refusals, refusalText } from '../domain/refusal.js'
 import { keeper, workerOf } from '../domain/scope.js'
 import { stampMs, stampOf } from '../domain/stamp.js'
 import { noProgress, type SubscriptionProgress } from '../domain/subscriptions/subscription.js'
-import { encodeImage, imageRoot } from '../image.js'
+import { encodedRoot, encodeEntity } from '../encoded-entity.js'
 import type { DocumentKind } from '../messages/messages.js'
 import type { Clock, Store } from '../ports.js'
 import { rowsOf } from '../rows.js'
@@ -86,7 +86,7 @@ interface Part {
 interface Staged {
   readonly actors: Map<string, Actor>
   /** Keys of the type index, each with the id that it is for. */
-  readonly standings: Map<string, string>
+  readonly holders: Map<string, string>
   readonly documents: Map<string, string>
 }
 
@@ -138,7 +138,7 @@ export class DirectorySink implements Sink {
       if (!this.documentCounts.has(kind) && items.some(item => item.kind === kind))
         this.documentCounts.set(kind, await this.count(kind))
     // From here on nothing may wait: what is staged in one tick is one batch.
-    const staged: Staged = { actors: this.load(items), standings: new Map(), documents: new Map() }
+    const staged: Staged = { actors: this.load(items), holders: new Map(), documents: new Map() }
     const placed: PlacedItem[] = []
     for (const item of items) {
       const told = this.place(item, staged)
@@ -196,7 +196,7 @@ export class DirectorySink implements Sink {
       const rows = this.parts[worker]!.store.getMany(keys.map(({ key }) => key))
       for (const [index, { key, place }] of keys.entries()) {
         const row = rows[index]
-        const variants = row ? decodeRow(row).map(image => new Variant(image)) : []
+        const variants = row ? decodeRow(row).map(encoded => new Variant(encoded)) : []
         actors.set(nameOf(place), new Actor(key, place, 0, variants))
       }
     }
@@ -207,7 +207,7 @@ export class DirectorySink implements Sink {
     return workerOf(shard, this.parts.length)
   }
 
-  private placeEntity(item: MovedEntity, { actors, standings }: Staged): ItemOutcome | Refusal {
+  private placeEntity(item: MovedEntity, { actors, holders }: Staged): ItemOutcome | Refusal {
     const { tenant, path, root } = item
     const { id, type } = item.entity
     const shard = this.open.shardMap.shardOf(tenant, path, id)
@@ -215,36 +215,36 @@ export class DirectorySink implements Sink {
     const { store, commit } = this.parts[this.workerOf(shard)]!
     const isTaken = (created: number): boolean => {
       const key = typeKey(tenant, path, type, created, shard)
-      const holder = standings.get(key.toString('latin1')) ?? store.get(key)?.toString()
+      const holder = holders.get(key.toString('latin1')) ?? store.get(key)?.toString()
       return holder !== undefined && holder !== id
     }
     const isAhead = this.isAhead(item)
     let created = isAhead ? this.inRun(this.options.clock.wallMs()) : this.stampFor(item)
     while (isTaken(created)) created++
     const after: Entity = { ...item.entity, created }
-    const image = encodeImage(after, root)
+    const encoded = encodeEntity(after, root)
     const before = actor.variant(type)
     if (before && !this.options.overwrites) {
-      if (before.image.equals(image)) return 'same'
+      if (before.encoded.equals(encoded)) return 'same'
       // The time that an earlier import gave it is not known.
       const told = isAhead ? { ...item, isStamped: false, hasCreated: false } : item
-      return isSameEntity(told, created, { entity: before.entity, root: imageRoot(before.image) }) ? 'same' : 'kept'
+      return isSameEntity(told, created, { entity: before.entity, root: encodedRoot(before.encoded) }) ? 'same' : 'kept'
     }
-    const next = new Variant(image, after)
+    const next = new Variant(encoded, after)
     const row = actor.rowWith(type, next) as Buffer
     if (row.length > entityRowBytesMax) return refusals.entityTooLarge(row.length, entityRowBytesMax)
     this.stamps.observe(created)
     this.notePath(tenant, path)
-    standings.set(typeKey(tenant, path, type, created, shard).toString('latin1'), id)
+    holders.set(typeKey(tenant, path, type, created, shard).toString('latin1'), id)
     const place = { shard, tenant, path, id, type }
     const attributes = differences(before?.entity, after)
     const known = before?.known
     actor.put(type, next)
     if (known && known.created !== created) {
       // Indexes know it by its creation: for them it is another one.
-      commit.append({ ...place, before: known, attributes: [], image: undefined }, actor.key, row, undefined)
-      commit.append({ ...place, before: undefined, attributes, image }, actor.key, row, after)
-    } else commit.append({ ...place, before: known, attributes, image }, actor.key, row, after)
+      commit.append({ ...place, before: known, attributes: [], encoded: undefined }, actor.key, row, undefined)
+      commit.append({ ...place, before: undefined, attributes, encoded }, actor.key, row, after)
+    } else commit.append({ ...place, before: known, attributes, encoded }, actor.key, row, after)
     return before ? 'replaced' : 'written'
   }
 

@@ -14,14 +14,14 @@ import type { Json } from '../domain/json.js'
 import { ShardMap, workerOf } from '../domain/scope.js'
 import type { SubscriptionProgress } from '../domain/subscriptions/subscription.js'
 import { mergeProgress } from '../domain/subscriptions/subscription-status.js'
-import { decodeImage, imageRoot } from '../image.js'
+import { decodeEntity, encodedRoot } from '../encoded-entity.js'
 import type { Durability, Row, Store } from '../ports.js'
 import { readRow, rowsOf } from '../rows.js'
 import { lastStamp } from '../shard/commit/commit-log.js'
 import {
   type DocumentKey,
   decodeDocumentRow,
-  homeRange,
+  documentRange,
   parseDocumentKey,
   progressKey,
 } from '../shard/documents/document-layout.js'
@@ -137,9 +137,9 @@ async function pageOf(open: OpenDirectory, kind: MovedKind, rows: Merged): Promi
 function itemsOf(open: OpenDirectory, kind: MovedKind, { key, value }: Row): MovedItem[] {
   if (kind === 'entity') {
     const { tenant, path } = parseEntityKey(key)
-    return decodeRow(value).map(image => {
+    return decodeRow(value).map(encoded => {
       const known = { isStamped: true, hasCreated: true, hasModified: true }
-      return { kind, tenant, path, entity: decodeImage(image), root: imageRoot(image), ...known }
+      return { kind, tenant, path, entity: decodeEntity(encoded), root: encodedRoot(encoded), ...known }
     })
   }
   const text = decodeDocumentRow(value)
@@ -165,7 +165,7 @@ class Merged {
     const shards =
       kind === 'entity' ? Array.from({ length: directory.shards }, (_, shard) => shard) : [directory.shards]
     this.streams = shards.map(shard => {
-      const all = kind === 'entity' ? shardRange(shard) : homeRange(kind, shard)
+      const all = kind === 'entity' ? shardRange(shard) : documentRange(kind, shard)
       // The first key behind another is that one and a zero byte.
       const gte = after ? Buffer.concat([all.gte, after, Buffer.alloc(1)]) : all.gte
       return new Stream(rowsOf(storeOf(shard), { gte, lt: all.lt }, { rowsPerRead }))

@@ -3,7 +3,7 @@
 // docs/interface/administration.md#metrics-by-tenant). And makes one text of the reports of several processes.
 
 import type { CacheStatistics, LogSettings } from '../messages/admin.js'
-import type { AdminOrder, AdminTold } from '../messages/messages.js'
+import type { AdminCommand, AdminReply } from '../messages/messages.js'
 import { familiesOf, type Sources } from './families.js'
 import { renderMetrics } from './metric-family.js'
 import { renderServiceMetrics, type ServiceTallies } from './service-metrics.js'
@@ -27,7 +27,7 @@ export class ProcessReports {
 
   constructor(private readonly parts: OperatorParts) {}
 
-  obey(order: AdminOrder): AdminTold[AdminOrder['what']] {
+  execute(order: AdminCommand): AdminReply[AdminCommand['what']] {
     const { statistics, services, log } = this.parts
     switch (order.what) {
       case 'metrics':
@@ -66,7 +66,7 @@ export class ProcessReports {
 /** What several processes have counted, as one text: `Reports` of http/admin.ts. */
 export const adminReports = {
   metrics: renderMetrics,
-  statistics: (parts: readonly AdminTold['statistics'][], isFull: boolean): string =>
+  statistics: (parts: readonly AdminReply['statistics'][], isFull: boolean): string =>
     renderStatistics(joinStatistics(parts), isFull),
-  services: (parts: readonly AdminTold['services'][]): string => renderServiceMetrics(parts.flat()),
+  services: (parts: readonly AdminReply['services'][]): string => renderServiceMetrics(parts.flat()),
 }

@@ -21,33 +21,33 @@ export function outliveReaders(): void {
 }
 
 /** A line on standard output. */
-export function tellReady({ format, forHumans }: LineFormat, text: string): void {
+export function logReady({ format, forHumans }: LineFormat, text: string): void {
   process.stdout.write(`${format === 'json' && !forHumans ? jsonOf('INFO', text) : text}\n`)
 }
 
 /** Why the program does not start, or ends, on standard error. */
-export function tellFailure({ format }: Pick<LineFormat, 'format'>, text: string): void {
+export function logFailure({ format }: Pick<LineFormat, 'format'>, text: string): void {
   process.stderr.write(`${format === 'json' ? jsonOf('FATAL', text) : `orrery: ${text}`}\n`)
 }
 
 /** The words of a bug, which ends the program, on standard error. */
-export function tellBug({ format }: Pick<LineFormat, 'format'>, error: Error): void {
+export function logBug({ format }: Pick<LineFormat, 'format'>, error: Error): void {
   const text = error.stack ?? error.message
   process.stderr.write(`${format === 'json' ? jsonOf('FATAL', `Runtime Error (${text})`) : text}\n`)
 }
 
 /** From now on what Node prints in this process of warnings and bugs is JSON too, if the log is. */
-export function tellNodeLines(settings: Pick<LineFormat, 'format'>): void {
-  tellNodeWarnings(settings)
+export function logNodeLines(settings: Pick<LineFormat, 'format'>): void {
+  logNodeWarnings(settings)
   if (settings.format !== 'json') return
   process.on('uncaughtException', error => {
-    tellBug(settings, error)
+    logBug(settings, error)
     process.exit(1)
   })
 }
 
 /** The same for warnings in a thread, whose bugs the main thread prints. */
-export function tellNodeWarnings({ format }: Pick<LineFormat, 'format'>): void {
+export function logNodeWarnings({ format }: Pick<LineFormat, 'format'>): void {
   if (format !== 'json') return
   process.removeAllListeners('warning')
   process.on('warning', ({ name, message }) => process.stderr.write(`${jsonOf('WARN', `${name}: ${message}`)}\n`))

@@ -15,7 +15,7 @@ import { type OpenDirectory, openStores } from '../move/directory.js'
 import { openProgress } from '../observe/progress.js'
 import type { Store } from '../ports.js'
 import { rowsOf } from '../rows.js'
-import { homeRange } from '../shard/documents/document-layout.js'
+import { documentRange } from '../shard/documents/document-layout.js'
 import { splitBundles } from '../shard/notify/bundle.js'
 import { countEntities, findStranger, transfer, transferLimitsDefault } from '../shard/transfer.js'
 import {
@@ -142,7 +142,7 @@ export async function fillDirectory(
     await finish?.(target)
     const countOf = async (kind: 'subscription' | 'registration'): Promise<number> => {
       let count = 0
-      for await (const rows of rowsOf(target, homeRange(kind, shards), { parts: 'keys' })) count += rows.length
+      for await (const rows of rowsOf(target, documentRange(kind, shards), { parts: 'keys' })) count += rows.length
       return count
     }
     return { entities, subscriptions: await countOf('subscription'), registrations: await countOf('registration') }

@@ -12,7 +12,7 @@ import { ClusteredShards, type Nodes } from '../broker/clustered-shards.js'
 import { systemClock } from '../clock.js'
 import type { ClusterConfig } from '../config/config.js'
 import type { ClusterStatus, HealthProblem } from '../messages/cluster-status.js'
-import { lossInWords, problemInWords } from '../observe/tellers.js'
+import { lossInWords, problemInWords } from '../observe/reporters.js'
 import type { Chance, Logger } from '../ports.js'
 import { buffersOf, certificatesOf, logTlsIn, nodeCertificatesIn } from './cluster-files.js'
 import { type Agreed, agreed, agreedBefore, openLogOf } from './cluster-log.js'
@@ -124,7 +124,7 @@ async function join<Own extends OwnShards>(
   const status = (): ClusterStatus => statusOf(config.name, agreement, node)
   const joined: Joined = {
     shards,
-    desk: {
+    clusterAdmin: {
       status,
       numbers: () => ({
         status: status(),

@@ -5,14 +5,14 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { systemChance, systemClock } from '../clock.js'
 import type { Config } from '../config/config.js'
 import { openLog } from '../observe/logger.js'
-import { tellNodeWarnings } from '../observe/standard-lines.js'
+import { logNodeWarnings } from '../observe/standard-lines.js'
 import { startNode } from './node.js'
 import type { FromThread, ToThread } from './worker-protocol.js'
 
 const port = parentPort
 assert(port, 'this runs in a thread')
 const config = workerData as Config
-tellNodeWarnings(config.logging)
+logNodeWarnings(config.logging)
 const tell = (message: FromThread): void => port.postMessage(message)
 
 try {

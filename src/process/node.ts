@@ -72,7 +72,7 @@ async function openNode(
   )
   const { dispatcher, forwarder, egress, recovered, statistics } = delivery
   const { loop, summary } = observation
-  const { presence, expiryMark: mark } = local.parts
+  const { keyFilter, expiryMark: mark } = local.parts
   /** Ends what goes on by itself, and writes down what became of notifications. */
   const finish = async (): Promise<void> => {
     local.end()
@@ -81,7 +81,7 @@ async function openNode(
     await recovered
     await local.drain()
   }
-  const tellCutOff = (cutOff: CutOff | undefined): void => {
+  const logCutOff = (cutOff: CutOff | undefined): void => {
     if (!cutOff) return
     const { connections, requests } = cutOff
     logger.warn(
@@ -110,7 +110,7 @@ async function openNode(
   expiry.start()
   loop.start()
   if (config.logging.summaryS > 0) summary.start(config.logging.summaryS, clock, logger)
-  const learned = presence.learn(store, scanner, clock).catch((error: Error) => {
+  const learned = keyFilter.learn(store, scanner, clock).catch((error: Error) => {
     logger.warn(`which ids there are could not be read, so new ones are looked for in the store: ${error.message}`)
   })
   return {
@@ -131,13 +131,13 @@ async function openNode(
           front.dismiss()
           await joined.drain()
         }
-        tellCutOff(await front.close(drainMsMax))
+        logCutOff(await front.close(drainMsMax))
         forwarder.close()
         loop.stop()
         summary.stop()
         await expiry.stop()
       }),
-    dismiss: () => awake(async () => tellCutOff(await front.close(drainMsMax))),
+    dismiss: () => awake(async () => logCutOff(await front.close(drainMsMax))),
     close: () =>
       awake(async () => {
         certificates.stop()
@@ -148,7 +148,7 @@ async function openNode(
         if (isNode) await Promise.race([finish(), new Promise<void>(resolve => clock.after(writtenMs, resolve))])
         await joined?.close()
         if (!isNode) await finish()
-        presence.stop()
+        keyFilter.stop()
         await learned
         await scanner.close()
         await store.close()

@@ -7,7 +7,7 @@
 import { Worker } from 'node:worker_threads'
 import type { Config } from '../config/config.js'
 import { setHeadLimit } from '../http/front.js'
-import { tellBug } from '../observe/standard-lines.js'
+import { logBug } from '../observe/standard-lines.js'
 import { enlargeYoung } from './collector.js'
 import type { Pulse, Pulses } from './liveness.js'
 import type { FromThread, ToThread } from './worker-protocol.js'
@@ -37,7 +37,7 @@ export function startInThread(
   const thread = new Worker(entry, { workerData: config })
   // A bug: nothing is left that could be stopped.
   thread.on('error', error => {
-    tellBug(config.logging, error)
+    logBug(config.logging, error)
     process.exit(1)
   })
   return new Promise((resolve, reject) =>

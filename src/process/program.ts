@@ -12,7 +12,7 @@ import type { LogSettings } from '../messages/admin.js'
 import { type AreaLogger, openLog } from '../observe/logger.js'
 import { writePidFile } from '../observe/pid-file.js'
 import { openProgress } from '../observe/progress.js'
-import { outliveReaders, tellFailure, tellNodeLines, tellReady } from '../observe/standard-lines.js'
+import { logFailure, logNodeLines, logReady, outliveReaders } from '../observe/standard-lines.js'
 import type { Logger } from '../ports.js'
 import { openDataDirectory, wordsFor } from '../storage/data-directory.js'
 import { leftovers } from '../storage/store-folders.js'
@@ -24,7 +24,7 @@ import { preflight } from './preflight.js'
 import type { Surroundings } from './surroundings.js'
 
 /** What a test puts between the parts of the node; nothing in earnest. */
-export type Seams = Pick<Surroundings, 'between'>
+export type Seams = Pick<Surroundings, 'wrapShards'>
 
 export async function runProgram(seams: Seams = {}): Promise<void> {
   const words = process.argv.slice(2)
@@ -49,7 +49,7 @@ export async function runProgram(seams: Seams = {}): Promise<void> {
 
 /** What is wrong stands last, where a terminal shows it. A usage text is no line of a log. */
 function refuse({ lines, usage, format }: Extract<ReturnType<typeof readConfig>, { kind: 'refuse' }>): void {
-  if (format === 'json') for (const line of lines) tellFailure({ format }, line)
+  if (format === 'json') for (const line of lines) logFailure({ format }, line)
   else process.stderr.write(`${[usage, '', ...lines].join('\n')}\n`)
 }
 
@@ -58,7 +58,7 @@ type Run = Extract<ReturnType<typeof readConfig>, { kind: 'run' }>
 async function run({ config, warnings, commandLine, fromEnv, effective }: Run, seams: Seams): Promise<void> {
   const log = { ...config.log }
   outliveReaders()
-  tellNodeLines(config.logging)
+  logNodeLines(config.logging)
   const logger = startLog(config, log)
   if (!logger) return
   for (const line of [commandLine, ...fromEnv, effective]) logger.info(line)
@@ -86,7 +86,7 @@ async function run({ config, warnings, commandLine, fromEnv, effective }: Run, s
   }
   const fail = (error: Error): void => {
     logger.fatal(`Fatal Error (${error.message})`)
-    tellFailure(config.logging, error.message)
+    logFailure(config.logging, error.message)
   }
 
   const stopped = new AbortController()
@@ -128,7 +128,7 @@ async function run({ config, warnings, commandLine, fromEnv, effective }: Run, s
     })
   }
   logger.info('Startup completed')
-  tellReady(config.logging, readyLine(config, running))
+  logReady(config.logging, readyLine(config, running))
 }
 
 /** The log, once the files beside it are there; undefined: they cannot be had, which has been told. */
@@ -137,7 +137,7 @@ function startLog({ logging }: Config, settings: LogSettings): AreaLogger | unde
     if (logging.pidFile !== undefined) writePidFile(logging.pidFile)
     return openLog(logging, settings, true)
   } catch (error) {
-    tellFailure(logging, (error as Error).message)
+    logFailure(logging, (error as Error).message)
     process.exitCode = 1
     return undefined
   }

@@ -17,7 +17,7 @@ import {
   type ScanCall,
 } from '../shard/read/scan-thread.js'
 import { buildTables, type Ground, scanList } from '../shard/read/scans.js'
-import { readKeys } from '../shard/turn/presence.js'
+import { readKeys } from '../shard/turn/key-filter.js'
 import { attachRocksStore } from '../storage/rocks-store.js'
 import { decodeRequest, encodeReply } from '../wire/wire.js'
 

@@ -4,7 +4,7 @@
 // something between the broker and its shards.
 
 import type { Placement, ShardMap } from '../domain/scope.js'
-import type { ClusterDesk } from '../http/admin.js'
+import type { ClusterAdmin } from '../http/admin.js'
 import type { ConnectionSource } from '../http/front.js'
 import type { LogSettings } from '../messages/admin.js'
 import type { HealthProblem, ShardLoss } from '../messages/cluster-status.js'
@@ -40,7 +40,7 @@ export interface Joined {
    */
   onMembers?(listener: (addresses: readonly string[]) => void): void
   /** For operators; undefined: there is no cluster. */
-  readonly desk?: ClusterDesk
+  readonly clusterAdmin?: ClusterAdmin
   /** Why some shards cannot answer, in words; undefined: all can. */
   unready?(): string | undefined
   /** Gives away what others can take over, while requests are still answered. */
@@ -114,7 +114,7 @@ export interface Surroundings {
   /** undefined: the node is alone. */
   readonly place?: NodeMembership
   /** Puts something between the broker and its shards. */
-  readonly between?: (shards: Shards) => Shards
+  readonly wrapShards?: (shards: Shards) => Shards
 }
 
 export interface RunningNode {

@@ -12,7 +12,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { systemChance, systemClock } from '../clock.js'
 import { type ClusterConfig, type Config, readConfig } from '../config/config.js'
 import { openLog } from '../observe/logger.js'
-import { tellNodeLines } from '../observe/standard-lines.js'
+import { logNodeLines } from '../observe/standard-lines.js'
 import { DirectoryFull, DirectoryInUse } from '../storage/open-store.js'
 import { tuneCollector } from './collector.js'
 import { HandedConnections } from './handed-connections.js'
@@ -27,7 +27,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal
 const reading = readConfig(process.argv.slice(2), process.env)
 assert(reading.kind === 'run', 'the supervisor has read the same')
 const { config } = reading
-tellNodeLines(config.logging)
+logNodeLines(config.logging)
 const log = { ...config.log }
 const logger = openLog(config.logging, log, false)
 
@@ -48,11 +48,11 @@ process.on('exit', () => {
 const connections = new HandedConnections(port => tell({ kind: 'listen', port }))
 
 process.on('message', (order: ToWorker, socket?: Socket) => {
-  obey(order, socket).catch((error: Error) => fail(error.message))
+  execute(order, socket).catch((error: Error) => fail(error.message))
 })
 tell({ kind: 'hears' })
 
-async function obey(order: ToWorker, socket: Socket | undefined): Promise<void> {
+async function execute(order: ToWorker, socket: Socket | undefined): Promise<void> {
   switch (order.kind) {
     case 'start':
       tidy = () => removeSockets(order.part)

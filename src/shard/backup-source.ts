@@ -10,7 +10,7 @@
 // Not here: what becomes of the rows (process/restore.ts), who asks the owners (broker/backup.ts).
 
 import { RowPacker } from '../backup/backup-file.js'
-import type { BackupNumbers, BackupOutcome, BackupRequest, BackupTold, ShardReply } from '../messages/messages.js'
+import type { BackupNumbers, BackupOutcome, BackupReply, BackupRequest, ShardReply } from '../messages/messages.js'
 import type { Clock, Cursor, Row, Store } from '../ports.js'
 import type { GroupCommit } from './commit/commit.js'
 import { destinations, kindsThatGo, prefix, shardOfKey, under } from './keys.js'
@@ -65,7 +65,7 @@ export class BackupSource {
   }
 
   onAsk({ step }: BackupRequest, onReply: OnReply): void {
-    const tell = (told: BackupTold): void => onReply({ kind: 'backup', told })
+    const tell = (told: BackupReply): void => onReply({ kind: 'backup', told })
     const { session } = this
     if (step.what === 'begin') return session ? tell({ what: 'busy' }) : this.begin(step.session, tell)
     if (session?.name !== step.session) return tell({ what: 'unknown' })
@@ -80,7 +80,7 @@ export class BackupSource {
   }
 
   /** Begins when all that is staged is durable: counters ride along with a commit. */
-  private begin(name: string, tell: (told: BackupTold) => void): void {
+  private begin(name: string, tell: (told: BackupReply) => void): void {
     const { commit, clock } = this.parts
     const session = new Session(name, clock.monoMs())
     this.session = session
@@ -96,7 +96,7 @@ export class BackupSource {
     this.watch(session)
   }
 
-  private open(session: Session): BackupTold {
+  private open(session: Session): BackupReply {
     const { store, lastStamp, shards: count, owns, isNode } = this.parts
     const owned = new Set(Array.from({ length: count }, (_, shard) => shard).filter(owns))
     const isKeeper = owns(count)
@@ -169,7 +169,7 @@ class Session {
   }
 
   /** The next rows, whose bytes are overwritten by the next call. One call at a time. */
-  async page(): Promise<BackupTold> {
+  async page(): Promise<BackupReply> {
     if (this.reading) throw new Error('a page is asked for while another one is read')
     const { packer } = this
     packer.begin()

@@ -7,7 +7,7 @@
 // mark).
 
 import { refusalText } from '../domain/refusal.js'
-import { imageExpiresMs } from '../image.js'
+import { encodedExpiresMs } from '../encoded-entity.js'
 import type { Shards } from '../messages/messages.js'
 import type { Clock, Logger, Store } from '../ports.js'
 import { rowsOf } from '../rows.js'
@@ -22,12 +22,12 @@ const rowsPerRead = 128
 export class ExpiryMark implements ChangeFollower {
   fromMs = Number.NEGATIVE_INFINITY
 
-  wants({ image }: ShardRecord): boolean {
-    return image !== undefined && imageExpiresMs(image) !== undefined
+  wants({ encoded }: ShardRecord): boolean {
+    return encoded !== undefined && encodedExpiresMs(encoded) !== undefined
   }
 
-  follow({ image }: ShardRecord): void {
-    const dueMs = image && imageExpiresMs(image)
+  follow({ encoded }: ShardRecord): void {
+    const dueMs = encoded && encodedExpiresMs(encoded)
     if (dueMs !== undefined) this.lower(dueMs)
   }
 

@@ -66,15 +66,15 @@ export const allEntities = (): Range => under(Buffer.from([prefix.entity]))
 const rowOfSeveral = 0xff
 
 /** The row of an id: nearly always there is one type, and its image is the row. */
-export function encodeRow(images: readonly Buffer[]): Buffer {
-  const [only] = images
+export function encodeRow(encodedEntities: readonly Buffer[]): Buffer {
+  const [only] = encodedEntities
   assert(only, 'an empty row is deleted, not written')
-  if (images.length === 1) return only
+  if (encodedEntities.length === 1) return only
   const parts: Buffer[] = [Buffer.from([rowOfSeveral])]
-  for (const image of images) {
+  for (const encoded of encodedEntities) {
     const length = Buffer.allocUnsafe(4)
-    length.writeUInt32BE(image.length)
-    parts.push(length, image)
+    length.writeUInt32BE(encoded.length)
+    parts.push(length, encoded)
   }
   return Buffer.concat(parts)
 }
@@ -82,13 +82,13 @@ export function encodeRow(images: readonly Buffer[]): Buffer {
 /** The images of a row; they share its memory. */
 export function decodeRow(row: Buffer): Buffer[] {
   if (row[0] !== rowOfSeveral) return [row]
-  const images: Buffer[] = []
+  const encodedEntities: Buffer[] = []
   for (let at = 1; at < row.length; ) {
     const length = row.readUInt32BE(at)
-    images.push(row.subarray(at + 4, at + 4 + length))
+    encodedEntities.push(row.subarray(at + 4, at + 4 + length))
     at += 4 + length
   }
-  return images
+  return encodedEntities
 }
 
 // Indexes

@@ -12,9 +12,9 @@ import { GroupCommit } from './commit/commit.js'
 import { type CommitLog, StoreLog } from './commit/commit-log.js'
 import { Counts } from './commit/counts.js'
 import { EntityCount } from './commit/entity-count.js'
+import { DocumentOwner } from './documents/document-owner.js'
 import { Documents } from './documents/documents.js'
 import { registrationForm, subscriptionForm } from './documents/forms.js'
-import { Home } from './documents/home.js'
 import { PathRegister } from './documents/path-register.js'
 import { PatternAccounts } from './documents/pattern-accounts.js'
 import { ProviderBook } from './documents/provider-book.js'
@@ -22,8 +22,8 @@ import { type Register, registerOver } from './documents/register.js'
 import { RegisterCopy } from './documents/register-copy.js'
 import { RegisterFeed } from './documents/register-feed.js'
 import { RegisterFollower } from './documents/register-follower.js'
-import { RegistrationHome } from './documents/registration-home.js'
-import { SubscriptionHome } from './documents/subscription-home.js'
+import { RegistrationOwner } from './documents/registration-owner.js'
+import { SubscriptionOwner } from './documents/subscription-owner.js'
 import { ExpiryMark } from './expiry.js'
 import { attributeCounts, entityCounts } from './layout.js'
 import { splitBundles } from './notify/bundle.js'
@@ -32,23 +32,23 @@ import { openNotifications } from './notify/open-notifications.js'
 import { type OutboxLimits, outboxLimitsDefault } from './notify/outbox.js'
 import { type FlowControl, Pacer } from './notify/pacer.js'
 import type { ReplayLimits } from './notify/replays.js'
-import { FirstPages } from './read/heads.js'
+import { FirstPages } from './read/first-pages.js'
 import { Lists, type QueryLimits } from './read/lists.js'
 import { Lookup } from './read/lookup.js'
 import type { Scanner } from './read/scans.js'
 import { Types } from './read/types.js'
 import { Views } from './read/views/views.js'
-import type { StampObserver } from './replicate/heard-stamps.js'
+import type { StampObserver } from './replicate/observed-stamps.js'
 import { openReplicated, type ReplicatedNeeds, replicatedRegister } from './replicate/open-replicated.js'
 import type { Owned } from './replicate/ownership.js'
 import { type Concerned, ReplicatedShards } from './replicate/replicated-shards.js'
 import { type KnownDocuments, LocalShards, type ReadParts, type Role } from './shards.js'
 import { LastChanges } from './tenants/last-changes.js'
-import { type DeskParts, TenantDesk } from './tenants/tenant-desk.js'
+import { TenantAdmin, type TenantAdminParts } from './tenants/tenant-admin.js'
 import { TenantMarks } from './tenants/tenant-marks.js'
 import { TenantSizes } from './tenants/tenant-sizes.js'
 import { Actors } from './turn/actor.js'
-import { Presence } from './turn/presence.js'
+import { KeyFilter } from './turn/key-filter.js'
 import { Shard } from './turn/shard.js'
 
 export interface ShardLimits extends OutboxLimits {
@@ -151,7 +151,7 @@ export async function openLocalShards(parts: ShardParts): Promise<LocalShards> {
   const reading = readingOf(parts, commit, ground)
   const { subscriptions } = documents
   const isOfShards = owned !== undefined
-  const needs = { ...parts, ...notified, commit, subscriptions, isHome: others?.isKeeper, isOfShards }
+  const needs = { ...parts, ...notified, commit, subscriptions, isDocumentOwner: others?.isKeeper, isOfShards }
   const notifying = await openNotifications(needs)
   const { notifications } = notifying
   const entityCount = new EntityCount(entities)
@@ -193,9 +193,9 @@ export async function openLocalShards(parts: ShardParts): Promise<LocalShards> {
 /** What this owner knows of whole tenants. */
 async function openTenants(
   { store, shardMap, clock, stamps, room, share }: ShardParts,
-  own: Pick<DeskParts, 'register' | 'isKeeper'> & { readonly commit: GroupCommit; readonly entities: Counts },
+  own: Pick<TenantAdminParts, 'register' | 'isKeeper'> & { readonly commit: GroupCommit; readonly entities: Counts },
   { subscriptions, registrations }: KnownDocuments,
-): Promise<TenantDesk> {
+): Promise<TenantAdmin> {
   const { register: number } = shardMap
   const { entities, ...keeping } = own
   const marks = await TenantMarks.read(store, number)
@@ -203,7 +203,7 @@ async function openTenants(
   own.commit.tell(changes)
   const sizes = new TenantSizes({ store, ticks: clock, entities, subscriptions, registrations, marks, changes })
   const generation = (): number => (share?.kind === 'node' ? share.ownership.generation : 0)
-  return new TenantDesk({ ...keeping, number, stamps, room, marks, sizes, changes, generation })
+  return new TenantAdmin({ ...keeping, number, stamps, room, marks, sizes, changes, generation })
 }
 
 /** Whether this owner answers for a shard, or for the register, at this moment. */
@@ -225,30 +225,30 @@ async function readDocuments(
 ): Promise<KnownDocuments> {
   const subscriptions = await Documents.read(subscriptionForm, store, register, shardMap)
   const registrations = await Documents.read(registrationForm, store, register, shardMap)
-  const home = new Home(commit, register, limits.mailboxLengthMax, room)
+  const home = new DocumentOwner(commit, register, limits.mailboxLengthMax, room)
   const patterns = new PatternAccounts(subscriptions, clock)
   return {
     subscriptions,
     registrations,
-    subscriptionHome: new SubscriptionHome(subscriptions, home, limits.subscriptionsMax, patterns),
-    registrationHome: new RegistrationHome(registrations, home, limits.registrationsMax),
+    subscriptionOwner: new SubscriptionOwner(subscriptions, home, limits.subscriptionsMax, patterns),
+    registrationOwner: new RegistrationOwner(registrations, home, limits.registrationsMax),
     providers: new ProviderBook(registrations),
   }
 }
 
 function readingOf(parts: ShardParts, commit: GroupCommit, { entities, attributes, owned }: Ground): ReadParts {
   const { store, shardMap, clock, logger, limits, queries, scanner, answers } = parts
-  const presence = new Presence()
+  const keyFilter = new KeyFilter()
   const expiryMark = new ExpiryMark()
-  const actors = new Actors(store, presence, limits.liveActorsMax, () => commit.durable)
+  const actors = new Actors(store, keyFilter, limits.liveActorsMax, () => commit.durable)
   const views = new Views(queries.viewBytesMax, scanner, commit, clock, logger)
-  const heads = new FirstPages(store, scanner, commit, owned)
-  for (const follower of [views, heads, expiryMark]) commit.tell(follower)
+  const firstPages = new FirstPages(store, scanner, commit, owned)
+  for (const follower of [views, firstPages, expiryMark]) commit.tell(follower)
   const lookup = new Lookup(store, actors, commit, entities, shardMap, clock, owned)
-  const sources = { store, commit, directory: entities, shardMap, lookup, actors, heads, views, scanner, clock }
+  const sources = { store, commit, directory: entities, shardMap, lookup, actors, firstPages, views, scanner, clock }
   const lists = new Lists({ ...sources, room: answers, ...(owned && { owned }) }, queries)
   const types = new Types(commit, entities, attributes, clock)
-  return { actors, presence, expiryMark, heads, views, lookup, lists, types }
+  return { actors, keyFilter, expiryMark, firstPages, views, lookup, lists, types }
 }
 
 function groundOf(parts: ShardParts): Ground | Promise<Ground> {

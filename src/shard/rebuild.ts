@@ -5,7 +5,7 @@
 // Not here: whether an entity itself is right, and in its right shard.
 
 import { expiryAttribute } from '../domain/entities/entity.js'
-import { assertImage, decodeImage, imageCreated, imageExpiresMs, imageType } from '../image.js'
+import { assertEncodedEntity, decodeEntity, encodedCreated, encodedExpiresMs, encodedType } from '../encoded-entity.js'
 import type { Row } from '../ports.js'
 import { readRow } from '../rows.js'
 import { encodeNumber, prefix } from './keys.js'
@@ -54,24 +54,24 @@ export function indexRow({ key, value }: Row, indexes: Puts, counts?: CountSinks
   const place = parseEntityKey(key)
   const { shard, tenant, path, id } = place
   if (path !== '/') indexes.put(idKey(tenant, id, path), nothing)
-  const images = decodeRow(value)
-  for (const image of images) {
-    readRow(key, () => assertImage(image))
-    const type = imageType(image)
-    indexes.put(typeKey(tenant, path, type, imageCreated(image), shard), Buffer.from(id))
-    const expiresMs = imageExpiresMs(image)
+  const encodedEntities = decodeRow(value)
+  for (const encoded of encodedEntities) {
+    readRow(key, () => assertEncodedEntity(encoded))
+    const type = encodedType(encoded)
+    indexes.put(typeKey(tenant, path, type, encodedCreated(encoded), shard), Buffer.from(id))
+    const expiresMs = encodedExpiresMs(encoded)
     if (expiresMs !== undefined) indexes.put(expiryKey({ ...place, type, expiresMs }), nothing)
     if (!counts) continue
     counts.entities.count(tenant, path, type, 1, shard)
-    for (const attribute of readRow(key, () => attributesIn(image, type)))
+    for (const attribute of readRow(key, () => attributesIn(encoded, type)))
       counts.attributes.count(tenant, path, attribute, 1, shard)
   }
-  return images.length
+  return encodedEntities.length
 }
 
 /** The attributes of an image, as counts name them. */
-const attributesIn = (image: Buffer, type: string): readonly string[] =>
-  [...decodeImage(image).attributes]
+const attributesIn = (encoded: Buffer, type: string): readonly string[] =>
+  [...decodeEntity(encoded).attributes]
     .filter(([name]) => name !== expiryAttribute)
     .map(([name, attribute]) => attributeOfType(type, name, attribute.type))
 

@@ -27,23 +27,23 @@ import type { PathRegister } from './documents/path-register.js'
 import type { ProviderBook } from './documents/provider-book.js'
 import type { RegisterCopy } from './documents/register-copy.js'
 import type { RegisterFeed } from './documents/register-feed.js'
-import type { RegistrationHome } from './documents/registration-home.js'
-import type { SubscriptionHome } from './documents/subscription-home.js'
+import type { RegistrationOwner } from './documents/registration-owner.js'
+import type { SubscriptionOwner } from './documents/subscription-owner.js'
 import type { ExpiryMark } from './expiry.js'
 import type { Notifying } from './notify/open-notifications.js'
 import type { Pacer } from './notify/pacer.js'
-import type { FirstPages } from './read/heads.js'
+import type { FirstPages } from './read/first-pages.js'
 import type { Lists } from './read/lists.js'
 import type { Lookup } from './read/lookup.js'
 import type { Types } from './read/types.js'
 import type { Views } from './read/views/views.js'
 import type { Ownership } from './replicate/ownership.js'
 import type { ReplicatedShards } from './replicate/replicated-shards.js'
-import type { TenantDesk } from './tenants/tenant-desk.js'
+import type { TenantAdmin } from './tenants/tenant-admin.js'
 import type { TenantMarks } from './tenants/tenant-marks.js'
 import type { Actors } from './turn/actor.js'
 import { Batches } from './turn/batches.js'
-import type { Presence } from './turn/presence.js'
+import type { KeyFilter } from './turn/key-filter.js'
 import type { Shard, Turn } from './turn/shard.js'
 
 /** All shards of a node are asked by any of them. */
@@ -77,9 +77,9 @@ export type Role =
 export interface ReadParts {
   readonly actors: Actors
   /** Learns in the background what the store holds. */
-  readonly presence: Presence
+  readonly keyFilter: KeyFilter
   readonly expiryMark: ExpiryMark
-  readonly heads: FirstPages
+  readonly firstPages: FirstPages
   readonly views: Views
   readonly lookup: Lookup
   readonly lists: Lists
@@ -90,8 +90,8 @@ export interface ReadParts {
 export interface KnownDocuments {
   readonly subscriptions: Subscriptions
   readonly registrations: Registrations
-  readonly subscriptionHome: SubscriptionHome
-  readonly registrationHome: RegistrationHome
+  readonly subscriptionOwner: SubscriptionOwner
+  readonly registrationOwner: RegistrationOwner
   /** The registrations as whoever forwards requests needs them. */
   readonly providers: ProviderBook
 }
@@ -109,7 +109,7 @@ export interface LocalParts extends ReadParts, KnownDocuments, Notifying {
   /** undefined: no reply waits for notifications. */
   readonly pacer: Pacer | undefined
   readonly backup: BackupSource
-  readonly tenants: TenantDesk
+  readonly tenants: TenantAdmin
 }
 
 export class LocalShards implements Shards {
@@ -165,13 +165,13 @@ export class LocalShards implements Shards {
       case 'findSubscription':
       case 'listSubscriptions':
       case 'progress':
-        return parts.subscriptionHome.onAsk(request, onReply)
+        return parts.subscriptionOwner.onAsk(request, onReply)
       case 'createRegistration':
       case 'changeRegistration':
       case 'removeRegistration':
       case 'findRegistration':
       case 'listRegistrations':
-        return parts.registrationHome.onAsk(request, onReply)
+        return parts.registrationOwner.onAsk(request, onReply)
       case 'follow':
         return role.kind === 'copy'
           ? role.copy.onFollow(request, onReply)

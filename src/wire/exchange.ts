@@ -89,7 +89,7 @@ function hasExtent(request: ShardRequest, reply: ShardReply): boolean {
     case 'progress':
       return reply.kind === 'progress' && reply.parts.length === request.ids.length
     case 'fetch': {
-      const { length } = reply.kind === 'fetched' ? reply.images : []
+      const { length } = reply.kind === 'fetched' ? reply.encodedEntities : []
       return length <= request.places.length && (length > 0 || request.places.length === 0)
     }
     default:

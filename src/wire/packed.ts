@@ -18,13 +18,13 @@
 
 import type { Json } from '../domain/json.js'
 import { Unreadable } from '../domain/unreadable.js'
-import { isImage } from '../image.js'
+import { isEncodedEntity } from '../encoded-entity.js'
 import type {
   Attributes,
   AttributesRequest,
+  EncodedEntities,
   FindRequest,
   FoundEntity,
-  Images,
   ListKeys,
   Numbering,
   ShardReply,
@@ -208,48 +208,48 @@ const entityBytes = 8
 /** The bytes of found entities. */
 export function packFound(entities: readonly FoundEntity[]): Buffer {
   let paths = ''
-  let imageBytes = 0
-  for (const { path, image } of entities) {
+  let encodedBytes = 0
+  for (const { path, encoded } of entities) {
     paths += path
-    imageBytes += image.length
+    encodedBytes += encoded.length
   }
   const pathsAt = foundHeadBytes + entities.length * entityBytes
-  const imagesAt = pathsAt + Buffer.byteLength(paths)
-  const bytes = Buffer.allocUnsafe(imagesAt + imageBytes)
+  const encodedEntitiesAt = pathsAt + Buffer.byteLength(paths)
+  const bytes = Buffer.allocUnsafe(encodedEntitiesAt + encodedBytes)
   bytes[0] = forms.found
-  bytes.writeUInt32LE(imagesAt, 1)
+  bytes.writeUInt32LE(encodedEntitiesAt, 1)
   bytes.writeUInt32LE(entities.length, 5)
   bytes.write(paths, pathsAt)
   let at = foundHeadBytes
-  let imageAt = imagesAt
-  for (const { path, image } of entities) {
+  let encodedAt = encodedEntitiesAt
+  for (const { path, encoded } of entities) {
     at = bytes.writeUInt32LE(path.length, at)
-    at = bytes.writeUInt32LE(image.length, at)
-    bytes.set(image, imageAt)
-    imageAt += image.length
+    at = bytes.writeUInt32LE(encoded.length, at)
+    bytes.set(encoded, encodedAt)
+    encodedAt += encoded.length
   }
   return bytes
 }
 
 /** The found entities of packed bytes. Their images share the memory. */
 export function unpackFound(bytes: Buffer): ShardReply {
-  let imageAt = bytes.readUInt32LE(1)
+  let encodedAt = bytes.readUInt32LE(1)
   const count = bytes.readUInt32LE(5)
-  if (foundHeadBytes + count * entityBytes > imageAt || imageAt > bytes.length)
+  if (foundHeadBytes + count * entityBytes > encodedAt || encodedAt > bytes.length)
     throw new Unreadable('it has more entities than room for them')
-  const paths = bytes.toString('utf8', foundHeadBytes + count * entityBytes, imageAt)
+  const paths = bytes.toString('utf8', foundHeadBytes + count * entityBytes, encodedAt)
   const entities: FoundEntity[] = []
   let from = 0
   for (let at = foundHeadBytes; entities.length < count; at += entityBytes) {
     const to = from + bytes.readUInt32LE(at)
-    const end = imageAt + bytes.readUInt32LE(at + 4)
-    const image = bytes.subarray(imageAt, end)
-    if (!isImage(image)) throw new Unreadable('an entity is of another version, or damaged')
-    entities.push({ path: paths.slice(from, to), image })
+    const end = encodedAt + bytes.readUInt32LE(at + 4)
+    const encoded = bytes.subarray(encodedAt, end)
+    if (!isEncodedEntity(encoded)) throw new Unreadable('an entity is of another version, or damaged')
+    entities.push({ path: paths.slice(from, to), encoded })
     from = to
-    imageAt = end
+    encodedAt = end
   }
-  if (from !== paths.length || imageAt !== bytes.length) throw new Unreadable('it is not as long as it says')
+  if (from !== paths.length || encodedAt !== bytes.length) throw new Unreadable('it is not as long as it says')
   return { kind: 'found', entities }
 }
 
@@ -263,48 +263,48 @@ const totalAt = 6
 const jsonBytesAt = 14
 const partHeadBytes = 18
 /** Behind the head, where not every entity has its image. */
-const imageCountBytes = 4
-const noImages = 0
-const allImages = 1
-const firstImages = 2
+const encodedCountBytes = 4
+const noEncoded = 0
+const allEncoded = 1
+const firstEncoded = 2
 const keyBytes = 14
 const endBytes = 4
 
 /** The bytes of the part of a list. */
-export function packPart({ keys, images, total }: Part): Buffer {
+export function packPart({ keys, encodedEntities, total }: Part): Buffer {
   const { created, shards, rangeOf, ranges, values } = keys
   const count = created.length
   const json = JSON.stringify([ranges, values])
   const jsonBytes = Buffer.byteLength(json)
-  const imageCount = images?.length ?? 0
-  const have = !images ? noImages : imageCount === count ? allImages : firstImages
-  const keysAt = partHeadBytes + (have === firstImages ? imageCountBytes : 0)
+  const encodedCount = encodedEntities?.length ?? 0
+  const have = !encodedEntities ? noEncoded : encodedCount === count ? allEncoded : firstEncoded
+  const keysAt = partHeadBytes + (have === firstEncoded ? encodedCountBytes : 0)
   const endsAt = keysAt + count * keyBytes
-  const jsonAt = endsAt + imageCount * endBytes
-  const imagesAt = jsonAt + jsonBytes
-  let imageBytes = 0
-  if (images) for (let at = 0; at < imageCount; at++) imageBytes += images.at(at)!.length
+  const jsonAt = endsAt + encodedCount * endBytes
+  const encodedEntitiesAt = jsonAt + jsonBytes
+  let encodedBytes = 0
+  if (encodedEntities) for (let at = 0; at < encodedCount; at++) encodedBytes += encodedEntities.at(at)!.length
 
-  const bytes = Buffer.allocUnsafe(imagesAt + imageBytes)
+  const bytes = Buffer.allocUnsafe(encodedEntitiesAt + encodedBytes)
   const view = viewOf(bytes)
   bytes[0] = forms.part
   bytes[1] = have
   view.setUint32(countAt, count, true)
   view.setFloat64(totalAt, total, true)
   view.setUint32(jsonBytesAt, jsonBytes, true)
-  if (have === firstImages) view.setUint32(partHeadBytes, imageCount, true)
+  if (have === firstEncoded) view.setUint32(partHeadBytes, encodedCount, true)
   for (let at = 0, keyAt = keysAt; at < count; at++, keyAt += keyBytes) {
     view.setFloat64(keyAt, created[at]!, true)
     view.setUint32(keyAt + 8, rangeOf[at]!, true)
     view.setUint16(keyAt + 12, shards[at]!, true)
   }
   bytes.write(json, jsonAt)
-  if (!images) return bytes
+  if (!encodedEntities) return bytes
   let end = 0
-  for (let at = 0; at < imageCount; at++) {
-    const image = images.at(at)!
-    bytes.set(image, imagesAt + end)
-    end += image.length
+  for (let at = 0; at < encodedCount; at++) {
+    const encoded = encodedEntities.at(at)!
+    bytes.set(encoded, encodedEntitiesAt + end)
+    end += encoded.length
     view.setUint32(endsAt + at * endBytes, end, true)
   }
   return bytes
@@ -315,15 +315,15 @@ export function unpackPart(bytes: Buffer): Part {
   const view = viewOf(bytes)
   const count = view.getUint32(countAt, true)
   const have = bytes[1]!
-  const imageCount = have === firstImages ? view.getUint32(partHeadBytes, true) : have === allImages ? count : 0
-  const keysAt = partHeadBytes + (have === firstImages ? imageCountBytes : 0)
+  const encodedCount = have === firstEncoded ? view.getUint32(partHeadBytes, true) : have === allEncoded ? count : 0
+  const keysAt = partHeadBytes + (have === firstEncoded ? encodedCountBytes : 0)
   const endsAt = keysAt + count * keyBytes
-  const jsonAt = endsAt + imageCount * endBytes
-  const imagesAt = jsonAt + view.getUint32(jsonBytesAt, true)
+  const jsonAt = endsAt + encodedCount * endBytes
+  const encodedEntitiesAt = jsonAt + view.getUint32(jsonBytesAt, true)
   const total = view.getFloat64(totalAt, true)
-  const isWhole = have <= firstImages && imageCount <= count && imagesAt <= bytes.length
+  const isWhole = have <= firstEncoded && encodedCount <= count && encodedEntitiesAt <= bytes.length
   if (!isWhole || !Number.isSafeInteger(total) || total < 0) throw new Unreadable('a part of a list is not whole')
-  const [ranges, values] = partJson(bytes.toString('utf8', jsonAt, imagesAt))
+  const [ranges, values] = partJson(bytes.toString('utf8', jsonAt, encodedEntitiesAt))
   if (values.length !== 0 && values.length !== count) throw new Unreadable('a part of a list lacks values')
   const created = new Float64Array(count)
   const shards = new Uint16Array(count)
@@ -335,11 +335,12 @@ export function unpackPart(bytes: Buffer): Part {
     rangeOf[at] = range
     shards[at] = view.getUint16(keyAt + 12, true)
   }
-  const images = have === noImages ? undefined : new PackedImages(bytes, imageCount, endsAt, imagesAt)
+  const encodedEntities =
+    have === noEncoded ? undefined : new PackedEntities(bytes, encodedCount, endsAt, encodedEntitiesAt)
   return {
     kind: 'part',
     keys: { created, shards, rangeOf, ranges, values },
-    images,
+    encodedEntities,
     total,
   }
 }
@@ -351,19 +352,19 @@ function partJson(text: string): [ListKeys['ranges'], ListKeys['values']] {
 }
 
 /** One that is of another version, or damaged, counts as not sent: whoever wants it fetches it. */
-class PackedImages implements Images {
+class PackedEntities implements EncodedEntities {
   constructor(
     private readonly bytes: Buffer,
     readonly length: number,
     private readonly endsAt: number,
-    private readonly imagesAt: number,
+    private readonly encodedEntitiesAt: number,
   ) {}
 
   at(index: number): Buffer | undefined {
     if (index < 0 || index >= this.length) return undefined
     const begin = index === 0 ? 0 : this.endOf(index - 1)
-    const image = this.bytes.subarray(this.imagesAt + begin, this.imagesAt + this.endOf(index))
-    return isImage(image) ? image : undefined
+    const encoded = this.bytes.subarray(this.encodedEntitiesAt + begin, this.encodedEntitiesAt + this.endOf(index))
+    return isEncodedEntity(encoded) ? encoded : undefined
   }
 
   private endOf(index: number): number {

@@ -15,7 +15,7 @@ import { refusalFromWire, refusalText, refusalToWire } from '../domain/refusal.j
 import { noProgress, type SubscriptionProgress } from '../domain/subscriptions/subscription.js'
 import { encodeSubscription } from '../domain/subscriptions/subscription-json.js'
 import { Unreadable } from '../domain/unreadable.js'
-import { isImage } from '../image.js'
+import { isEncodedEntity } from '../encoded-entity.js'
 import type {
   Attributes,
   HandedPart,
@@ -228,19 +228,19 @@ export function encodeReply(reply: ShardReply): Buffer {
     case 'found':
       return packFound(reply.entities)
     case 'listed': {
-      const entities = reply.entities.map(({ path, image }) => [path, image.length])
+      const entities = reply.entities.map(({ path, encoded }) => [path, encoded.length])
       return frame(
         { ...reply, entities },
-        reply.entities.map(({ image }) => image),
+        reply.entities.map(({ encoded }) => encoded),
       )
     }
     case 'part':
       return packPart(reply)
     case 'fetched': {
-      const lengths = reply.images.map(image => image?.length ?? null)
+      const lengths = reply.encodedEntities.map(encoded => encoded?.length ?? null)
       return frame(
         { kind: reply.kind, lengths },
-        reply.images.filter(image => image !== undefined),
+        reply.encodedEntities.filter(encoded => encoded !== undefined),
       )
     }
     case 'subscriptions': {
@@ -322,20 +322,26 @@ function jsonReply(bytes: Buffer): ShardReply {
   if (at > bytes.length) throw new Unreadable('it is not whole')
   const head = JSON.parse(bytes.toString('utf8', headBytes, at))
   if (!isReply(head)) throw new Unreadable(`kind ${kindOf(head)}, with these members, is not known`)
-  const image = (length: number): Buffer => {
+  const encoded = (length: number): Buffer => {
     at += length
     const found = bytes.subarray(at - length, at)
-    if (!isImage(found)) throw new Unreadable('an entity is of another version, or damaged')
+    if (!isEncodedEntity(found)) throw new Unreadable('an entity is of another version, or damaged')
     return found
   }
   switch (head.kind as ShardReply['kind']) {
     case 'listed': {
-      const entities = (head.entities as [string, number][]).map(([path, length]) => ({ path, image: image(length) }))
+      const entities = (head.entities as [string, number][]).map(([path, length]) => ({
+        path,
+        encoded: encoded(length),
+      }))
       return { ...head, entities }
     }
     case 'fetched': {
       const lengths = head.lengths as (number | null)[]
-      return { kind: 'fetched', images: lengths.map(length => (length === null ? undefined : image(length))) }
+      return {
+        kind: 'fetched',
+        encodedEntities: lengths.map(length => (length === null ? undefined : encoded(length))),
+      }
     }
     case 'subscriptions': {
       const known = head.subscriptions as readonly (readonly [string, Partial<SubscriptionProgress>])[]

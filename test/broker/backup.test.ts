@@ -5,7 +5,7 @@ import t from 'tap'
 import { type Block, blocksOf, RowPacker } from '../../src/backup/backup-file.js'
 import { BackupOperations } from '../../src/broker/backup.js'
 import { refusalText } from '../../src/domain/refusal.js'
-import type { BackupOutcome, BackupStep, BackupTold, ShardReply, Shards } from '../../src/messages/messages.js'
+import type { BackupOutcome, BackupReply, BackupStep, ShardReply, Shards } from '../../src/messages/messages.js'
 
 const placement = { shards: 4, spread: 1 }
 const register = placement.shards
@@ -76,7 +76,7 @@ class Scene {
     })
   }
 
-  private told(owner: number, step: BackupStep): BackupTold {
+  private told(owner: number, step: BackupStep): BackupReply {
     const { shards, isKeeper = false } = this.owners[owner]!
     switch (step.what) {
       case 'begin':
@@ -167,7 +167,7 @@ t.test('it waits for shards that are moving', async t => {
   let times = 0
   scene.change = (owner, step, reply) => {
     if (owner !== 0 || step.what !== 'begin' || ++times > 2 || reply.kind !== 'backup') return reply
-    return { kind: 'backup', told: { ...(reply.told as Extract<BackupTold, { what: 'begun' }>), shards: [0] } }
+    return { kind: 'backup', told: { ...(reply.told as Extract<BackupReply, { what: 'begun' }>), shards: [0] } }
   }
   t.equal((await blocks(scene)).length, 6)
   t.equal(times, 3)

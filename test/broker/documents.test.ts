@@ -143,7 +143,7 @@ const record = (atMs: number, more: Partial<DeliveryRecord> = {}): DeliveryRecor
   ...more,
 })
 
-const moments = ({ deliveries, deadLetters, deadCount }: DeliveryReport) => ({
+const requestClock = ({ deliveries, deadLetters, deadCount }: DeliveryReport) => ({
   deliveries: deliveries.map(({ atMs }) => atMs),
   deadLetters: deadLetters.map(({ atMs }) => atMs),
   deadCount,
@@ -162,7 +162,7 @@ async function withDeliveries() {
     const result = await given.told<DeliveryReport>(onResult =>
       given.operations.deliveries(tenant, id, limit, onResult),
     )
-    return result.ok ? moments(result.value) : result
+    return result.ok ? requestClock(result.value) : result
   }
   const retried = () => given.told<number>(onResult => given.operations.retryDeliveries(tenant, id, onResult))
   return { ...given, report, retried }

@@ -7,7 +7,7 @@ import { HybridClock } from '../../src/clock.js'
 import type { Entity } from '../../src/domain/entities/entity.js'
 import { type Result, refusals } from '../../src/domain/refusal.js'
 import { ShardMap } from '../../src/domain/scope.js'
-import { encodeImage, imageCreated } from '../../src/image.js'
+import { encodedCreated, encodeEntity } from '../../src/encoded-entity.js'
 import type {
   FindRequest,
   FoundEntity,
@@ -81,7 +81,7 @@ function setting(...owners: number[]) {
 /** An entity whose place in the order of creation is `created`. */
 function found(created: number): FoundEntity {
   const entity: Entity = { id: `E${created}`, type: 'T', attributes: new Map(), created, modifiedMs: 1 }
-  return { path: '/', image: encodeImage(entity, '') }
+  return { path: '/', encoded: encodeEntity(entity, '') }
 }
 
 const listed = (total: number, ...created: number[]): ShardReply => ({
@@ -91,7 +91,7 @@ const listed = (total: number, ...created: number[]): ShardReply => ({
 })
 
 const order = (result: Result<unknown> | undefined): number[] =>
-  result?.ok ? (result.value as Listed).entities.map(({ image }) => imageCreated(image)) : []
+  result?.ok ? (result.value as Listed).entities.map(({ encoded }) => encodedCreated(encoded)) : []
 
 t.test('a write asks the shard of its target', async t => {
   const { shards, client } = setting(0)

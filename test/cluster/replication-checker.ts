@@ -13,7 +13,7 @@
 
 import type { LogRecord } from '../../cluster/logs/shard-log.js'
 import { decodeRecord } from '../../cluster/replication/log-record.js'
-import { decodeImage } from '../../src/image.js'
+import { decodeEntity } from '../../src/encoded-entity.js'
 import { decodeDocumentRow, parseDocumentKey } from '../../src/shard/documents/document-layout.js'
 import { subscriptionForm } from '../../src/shard/documents/forms.js'
 import { prefix } from '../../src/shard/keys.js'
@@ -51,10 +51,10 @@ function allHistories(cluster: SimulatedCluster): Map<string, Seen[]> {
   for (const shard of allShards) {
     let begun: Buffer[] = []
     for (const { bytes } of recordsOf(cluster, shard)) {
-      const { payload, stretch } = decodeRecord(bytes)!
-      if (!stretch.wentBefore) begun = []
+      const { payload, fragment: stretch } = decodeRecord(bytes)!
+      if (!stretch.continuesPrevious) begun = []
       begun.push(payload)
-      if (stretch.goesOn) continue
+      if (stretch.continues) continue
       for (const operation of decodeOperations(Buffer.concat(begun), shard).operations) {
         const state = stateOf(operation)
         if (!state) continue
@@ -72,7 +72,7 @@ function stateOf({ key, value }: RowOperation): { readonly key: string; readonly
   if (key[0] === prefix.entity) {
     const { path, id } = parseEntityKey(key)
     if (!value) return { key: keyOf(path, id), seen: { kind: 'absent' } }
-    const { attributes } = decodeImage(decodeRow(value)[0]!)
+    const { attributes } = decodeEntity(decodeRow(value)[0]!)
     const [n, by] = ['n', 'by'].map(name => attributes.get(name)?.value)
     return { key: keyOf(path, id), seen: { kind: 'value', value: Number(n), by: String(by) } }
   }
@@ -201,7 +201,7 @@ export async function checkPeace(cluster: SimulatedCluster, clients: Clients): P
 /** The number of the last record that ends a step; behind it there is at most what broke off. */
 function endOf(cluster: SimulatedCluster, shard: number): number {
   const records = recordsOf(cluster, shard)
-  return records.findLast(({ bytes }) => !decodeRecord(bytes)!.stretch.goesOn)?.sequence ?? 0
+  return records.findLast(({ bytes }) => !decodeRecord(bytes)!.fragment.continues)?.sequence ?? 0
 }
 
 function checkCopies(cluster: SimulatedCluster, shard: number, wrong: string[]): void {

@@ -12,10 +12,10 @@ import type {
   LogFollower,
   LogReading,
   NamedOutcome,
+  PositionOutcome,
   ReadOutcome,
   RetakeOutcome,
   ShardLog,
-  StandingOutcome,
   Takeover,
   TakeoverOutcome,
   TakeoversOutcome,
@@ -84,7 +84,7 @@ export class Node {
 
   takeovers = (): Promise<TakeoversOutcome> => this.ask(onDone => this.log.takeovers(onDone))
 
-  createOnce = (name: string, value: string): Promise<StandingOutcome> =>
+  createOnce = (name: string, value: string): Promise<PositionOutcome> =>
     this.ask(onDone => this.log.createOnce(name, Buffer.from(value), onDone))
 
   lacking = (...ends: readonly (readonly [shard: number, end: number])[]): Promise<LackingOutcome> =>

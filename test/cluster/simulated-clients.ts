@@ -12,8 +12,8 @@ import { operatorOf } from '../../src/domain/entities/operators.js'
 import type { Json } from '../../src/domain/json.js'
 import { done, type Refusal, type Result } from '../../src/domain/refusal.js'
 import type { Subscription } from '../../src/domain/subscriptions/subscription.js'
+import { decodeEntity } from '../../src/encoded-entity.js'
 import { parseJson } from '../../src/http/body.js'
-import { decodeImage } from '../../src/image.js'
 import type { EntityTarget, ListRequest, Origin, WriteRequest } from '../../src/messages/messages.js'
 import { idOf, tenant, watching } from '../support/notifying.js'
 import { orderOf, selectionOf } from '../support/selections.js'
@@ -214,7 +214,7 @@ export class Clients {
         onDone()
         if (!result.ok) return this.answerRefusal(operation, result.refusal)
         const [found] = result.value
-        this.answer(operation, 'done', found ? seenOf(found.image) : { kind: 'absent' })
+        this.answer(operation, 'done', found ? seenOf(found.encoded) : { kind: 'absent' })
       }),
     )
   }
@@ -239,7 +239,7 @@ export class Clients {
           return
         }
         const seen = new Map(
-          result.value.entities.map(({ path, image }) => [keyOf(path, decodeImage(image).id), seenOf(image)]),
+          result.value.entities.map(({ path, encoded }) => [keyOf(path, decodeEntity(encoded).id), seenOf(encoded)]),
         )
         if (seen.size < result.value.entities.length) this.wrong.push(`${operations[0]!.id} shows an entity twice`)
         for (const operation of operations)
@@ -421,8 +421,8 @@ const targetOf = (
 
 const originOf = ({ id }: Operation): Origin => ({ correlatorRoot: id, numbering: { next: 1, step: 1 } })
 
-function seenOf(image: Buffer): Seen {
-  const { attributes } = decodeImage(image)
+function seenOf(encoded: Buffer): Seen {
+  const { attributes } = decodeEntity(encoded)
   return { kind: 'value', value: Number(attributes.get('n')?.value), by: String(attributes.get('by')?.value) }
 }
 

@@ -16,8 +16,8 @@ import type {
   HeartbeatOutcome,
   LogFollower,
   LogRecord,
+  PositionOutcome,
   ShardLog,
-  StandingOutcome,
   Takeover,
   Unknown,
 } from '../../cluster/logs/shard-log.js'
@@ -184,7 +184,7 @@ export class SimulatedEngine {
     if (state) state.records = state.records.filter(({ sequence }) => sequence > upTo || sequence === state.last)
   }
 
-  createOnce(name: string, value: Buffer): StandingOutcome {
+  createOnce(name: string, value: Buffer): PositionOutcome {
     const stands = this.names.get(name) ?? value
     this.names.set(name, stands)
     return { kind: 'stands', value: stands }

@@ -95,7 +95,7 @@ export class SimulatedNode {
     const clock: Clock = { ...process.clock, fineWallMs, wallMs: () => Math.floor(fineWallMs()) }
     const store = new SimulatedStore(disk, process)
     const stamps = new HybridClock(clock, lastStamp(store))
-    const moments = new HybridClock(clock)
+    const requestClock = new HybridClock(clock)
     const ownership = new Ownership(shards)
     const scanner = new StepwiseScanner(store, shardMap, clock, ownership.owned)
     let node: SimulatedNode | undefined
@@ -110,14 +110,14 @@ export class SimulatedNode {
           kind: 'node',
           ownership,
           replication,
-          moments,
+          requestClock,
           barrier: (shard, sequence, onDone) =>
             rules.barriers ? node!.replicator.barrier(shard, sequence, () => onDone()) : clock.endOfTick(onDone),
         },
       })
-      node = new SimulatedNode(parts, { clock, local, ownership, moments })
+      node = new SimulatedNode(parts, { clock, local, ownership, requestClock })
       onBegun(node)
-      void local.parts.presence.learn(store, scanner, clock)
+      void local.parts.keyFilter.learn(store, scanner, clock)
       await local.parts.notifications.begin(new Receivers(parts, clock), node.router)
     }
     begin().catch((error: Error) => onError(`${error.stack}`))
@@ -129,11 +129,11 @@ export class SimulatedNode {
       readonly clock: Clock
       readonly local: LocalShards
       readonly ownership: Ownership
-      readonly moments: HybridClock
+      readonly requestClock: HybridClock
     },
   ) {
     const { name, life, process, log, rules, options, mark, carry } = parts
-    const { clock, local, ownership, moments } = given
+    const { clock, local, ownership, requestClock } = given
     this.life = life
     this.process = process
     this.local = local
@@ -202,7 +202,7 @@ export class SimulatedNode {
       pathsOf: tenant => role.paths.few(tenant),
       listWaitMs: listMs,
     })
-    this.client = new ShardClient(this.router, shardMap, moments, clock)
+    this.client = new ShardClient(this.router, shardMap, requestClock, clock)
     replicator.start()
   }
 

@@ -33,7 +33,7 @@ function tables(): string {
   return [...lines, ''].join('\n')
 }
 
-function row(name: string, { env, kind, byDefault, standing, help }: Option<unknown>): string {
+function row(name: string, { env, kind, byDefault, effect: standing, help }: Option<unknown>): string {
   const value = kind.placeholder === '' ? 'flag' : code(kind.placeholder) + (kind.unit && ` ${kind.unit}`)
   const meaning = {
     now: help,

@@ -48,7 +48,9 @@ t.test('so do the limits of delivery', async t => {
 t.test('so do all options that are limits, with their defaults', async t => {
   const isLimit = /max|size|limit|timeout|deadline|rows|memory|reserve|descendants/i
   const wanted = Object.entries(options)
-    .filter(([name, { standing, kind }]) => isLimit.test(name) && standing === 'now' && kind !== options.ipv4.kind)
+    .filter(
+      ([name, { effect: standing, kind }]) => isLimit.test(name) && standing === 'now' && kind !== options.ipv4.kind,
+    )
     .map(([name]) => `-${name}`)
   const rows = partOf('Options')
   t.strictSame(sorted(rows.map(([name]) => name!)), sorted(wanted))

@@ -51,12 +51,12 @@ import {
 import { type Result, refusalText } from '../../src/domain/refusal.js'
 import { parseServicePaths, parseTenant, updatePath } from '../../src/domain/scope.js'
 import { stampOf } from '../../src/domain/stamp.js'
+import { decodeEntity, encodedJson, encodeEntity } from '../../src/encoded-entity.js'
 import { parseJson } from '../../src/http/body.js'
 import { selectionOf } from '../../src/http/entities.js'
 import { viewOfParameters } from '../../src/http/list-body.js'
 import { parseAccept } from '../../src/http/request.js'
 import { parseParameters, parsePath } from '../../src/http/url.js'
-import { decodeImage, encodeImage, imageJson } from '../../src/image.js'
 import * as geo from '../cases/geo.js'
 import {
   batchLanguage,
@@ -438,9 +438,9 @@ function storeAnd(payload: Payload, keyValues: boolean, time: Parameters<Trial>[
 const modes: readonly Mode[] = ['normalized', 'keyValues', 'values', 'unique']
 
 function checkStored(stored: Entity, time: Parameters<Trial>[0]): void {
-  const image = time('encodeImage', () => encodeImage(stored, ''))
-  const read = time('decodeImage', () => decodeImage(image))
-  expect(imageJson(encodeImage(read, '')).equals(imageJson(image)), 'what was stored is read as it was')
+  const encoded = time('encodeImage', () => encodeEntity(stored, ''))
+  const read = time('decodeImage', () => decodeEntity(encoded))
+  expect(encodedJson(encodeEntity(read, '')).equals(encodedJson(encoded)), 'what was stored is read as it was')
   const mode = one(random, modes)
   JSON.parse(time('renderEntity', () => renderEntity(read, '/', { mode, attrs: undefined, metadata: undefined })))
   time('locationOf', () => locationOf(read))

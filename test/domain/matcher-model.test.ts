@@ -33,7 +33,7 @@ import { explain } from '../../src/domain/subscriptions/explanation.js'
 import { Matcher } from '../../src/domain/subscriptions/matcher.js'
 import { noProgress, type Subscription } from '../../src/domain/subscriptions/subscription.js'
 import { parseSubscription } from '../../src/domain/subscriptions/subscription-parser.js'
-import { firing, matches } from '../../src/domain/subscriptions/triggering.js'
+import { decideTrigger, matches } from '../../src/domain/subscriptions/triggering.js'
 import { Random } from '../support/random.js'
 import { nextChange } from '../support/random-change.js'
 import { chance, storyBeginsMs } from '../support/random-entity.js'
@@ -216,7 +216,7 @@ t.test('what a change touches and fires is what the plain rules say', async t =>
       for (const { plain, parsed, lastMs } of selected) {
         const progress = { ...noProgress, lastNotificationMs: lastMs }
         const verdict = verdictOn(plain, happening, lastMs, story.nowMs)
-        const fired = firing(parsed, progress, event, story.nowMs)
+        const fired = decideTrigger(parsed, progress, event, story.nowMs)
         if (verdict !== undefined && fired !== verdict) throw new Error(`${fired} is not ${verdict}: ${bodyOf(plain)}`)
         count(fired)
         const agrees = told[fired]

@@ -103,7 +103,7 @@ t.test('throttling counts from the last notification of any part', async t => {
     local = shards as LocalShards
     return shards
   }
-  const node = await startLocalNode(t, { surroundings: { between } })
+  const node = await startLocalNode(t, { surroundings: { wrapShards: between } })
   await room(node, 'R1', 20)
   const id = await create(node, body({}, { throttling: 3600 }))
   const held = local!.parts.subscriptions.of('')!
@@ -214,7 +214,7 @@ async function sending(t: Test, options: LocalNodeOptions = {}): Promise<Sending
       ownerOf: shard => shards.ownerOf(shard),
     }
   }
-  const node = await startLocalNode(t, { ...options, surroundings: { between } })
+  const node = await startLocalNode(t, { ...options, surroundings: { wrapShards: between } })
   return { node, local: local! }
 }
 

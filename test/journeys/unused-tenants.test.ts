@@ -27,7 +27,7 @@ async function twoWorkers(
   const nodes = await startLocalWorkers(t, 2, {
     surroundings: {
       clock: quick(pauseMs),
-      between: shards => {
+      wrapShards: shards => {
         if (shards instanceof LocalShards && shards.parts.role.kind !== 'alone') registers.push(shards.parts.role.paths)
         return shards
       },

@@ -8,7 +8,7 @@ import { refusalText } from '../../src/domain/refusal.js'
 import { stampOf } from '../../src/domain/stamp.js'
 import { noProgress } from '../../src/domain/subscriptions/subscription.js'
 import { encodeSubscription } from '../../src/domain/subscriptions/subscription-json.js'
-import { decodeImage, encodeImage } from '../../src/image.js'
+import { decodeEntity, encodeEntity } from '../../src/encoded-entity.js'
 import { checkFirstLine, firstLine, lastLine, parseLastLine, readLine, writeItem } from '../../src/move/lines.js'
 import type { MovedEntity, MovedItem } from '../../src/move/moved.js'
 import { oddEntities } from '../support/odd-entities.js'
@@ -45,7 +45,7 @@ const moved = (entity: Entity, more: Partial<MovedEntity> = {}): MovedEntity => 
 t.test('odd entities come out of their lines as they went in', async t => {
   for (const [index, odd] of oddEntities.entries()) {
     // As it is stored: without `-0`, and with a dateExpires that hides itself at the end.
-    const entity = decodeImage(encodeImage(odd, ''))
+    const entity = decodeEntity(encodeEntity(odd, ''))
     const item = moved(entity, { tenant: 'a_b', path: '/x/y', root: 'é-1' })
     const found = again(item)
     t.equal(writeItem(found), writeItem(item), `entity ${index}`)

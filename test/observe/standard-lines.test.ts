@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { type LineFormat, tellBug, tellFailure, tellReady } from '../../src/observe/standard-lines.js'
+import { type LineFormat, logBug, logFailure, logReady } from '../../src/observe/standard-lines.js'
 import { plainly, tempDir } from '../support/broker-process.js'
 import { root } from '../support/project.js'
 
@@ -26,31 +26,31 @@ const error = new Error('no')
 
 t.test('as text each line is as it always was', async t => {
   t.same(
-    printed(t, pipe, format => tellReady(format, 'it is ready')),
+    printed(t, pipe, format => logReady(format, 'it is ready')),
     { out: 'it is ready\n', err: '' },
   )
   t.same(
-    printed(t, pipe, format => tellFailure(format, 'no port')),
+    printed(t, pipe, format => logFailure(format, 'no port')),
     { out: '', err: 'orrery: no port\n' },
   )
   t.same(
-    printed(t, pipe, format => tellBug(format, error)),
+    printed(t, pipe, format => logBug(format, error)),
     { out: '', err: `${error.stack}\n` },
   )
 })
 
 t.test('as JSON each has the fields of the log', async t => {
-  const { out } = printed(t, json, format => tellReady(format, 'it is ready'))
+  const { out } = printed(t, json, format => logReady(format, 'it is ready'))
   t.match(JSON.parse(out), { time: /^\d{4}-.*Z$/, lvl: 'INFO', comp: 'Orrery', op: 'main', msg: 'it is ready' })
-  const failure = printed(t, json, format => tellFailure(format, 'no port'))
+  const failure = printed(t, json, format => logFailure(format, 'no port'))
   t.match(JSON.parse(failure.err), { lvl: 'FATAL', msg: 'no port' })
-  const bug = printed(t, json, format => tellBug(format, error))
+  const bug = printed(t, json, format => logBug(format, error))
   t.match(JSON.parse(bug.err), { lvl: 'FATAL', msg: `Runtime Error (${error.stack})` })
 })
 
 t.test('for human eyes standard output is text, and standard error is not', async t => {
-  t.equal(printed(t, humans, format => tellReady(format, 'it is ready')).out, 'it is ready\n')
-  t.match(JSON.parse(printed(t, humans, format => tellFailure(format, 'no port')).err), { msg: 'no port' })
+  t.equal(printed(t, humans, format => logReady(format, 'it is ready')).out, 'it is ready\n')
+  t.match(JSON.parse(printed(t, humans, format => logFailure(format, 'no port')).err), { msg: 'no port' })
 })
 
 /**

@@ -26,7 +26,7 @@ t.test('a node that has to end answers what is in flight first, and takes no mor
     pathsOf: tenant => shards.pathsOf(tenant),
     ownerOf: shard => shards.ownerOf(shard),
   })
-  const node = await startLocalNode(t, { surroundings: { between } })
+  const node = await startLocalNode(t, { surroundings: { wrapShards: between } })
   const created = node.json('POST /v2/entities', { id: 'E', type: 'T' })
   await hasArrived
   let isOver = false

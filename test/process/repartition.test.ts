@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { ShardMap } from '../../src/domain/scope.js'
-import { encodeImage } from '../../src/image.js'
+import { encodeEntity } from '../../src/encoded-entity.js'
 import type { Store } from '../../src/ports.js'
 import { type RepartitionOptions, repartition } from '../../src/process/repartition.js'
 import { encodeNumber } from '../../src/shard/keys.js'
@@ -378,8 +378,8 @@ async function addLarge(path: string): Promise<void> {
     await commit(store, batch => {
       for (let id = n; id < n + 100; id++) {
         const text = Array.from({ length: 300 }, () => random.between(0, 2 ** 32).toString(36)).join('')
-        const image = encodeImage(entityOf(`large${id}`, 'Large', id, { text }), '')
-        batch.put(entityKey(shardMap.shardOf('', '/', `large${id}`), '', '/', `large${id}`), image)
+        const encoded = encodeEntity(entityOf(`large${id}`, 'Large', id, { text }), '')
+        batch.put(entityKey(shardMap.shardOf('', '/', `large${id}`), '', '/', `large${id}`), encoded)
       }
     })
   await store.close()

@@ -1,7 +1,7 @@
 // What an owner of shards puts into a backup: which rows, of which moment, and for how long it keeps them.
 
 import t from 'tap'
-import type { BackupStep, BackupTold } from '../../src/messages/messages.js'
+import type { BackupReply, BackupStep } from '../../src/messages/messages.js'
 import type { Store } from '../../src/ports.js'
 import { BackupSource, type BackupSourceParts } from '../../src/shard/backup-source.js'
 import { documentKey, progressKey } from '../../src/shard/documents/document-layout.js'
@@ -68,7 +68,7 @@ class Scene {
     })
   }
 
-  ask(step: BackupStep): Promise<BackupTold> {
+  ask(step: BackupStep): Promise<BackupReply> {
     return new Promise((resolve, reject) =>
       this.source.onAsk({ kind: 'backup', step }, reply =>
         reply.kind === 'backup' ? resolve(reply.told) : reject(new Error(JSON.stringify(reply))),
@@ -201,7 +201,7 @@ t.test('a backup that takes too long is given up, however often it is asked for'
   const scene = new Scene(await storeOf())
   await scene.ask({ what: 'begin', session: 'a' })
   const limit = 6 * 60 * 60_000
-  const pageAfter = (ms: number): Promise<BackupTold> => {
+  const pageAfter = (ms: number): Promise<BackupReply> => {
     scene.clock.advance(ms)
     return scene.ask({ what: 'page', session: 'a' })
   }

@@ -7,8 +7,8 @@ import type { Range } from '../../src/ports.js'
 import {
   decodeDocumentRow,
   documentKey,
+  documentRange,
   encodeDocumentRow,
-  homeRange,
   parseDocumentKey,
 } from '../../src/shard/documents/document-layout.js'
 import { decodeNumber, encodeNumber, shardOfKey, under } from '../../src/shard/keys.js'
@@ -214,7 +214,7 @@ t.test('the range of a register holds its subscriptions and no others', async ()
     fc.property(shards, shards, fc.boolean(), two, (wanted, other, same, [tenant, id]) => {
       const home = same ? wanted : other
       assert.equal(
-        inRange(homeRange('subscription', wanted), documentKey('subscription', { home, tenant, id })),
+        inRange(documentRange('subscription', wanted), documentKey('subscription', { home, tenant, id })),
         home === wanted,
       )
     }),
@@ -305,19 +305,19 @@ t.test('a key beyond all limits is not written', async t => {
 })
 
 /** Images begin with their version, which is far below the mark of a row of several. */
-const images = fc.uint8Array({ minLength: 1, maxLength: 30 }).map(bytes => Buffer.from([1, ...bytes]))
+const encodedEntities = fc.uint8Array({ minLength: 1, maxLength: 30 }).map(bytes => Buffer.from([1, ...bytes]))
 
 t.test('a row of one or several images gives them back', async () => {
   fc.assert(
-    fc.property(fc.array(images, { minLength: 1, maxLength: 5 }), several => {
+    fc.property(fc.array(encodedEntities, { minLength: 1, maxLength: 5 }), several => {
       assert.deepEqual(decodeRow(encodeRow(several)), several)
     }),
   )
 })
 
 t.test('a row of one image is that image', async t => {
-  const image = Buffer.from([1, 2, 3])
-  t.strictSame(encodeRow([image]), image)
+  const encoded = Buffer.from([1, 2, 3])
+  t.strictSame(encodeRow([encoded]), encoded)
 })
 
 t.test('an empty row is not written', async t => {

@@ -12,7 +12,7 @@ import { entityRowBytesMax } from '../../src/domain/limits.js'
 import { refusals } from '../../src/domain/refusal.js'
 import { ShardMap } from '../../src/domain/scope.js'
 import { stampOf } from '../../src/domain/stamp.js'
-import { decodeImage } from '../../src/image.js'
+import { decodeEntity } from '../../src/encoded-entity.js'
 import type { EntityTarget, ReadRequest, ShardReply, WriteRequest } from '../../src/messages/messages.js'
 import { lastStamp } from '../../src/shard/commit/commit-log.js'
 import { allEntities, allIndexes } from '../../src/shard/layout.js'
@@ -76,13 +76,13 @@ class Node {
   async n(id: string, type?: string): Promise<Json | undefined> {
     const reply = await this.end(find(id, type))
     if (reply?.kind !== 'found' || reply.entities.length !== 1) return undefined
-    return decodeImage(reply.entities[0]!.image).attributes.get('n')?.value
+    return decodeEntity(reply.entities[0]!.encoded).attributes.get('n')?.value
   }
 
   /** The types of an id, in the order in which its row has them. */
   async types(id: string): Promise<string[]> {
     const reply = await this.end(find(id))
-    return reply?.kind === 'found' ? reply.entities.map(({ image }) => decodeImage(image).type) : []
+    return reply?.kind === 'found' ? reply.entities.map(({ encoded }) => decodeEntity(encoded).type) : []
   }
 
   async rows(): Promise<number> {
@@ -496,8 +496,8 @@ t.test('whatever is asked, replies and entities are those of a map, and the inde
         }
         const listed = await node.end(list)
         assert(listed?.kind === 'listed')
-        const found = listed.entities.map(({ path, image }): [string, Model] => {
-          const { id, type, attributes } = decodeImage(image)
+        const found = listed.entities.map(({ path, encoded }): [string, Model] => {
+          const { id, type, attributes } = decodeEntity(encoded)
           const due = attributes.get('dateExpires')?.value as string | undefined
           const n = attributes.get('n')?.value as number | undefined
           return [`${path} ${id} ${type}`, { n, dueMs: due === undefined ? undefined : Date.parse(due) }]

@@ -3,7 +3,7 @@
 import t, { type Test } from 'tap'
 import { keeper, ShardMap, workerOf } from '../../src/domain/scope.js'
 import { noProgress } from '../../src/domain/subscriptions/subscription.js'
-import { encodeImage } from '../../src/image.js'
+import { encodeEntity } from '../../src/encoded-entity.js'
 import type { Range, Row, Store } from '../../src/ports.js'
 import { lastStamp } from '../../src/shard/commit/commit-log.js'
 import {
@@ -45,7 +45,7 @@ async function sourceOf(entities: number): Promise<Store> {
     for (let n = 0; n < entities; n++) {
       const id = `E${n}`
       const entity = entityOf(id, 'T', n, { temp: n })
-      batch.put(entityKey(shardMap.shardOf(tenant, '/a', id), tenant, '/a', id), encodeImage(entity, ''))
+      batch.put(entityKey(shardMap.shardOf(tenant, '/a', id), tenant, '/a', id), encodeEntity(entity, ''))
     }
     batch.put(stampKey(), encodeNumber(stamp))
   })

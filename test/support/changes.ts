@@ -8,7 +8,7 @@ import type { Entity } from '../../src/domain/entities/entity.js'
 import type { Json } from '../../src/domain/json.js'
 import { ShardMap } from '../../src/domain/scope.js'
 import { stampOf } from '../../src/domain/stamp.js'
-import { encodeImage } from '../../src/image.js'
+import { encodeEntity } from '../../src/encoded-entity.js'
 import type { Batch } from '../../src/ports.js'
 import { GroupCommit } from '../../src/shard/commit/commit.js'
 import { StoreLog } from '../../src/shard/commit/commit-log.js'
@@ -109,10 +109,10 @@ export class Changes {
     const { path, entity } = (after ?? before) as Living
     const { id, type } = entity
     const shard = this.shardMap.shardOf(tenant, path, id)
-    const image = after && encodeImage(entity, '')
+    const encoded = after && encodeEntity(entity, '')
     const known = before && { created: before.entity.created, expiresMs: undefined }
-    const record = { shard, tenant, path, id, type, before: known, attributes: [], image }
-    this.commit.append(record, entityKey(shard, tenant, path, id), image, after?.entity)
+    const record = { shard, tenant, path, id, type, before: known, attributes: [], encoded }
+    this.commit.append(record, entityKey(shard, tenant, path, id), encoded, after?.entity)
     if (after) this.living.set(nameOf(id, path, type), after)
     else this.living.delete(nameOf(id, path, type))
   }

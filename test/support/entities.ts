@@ -7,7 +7,7 @@ import { compareSortValues, sortValues } from '../../src/domain/queries/order.js
 import { meansContent, meansIdentity } from '../../src/domain/queries/selection.js'
 import { anyCoversPath, type ShardMap } from '../../src/domain/scope.js'
 import { stampMs } from '../../src/domain/stamp.js'
-import { encodeImage, imageId, imageType } from '../../src/image.js'
+import { encodedId, encodedType, encodeEntity } from '../../src/encoded-entity.js'
 import type { ListRequest, ShardReply } from '../../src/messages/messages.js'
 import type { Store } from '../../src/ports.js'
 import { Counts } from '../../src/shard/commit/counts.js'
@@ -49,11 +49,11 @@ export function fill(store: Store, shardMap: ShardMap, tenant: string, all: read
   for (const { path, entity } of all) {
     const { id, type } = entity
     const shard = shardMap.shardOf(tenant, path, id)
-    const image = encodeImage(entity, '')
-    const images = [...(rows.get(`${path} ${id}`) ?? []), image]
-    rows.set(`${path} ${id}`, images)
-    const record = { shard, tenant, path, id, type, before: undefined, attributes: [], image }
-    apply(record, entityKey(shard, tenant, path, id), encodeRow(images), batch, batch, directory, attributes)
+    const encoded = encodeEntity(entity, '')
+    const encodedEntities = [...(rows.get(`${path} ${id}`) ?? []), encoded]
+    rows.set(`${path} ${id}`, encodedEntities)
+    const record = { shard, tenant, path, id, type, before: undefined, attributes: [], encoded }
+    apply(record, entityKey(shard, tenant, path, id), encodeRow(encodedEntities), batch, batch, directory, attributes)
   }
   directory.flush(batch)
   return new Promise((resolve, reject) => store.commit(batch, error => (error ? reject(error) : resolve())))
@@ -65,7 +65,10 @@ export type Page = readonly [total: number, ...names: string[]]
 /** What a list answers; what else came when it is none. */
 export function pageOf(reply: ShardReply | undefined): Page | ShardReply | undefined {
   if (reply?.kind !== 'listed') return reply
-  return [reply.total, ...reply.entities.map(({ path, image }) => `${path} ${imageId(image)} ${imageType(image)}`)]
+  return [
+    reply.total,
+    ...reply.entities.map(({ path, encoded }) => `${path} ${encodedId(encoded)} ${encodedType(encoded)}`),
+  ]
 }
 
 /** What a list should answer: everything is looked into, sorted and cut. */

@@ -18,4 +18,4 @@ const hasty: Partial<Clock> = {
 Object.assign(systemClock, hasty)
 
 // What stands between makes the node run in this thread, which has that clock.
-await runProgram({ between: shards => shards })
+await runProgram({ wrapShards: shards => shards })

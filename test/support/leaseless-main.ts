@@ -9,4 +9,4 @@ Replicator.prototype.serves = function (this: Replicator, shard: number): boolea
 }
 
 // What stands between makes the node run in this thread, where the rule is switched off.
-await runProgram({ between: shards => shards })
+await runProgram({ wrapShards: shards => shards })

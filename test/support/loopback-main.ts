@@ -5,4 +5,4 @@
 import { runProgram } from '../../src/process/program.js'
 import { Loopback } from './loopback.js'
 
-await runProgram({ between: shards => new Loopback(shards) })
+await runProgram({ wrapShards: shards => new Loopback(shards) })

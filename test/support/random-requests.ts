@@ -7,7 +7,7 @@ import type { Json } from '../../src/domain/json.js'
 import type { SelectorSource } from '../../src/domain/queries/selection.js'
 import type { Result } from '../../src/domain/refusal.js'
 import { stampOf } from '../../src/domain/stamp.js'
-import { decodeImage } from '../../src/image.js'
+import { decodeEntity } from '../../src/encoded-entity.js'
 import type {
   FindRequest,
   FoundEntity,
@@ -147,8 +147,8 @@ export class RandomRequests {
  * What is compared of entities: all but when they were changed last, which depends on how often they were asked for.
  */
 export const entitiesIn = (entities: readonly FoundEntity[]): readonly unknown[] =>
-  entities.map(({ path, image }) => {
-    const { id, type, created, attributes } = decodeImage(image)
+  entities.map(({ path, encoded }) => {
+    const { id, type, created, attributes } = decodeEntity(encoded)
     return [path, id, type, created, ...[...attributes].map(([name, { type, value }]) => [name, type, value])]
   })
 

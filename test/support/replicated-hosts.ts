@@ -195,7 +195,7 @@ export class Host {
         kind: 'node',
         ownership,
         replication,
-        moments: { observe() {} },
+        requestClock: { observe() {} },
         barrier: (shard, sequence, onDone) => cluster.afterAll(shard, sequence, onDone),
       },
       ...more,
@@ -203,7 +203,7 @@ export class Host {
     const host = new Host(store, parts, replication, failures, local)
     await local.parts.notifications.begin(host.despatch, cluster)
     // Of a store that is not empty that takes time, which stands still: then everything may be there.
-    void local.parts.presence.learn(store, scanner, clock)
+    void local.parts.keyFilter.learn(store, scanner, clock)
     return host
   }
 

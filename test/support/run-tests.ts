@@ -1,84 +1,103 @@
-// `npm test`: runs the compiled tests with tap and ends with a line of its own, `N passed, N failed` (and
-// `, N skipped`).
+// `npm test`: runs the compiled tests, each file in a process of its own, and ends with a line of its own,
+// `N passed, N failed` (and `, N skipped`).
 //
-// Arguments are test files or options of tap; without files, all. Exit code 0 means that nothing failed, and, with
-// CI=true, that nothing was skipped either: where everything can be installed, a skip is a hole.
+// Arguments are test files; without any, all. Exit code 0 means that nothing failed, and, with CI=true, that nothing
+// was skipped either: where everything can be installed, a skip is a hole.
 //
 // Some files wait for real timeouts far more than they compute. They run in a lane of their own beside the others, one
 // at a time. So the cores have work while such a file waits.
 //
-// Why not one of tap's reporters: they redraw the screen, which is unreadable in the log of a build, and none of them
-// closes with a line a program could read.
+// Why not the `tap` command: when one file runs out of its time, it gives up all that have not begun.
 
 import { spawn } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { availableParallelism } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { root } from './project.js'
 import { closingLine, count, type Totals } from './tap-totals.js'
 
 /** Files that take at most a quarter of a core, and measure no time. */
 const waiting = ['cluster/stopped-process', 'http/connections'].map(name => `dist/test/${name}.test.js`)
 
-const args = process.argv.slice(2)
-const tap = join(dirname(createRequire(import.meta.url).resolve('tap/package.json')), 'dist/esm/run.mjs')
-const jobs = Math.min(2, availableParallelism())
+/** What a file may take that does not set its own time. */
+const fileSecondsMax = 300
+/** Until a file that has not ended by itself is killed, whatever time it has set. */
+const killAfterMs = 1_800_000
 
+const jobs = Math.min(2, availableParallelism())
 const slowestMax = 10
+
+const totals: Totals = { passed: 0, failed: 0, skipped: 0 }
 const slowest: { readonly file: string; readonly ms: number }[] = []
 const beganMs = performance.now()
 
-const lanes = args.some(arg => !arg.startsWith('-')) ? [run(jobs, args)] : allTests()
-const totals = (await Promise.all(lanes)).reduce((one, other) => ({
-  passed: one.passed + other.passed,
-  failed: one.failed + other.failed,
-  skipped: one.skipped + other.skipped,
-}))
+const named = process.argv.slice(2)
+const lanes = named.length > 0 ? [lane(jobs, named)] : [lane(jobs, allBut(waiting)), lane(1, waiting)]
+await Promise.all(lanes)
 
-console.log(`the tests took ${Math.round((performance.now() - beganMs) / 1000)} s; the slowest files:`)
-for (const line of slowest.sort((a, b) => b.ms - a.ms).slice(0, slowestMax)) console.log(`${line.ms} ms ${line.file}`)
+console.log(`the tests took ${seconds(performance.now() - beganMs)} s; the slowest files:`)
+for (const { file, ms } of slowest.sort((a, b) => b.ms - a.ms).slice(0, slowestMax))
+  console.log(`${seconds(ms)} s ${file}`)
 
 const skipIsFailure = process.env.CI === 'true' && totals.skipped > 0
 if (skipIsFailure) console.log('a skipped test is a failure here, because CI=true')
 console.log(closingLine(totals))
 process.exitCode = totals.failed > 0 || skipIsFailure ? 1 : 0
 
-function allTests(): Promise<Totals>[] {
-  const missing = waiting.find(file => !existsSync(join(root, file)))
-  if (missing) throw new Error(`${missing} is in the list of files that wait, and does not exist`)
-  const files = readdirSync(join(root, 'dist/test'), { recursive: true, encoding: 'utf8' })
-    .filter(path => path.endsWith('.test.js'))
-    .map(path => `dist/test/${path.replaceAll('\\', '/')}`)
-    .filter(file => !waiting.includes(file))
-    .sort()
-  return [run(jobs, [...args, ...files]), run(1, [...args, ...waiting])]
+function seconds(ms: number): string {
+  return (ms / 1000).toFixed(1)
 }
 
-/**
- * Runs files, or what else the arguments say. A run without tests, or one that ends with a code of its own, counts as a
- * failure.
- */
-async function run(jobs: number, args: readonly string[]): Promise<Totals> {
-  const options = ['--disable-coverage', '--reporter=tap', `--jobs=${jobs}`, '--timeout=300']
-  const child = spawn(process.execPath, [tap, 'run', ...options, ...args], {
+function allBut(others: readonly string[]): string[] {
+  const missing = others.find(file => !existsSync(join(root, file)))
+  if (missing) throw new Error(`${missing} is in the list of files that wait, and does not exist`)
+  return readdirSync(join(root, 'dist/test'), { recursive: true, encoding: 'utf8' })
+    .filter(path => path.endsWith('.test.js'))
+    .map(path => `dist/test/${path.replaceAll('\\', '/')}`)
+    .filter(file => !others.includes(file))
+    .sort()
+}
+
+/** Runs files, so many at a time, in this order. */
+async function lane(jobs: number, files: readonly string[]): Promise<void> {
+  const left = [...files]
+  const worker = async (): Promise<void> => {
+    for (let file = left.shift(); file !== undefined; file = left.shift()) await run(file)
+  }
+  await Promise.all(Array.from({ length: jobs }, worker))
+}
+
+/** A file without tests, or one that ends with a code of its own, counts as a failure. */
+async function run(file: string): Promise<void> {
+  const startedMs = performance.now()
+  const child = spawn(process.execPath, ['--enable-source-maps', file], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, TAP: '1', TAP_TIMEOUT: String(fileSecondsMax) },
   })
-  const ended = new Promise<number>(resolve => child.once('close', code => resolve(code ?? 1)))
-  const totals = await count(child.stdout, text => {
-    console.log(text)
-    const [, file, ms] = /^(?:ok {4}|not ok) (\S+) \((\d+) ms\)$/.exec(text) ?? []
-    if (file) slowest.push({ file, ms: Number(ms) })
-  })
-  const code = await ended
-  if (totals.passed + totals.failed === 0) {
-    console.log('no test ran')
-    totals.failed = 1
+  const kill = setTimeout(() => child.kill('SIGKILL'), killAfterMs)
+  const ended = new Promise<string>(resolve =>
+    child.once('close', (code, signal) => resolve(signal ?? String(code ?? 1))),
+  )
+  const own = await count(child.stdout, file, text => console.log(text))
+  const end = await ended
+  clearTimeout(kill)
+  const fault = faultOf(own, end)
+  if (fault) {
+    console.log(`FAILED: ${file}: ${fault}`)
+    own.failed++
   }
-  if (code !== 0 && totals.failed === 0) {
-    console.log(`tap ended with ${code}, although no test failed`)
-    totals.failed = 1
-  }
-  return totals
+  const ms = performance.now() - startedMs
+  console.log(`${own.failed > 0 ? 'not ok' : 'ok    '} ${file} (${seconds(ms)} s)`)
+  slowest.push({ file, ms })
+  totals.passed += own.passed
+  totals.failed += own.failed
+  totals.skipped += own.skipped
+}
+
+/** What went wrong although no test has failed. */
+function faultOf({ passed, failed, skipped }: Totals, end: string): string | undefined {
+  if (failed > 0) return undefined
+  if (end !== '0') return `it ended with ${end}, although no test failed`
+  return passed + skipped === 0 ? 'it ran no test' : undefined
 }

@@ -1,8 +1,7 @@
-// Counts the results of a test run from its TAP.
+// Counts the results of a test file from its TAP.
 //
-// What counts is a leaf: an assertion, not the test that holds it. A test or a file that failed although all its leaves
-// passed (an exit code, a timeout, a plan not kept) counts as one failure, so that nothing that went wrong adds up to
-// nothing.
+// What counts is a leaf: an assertion, not the test that holds it. A test that failed although all its leaves passed (a
+// timeout, a plan not kept) counts as one failure, so that nothing that went wrong adds up to nothing.
 
 import { type EventEmitter, once } from 'node:events'
 import type { Readable } from 'node:stream'
@@ -21,11 +20,11 @@ export function closingLine(totals: Totals): string {
   return `${totals.passed} passed, ${totals.failed} failed${skipped}`
 }
 
-/** Reads a run to its end and tells `print` about every file, skip and failure on the way. */
-export async function count(tap: Readable, print: (text: string) => void): Promise<Totals> {
+/** Reads the output of `file` to its end, and prints every skip and failure on the way. */
+export async function count(tap: Readable, file: string, print: (text: string) => void): Promise<Totals> {
   const totals: Totals = { passed: 0, failed: 0, skipped: 0 }
   const parser = new Parser()
-  watch(parser, [], totals, print)
+  watch(parser, [file], totals, print)
   tap.pipe(parser as unknown as NodeJS.WritableStream)
   await once(parser as unknown as EventEmitter, 'complete')
   return totals
@@ -47,10 +46,6 @@ function watch(parser: Parser, above: readonly string[], totals: Totals, print: 
       totals.failed++
       print(`FAILED: ${path}\n${details(result.diag)}`)
     } else if (result.ok && !closes) totals.passed++
-    if (above.length === 0) {
-      const ms = result.time ? ` (${Math.round(result.time)} ms)` : ''
-      print(`${result.ok ? 'ok    ' : 'not ok'} ${result.name}${ms}`)
-    }
   })
 }
 

@@ -14,7 +14,7 @@ import type { WantedEntity } from '../../src/domain/entities/entity.js'
 import type { Result } from '../../src/domain/refusal.js'
 import type { ShardMap } from '../../src/domain/scope.js'
 import { stampMs } from '../../src/domain/stamp.js'
-import { decodeImage, imageJson } from '../../src/image.js'
+import { decodeEntity, encodedJson } from '../../src/encoded-entity.js'
 import type { AttributesRequest, FoundEntity, ListRequest, TypeSummary } from '../../src/messages/messages.js'
 import type { FakeClock } from './fake-clock.js'
 import { ManyShards } from './many-shards.js'
@@ -132,10 +132,10 @@ export class World {
   }
 }
 
-function seen({ path, image }: FoundEntity): readonly unknown[] {
-  const { created, modifiedMs, attributes } = decodeImage(image)
+function seen({ path, encoded }: FoundEntity): readonly unknown[] {
+  const { created, modifiedMs, attributes } = decodeEntity(encoded)
   const times = [...attributes.values()].map(one => [one.createdMs, one.modifiedMs])
-  return [path, stampMs(created), modifiedMs, imageJson(image).toString(), times]
+  return [path, stampMs(created), modifiedMs, encodedJson(encoded).toString(), times]
 }
 
 /** As a client sees it: each name and type once, in order. */

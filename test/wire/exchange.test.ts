@@ -91,8 +91,8 @@ t.test('a reply has as many parts as were asked for', async t => {
   } as const
   const told = (request: ShardRequest, reply: ShardReply): string =>
     replyFrom({ kind: 'reply', reply: encodeReply(reply) }, request, () => {}).kind
-  t.equal(told(fetch, { kind: 'fetched', images: [undefined] }), 'fetched')
-  t.equal(told(fetch, { kind: 'fetched', images: [] }), 'lost', 'it would be fetched for ever')
+  t.equal(told(fetch, { kind: 'fetched', encodedEntities: [undefined] }), 'fetched')
+  t.equal(told(fetch, { kind: 'fetched', encodedEntities: [] }), 'lost', 'it would be fetched for ever')
   t.equal(told({ kind: 'batch', items: [create('E')] }, { kind: 'batch', replies: [{ kind: 'done' }] }), 'batch')
   t.equal(told({ kind: 'batch', items: [create('E')] }, { kind: 'batch', replies: [] }), 'lost')
   t.equal(told(find, { kind: 'busy' }), 'busy')

@@ -8,9 +8,9 @@ import { operatorOf } from '../../src/domain/entities/operators.js'
 import type { Json } from '../../src/domain/json.js'
 import { refusals } from '../../src/domain/refusal.js'
 import { type Expression, noProgress } from '../../src/domain/subscriptions/subscription.js'
-import { encodeImage } from '../../src/image.js'
+import { encodeEntity } from '../../src/encoded-entity.js'
 import type {
-  Images,
+  EncodedEntities,
   ListKeys,
   ShardReply,
   ShardRequest,
@@ -288,10 +288,10 @@ const requests = {
   }),
 } satisfies Requests
 
-const image = fc
+const encoded = fc
   .record({ id: texts, type: texts, created: fc.maxSafeNat(), modifiedMs: fc.maxSafeNat() })
-  .map(some => encodeImage({ ...some, attributes: new Map() }, 'root'))
-const found = fc.array(fc.record({ path: texts, image }))
+  .map(some => encodeEntity({ ...some, attributes: new Map() }, 'root'))
+const found = fc.array(fc.record({ path: texts, encoded }))
 
 const keys: fc.Arbitrary<ListKeys> = fc
   .record({
@@ -340,11 +340,11 @@ const replies = {
     fc.record({
       kind: kind('part'),
       keys: fc.constant(columns),
-      images: maybe(fc.array(image, { maxLength: columns.created.length })),
+      encodedEntities: maybe(fc.array(encoded, { maxLength: columns.created.length })),
       total: fc.nat(),
     }),
   ),
-  fetched: fc.record({ kind: kind('fetched'), images: fc.array(maybe(image)) }),
+  fetched: fc.record({ kind: kind('fetched'), encodedEntities: fc.array(maybe(encoded)) }),
   batch: fc.record({
     kind: kind('batch'),
     replies: fc.array(fc.oneof(...Object.values<fc.Arbitrary<WriteReply>>(writeReplies))),
@@ -416,7 +416,8 @@ const replies = {
   unreachable: fc.record({ kind: kind('unreachable'), reason: texts }),
 } satisfies { readonly [K in ShardReply['kind']]: fc.Arbitrary<ShardReply> }
 
-const isImages = (value: unknown): value is Images => typeof value === 'object' && value !== null && 'at' in value
+const isImages = (value: unknown): value is EncodedEntities =>
+  typeof value === 'object' && value !== null && 'at' in value
 
 /**
  * Without members that are undefined: a reader cannot tell them from absent ones. Maps are told as lists, with their

@@ -50,7 +50,7 @@ export type Hindrance = 'status' | 'expires' | 'onlyChangedAttrs' | 'throttling'
  * Whether a subscription fires that the event matches; if not, the first reason in the order of
  * docs/interface/subscriptions.md#triggering. `work`: what the event may cost.
  */
-export function firing(
+export function decideTrigger(
   subscription: Subscription,
   progress: SubscriptionProgress,
   event: Event,

@@ -35,7 +35,7 @@ export function openDelivery(
   config: Config,
   { clock, chance, place }: Surroundings,
   { ownedCount, disk, store }: Storage,
-  { local, shards, joined, answers, adminDesk }: NodeShards,
+  { local, shards, joined, answers, processAdmin }: NodeShards,
   observation: Observation,
   certificates: CertificateWatch,
 ): Delivery {
@@ -78,8 +78,8 @@ export function openDelivery(
       },
     },
   )
-  const desk = joined?.desk
-  adminDesk.open(
+  const clusterAdmin = joined?.clusterAdmin
+  processAdmin.open(
     new ProcessReports({
       log,
       statistics,
@@ -95,7 +95,7 @@ export function openDelivery(
         loop,
         version,
         worker: place?.kind === 'worker' ? place.worker : undefined,
-        cluster: desk && (() => desk.numbers()),
+        cluster: clusterAdmin && (() => clusterAdmin.numbers()),
         disk: disk && (() => disk),
         backup: () => local.parts.backup.numbers,
         certificates: () => certificates.numbers(),
@@ -132,7 +132,7 @@ function countedBy(dispatcher: Dispatcher, { commit: { times } }: LocalParts) {
 
 function numbersOf(parts: LocalParts, shards: number) {
   const { entityCount, subscriptions, registrations, notifications, letters, replays, commit, views, tenants } = parts
-  const { rows, bytes } = notifications.owed
+  const { rows, bytes } = notifications.pending
   return {
     shards,
     entities: entityCount.total,

@@ -34,10 +34,10 @@ import type { Surroundings } from '../surroundings.js'
 import type { Delivery } from './delivery.js'
 import type { Observation } from './observation.js'
 import type { NodeShards } from './shards.js'
-import { momentsOf, type Storage } from './storage.js'
+import { idClockOf, type Storage } from './storage.js'
 
 /** All that a node is made of behind its front. */
-export interface Behind {
+export interface FrontParts {
   readonly storage: Storage
   readonly nodeShards: NodeShards
   readonly delivery: Delivery
@@ -49,7 +49,7 @@ export interface Behind {
 }
 
 /** Makes the front; it does not listen yet. */
-export async function openNodeFront(config: Config, surroundings: Surroundings, behind: Behind): Promise<Front> {
+export async function openNodeFront(config: Config, surroundings: Surroundings, behind: FrontParts): Promise<Front> {
   const { clock, chance, logger, place } = surroundings
   const worker = place?.kind === 'worker' ? place : undefined
   const sharing = { shared: worker?.connections !== undefined, source: worker?.connections }
@@ -77,17 +77,20 @@ export async function openNodeFront(config: Config, surroundings: Surroundings, 
 function routesFor(
   config: Config,
   { clock, chance, logger, place }: Surroundings,
-  { storage, nodeShards, delivery, observation, backupKey, isEnding }: Behind,
+  { storage, nodeShards, delivery, observation, backupKey, isEnding }: FrontParts,
 ): Router {
   const { store, shardMap, share, disk } = storage
   const { local, own, shards, joined, answers, hasFailed } = nodeShards
   const { role } = local.parts
   const { forwarding, egress } = delivery
   const { answerBytesMax } = config.answers
-  const client = new ShardClient(shards, shardMap, share?.moments, joined && clock, { answerBytesMax, room: answers })
+  const client = new ShardClient(shards, shardMap, share?.requestClock, joined && clock, {
+    answerBytesMax,
+    room: answers,
+  })
   const updates = new ForwardedUpdates(client, forwarding)
   const entities = new Entities(client, { reads: new ForwardedReads(forwarding, answers), updates })
-  const ids = documentIds(momentsOf(storage), chance)
+  const ids = documentIds(idClockOf(storage), chance)
   const mayReach = (url: string): boolean => {
     const target = parseReceiverUrl(url)
     return !target || egress.mayName(target.host, target.port)
@@ -125,7 +128,7 @@ function routesFor(
       backupKey,
     ),
     tenants: new TenantHandlers(new TenantOperations(client), logger),
-    cluster: joined?.desk && new ClusterHandlers(joined.desk),
+    cluster: joined?.clusterAdmin && new ClusterHandlers(joined.clusterAdmin),
   })
 }
 

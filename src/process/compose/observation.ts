@@ -5,9 +5,9 @@ import type { LogSettings } from '../../messages/admin.js'
 import { Alarms, Summary } from '../../observe/alarms.js'
 import { ForwardingTallies, TenantTallies } from '../../observe/label-tallies.js'
 import { LoopDelay } from '../../observe/loop-delay.js'
+import { LogReporter } from '../../observe/reporters.js'
 import { ConnectionTallies, RequestTallies } from '../../observe/request-tallies.js'
 import { ServiceTallies } from '../../observe/service-metrics.js'
-import { LogTeller } from '../../observe/tellers.js'
 import type { Logger } from '../../ports.js'
 import type { Surroundings } from '../surroundings.js'
 
@@ -26,7 +26,7 @@ export interface Observation {
   readonly services: ServiceTallies | undefined
   readonly loop: LoopDelay
   /** Tells of what the engine of a cluster's log has lost. */
-  readonly logTeller: LogTeller
+  readonly logReporter: LogReporter
 }
 
 export function openObservation(
@@ -45,6 +45,6 @@ export function openObservation(
     forwardings: new ForwardingTallies(),
     services: statistics.byService ? new ServiceTallies() : undefined,
     loop: new LoopDelay(clock),
-    logTeller: new LogTeller(logger, alarms),
+    logReporter: new LogReporter(logger, alarms),
   }
 }

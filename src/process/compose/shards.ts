@@ -2,7 +2,7 @@
 // or nodes.
 
 import assert from 'node:assert/strict'
-import { AdminDesk } from '../../broker/admin.js'
+import { ProcessAdmin } from '../../broker/admin.js'
 import type { Config } from '../../config/config.js'
 import { AnswersInFlight } from '../../http/answers-in-flight.js'
 import type { Shards } from '../../messages/messages.js'
@@ -31,7 +31,7 @@ export interface NodeShards {
   readonly joined: Joined | undefined
   /** Memory for answers. */
   readonly answers: AnswersInFlight
-  readonly adminDesk: AdminDesk
+  readonly processAdmin: ProcessAdmin
   /** Lets tenants leave the register of several owners that have nothing any more. */
   readonly unusedTenants: UnusedTenants | undefined
   /** Deletes the tenants that operators want deleted. */
@@ -48,13 +48,13 @@ interface Opened extends OwnPart {
 /** Opens the shards and brings them together with the others. */
 export async function openShards(
   config: Config,
-  { clock, logger, onFailure, between }: Surroundings,
+  { clock, logger, onFailure, wrapShards }: Surroundings,
   storage: Storage,
-  { alarms, logTeller, loop }: Observation,
+  { alarms, logReporter, loop }: Observation,
 ): Promise<NodeShards> {
   const { store, shardMap, stamps, scanner, disk } = storage
   const answers = new AnswersInFlight(config.answers)
-  const adminDesk = new AdminDesk()
+  const processAdmin = new ProcessAdmin()
   let failed = false
   const open = async (share: Share | undefined): Promise<Opened> => {
     const shards = await openLocalShards({
@@ -89,12 +89,12 @@ export async function openShards(
     })
     const { role } = shards.parts
     const pathsOf = (tenant: string) => (role.kind === 'alone' ? undefined : role.paths.few(tenant))
-    return { shards, local: adminDesk.over(between?.(shards) ?? shards), shardMap, pathsOf }
+    return { shards, local: processAdmin.over(wrapShards?.(shards) ?? shards), shardMap, pathsOf }
   }
   const options: JoinOptions = {
     listMs: config.queries.scanDeadlineMs,
-    onHealth: problem => logTeller.onHealth(problem),
-    onLost: losses => logTeller.onLost(losses, loop.latelyMs),
+    onHealth: problem => logReporter.onHealth(problem),
+    onLost: losses => logReporter.onLost(losses, loop.latelyMs),
   }
   const { own, joined } = await join(storage, open, options)
   const { shards: local } = own
@@ -110,7 +110,7 @@ export async function openShards(
     role.kind === 'alone' ? undefined : new UnusedTenants({ paths: role.paths, shards, clock, onTrouble })
   const deletions = new TenantDeletions({ local: local.parts, shards, clock, logger })
   const hasFailed = (): boolean => failed
-  return { local, own: own.local, shards, joined, answers, adminDesk, unusedTenants, deletions, hasFailed }
+  return { local, own: own.local, shards, joined, answers, processAdmin, unusedTenants, deletions, hasFailed }
 }
 
 /** Opens this node's shards as what they are one of, and joins the others. */
@@ -127,9 +127,9 @@ async function join(
       return { own, joined: await share.place.join(own) }
     }
     case 'node': {
-      const { place, ownership, moments } = share
+      const { place, ownership, requestClock } = share
       return place.join(async log => {
-        const own = await open({ kind: 'node', ownership, moments, ...log })
+        const own = await open({ kind: 'node', ownership, requestClock, ...log })
         const { role } = own.shards.parts
         assert(role.kind === 'node', 'the shards of a node can be moved')
         return { ...own, host: role.host }

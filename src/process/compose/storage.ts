@@ -4,7 +4,7 @@
 import { HybridClock } from '../../clock.js'
 import type { Config } from '../../config/config.js'
 import { keeper, placementDefault, ShardMap, workerOf } from '../../domain/scope.js'
-import { DiskTeller } from '../../observe/tellers.js'
+import { DiskReporter } from '../../observe/reporters.js'
 import type { Clock, Stamps, Store } from '../../ports.js'
 import { lastStamp } from '../../shard/commit/commit-log.js'
 import type { WorkerPart } from '../../shard/open-shards.js'
@@ -36,7 +36,7 @@ export interface Storage {
 /** Which shards are this process's own, as one of several. */
 export type StoreShare = {
   /** The moments at which requests arrive here: not this owner's own stamps, since those come from all who ask it. */
-  readonly moments: HybridClock
+  readonly requestClock: HybridClock
 } & (
   | { readonly kind: 'worker'; readonly place: JoinedWorker }
   | { readonly kind: 'node'; readonly place: AgreedPlace; readonly ownership: Ownership }
@@ -53,7 +53,7 @@ export async function openStorage(
   const worker = place?.kind === 'worker' ? place : undefined
   const wanted = agreed ? wantedBy(agreed.agreement) : { ...placementDefault, workers: config.workers }
   const directory = openDataDirectory(path, wanted, () => chance.uuid())
-  const disk = watchDisk(config.store, !worker || worker.worker === keeper, clock, new DiskTeller(logger, alarms))
+  const disk = watchDisk(config.store, !worker || worker.worker === keeper, clock, new DiskReporter(logger, alarms))
   disk?.begin()
   // What a cluster has acknowledged is in its log.
   const durability = agreed ? 'os' : config.store.durability
@@ -61,11 +61,11 @@ export async function openStorage(
   const shardMap = new ShardMap(directory)
   // What several processes create has to stand in order; one alone need not look so closely.
   const stampClock = place ? { wallMs: () => clock.fineWallMs() } : clock
-  const moments = new HybridClock(stampClock)
+  const requestClock = new HybridClock(stampClock)
   const ownership = new Ownership(directory.shards)
   const share: StoreShare | undefined =
-    (agreed && { kind: 'node', place: agreed, ownership, moments }) ??
-    (worker && { kind: 'worker', place: worker, moments })
+    (agreed && { kind: 'node', place: agreed, ownership, requestClock }) ??
+    (worker && { kind: 'worker', place: worker, requestClock })
   const owned = agreed && ownership.owned
   const ownedCount = ownedBy(worker, directory.shards)
   return {
@@ -84,14 +84,14 @@ export async function openStorage(
 const wantedBy = ({ id, shards, spread }: Agreement) => ({ shards, spread, cluster: { id } })
 
 /** What gives ids their moment. */
-export const momentsOf = ({ share, stamps }: Storage): Stamps => share?.moments ?? stamps
+export const idClockOf = ({ share, stamps }: Storage): Stamps => share?.requestClock ?? stamps
 
 /** undefined: nobody looks whether the disk is full, and nothing is reserved. */
 function watchDisk(
   { directory, reserveBytes }: Config['store'],
   isKeeper: boolean,
   clock: Clock,
-  teller: DiskTeller,
+  teller: DiskReporter,
 ): DiskWatch | undefined {
   const disk = new ReserveFile(directory)
   if (reserveBytes > 0)

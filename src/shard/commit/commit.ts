@@ -48,9 +48,9 @@ export type Waiter = (failure?: Error) => void
  * Has rows to write on which no reply depends: they go along with a commit that comes anyway, or soon with one of their
  * own.
  */
-export interface Rider {
+export interface PiggybackedWrites {
   /** Puts what there is into a batch that is about to be committed. */
-  board(batch: RowSink): void
+  writeTo(batch: RowSink): void
 }
 
 /** Told of changes once they are durable, in order, before any client that waits for them. */
@@ -65,7 +65,7 @@ export interface ChangeFollower {
 const roomWaitMs = 50
 
 /** How long riders wait for a commit that comes anyway. */
-const ridersWaitMs = 100
+const piggybackWaitMs = 100
 
 /**
  * A commit takes what so many ticks bring, as long as each brings something. Clients that wait for it come back
@@ -116,20 +116,20 @@ export class GroupCommit implements RecordLog {
   private readonly parts: CommitParts
   private readonly room: DiskRoom
   private readonly followers: ChangeFollower[] = []
-  private readonly riders: Rider[] = []
+  private readonly piggybacked: PiggybackedWrites[] = []
   /** Whether riders have rows: `overdue` if they go with the next commit, whatever else there is to commit. */
-  private boarding: 'none' | 'waiting' | 'overdue' = 'none'
+  private piggyback: 'none' | 'waiting' | 'overdue' = 'none'
   /** Number of the batch being filled. The one in flight, if any, is the number before. */
   private number = 1
   private filling: Filling
-  private flying: Filling
+  private inFlight: Filling
   private state: State = idle
 
   constructor(parts: CommitParts) {
     this.parts = parts
     this.room = parts.room ?? ampleRoom
     this.filling = { batch: parts.log.open(), changes: [], waiters: [] }
-    this.flying = { batch: parts.log.open(), changes: [], waiters: [] }
+    this.inFlight = { batch: parts.log.open(), changes: [], waiters: [] }
   }
 
   /** What commits took. */
@@ -148,7 +148,7 @@ export class GroupCommit implements RecordLog {
 
   /** Whether anything of a shard is staged, or on its way. */
   holds(shard: number): boolean {
-    return this.filling.batch.holds(shard) || this.flying.batch.holds(shard)
+    return this.filling.batch.holds(shard) || this.inFlight.batch.holds(shard)
   }
 
   /** Adds one who is told of changes staged from now on. */
@@ -157,16 +157,16 @@ export class GroupCommit implements RecordLog {
   }
 
   /** Adds one whose rows go along with every commit. */
-  carry(rider: Rider): void {
-    this.riders.push(rider)
+  carry(writes: PiggybackedWrites): void {
+    this.piggybacked.push(writes)
   }
 
   /** A rider has something to write. */
-  awaitRiders(): void {
-    if (this.boarding !== 'none' || this.state.kind === 'failed') return
-    this.boarding = 'waiting'
-    this.parts.clock.after(ridersWaitMs, () => {
-      if (this.boarding === 'waiting') this.hasten()
+  awaitPiggybacked(): void {
+    if (this.piggyback !== 'none' || this.state.kind === 'failed') return
+    this.piggyback = 'waiting'
+    this.parts.clock.after(piggybackWaitMs, () => {
+      if (this.piggyback === 'waiting') this.commitSoon()
     })
   }
 
@@ -174,8 +174,8 @@ export class GroupCommit implements RecordLog {
    * Has riders board the batch that is being filled, and commits it even if it is otherwise empty. Gives the number of
    * its commit.
    */
-  hasten(): number {
-    this.boarding = 'overdue'
+  commitSoon(): number {
+    this.piggyback = 'overdue'
     this.schedule()
     return this.number
   }
@@ -206,7 +206,7 @@ export class GroupCommit implements RecordLog {
     const { failed } = this
     if (failed || commit <= this.durable) onDurable(failed)
     else if (commit === this.number) this.filling.waiters.push(onDurable)
-    else this.flying.waiters.push(onDurable)
+    else this.inFlight.waiters.push(onDurable)
   }
 
   /** Calls back when what has been written is also durable: at once when no commit is in flight. */
@@ -221,12 +221,12 @@ export class GroupCommit implements RecordLog {
 
   /** Calls back when everything staged so far is durable, what rides along included. */
   afterAll(onDurable: Waiter): void {
-    if (this.boarding === 'waiting') this.hasten()
+    if (this.piggyback === 'waiting') this.commitSoon()
     this.afterCommit(this.hasMore ? this.number : this.number - 1, onDurable)
   }
 
   private get hasMore(): boolean {
-    return this.filling.batch.length > 0 || this.boarding === 'overdue'
+    return this.filling.batch.length > 0 || this.piggyback === 'overdue'
   }
 
   /** A commit begins at the end of a tick (ticksMax): beginning it at once cost 8 % in smaller batches. */
@@ -254,16 +254,16 @@ export class GroupCommit implements RecordLog {
       return
     }
     const { filling } = this
-    this.filling = this.flying
-    this.flying = filling
+    this.filling = this.inFlight
+    this.inFlight = filling
     this.number++
     this.state = committing
     const { directory, attributes } = this.parts
     const { batch } = filling
     directory.flush(batch.rows)
     attributes.flush(batch.rows)
-    for (const rider of this.riders) rider.board(batch.rows)
-    this.boarding = 'none'
+    for (const writes of this.piggybacked) writes.writeTo(batch.rows)
+    this.piggyback = 'none'
     batch.commit(failure => this.onCommitted(filling, failure))
   }
 
@@ -282,8 +282,8 @@ export class GroupCommit implements RecordLog {
 
   private fail(failure: Error): void {
     this.state = { kind: 'failed', failure }
-    const waiters = [...this.flying.waiters, ...this.filling.waiters]
-    this.flying.waiters = []
+    const waiters = [...this.inFlight.waiters, ...this.filling.waiters]
+    this.inFlight.waiters = []
     this.filling.waiters = []
     for (const waiter of waiters) waiter(failure)
     this.parts.onFailure(failure)

@@ -23,7 +23,8 @@ export function parseDocumentKey(key: Buffer): DocumentKey {
 }
 
 /** The documents of a kind, of all tenants. */
-export const homeRange = (kind: DocumentKind, home: number): Range => under(writer.begin(prefix[kind]).u16(home).key())
+export const documentRange = (kind: DocumentKind, home: number): Range =>
+  under(writer.begin(prefix[kind]).u16(home).key())
 
 export const allDocuments = (kind: DocumentKind): Range => under(Buffer.from([prefix[kind]]))
 

@@ -10,7 +10,7 @@ import { prefix } from '../keys.js'
 import type { RowOperation } from '../replicate/row-operations.js'
 import { isMarkKey } from '../tenants/deletion-layout.js'
 import type { TenantMarks } from '../tenants/tenant-marks.js'
-import { decodeDocumentRow, homeRange, parseDocumentKey } from './document-layout.js'
+import { decodeDocumentRow, documentRange, parseDocumentKey } from './document-layout.js'
 import type { Registrations, Subscriptions } from './forms.js'
 import type { PathRegister } from './path-register.js'
 
@@ -70,7 +70,7 @@ export class RegisterFollower {
     await this.books.marks.reconcile()
     for (const documents of [this.books.subscriptions, this.books.registrations]) {
       const there = new Set<string>()
-      const range = homeRange(documents.kind, this.register)
+      const range = documentRange(documents.kind, this.register)
       for await (const rows of rowsOf(this.store, range, { rowsPerRead, parts: 'keys' }))
         for (const { key } of rows) {
           const { tenant, id } = parseDocumentKey(key)

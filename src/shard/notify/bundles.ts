@@ -27,7 +27,7 @@ const bundleBytesMax = 256 * 1024
 const bundledBytesMax = 16 * 1024
 
 export class Bundles {
-  private readonly commit: Pick<GroupCommit, 'awaitRiders' | 'afterFlight'>
+  private readonly commit: Pick<GroupCommit, 'awaitPiggybacked' | 'afterFlight'>
   private readonly clock: Pick<Clock, 'monoMs' | 'after'>
   /** What the commit that is being filled takes. */
   private binding: Bundle[] = []
@@ -39,7 +39,7 @@ export class Bundles {
   /** Of the last one. */
   private lastBytes = 0
 
-  constructor(commit: Pick<GroupCommit, 'awaitRiders' | 'afterFlight'>, clock: Pick<Clock, 'monoMs' | 'after'>) {
+  constructor(commit: Pick<GroupCommit, 'awaitPiggybacked' | 'afterFlight'>, clock: Pick<Clock, 'monoMs' | 'after'>) {
     this.commit = commit
     this.clock = clock
   }
@@ -79,7 +79,7 @@ export class Bundles {
   }
 
   /** Puts into a batch what there is to write and to delete. */
-  board(batch: RowSink): void {
+  writeTo(batch: RowSink): void {
     for (const bundle of this.overdue) this.takeApart(bundle, batch)
     this.overdue = []
     for (const bundle of this.ended) batch.del(bundle.key)
@@ -119,7 +119,7 @@ export class Bundles {
       if (bundle.sinceMs > untilMs) break
       this.giveUp(bundle)
     }
-    if (this.overdue.length > 0) this.commit.awaitRiders()
+    if (this.overdue.length > 0) this.commit.awaitPiggybacked()
   }
 
   /** Gives what has not ended a place of its own. Until that is durable it is in memory. */

@@ -5,7 +5,7 @@
 // for anything here but the commit that it waits for anyway.
 
 import type { Subscription, SubscriptionTransport } from '../../domain/subscriptions/subscription.js'
-import type { HomeNews, ShardReply, Shards } from '../../messages/messages.js'
+import type { OwnerRequest, ShardReply, Shards } from '../../messages/messages.js'
 import type { Deliverer } from '../../ports.js'
 import { hasLost } from '../commit/deposed.js'
 import type { OutboxPart, OutboxRow } from './outbox.js'
@@ -21,7 +21,7 @@ import type { Done } from './triggers.js'
 const atHandBytesMax = 32 * 1024 * 1024
 
 /** How often at most it is told that notifications were dropped. */
-const dropsToldMs = 1_000
+const dropsReportedMs = 1_000
 
 export class Notifications {
   private readonly parts: NotificationParts
@@ -48,11 +48,11 @@ export class Notifications {
 
   /** Begins to deliver, first what was pending when the process began. Resolves when all of that has been read. */
   async begin(deliverer: Deliverer, shards: Shards): Promise<void> {
-    const { claims, handingIn, triggers } = this.parts
+    const { permits, reportFlush, triggers } = this.parts
     this.deliverer = deliverer
     triggers.begin()
-    claims.begin(shards)
-    handingIn?.begin(shards)
+    permits.begin(shards)
+    reportFlush?.begin(shards)
     for (const subscription of this.first.values()) deliverer.prepare(subscription)
     await Promise.all([...this.behind.keys()].map(part => this.takeUp(part)))
     this.beginReplays()
@@ -139,8 +139,8 @@ export class Notifications {
 
   /** Nothing is handed over any more. */
   end(): void {
-    this.parts.claims.end()
-    this.parts.handingIn?.end()
+    this.parts.permits.end()
+    this.parts.reportFlush?.end()
     this.parts.replays?.end()
     this.parts.letters.end()
     this.deliverer = undefined
@@ -175,7 +175,7 @@ export class Notifications {
     const part = outbox.of(event.shard)
     commit.afterCommit(carriedBy, failure => {
       if (failure && hasLost(failure, event.shard)) this.takeBack(event)
-      else if (failure && hasLost(failure, shardMap.register)) this.onDurable(toBeClaimed(event), part, kept?.row)
+      else if (failure && hasLost(failure, shardMap.register)) this.onDurable(needPermit(event), part, kept?.row)
       else this.onDurable(event, part, kept?.row)
     })
     return carriedBy
@@ -183,8 +183,8 @@ export class Notifications {
 
   /** The change has not happened, so what it was to send was not sent. */
   private takeBack({ tenant, intents }: TriggerEvent): void {
-    for (const { subscription, isToBeClaimed, isGranted } of intents)
-      if (!isToBeClaimed || isGranted) this.parts.book.noteUnsent(tenant, subscription)
+    for (const { subscription, needsPermit, isGranted } of intents)
+      if (!needsPermit || isGranted) this.parts.book.noteUnsent(tenant, subscription)
   }
 
   private onDurable(event: TriggerEvent, part: OutboxPart, row: OutboxRow | undefined): void {
@@ -205,10 +205,10 @@ export class Notifications {
   }
 
   private hand(pending: PendingIntent): void {
-    const { isToBeClaimed, isGranted } = pending.intent
-    if (!isToBeClaimed || isGranted) return void this.deliverer?.deliver(pending)
+    const { needsPermit, isGranted } = pending.intent
+    if (!needsPermit || isGranted) return void this.deliverer?.deliver(pending)
     pending.release()
-    this.parts.claims.claim(pending.tenant, pending.subscription, pending.id, isGranted => {
+    this.parts.permits.claim(pending.tenant, pending.subscription, pending.id, isGranted => {
       if (isGranted) this.deliverer?.deliver(pending)
       else pending.end()
     })
@@ -222,7 +222,7 @@ export class Notifications {
     const given = decodeTriggerEvent(message, { shard: 0, stamp: 0 })
     const shard = shardMap.shardOf(given.tenant, given.path, given.entity.id)
     // It has been claimed before.
-    const intents = given.intents.map(intent => ({ ...intent, isToBeClaimed: false }))
+    const intents = given.intents.map(intent => ({ ...intent, needsPermit: false }))
     const event = { ...given, shard, stamp: stamps.next(), intents }
     const { row, commit: carriedBy } = outbox.add(event)
     commit.afterCommit(carriedBy, failure => {
@@ -245,13 +245,13 @@ export class Notifications {
     this.isDropToldLately = true
     const { logger, clock } = this.parts
     logger.error(`Runtime Error (the outbox of notifications is full, ${this.dropped} dropped so far)`)
-    clock.after(dropsToldMs, () => {
+    clock.after(dropsReportedMs, () => {
       this.isDropToldLately = false
     })
   }
 
   /** Changes whose notifications are pending, and the bytes of their rows. */
-  get owed(): { readonly rows: number; readonly bytes: number } {
+  get pending(): { readonly rows: number; readonly bytes: number } {
     const { rows, bytes } = this.parts.outbox
     return { rows, bytes }
   }
@@ -272,11 +272,11 @@ export class Notifications {
   }
 
   /** What other owners ask of the home of a subscription. */
-  onAsk(request: HomeNews, onReply: (reply: ShardReply) => void): void {
-    const { claims, handingIn } = this.parts
-    if (request.kind === 'claim') claims.onClaim(request, onReply)
-    else if (request.kind === 'news') claims.onNews(request, onReply)
-    else if (handingIn) handingIn.onHandIn(request, onReply)
+  onAsk(request: OwnerRequest, onReply: (reply: ShardReply) => void): void {
+    const { permits, reportFlush } = this.parts
+    if (request.kind === 'claim') permits.onPermitRequest(request, onReply)
+    else if (request.kind === 'news') permits.onProgressReport(request, onReply)
+    else if (reportFlush) reportFlush.onFlush(request, onReply)
     else onReply({ kind: 'failed', reason: 'each owner keeps what it knows' })
   }
 
@@ -290,7 +290,7 @@ export class Notifications {
  * What was decided here as the home of its subscriptions, and not written down before another node became their home:
  * that one decides anew.
  */
-const toBeClaimed = (event: TriggerEvent): TriggerEvent => ({
+const needPermit = (event: TriggerEvent): TriggerEvent => ({
   ...event,
-  intents: event.intents.map(intent => ({ ...intent, isToBeClaimed: true, isGranted: false })),
+  intents: event.intents.map(intent => ({ ...intent, needsPermit: true, isGranted: false })),
 })

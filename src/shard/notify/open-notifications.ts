@@ -6,16 +6,16 @@ import type { Subscription } from '../../domain/subscriptions/subscription.js'
 import type { Clock, Logger, Stamps, Store } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
 import type { Subscriptions } from '../documents/forms.js'
-import { Claims } from './claims.js'
 import { Deliveries, type DeliveryLimits, deliveryLimitsDefault } from './deliveries.js'
 import { Descendants } from './descendants.js'
-import { HandingIn } from './handing-in.js'
 import type { Letter } from './letter-list.js'
 import { Letters } from './letters.js'
 import { Notifications } from './notifications.js'
 import { Outbox, type OutboxLimits } from './outbox.js'
+import { Permits } from './permits.js'
 import { ProgressBook } from './progress-book.js'
 import { type ReplayLimits, Replays } from './replays.js'
+import { ReportFlush } from './report-flush.js'
 import { Triggers } from './triggers.js'
 
 export interface NotificationNeeds {
@@ -29,7 +29,7 @@ export interface NotificationNeeds {
   readonly limits: OutboxLimits
   readonly deliveryLimits?: DeliveryLimits | undefined
   /** Whether this owner is the home of subscriptions now; undefined: it is the only one. */
-  readonly isHome: (() => boolean) | undefined
+  readonly isDocumentOwner: (() => boolean) | undefined
   /** Whether shards come and go: then none is this owner's at first. */
   readonly isOfShards: boolean
   /** Whether pending notifications outlive the process. */
@@ -54,22 +54,22 @@ export interface Notifying {
 /** Reads what the store has, unless shards come and go: then it is read with each shard. */
 export async function openNotifications(needs: NotificationNeeds): Promise<Notifying> {
   const { store, commit, subscriptions, shardMap, clock, stamps, logger } = needs
-  const { limits, isHome, isOfShards, isKept, descendantsMax } = needs
+  const { limits, isDocumentOwner, isOfShards, isKept, descendantsMax } = needs
   const { deliveryLimits = deliveryLimitsDefault, onRetry = message => notifications.again(message) } = needs
   const book = new ProgressBook(subscriptions, commit, shardMap, clock, logger, !isOfShards)
-  const claims = new Claims(subscriptions, book, commit, shardMap, clock, isHome)
+  const permits = new Permits(subscriptions, book, commit, shardMap, clock, isDocumentOwner)
   const descendants = new Descendants(descendantsMax, root =>
     logger.warn(`more than ${descendantsMax} notifications descend from one request, further ones are dropped`, {
       correlator: root,
     }),
   )
-  const triggers = new Triggers(subscriptions, book, claims, descendants, clock, logger)
-  const handingIn = isOfShards
-    ? new HandingIn(book, commit, shardMap, clock, randomBytes(6).toString('base64url'))
+  const triggers = new Triggers(subscriptions, book, permits, descendants, clock, logger)
+  const reportFlush = isOfShards
+    ? new ReportFlush(book, commit, shardMap, clock, randomBytes(6).toString('base64url'))
     : undefined
   const outbox = new Outbox(store, commit, limits, isOfShards ? undefined : stamps.last, clock)
   const letters = new Letters(store, commit, { subscriptions, shardMap, stamps, clock, logger, limits: deliveryLimits })
-  const isSwitchedOff = (subscription: Subscription) => claims.isSwitchedOff(subscription)
+  const isSwitchedOff = (subscription: Subscription) => permits.isSwitchedOff(subscription)
   const replays =
     needs.replays && isKept
       ? new Replays({ subscriptions, letters, isSwitchedOff, clock, limits: needs.replays })
@@ -81,9 +81,9 @@ export async function openNotifications(needs: NotificationNeeds): Promise<Notif
     subscriptions,
     book,
     triggers,
-    claims,
+    permits,
     descendants,
-    handingIn,
+    reportFlush,
     outbox,
     atHand: { bytes: 0 },
     deliveries,

@@ -18,7 +18,7 @@
 import assert from 'node:assert/strict'
 import type { Clock, Range, RowSink, Store } from '../../ports.js'
 import { readRow, rowsOf } from '../../rows.js'
-import type { GroupCommit, Rider } from '../commit/commit.js'
+import type { GroupCommit, PiggybackedWrites } from '../commit/commit.js'
 import type { BundledRow } from './bundle.js'
 import { Bundles } from './bundles.js'
 import { allOutbox, outboxKey, outboxRange, parseOutboxKey } from './notification-layout.js'
@@ -65,7 +65,7 @@ export interface OutboxRow extends BundledRow {
 
 const rowsPerRead = 200
 
-export class Outbox implements Rider {
+export class Outbox implements PiggybackedWrites {
   private readonly store: Store
   private readonly commit: GroupCommit
   private readonly limits: OutboxLimits
@@ -150,7 +150,7 @@ export class Outbox implements Rider {
     const head = headText(event)
     const bytes = rowBytes(head, event)
     const row = this.keep(this.of(shard), shard, stamp, bytes, intents.length)
-    if (this.bundles?.take(row, head, event)) return { row, commit: this.commit.hasten() }
+    if (this.bundles?.take(row, head, event)) return { row, commit: this.commit.commitSoon() }
     return { row, commit: this.commit.write(outboxKey(row), rowOf(head, event)) }
   }
 
@@ -172,7 +172,7 @@ export class Outbox implements Rider {
 
   private writeAgain(row: OutboxRow): void {
     this.noted.add(row)
-    this.commit.awaitRiders()
+    this.commit.awaitPiggybacked()
   }
 
   /** One notification of a row has ended. */
@@ -191,13 +191,13 @@ export class Outbox implements Rider {
     this.byteCount -= row.bytes
     if (!row.bundle) this.ended.push(row)
     else if (!this.bundles!.end(row.bundle)) return
-    this.commit.awaitRiders()
+    this.commit.awaitPiggybacked()
   }
 
-  board(batch: RowSink): void {
+  writeTo(batch: RowSink): void {
     for (const row of this.ended) batch.del(outboxKey(row))
     this.ended.length = 0
-    this.bundles?.board(batch)
+    this.bundles?.writeTo(batch)
     for (const row of this.noted) {
       const event = this.read(row)
       if (event) batch.put(outboxKey(row), encodeTriggerEvent(event, leftOf(event, row)))

@@ -8,18 +8,18 @@
 
 import type { ShardMap } from '../../domain/scope.js'
 import type { NotificationInput } from '../../domain/subscriptions/message.js'
-import type { DeliveryRecord, ProgressNews } from '../../messages/messages.js'
+import type { DeliveryRecord, ProgressReport } from '../../messages/messages.js'
 import type { Clock, DeliveryOutcome, Failure, Logger, PendingNotification, Stamps } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
 import type { Subscriptions } from '../documents/forms.js'
-import type { Claims } from './claims.js'
 import type { Deliveries } from './deliveries.js'
 import type { Descendants } from './descendants.js'
-import type { HandingIn } from './handing-in.js'
 import type { Letters } from './letters.js'
 import type { Outbox, OutboxRow } from './outbox.js'
+import type { Permits } from './permits.js'
 import type { ProgressBook } from './progress-book.js'
 import type { Replays } from './replays.js'
+import type { ReportFlush } from './report-flush.js'
 import { type DeliveryIntent, type FailedTries, inputOf, type TriggerEvent } from './trigger-event.js'
 import type { Triggers } from './triggers.js'
 
@@ -29,10 +29,10 @@ export interface NotificationParts {
   readonly subscriptions: Subscriptions
   readonly book: ProgressBook
   readonly triggers: Triggers
-  readonly claims: Claims
+  readonly permits: Permits
   readonly descendants: Descendants
   /** undefined where rows of progress are always kept. */
-  readonly handingIn: HandingIn | undefined
+  readonly reportFlush: ReportFlush | undefined
   readonly outbox: Outbox
   /** Images of what waits in memory to be rendered, each counted for every notification of it. */
   readonly atHand: { bytes: number }
@@ -77,7 +77,7 @@ export class PendingIntent implements PendingNotification {
     this.isCounted = intent.failed !== undefined
     this.tenant = event.tenant
     this.subscription = intent.subscription
-    if (row) parts.atHand.bytes += event.image.length
+    if (row) parts.atHand.bytes += event.encoded.length
     this.about = { id: event.entity.id, type: event.entity.type, path: event.path }
   }
 
@@ -106,7 +106,7 @@ export class PendingIntent implements PendingNotification {
   /** Keeps nothing that can be read again. */
   release(): void {
     if (!this.row || !this.event) return
-    this.parts.atHand.bytes -= this.event.image.length
+    this.parts.atHand.bytes -= this.event.encoded.length
     this.event = undefined
   }
 
@@ -118,7 +118,7 @@ export class PendingIntent implements PendingNotification {
     deliveries.note(this.tenant, this.subscription, record)
     switch (outcome.kind) {
       case 'delivered':
-        tellProgress(this.parts, this, { kind: 'success', code: outcome.code })
+        reportProgress(this.parts, this, { kind: 'success', code: outcome.code })
         this.parts.replays?.onDelivered(this.tenant, this.subscription)
         return this.end()
       case 'failed':
@@ -155,8 +155,8 @@ export class PendingIntent implements PendingNotification {
    * (docs/interface/notifications.md#outcomes, docs/operations/notifications.md).
    */
   private noteFailure({ code, reason }: Pick<Failure, 'code' | 'reason'>): void {
-    if (code !== undefined) tellProgress(this.parts, this, { kind: 'success', code })
-    else if (!this.isCounted) tellProgress(this.parts, this, { kind: 'failure', reason })
+    if (code !== undefined) reportProgress(this.parts, this, { kind: 'success', code })
+    else if (!this.isCounted) reportProgress(this.parts, this, { kind: 'failure', reason })
     this.isCounted = true
   }
 
@@ -167,15 +167,15 @@ export class PendingIntent implements PendingNotification {
 }
 
 /** Has a notification count for its subscription, where that is counted. */
-export function tellProgress(
-  { claims, book, subscriptions }: NotificationParts,
+export function reportProgress(
+  { permits, book, subscriptions }: NotificationParts,
   { tenant, subscription: id }: Pick<PendingNotification, 'tenant' | 'subscription'>,
-  news: ProgressNews,
+  news: ProgressReport,
 ): void {
   const subscription = subscriptions.of(tenant)?.get(id)
   // Its home may have been here when it was triggered, and not any more, or the other way round.
-  if (subscription && claims.isElsewhere(subscription)) claims.tell(tenant, id, news)
-  else book.noteNews(tenant, id, news)
+  if (subscription && permits.isElsewhere(subscription)) permits.tell(tenant, id, news)
+  else book.noteReport(tenant, id, news)
 }
 
 // [hot] Once per try. Written out: put together by spreading it takes 2.1 us instead of 0.01.

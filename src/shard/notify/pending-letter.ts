@@ -15,7 +15,7 @@ import type { DeliveryOutcome, PendingNotification } from '../../ports.js'
 import type { Letter } from './letter-list.js'
 import type { Letters } from './letters.js'
 import { decodeLetterRow } from './notification-layout.js'
-import { type NotificationParts, recordOf, tellProgress } from './pending-intent.js'
+import { type NotificationParts, recordOf, reportProgress } from './pending-intent.js'
 import type { ReplayEnd } from './replays.js'
 import { decodeTriggerEvent, inputOf, type TriggerEvent } from './trigger-event.js'
 
@@ -90,12 +90,12 @@ class PendingLetter implements PendingNotification {
     switch (outcome.kind) {
       case 'delivered':
         this.note(outcome)
-        tellProgress(this.parts, this, { kind: 'success', code: outcome.code })
+        reportProgress(this.parts, this, { kind: 'success', code: outcome.code })
         this.parts.letters.discard(this.letter)
         return this.end('delivered')
       case 'dead':
         if (!outcome.sent && outcome.cause === 'noAnswer') return this.end('heldBack')
-        if (outcome.code !== undefined) tellProgress(this.parts, this, { kind: 'success', code: outcome.code })
+        if (outcome.code !== undefined) reportProgress(this.parts, this, { kind: 'success', code: outcome.code })
         this.parts.letters.rewrite(this.letter, this.note(outcome))
         return this.end(outcome.cause)
       case 'dropped':

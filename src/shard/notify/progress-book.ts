@@ -22,10 +22,10 @@ import {
   recordSuccess,
 } from '../../domain/subscriptions/subscription-status.js'
 import { assertVersion } from '../../domain/unreadable.js'
-import type { HandedPart, HandInMark, ProgressNews } from '../../messages/messages.js'
+import type { FlushMark, HandedPart, ProgressReport } from '../../messages/messages.js'
 import type { Clock, Logger, Range, Row, RowSink, Store } from '../../ports.js'
 import { allRowsOf, readRow, rowsOf } from '../../rows.js'
-import type { GroupCommit, Rider } from '../commit/commit.js'
+import type { GroupCommit, PiggybackedWrites } from '../commit/commit.js'
 import { allProgress, parseDocumentKey, progressKey } from '../documents/document-layout.js'
 import type { Subscriptions } from '../documents/forms.js'
 
@@ -38,7 +38,7 @@ const marksMax = 64
 export const isGuarded = ({ throttlingSeconds, status, notification }: Subscription): boolean =>
   throttlingSeconds > 0 || status === 'oneshot' || notification.maxFailsLimit !== undefined
 
-export class ProgressBook implements Rider {
+export class ProgressBook implements PiggybackedWrites {
   private readonly subscriptions: Subscriptions
   private readonly commit: GroupCommit
   private readonly shardMap: ShardMap
@@ -102,7 +102,7 @@ export class ProgressBook implements Rider {
     if (this.taken) this.noteHandedIn(this.taken)
     this.isKept = true
     for (const row of rows) this.recall(row, true)
-    if (this.changed.size > 0) this.commit.awaitRiders()
+    if (this.changed.size > 0) this.commit.awaitPiggybacked()
   }
 
   /**
@@ -132,7 +132,7 @@ export class ProgressBook implements Rider {
   }
 
   /** Adds what another owner hands in, unless it is counted already. Gives the commit that carries it. */
-  add(parts: readonly HandedPart[], mark: HandInMark | undefined): number {
+  add(parts: readonly HandedPart[], mark: FlushMark | undefined): number {
     let carriedBy = 0
     for (const { tenant, id, progress } of parts) {
       const held = this.subscriptions.of(tenant)
@@ -144,7 +144,7 @@ export class ProgressBook implements Rider {
   }
 
   /** Whether a request is not counted in a subscription yet; from now on it is. */
-  private isNew(id: string, { source, number }: HandInMark): boolean {
+  private isNew(id: string, { source, number }: FlushMark): boolean {
     const marks = this.marks.get(id) ?? new Map<string, number>()
     if ((marks.get(source) ?? 0) >= number) return false
     // The last one is the youngest.
@@ -186,7 +186,7 @@ export class ProgressBook implements Rider {
 
   // [hot] Once per notification.
   /** A receiver answered, or did not. */
-  noteNews(tenant: string, id: string, news: ProgressNews): void {
+  noteReport(tenant: string, id: string, news: ProgressReport): void {
     const subscription = this.subscriptions.of(tenant)?.get(id)
     if (!subscription) return
     const own = this.of(tenant, id)
@@ -237,10 +237,10 @@ export class ProgressBook implements Rider {
       this.changed.set(tenant, ids)
     }
     ids.add(id)
-    if (this.isKept) this.commit.awaitRiders()
+    if (this.isKept) this.commit.awaitPiggybacked()
   }
 
-  board(batch: RowSink): void {
+  writeTo(batch: RowSink): void {
     if (!this.isKept) return
     for (const [tenant, ids] of this.changed)
       for (const id of ids) {

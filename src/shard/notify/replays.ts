@@ -85,7 +85,7 @@ export interface ReplayParts {
 /** How often letters that flow are handed over. */
 const stepMs = 50
 /** Between an answer to something else and the try that it causes. */
-const hastenMs = 1_000
+const soonMs = 1_000
 /** Answers in a row that put letters off and end the flow. */
 const refusalsMax = 5
 /** Failures of a letter after which it does not come back sooner because its receiver takes others. */
@@ -151,7 +151,7 @@ export class Replays implements LetterFollower {
     if (!list) return
     this.onEmpty(list)
     const receiver = this.enter(list)
-    if (receiver?.state === 'resting') this.rouse(receiver, hastenMs)
+    if (receiver?.state === 'resting') this.rouse(receiver, soonMs)
   }
 
   private enter(list: LetterList): ReceiverReplays | undefined {
@@ -178,16 +178,16 @@ export class Replays implements LetterFollower {
   onDelivered(tenant: string, subscription: string): void {
     const list = this.receivers.size > 0 && this.parts.letters.of(tenant, subscription)
     const receiver = list && this.receiverOf.get(list)
-    if (receiver) this.hasten(receiver, hastenMs)
+    if (receiver) this.bringForward(receiver, soonMs)
   }
 
   /** A receiver answers that had not answered yet, or not the last time. */
   onAnswering(name: string): void {
     const receiver = this.receivers.get(name)
-    if (receiver) this.hasten(receiver, 0)
+    if (receiver) this.bringForward(receiver, 0)
   }
 
-  private hasten(receiver: ReceiverReplays, delayMs: number): void {
+  private bringForward(receiver: ReceiverReplays, delayMs: number): void {
     receiver.isWell = true
     if (receiver.state === 'resting' && !receiver.isIdle) this.rouse(receiver, delayMs)
   }
@@ -252,7 +252,7 @@ export class Replays implements LetterFollower {
   /** No letter of a receiver can be sent now. */
   private idle(receiver: ReceiverReplays, nowMs: number): void {
     receiver.state = 'resting'
-    receiver.isIdle = receiver.dueMs >= nowMs + hastenMs
+    receiver.isIdle = receiver.dueMs >= nowMs + soonMs
     receiver.nextMs = Math.min(receiver.dueMs, nowMs + this.parts.limits.receiverPauseMsMax)
     this.wake(receiver.nextMs)
   }
@@ -300,7 +300,7 @@ export class Replays implements LetterFollower {
         this.tryAnother(receiver)
         break
       case 'void':
-        letter.dueMs = this.parts.clock.monoMs() + hastenMs
+        letter.dueMs = this.parts.clock.monoMs() + soonMs
         this.tryAnother(receiver)
     }
     this.forgetEmpty(receiver)
@@ -309,7 +309,7 @@ export class Replays implements LetterFollower {
 
   private onTaken(receiver: ReceiverReplays): void {
     receiver.refusals = 0
-    if (receiver.state === 'resting') return this.hasten(receiver, hastenMs)
+    if (receiver.state === 'resting') return this.bringForward(receiver, soonMs)
     if (receiver.state === 'trying') receiver.releaseSuspects()
     receiver.state = 'flowing'
     receiver.pauses = 0
@@ -351,7 +351,7 @@ export class Replays implements LetterFollower {
       receiver.lists.delete(list)
       receiver.lists.add(list)
       const isSilent = this.isSilent(list)
-      if (isSilent === undefined) receiver.dueMs = Math.min(receiver.dueMs, nowMs + hastenMs)
+      if (isSilent === undefined) receiver.dueMs = Math.min(receiver.dueMs, nowMs + soonMs)
       if (isSilent === false) walked += pickFrom(list, most, left - walked, nowMs, receiver, found)
     }
     if (walked >= walkMax) this.walkedMs = nowMs

@@ -14,7 +14,7 @@ import type { NamedAttribute, NotificationInput } from '../../domain/subscriptio
 import { isOfText } from '../../domain/subscriptions/notification-body.js'
 import type { AlterationType, Subscription } from '../../domain/subscriptions/subscription.js'
 import { assertVersion, Unreadable } from '../../domain/unreadable.js'
-import { decodeImage, imageJson, isAnswer } from '../../image.js'
+import { decodeEntity, encodedJson, isAnswer } from '../../encoded-entity.js'
 
 /** One notification of a trigger event: what the shard has decided. */
 export interface DeliveryIntent {
@@ -25,7 +25,7 @@ export interface DeliveryIntent {
   readonly number: number
   readonly alteration: AlterationType
   /** Whether the home of the subscription decides about it, and has to be asked first. The row keeps this. */
-  readonly isToBeClaimed: boolean
+  readonly needsPermit: boolean
   /**
    * This owner is the home, and has granted it already. The row does not keep this: an owner that finds the row asks
    * again, because the grant may be lost although the row is not.
@@ -57,17 +57,17 @@ export interface TriggerEvent {
   readonly descendants?: number | undefined
   readonly authToken: string | undefined
   readonly entity: Entity
-  readonly image: Buffer
+  readonly encoded: Buffer
   readonly named: readonly NamedAttribute[]
   readonly intents: readonly DeliveryIntent[]
 }
 
 /** What the message of an intent is rendered from, for its subscription as it is now. */
 export function inputOf(event: TriggerEvent, intent: DeliveryIntent, subscription: Subscription): NotificationInput {
-  const { tenant, path, correlator, authToken, entity, image, named } = event
+  const { tenant, path, correlator, authToken, entity, encoded, named } = event
   const { number, alteration } = intent
-  const isOfImage = isAnswer(image) && isOfText(subscription.notification)
-  const normalizedText = isOfImage ? imageJson(image).toString() : undefined
+  const isOfEncoded = isAnswer(encoded) && isOfText(subscription.notification)
+  const normalizedText = isOfEncoded ? encodedJson(encoded).toString() : undefined
   return {
     subscription,
     entity,
@@ -140,16 +140,16 @@ export function rowOf(head: string, event: TriggerEvent): Buffer {
 }
 
 /** Bytes of the row of a trigger event with this head. */
-export const rowBytes = (head: string, { image }: TriggerEvent): number =>
-  rowHeadBytes + Buffer.byteLength(head) + image.length
+export const rowBytes = (head: string, { encoded }: TriggerEvent): number =>
+  rowHeadBytes + Buffer.byteLength(head) + encoded.length
 
 /** Writes the row of a trigger event with this head from `at` on; gives where it ends. */
-export function writeRow(bytes: Buffer, at: number, head: string, { image }: TriggerEvent): number {
+export function writeRow(bytes: Buffer, at: number, head: string, { encoded }: TriggerEvent): number {
   bytes[at] = rowVersion
-  const imageAt = at + rowHeadBytes + bytes.write(head, at + rowHeadBytes)
-  bytes.writeUInt32BE(imageAt - at - rowHeadBytes, at + 1)
-  bytes.set(image, imageAt)
-  return imageAt + image.length
+  const encodedAt = at + rowHeadBytes + bytes.write(head, at + rowHeadBytes)
+  bytes.writeUInt32BE(encodedAt - at - rowHeadBytes, at + 1)
+  bytes.set(encoded, encodedAt)
+  return encodedAt + encoded.length
 }
 
 /** What the row of a trigger event says besides the image. */
@@ -176,9 +176,9 @@ export function assertTriggerEvent(row: Buffer): void {
 /** The trigger event of a row; it shares the row's memory. */
 export function decodeTriggerEvent(row: Buffer, { shard, stamp }: Pick<TriggerEvent, 'shard' | 'stamp'>): TriggerEvent {
   assertTriggerEvent(row)
-  const imageAt = rowHeadBytes + row.readUInt32BE(1)
-  const { t, p, c, d, a, n, e }: Head = JSON.parse(row.toString('utf8', rowHeadBytes, imageAt))
-  const image = row.subarray(imageAt)
+  const encodedAt = rowHeadBytes + row.readUInt32BE(1)
+  const { t, p, c, d, a, n, e }: Head = JSON.parse(row.toString('utf8', rowHeadBytes, encodedAt))
+  const encoded = row.subarray(encodedAt)
   return {
     shard,
     stamp,
@@ -187,15 +187,15 @@ export function decodeTriggerEvent(row: Buffer, { shard, stamp }: Pick<TriggerEv
     correlator: c,
     descendants: d,
     authToken: a,
-    entity: decodeImage(image),
-    image,
+    entity: decodeEntity(encoded),
+    encoded,
     named: n.map(([name, action, previous]) => ({ name, action, previous: previous && previousOf(previous) })),
     intents: e.map(([subscription, number, alteration, claim, id, tries, dueMs]) => ({
       id,
       subscription,
       number,
       alteration,
-      isToBeClaimed: claim === 1,
+      needsPermit: claim === 1,
       isGranted: false,
       ...(tries !== undefined && { failed: { tries, dueMs: dueMs || undefined } }),
     })),
@@ -208,9 +208,9 @@ const namedText = ({ name, action, previous }: NamedAttribute): string =>
 const previousText = ({ type, value, metadata }: Attribute): string =>
   `[${quoted(type)},${JSON.stringify(value)},${ignoresType(metadata) ? 1 : 0}]`
 
-function intentText({ subscription, number, alteration, isToBeClaimed, id, failed }: DeliveryIntent): string {
+function intentText({ subscription, number, alteration, needsPermit, id, failed }: DeliveryIntent): string {
   const tries = failed ? `,${failed.tries},${failed.dueMs ?? 0}` : ''
-  return `["${subscription}",${number},"${alteration}",${isToBeClaimed ? 1 : 0},"${id}"${tries}]`
+  return `["${subscription}",${number},"${alteration}",${needsPermit ? 1 : 0},"${id}"${tries}]`
 }
 
 const ignoring = new Map([['ignoreType', { type: 'Boolean', value: true }]])

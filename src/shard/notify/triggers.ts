@@ -12,16 +12,16 @@ import { EventWork } from '../../domain/queries/pattern.js'
 import { alterationTypeOf, type Event, eventOf, previousOf } from '../../domain/subscriptions/event.js'
 import type { NamedAttribute } from '../../domain/subscriptions/message.js'
 import type { Subscription, SubscriptionTransport } from '../../domain/subscriptions/subscription.js'
-import { firing, isNotificationLoop } from '../../domain/subscriptions/triggering.js'
-import { imageRoot } from '../../image.js'
+import { decideTrigger, isNotificationLoop } from '../../domain/subscriptions/triggering.js'
+import { encodedRoot } from '../../encoded-entity.js'
 import type { Numbering, Origin } from '../../messages/messages.js'
 import type { Clock, Logger } from '../../ports.js'
 import type { DocumentFollower } from '../documents/documents.js'
 import type { Subscriptions } from '../documents/forms.js'
 import type { EntityKey } from '../layout.js'
-import type { Claims } from './claims.js'
 import type { Descendants } from './descendants.js'
 import { LateMatcher } from './late-matcher.js'
+import type { Permits } from './permits.js'
 import type { ProgressBook } from './progress-book.js'
 import { type DeliveryIntent, notificationIdOf, type TriggerEvent } from './trigger-event.js'
 
@@ -32,9 +32,9 @@ export interface Done {
   readonly change: Change
   readonly place: EntityKey
   /** The image of the entity as it is now; when it was deleted, as it was last. */
-  readonly image: Buffer
+  readonly encoded: Buffer
   /** As it was before. */
-  readonly imageBefore: Buffer | undefined
+  readonly encodedBefore: Buffer | undefined
   readonly origin: Origin
   readonly stamp: number
 }
@@ -49,7 +49,7 @@ export class Triggers {
   private readonly book: ProgressBook
   private readonly clock: Clock
   private readonly logger: Pick<Logger, 'warn'>
-  private readonly claims: Claims
+  private readonly permits: Permits
   private readonly descendants: Descendants
   private readonly found: Subscription[] = []
   private readonly work = new EventWork()
@@ -58,13 +58,13 @@ export class Triggers {
   constructor(
     subscriptions: Subscriptions,
     book: ProgressBook,
-    claims: Claims,
+    permits: Permits,
     descendants: Descendants,
     clock: Clock,
     logger: Pick<Logger, 'warn'>,
   ) {
     this.book = book
-    this.claims = claims
+    this.permits = permits
     this.descendants = descendants
     this.clock = clock
     this.logger = logger
@@ -112,7 +112,7 @@ export class Triggers {
   // [hot] Once per update of a tenant with subscriptions.
   /** What a change has triggered; what is decided here is written down. undefined: nothing. */
   fire(done: Done): TriggerEvent | undefined {
-    const { change, place, image, origin, stamp } = done
+    const { change, place, encoded, origin, stamp } = done
     const { shard, tenant, path } = place
     const { numbering } = origin
     const matcher = this.matchers.get(tenant)
@@ -141,7 +141,7 @@ export class Triggers {
       descendants: room === undefined ? undefined : descendants,
       authToken: origin.authToken,
       entity: event.entity,
-      image,
+      encoded,
       named: namedBy(event),
       intents,
     }
@@ -160,23 +160,23 @@ export class Triggers {
     for (const subscription of found) {
       const { id, condition } = subscription
       if (isOfCustom && isCustom(subscription.notification.transport)) continue
-      if (firing(subscription, this.book.of(event.tenant, id), event, nowMs, this.work) !== 'fires') continue
+      if (decideTrigger(subscription, this.book.of(event.tenant, id), event, nowMs, this.work) !== 'fires') continue
       if (intents.length === room) {
         tooMany++
         continue
       }
       const notification = notificationIdOf(shard, stamp, intents.length)
-      const isToBeClaimed = this.claims.isByHome(subscription)
-      const isGranted = isToBeClaimed && this.claims.isDecidedHere(subscription)
+      const needsPermit = this.permits.isByDocumentOwner(subscription)
+      const isGranted = needsPermit && this.permits.isDecidedHere(subscription)
       if (isGranted) this.book.noteGranted(subscription, notification)
-      else if (!isToBeClaimed) this.book.noteSent(subscription)
-      else if (this.claims.isQuiet(subscription, nowMs)) continue
+      else if (!needsPermit) this.book.noteSent(subscription)
+      else if (this.permits.isQuiet(subscription, nowMs)) continue
       intents.push({
         id: notification,
         subscription: id,
         number: numbering.next,
         alteration: alterationTypeOf(event, condition),
-        isToBeClaimed,
+        needsPermit,
         isGranted,
       })
       numbering.next += numbering.step
@@ -201,10 +201,10 @@ export class Triggers {
    * (docs/interface/cascades.md#circles): one with a text or JSON of its own triggers nothing, which is told; one with
    * a patched entity triggers no custom one.
    */
-  private circleOf({ change, imageBefore, origin, place }: Done): 'custom' | 'ngsi' | undefined {
+  private circleOf({ change, encodedBefore, origin, place }: Done): 'custom' | 'ngsi' | undefined {
     const { isCustomNotification, isPatchedNotification, correlatorRoot } = origin
-    if (!(isCustomNotification || isPatchedNotification) || !imageBefore) return undefined
-    if (!isNotificationLoop(correlatorRoot, imageRoot(imageBefore))) return undefined
+    if (!(isCustomNotification || isPatchedNotification) || !encodedBefore) return undefined
+    if (!isNotificationLoop(correlatorRoot, encodedRoot(encodedBefore))) return undefined
     if (!isCustomNotification) return 'ngsi'
     const { id, type } = (change.after ?? change.before) as Entity
     this.logger.warn(`Notification loop detected for entity id ${id} type ${type}, skipping subscription triggering`, {

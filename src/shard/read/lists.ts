@@ -14,7 +14,7 @@ import { compareSortValues } from '../../domain/queries/order.js'
 import { isAboutIdentity, mayMeanType, meansAllIds, meansIdentity, namedIds } from '../../domain/queries/selection.js'
 import { type Refusal, refusals } from '../../domain/refusal.js'
 import { anyCoversPath, type ShardMap } from '../../domain/scope.js'
-import { imageCreated, imageType } from '../../image.js'
+import { encodedCreated, encodedType } from '../../encoded-entity.js'
 import type { FetchRequest, ListRequest, ShardReply } from '../../messages/messages.js'
 import type { AnswerHold, AnswerRoom, Clock, Store } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
@@ -24,19 +24,19 @@ import { decodeRow, entityKey } from '../layout.js'
 import type { Owned } from '../replicate/ownership.js'
 import type { Actors } from '../turn/actor.js'
 import type { Lookup } from './lookup.js'
-import { imagesAt, type Match, Matches, type MatchPage, readImages, valuesIfMeant } from './matches.js'
+import { encodedEntitiesAt, type Match, Matches, type MatchPage, readEncoded, valuesIfMeant } from './matches.js'
 import {
   KeyColumns,
   keysMax,
   keysReply,
-  PageImages,
+  PageEntities,
   pageReply,
+  positionsOf,
   type ReadSome,
-  standingsOf,
   Turns,
   turnBytesMax,
 } from './pages.js'
-import { type CountedRange, comparePlaces, type EntityPlace, type HeadSource, locate, Places } from './places.js'
+import { type CountedRange, comparePlaces, type EntityPlace, type FirstPageSource, locate, Places } from './places.js'
 import type { Scanner } from './scans.js'
 import { search } from './views/search.js'
 import { type Layout, layoutFor } from './views/table.js'
@@ -77,7 +77,7 @@ export interface ListSources {
   readonly shardMap: ShardMap
   readonly lookup: Lookup
   readonly actors: Actors
-  readonly heads: HeadSource
+  readonly firstPages: FirstPageSource
   readonly views: Views
   readonly scanner: Scanner
   readonly clock: Clock
@@ -106,8 +106,8 @@ export class Lists {
     if (!places.every(({ shard }) => this.isOurs(shard))) return onReply({ kind: 'moved' })
     this.answer(async hold => {
       const located = locate(this.from.store, tenant, places)
-      const images = await this.images(tenant, located, bytesMax, hold, 1)
-      return images ? { kind: 'fetched', images } : noRoom
+      const encodedEntities = await this.encodedEntities(tenant, located, bytesMax, hold, 1)
+      return encodedEntities ? { kind: 'fetched', encodedEntities } : noRoom
     }, onReply)
   }
 
@@ -187,7 +187,7 @@ export class Lists {
   ): Promise<ShardReply> {
     const { tenant, paths, selection, order, offset, limit } = request
     const { store, shardMap, lookup } = this.from
-    const found: (Match & { readonly image: Buffer | undefined })[] = []
+    const found: (Match & { readonly encoded: Buffer | undefined })[] = []
     const few = known.size <= fewPathsMax
     let keptBytes = 0
     let sinceBreath = 0
@@ -207,17 +207,17 @@ export class Lists {
         const shards = some.map(path => shardMap.shardOf(tenant, path, id))
         const keys = some.map((path, index) => entityKey(shards[index]!, tenant, path, id))
         for (const [index, row] of store.getMany(keys).entries())
-          for (const image of row ? decodeRow(row) : []) {
+          for (const encoded of row ? decodeRow(row) : []) {
             if (!(await look())) return refuse(refusals.scanTooLong(this.limits.scanDeadlineMs))
-            sinceBreath += image.length
-            const type = imageType(image)
+            sinceBreath += encoded.length
+            const type = encodedType(encoded)
             if (!meansIdentity(selection, id, type)) continue
             const path = some[index] as string
-            const values = valuesIfMeant(request, image, path)
-            const place = { created: imageCreated(image), shard: shards[index]!, path, type, id }
+            const values = valuesIfMeant(request, encoded, path)
+            const place = { created: encodedCreated(encoded), shard: shards[index]!, path, type, id }
             if (!values) continue
-            keptBytes += image.length
-            found.push({ place, image: keptBytes > keptBytesMax ? undefined : image, values })
+            keptBytes += encoded.length
+            found.push({ place, encoded: keptBytes > keptBytesMax ? undefined : encoded, values })
           }
       }
     }
@@ -231,8 +231,8 @@ export class Lists {
     const values = order.length === 0 ? [] : page.map(match => match.values)
     const read = (from: number, count: number) =>
       keptBytes > keptBytesMax
-        ? readImages(store, tenant, places.slice(from, from + count))
-        : page.slice(from, from + count).map(({ image }) => image)
+        ? readEncoded(store, tenant, places.slice(from, from + count))
+        : page.slice(from, from + count).map(({ encoded }) => encoded)
     return this.reply(request, { places, values, total: found.length }, hold, read)
   }
 
@@ -246,10 +246,10 @@ export class Lists {
   /** The keys of the first entities, when identity decides. */
   private async keys(request: ListRequest, ranges: readonly CountedRange[], total: number): Promise<ShardReply> {
     const { tenant, limit } = request
-    const { store, heads, clock, owned } = this.from
+    const { store, firstPages, clock, owned } = this.from
     if (Math.min(limit, total) > keysMax) return refuse(refusals.pageTooDeep)
     const keys = new KeyColumns()
-    const places = new Places(store, heads, clock, tenant, ranges, owned)
+    const places = new Places(store, firstPages, clock, tenant, ranges, owned)
     try {
       await places.each(limit, place => keys.add(place, undefined))
     } finally {
@@ -264,8 +264,8 @@ export class Lists {
     offset: number,
     limit: number,
   ): Promise<EntityPlace[]> {
-    const { store, heads, clock, owned } = this.from
-    const places = new Places(store, heads, clock, tenant, ranges, owned)
+    const { store, firstPages, clock, owned } = this.from
+    const places = new Places(store, firstPages, clock, tenant, ranges, owned)
     try {
       await places.skip(offset)
       return await places.next(limit)
@@ -277,8 +277,8 @@ export class Lists {
   /** Looks into every entity that may be meant, of few. */
   private async walked(request: ListRequest, ranges: readonly CountedRange[], hold: AnswerHold): Promise<ShardReply> {
     const { tenant, selection } = request
-    const { store, heads, clock, owned } = this.from
-    const places = new Places(store, heads, clock, tenant, ranges, owned)
+    const { store, firstPages, clock, owned } = this.from
+    const places = new Places(store, firstPages, clock, tenant, ranges, owned)
     const matches = new Matches(request)
     const pace = this.pace()
     try {
@@ -290,10 +290,10 @@ export class Lists {
           if (pace.isOver) await pace.breathe()
         }
         let bytes = 0
-        for (const { place, image } of imagesAt(store, tenant, meant)) {
-          const values = valuesIfMeant(request, image, place.path)
+        for (const { place, encoded } of encodedEntitiesAt(store, tenant, meant)) {
+          const values = valuesIfMeant(request, encoded, place.path)
           if (values) matches.add({ place, values })
-          bytes += image.length
+          bytes += encoded.length
           if (bytes < turnBytesMax && !pace.isOver) continue
           bytes = 0
           await pace.breathe()
@@ -305,7 +305,7 @@ export class Lists {
       await places.close()
     }
     const page = matches.page()
-    const read = (from: number, count: number) => readImages(store, tenant, page.places.slice(from, from + count))
+    const read = (from: number, count: number) => readEncoded(store, tenant, page.places.slice(from, from + count))
     return this.reply(request, page, hold, read)
   }
 
@@ -374,23 +374,29 @@ export class Lists {
     const { scanRowsMax, scanDeadlineMs } = this.limits
     if (rows > scanRowsMax) return refuse(refusals.scanTooLarge(rows, scanRowsMax))
     const reply = await this.from.scanner.list({ request, ranges, deadlineMs: scanDeadlineMs })
-    if (reply.kind !== 'part' || !reply.images || reply.images.length === reply.keys.created.length) return reply
+    if (reply.kind !== 'part' || !reply.encodedEntities || reply.encodedEntities.length === reply.keys.created.length)
+      return reply
     return this.completed(request, reply, hold)
   }
 
   /** A page of which a scan has read the first entities only. */
   private async completed(
     request: ListRequest,
-    { keys, images, total }: Extract<ShardReply, { kind: 'part' }>,
+    { keys, encodedEntities, total }: Extract<ShardReply, { kind: 'part' }>,
     hold: AnswerHold,
   ): Promise<ShardReply> {
     const { tenant, bytesMax } = request
-    const places = standingsOf(keys)
-    const first = Array.from({ length: images?.length ?? 0 }, (_, at) => images?.at(at))
+    const places = positionsOf(keys)
+    const first = Array.from({ length: encodedEntities?.length ?? 0 }, (_, at) => encodedEntities?.at(at))
     const located = locate(this.from.store, tenant, places.slice(first.length))
-    const bytes = first.reduce((sum, image) => sum + (image?.length ?? 0), 0)
+    const bytes = first.reduce((sum, encoded) => sum + (encoded?.length ?? 0), 0)
     if (!hold.take(bytes)) return noRoom
-    const others = await this.images(tenant, located, bytesMax === undefined ? undefined : bytesMax - bytes, hold)
+    const others = await this.encodedEntities(
+      tenant,
+      located,
+      bytesMax === undefined ? undefined : bytesMax - bytes,
+      hold,
+    )
     return others ? pageReply(request.part, { places, values: keys.values, total }, [...first, ...others]) : noRoom
   }
 
@@ -410,46 +416,46 @@ export class Lists {
     read: ReadSome = this.reader(request.tenant, page.places),
   ): Promise<ShardReply> {
     if (request.part === 'keys') return keysReply(page)
-    const images = await new PageImages(page.places.length, request.bytesMax, read).inTurns(this.turns, hold)
-    return images ? pageReply(request.part, page, images) : noRoom
+    const encodedEntities = await new PageEntities(page.places.length, request.bytesMax, read).inTurns(this.turns, hold)
+    return encodedEntities ? pageReply(request.part, page, encodedEntities) : noRoom
   }
 
   /**
    * The images at the first places, as far as the bytes go, but of `needed` at least; undefined: memory has no room.
    */
-  private images(
+  private encodedEntities(
     tenant: string,
     places: readonly (EntityPlace | undefined)[],
     bytesMax: number | undefined,
     hold: AnswerHold,
     needed = 0,
   ): Promise<readonly (Buffer | undefined)[] | undefined> {
-    return new PageImages(places.length, bytesMax, this.reader(tenant, places), needed).inTurns(this.turns, hold)
+    return new PageEntities(places.length, bytesMax, this.reader(tenant, places), needed).inTurns(this.turns, hold)
   }
 
   /** Reads images of a page; where no place is known there is none. */
   private reader(tenant: string, places: readonly (EntityPlace | undefined)[]): ReadSome {
     const { store } = this.from
-    const readOne = places.length > pageOfActorsMax ? undefined : (place: EntityPlace) => this.imageOf(tenant, place)
+    const readOne = places.length > pageOfActorsMax ? undefined : (place: EntityPlace) => this.encodedOf(tenant, place)
     return (from, count) => {
       const some = places.slice(from, from + count)
       if (readOne) return some.map(place => place && readOne(place))
-      const images = readImages(store, tenant, some.filter(isThere))
+      const encodedEntities = readEncoded(store, tenant, some.filter(isThere))
       let next = 0
-      return some.map(place => place && images[next++])
+      return some.map(place => place && encodedEntities[next++])
     }
   }
 
   /** The image of an entity by way of its actor, which stays in memory unless it is large. */
-  private imageOf(tenant: string, place: EntityPlace): Buffer | undefined {
+  private encodedOf(tenant: string, place: EntityPlace): Buffer | undefined {
     const { store, actors, commit } = this.from
     const { shard, path, id, type } = place
     const actor = actors.load(shard, tenant, path, id)
     // What is staged may yet be lost.
-    if (actor.stagedIn > commit.durable) return readImages(store, tenant, [place])[0]
-    const image = actor.variant(type)?.image
-    if (image && image.length > actorBytesMax) actors.letGo(actor)
-    return image
+    if (actor.stagedIn > commit.durable) return readEncoded(store, tenant, [place])[0]
+    const encoded = actor.variant(type)?.encoded
+    if (encoded && encoded.length > actorBytesMax) actors.letGo(actor)
+    return encoded
   }
 
   private isOurs(shard: number): boolean {

@@ -92,9 +92,9 @@ export class Lookup {
         gathered.stagedIn = actor.stagedIn
         gathered.shard = actor.place.shard
       }
-      for (const { type, image } of actor.variants)
+      for (const { type, encoded } of actor.variants)
         if (request.type === undefined || request.type === type)
-          gathered.entities.push({ path: actor.place.path, image })
+          gathered.entities.push({ path: actor.place.path, encoded })
       this.live.releaseEmpty(actor)
     }
   }

@@ -6,7 +6,7 @@
 import type { Json } from '../../domain/json.js'
 import { compareSortValues, sortValues } from '../../domain/queries/order.js'
 import { isAboutIdentity, meansContent } from '../../domain/queries/selection.js'
-import { decodeImage, imageType } from '../../image.js'
+import { decodeEntity, encodedType } from '../../encoded-entity.js'
 import type { EntityPosition, ListRequest } from '../../messages/messages.js'
 import type { StoreReader } from '../../ports.js'
 import { decodeRow, entityKey } from '../layout.js'
@@ -30,9 +30,13 @@ export interface MatchPage<P extends EntityPosition> {
 const noValues: SortValues = []
 
 /** What an entity is ordered by, if its content is meant; undefined if it is not. Its identity has been looked at. */
-export function valuesIfMeant({ selection, order }: ListRequest, image: Buffer, path: string): SortValues | undefined {
+export function valuesIfMeant(
+  { selection, order }: ListRequest,
+  encoded: Buffer,
+  path: string,
+): SortValues | undefined {
   if (order.length === 0 && isAboutIdentity(selection)) return noValues
-  const entity = decodeImage(image)
+  const entity = decodeEntity(encoded)
   return meansContent(selection, entity, path) ? sortValues(order, entity, path, selection.geo) : undefined
 }
 
@@ -75,27 +79,31 @@ export class Matches {
 const rowsPerRead = 16
 
 /** The images of places, read while they are gone through; one that has gone meanwhile is left out. */
-export function* imagesAt<P extends EntityPlace>(
+export function* encodedEntitiesAt<P extends EntityPlace>(
   store: StoreReader,
   tenant: string,
   places: readonly P[],
-): Iterable<{ readonly place: P; readonly image: Buffer }> {
+): Iterable<{ readonly place: P; readonly encoded: Buffer }> {
   for (let from = 0; from < places.length; from += rowsPerRead) {
     const some = places.slice(from, from + rowsPerRead)
-    const images = readImages(store, tenant, some)
+    const encodedEntities = readEncoded(store, tenant, some)
     for (const [index, place] of some.entries()) {
-      const image = images[index]
-      if (image) yield { place, image }
+      const encoded = encodedEntities[index]
+      if (encoded) yield { place, encoded }
     }
   }
 }
 
 /** The image at each place as the store has it, undefined where the entity has gone. */
-export function readImages(store: StoreReader, tenant: string, places: readonly EntityPlace[]): (Buffer | undefined)[] {
+export function readEncoded(
+  store: StoreReader,
+  tenant: string,
+  places: readonly EntityPlace[],
+): (Buffer | undefined)[] {
   const rows = store.getMany(places.map(({ shard, path, id }) => entityKey(shard, tenant, path, id)))
   return places.map(({ type }, index) => {
     const row = rows[index]
-    return row && imageOfType(row, type)
+    return row && encodedOfType(row, type)
   })
 }
 
@@ -103,7 +111,7 @@ export function readImages(store: StoreReader, tenant: string, places: readonly 
 const sharedBytesMax = 64 * 1024
 
 /** Shares memory with the row, unless that holds much else. */
-function imageOfType(row: Buffer, type: string): Buffer | undefined {
-  const image = decodeRow(row).find(image => imageType(image) === type)
-  return image && row.length > sharedBytesMax && row.length > 2 * image.length ? Buffer.from(image) : image
+function encodedOfType(row: Buffer, type: string): Buffer | undefined {
+  const encoded = decodeRow(row).find(encoded => encodedType(encoded) === type)
+  return encoded && row.length > sharedBytesMax && row.length > 2 * encoded.length ? Buffer.from(encoded) : encoded
 }

@@ -21,25 +21,25 @@ import type { MatchPage, SortValues } from './matches.js'
 export function pageReply(
   part: ListRequest['part'],
   page: MatchPage<EntityPosition>,
-  images: readonly (Buffer | undefined)[],
+  encodedEntities: readonly (Buffer | undefined)[],
 ): ShardReply {
   if (part === 'keys') return keysReply(page)
   const { places, values, total } = page
   if (part === undefined) {
-    if (images.length < places.length) return { kind: 'large' }
+    if (encodedEntities.length < places.length) return { kind: 'large' }
     const entities = places.flatMap(({ path }, index) => {
-      const image = images[index]
-      return image ? [{ path, image }] : []
+      const encoded = encodedEntities[index]
+      return encoded ? [{ path, encoded }] : []
     })
     return { kind: 'listed', entities, total }
   }
   const keys = new KeyColumns()
   const there: Buffer[] = []
   for (let index = 0; index < places.length; index++) {
-    const image = images[index]
-    if (!image && index < images.length) continue
+    const encoded = encodedEntities[index]
+    if (!encoded && index < encodedEntities.length) continue
     keys.add(places[index]!, values[index])
-    if (image) there.push(image)
+    if (encoded) there.push(encoded)
   }
   return keys.reply(total, there)
 }
@@ -86,13 +86,13 @@ export class KeyColumns {
   }
 
   /** All keys as a reply, or the refusal if there are too many. */
-  reply(total: number, images?: readonly Buffer[]): ShardReply {
+  reply(total: number, encodedEntities?: readonly Buffer[]): ShardReply {
     if (this.bytes > keyBytesMax) return { kind: 'refused', refusal: refusals.pageTooDeep }
     const created = new Float64Array(this.created)
     const shards = new Uint16Array(this.shards)
     const rangeOf = new Uint32Array(this.rangeOf)
     const { ranges, values } = this
-    return { kind: 'part', keys: { created, shards, rangeOf, ranges, values }, images, total }
+    return { kind: 'part', keys: { created, shards, rangeOf, ranges, values }, encodedEntities, total }
   }
 
   private range(path: string, type: string): number {
@@ -114,7 +114,7 @@ export class KeyColumns {
 }
 
 /** The places that keys tell of. */
-export const standingsOf = ({ created, shards, rangeOf, ranges }: ListKeys): EntityPosition[] =>
+export const positionsOf = ({ created, shards, rangeOf, ranges }: ListKeys): EntityPosition[] =>
   Array.from(created, (created, at): EntityPosition => {
     const [path, type] = ranges[rangeOf[at]!]!
     return { created, shard: shards[at]!, path, type }
@@ -132,9 +132,9 @@ const stepBytes = 128 * 1024
  * The encoded entities of a page. Reading an entity shows its size. So each step reads some, and the reader stops
  * behind the first one that does not fit: what was read are the first ones of the page.
  */
-export class PageImages {
+export class PageEntities {
   /** Of the first places. */
-  readonly images: (Buffer | undefined)[] = []
+  readonly encodedEntities: (Buffer | undefined)[] = []
   bytes = 0
   private readonly bytesMax: number
   private next = 0
@@ -152,19 +152,19 @@ export class PageImages {
 
   /** Reads some more; false: all were read, or as many as fit. */
   step(): boolean {
-    const { images, next, count } = this
+    const { encodedEntities, next, count } = this
     if (next >= count) return false
     const some = this.read(next, Math.min(this.rows, count - next))
     this.next += some.length
     const before = this.bytes
-    for (const image of some) {
-      const bytes = this.bytes + (image?.length ?? 0)
-      if (bytes > this.bytesMax && images.length >= this.needed) {
+    for (const encoded of some) {
+      const bytes = this.bytes + (encoded?.length ?? 0)
+      if (bytes > this.bytesMax && encodedEntities.length >= this.needed) {
         this.next = count
         return false
       }
       this.bytes = bytes
-      images.push(image)
+      encodedEntities.push(encoded)
     }
     this.rows = this.bytes - before > stepBytes ? Math.ceil(this.rows / 2) : Math.min(2 * this.rows, stepRowsMax)
     return this.next < count
@@ -172,7 +172,7 @@ export class PageImages {
 
   all(): readonly (Buffer | undefined)[] {
     while (this.step());
-    return this.images
+    return this.encodedEntities
   }
 
   /** The same in turns of the event loop; undefined: memory has no room for it. */
@@ -186,7 +186,7 @@ export class PageImages {
       turns.note(more)
       counted = this.bytes
     }
-    return this.images
+    return this.encodedEntities
   }
 }
 

@@ -35,7 +35,7 @@ export interface Head {
 }
 
 /** The first places of a range, behind a position. */
-export interface HeadScan {
+export interface FirstPageScan {
   readonly tenant: string
   readonly range: PlaceRange
   readonly after: TypePosition | undefined
@@ -43,7 +43,7 @@ export interface HeadScan {
 }
 
 /** Whoever knows how a range begins. */
-export interface HeadSource {
+export interface FirstPageSource {
   head(tenant: string, range: CountedRange): Promise<Head>
 }
 
@@ -53,7 +53,7 @@ const rowsPerStep = 128
 /** The first places behind a position, `count` at most; fewer only at the end. `owned`: of shards that are ours. */
 export async function readPlaces(
   store: StoreReader,
-  { tenant, range, after, count }: HeadScan,
+  { tenant, range, after, count }: FirstPageScan,
   owned?: Owned,
 ): Promise<EntityPlace[]> {
   const rest = new Rest(store, tenant, range, after, owned)
@@ -74,12 +74,12 @@ export async function readPlaces(
 export function locate(
   store: StoreReader,
   tenant: string,
-  standings: readonly EntityPosition[],
+  positions: readonly EntityPosition[],
 ): (EntityPlace | undefined)[] {
   const ids = store.getMany(
-    standings.map(({ path, type, created, shard }) => typeKey(tenant, path, type, created, shard)),
+    positions.map(({ path, type, created, shard }) => typeKey(tenant, path, type, created, shard)),
   )
-  return standings.map(({ created, shard, path, type }, index) => {
+  return positions.map(({ created, shard, path, type }, index) => {
     const id = ids[index]?.toString()
     return id === undefined ? undefined : { created, shard, path, type, id }
   })
@@ -92,19 +92,19 @@ export class Places {
   private readonly streams: Stream[] = []
   private readonly openStream: (range: CountedRange) => Stream
   /** Streams with a place to give; undefined before the first look. */
-  private heads: Heap<Stream> | undefined
+  private firstPages: Heap<Stream> | undefined
   /** Rows read since the event loop had its turn. */
   private sinceBreath = 0
 
   constructor(
     store: StoreReader,
-    heads: HeadSource,
+    firstPages: FirstPageSource,
     private readonly clock: Clock,
     tenant: string,
     private readonly ranges: readonly CountedRange[],
     owned?: Owned,
   ) {
-    this.openStream = range => new Stream(store, heads, tenant, range, owned)
+    this.openStream = range => new Stream(store, firstPages, tenant, range, owned)
   }
 
   /** The next places, `placesMax` at most; fewer only at the end. */
@@ -120,14 +120,14 @@ export class Places {
 
   /** Gives the next places one by one, `placesMax` at most; fewer only at the end. */
   async each(placesMax: number, take: (place: EntityPlace) => void): Promise<void> {
-    this.heads ??= await this.open()
+    this.firstPages ??= await this.open()
     for (let taken = 0; taken < placesMax; taken++) {
-      const stream = this.heads.top
+      const stream = this.firstPages.top
       if (!stream) return
       take(stream.place as EntityPlace)
       if (++this.sinceBreath >= rowsPerStep) await this.breathe()
-      if (stream.advance() || (await stream.read(placesMax - taken))) this.heads.replaceTop(stream)
-      else this.heads.pop()
+      if (stream.advance() || (await stream.read(placesMax - taken))) this.firstPages.replaceTop(stream)
+      else this.firstPages.pop()
     }
   }
 
@@ -136,17 +136,17 @@ export class Places {
   }
 
   private async open(): Promise<Heap<Stream>> {
-    const heads = new Heap<Stream>(byPlace)
+    const firstPages = new Heap<Stream>(byPlace)
     for (const range of this.ranges) {
       const stream = this.openStream(range)
       // Of most there is nothing more than their heads, which need not be closed.
       const isThere = await stream.open()
       if (stream.hasRest) this.streams.push(stream)
-      if (isThere) heads.push(stream)
+      if (isThere) firstPages.push(stream)
       this.sinceBreath += rowsPerOpening
       if (this.sinceBreath >= rowsPerStep) await this.breathe()
     }
-    return heads
+    return firstPages
   }
 
   private async breathe(): Promise<void> {
@@ -170,8 +170,8 @@ class Stream {
   private places: readonly EntityPlace[] = []
   private at = 0
 
-  constructor(store: StoreReader, heads: HeadSource, tenant: string, range: CountedRange, owned: Owned) {
-    this.openHead = () => heads.head(tenant, range)
+  constructor(store: StoreReader, firstPages: FirstPageSource, tenant: string, range: CountedRange, owned: Owned) {
+    this.openHead = () => firstPages.head(tenant, range)
     this.openRest = after => new Rest(store, tenant, range, after, owned)
   }
 

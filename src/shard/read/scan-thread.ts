@@ -13,8 +13,8 @@ import type { ShardReply } from '../../messages/messages.js'
 import type { SharedStore } from '../../ports.js'
 import { decodeReply, encodeRequest } from '../../wire/wire.js'
 import type { Owned } from '../replicate/ownership.js'
-import type { KeyHashes, KeyScan } from '../turn/presence.js'
-import type { CountedRange, EntityPlace, HeadScan } from './places.js'
+import type { KeyHashes, KeyScan } from '../turn/key-filter.js'
+import type { CountedRange, EntityPlace, FirstPageScan } from './places.js'
 import type { BuildScan, ListScan, Scanner } from './scans.js'
 import type { TableParts } from './views/table.js'
 
@@ -35,7 +35,7 @@ export type ScanCall =
       readonly request: Uint8Array
     }
   | { readonly kind: 'build'; readonly number: number; readonly scan: BuildScan }
-  | { readonly kind: 'head'; readonly number: number; readonly scan: HeadScan }
+  | { readonly kind: 'head'; readonly number: number; readonly scan: FirstPageScan }
   | { readonly kind: 'keys'; readonly number: number; readonly scan: KeyScan }
   | { readonly kind: 'end' }
 
@@ -81,7 +81,7 @@ export class ThreadScanner implements Scanner {
     return (await this.call({ kind: 'build', number: ++this.number, scan }, 'tables')).tables
   }
 
-  async head(scan: HeadScan): Promise<readonly EntityPlace[]> {
+  async head(scan: FirstPageScan): Promise<readonly EntityPlace[]> {
     return (await this.call({ kind: 'head', number: ++this.number, scan }, 'places')).places
   }
 
@@ -182,7 +182,7 @@ export const buffersOf = (tables: readonly TableParts[]): ArrayBuffer[] =>
       shards,
       alive,
       ...columns.flatMap(({ kinds, numbers }) => [kinds, numbers]),
-      ...(places ? [places.longitudes, places.latitudes, places.next, places.before, places.heads] : []),
+      ...(places ? [places.longitudes, places.latitudes, places.next, places.before, places.firstPages] : []),
     ])
     .map(array => array.buffer as ArrayBuffer)
 

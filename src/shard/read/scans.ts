@@ -7,16 +7,16 @@
 import { meansIdentity } from '../../domain/queries/selection.js'
 import { type Refusal, refusals } from '../../domain/refusal.js'
 import type { ShardMap } from '../../domain/scope.js'
-import { hasType, imageCreated, imageId, imageType, Wanted } from '../../image.js'
+import { encodedCreated, encodedId, encodedType, hasType, Wanted } from '../../encoded-entity.js'
 import type { ListRequest, ShardReply } from '../../messages/messages.js'
 import type { Clock, Range, StoreReader } from '../../ports.js'
 import { decodeRow, entityRange, parseEntityKey } from '../layout.js'
 import { nested } from '../nested.js'
 import type { Owned } from '../replicate/ownership.js'
-import { type KeyHashes, type KeyScan, readKeys } from '../turn/presence.js'
-import { imagesAt, Matches, readImages, valuesIfMeant } from './matches.js'
-import { keysReply, PageImages, pageReply } from './pages.js'
-import { type CountedRange, type EntityPlace, type HeadScan, readPlaces } from './places.js'
+import { type KeyHashes, type KeyScan, readKeys } from '../turn/key-filter.js'
+import { encodedEntitiesAt, Matches, readEncoded, valuesIfMeant } from './matches.js'
+import { keysReply, PageEntities, pageReply } from './pages.js'
+import { type CountedRange, type EntityPlace, type FirstPageScan, readPlaces } from './places.js'
 import { cellsOf, type Layout, Table, type TableParts } from './views/table.js'
 
 export interface ListScan {
@@ -39,7 +39,7 @@ export interface Scanner {
   list(scan: ListScan): Promise<ShardReply>
   /** Gives a table for each part, in their order. */
   build(scan: BuildScan): Promise<readonly TableParts[]>
-  head(scan: HeadScan): Promise<readonly EntityPlace[]>
+  head(scan: FirstPageScan): Promise<readonly EntityPlace[]>
   keys(scan: KeyScan): Promise<KeyHashes>
   /** Ends what is under way; nothing may be asked any more. */
   close(): Promise<void>
@@ -62,16 +62,16 @@ export async function scanList({ request, ranges, deadlineMs }: ListScan, ground
   const matches = new Matches(request)
   let refusal: Refusal | undefined
   let looks = 0
-  await visit(ground, tenant, ranges, ({ shard, range, image }) => {
+  await visit(ground, tenant, ranges, ({ shard, range, encoded }) => {
     const { path, type } = ranges[range]!
     if (++looks % looksPerTimeCheck === 0 && clock.monoMs() > endMs) {
       refusal = refusals.scanTooLong(deadlineMs)
       return false
     }
-    const id = imageId(image)
+    const id = encodedId(encoded)
     if (!meansIdentity(selection, id, type)) return true
-    const values = valuesIfMeant(request, image, path)
-    if (values) matches.add({ place: { created: imageCreated(image), shard, path, type, id }, values })
+    const values = valuesIfMeant(request, encoded, path)
+    if (values) matches.add({ place: { created: encodedCreated(encoded), shard, path, type, id }, values })
     return true
   })
   if (refusal) return { kind: 'refused', refusal }
@@ -79,9 +79,9 @@ export async function scanList({ request, ranges, deadlineMs }: ListScan, ground
   if (request.part === 'keys') return keysReply(page)
   const { places } = page
   const bytesMax = Math.min(request.bytesMax ?? Number.POSITIVE_INFINITY, scannedBytesMax)
-  const read = (from: number, count: number) => readImages(store, tenant, places.slice(from, from + count))
-  const images = new PageImages(places.length, bytesMax, read).all()
-  return pageReply(images.length < places.length ? 'entities' : request.part, page, images)
+  const read = (from: number, count: number) => readEncoded(store, tenant, places.slice(from, from + count))
+  const encodedEntities = new PageEntities(places.length, bytesMax, read).all()
+  return pageReply(encodedEntities.length < places.length ? 'entities' : request.part, page, encodedEntities)
 }
 
 /**
@@ -98,8 +98,8 @@ export async function buildTables({ tenant, parts }: BuildScan, ground: Ground):
   const wanted = parts.map(
     ({ layout: { columns, places } }) => new Wanted(new Set(columns.map(({ path }) => path.attribute)), places),
   )
-  await visit(ground, tenant, parts, ({ shard, range, image }) => {
-    const content = wanted[range]!.decode(image)
+  await visit(ground, tenant, parts, ({ shard, range, encoded }) => {
+    const content = wanted[range]!.decode(encoded)
     tables[range]!.append(content.created, shard, cellsOf(parts[range]!.layout, content, parts[range]!.path))
     return true
   })
@@ -114,7 +114,7 @@ interface Seen {
   readonly shard: number
   /** Which of the ranges it belongs to. */
   readonly range: number
-  readonly image: Buffer
+  readonly encoded: Buffer
 }
 
 /**
@@ -141,9 +141,9 @@ async function visit(
     else if (!(await walk(ground, tenant, range, index, take))) return
   }
   const { store, shardMap, breathe, owned } = ground
-  const taken = ({ shard, path, image }: Swept): boolean => {
-    const range = swept.rangeOf(path, image)
-    return range === undefined ? true : take({ shard, range, image })
+  const taken = ({ shard, path, encoded }: Swept): boolean => {
+    const range = swept.rangeOf(path, encoded)
+    return range === undefined ? true : take({ shard, range, encoded })
   }
   await sweep(store, shardMap, tenant, swept.paths, breathe, taken, owned)
 }
@@ -163,9 +163,9 @@ class Finder {
     return [...this.ranges.keys()]
   }
 
-  rangeOf(path: string, image: Buffer): number | undefined {
-    if (this.type && path === this.path && hasType(image, this.type)) return this.last
-    const type = imageType(image)
+  rangeOf(path: string, encoded: Buffer): number | undefined {
+    if (this.type && path === this.path && hasType(encoded, this.type)) return this.last
+    const type = encodedType(encoded)
     this.path = path
     this.type = Buffer.from(type)
     this.last = this.ranges.get(path)?.get(type)
@@ -186,9 +186,9 @@ async function walk(
     const scan = { tenant, range: { path, type }, after, count: placesPerStep }
     const places = await readPlaces(store, scan, owned)
     let bytes = 0
-    for (const { place, image } of imagesAt(store, tenant, places)) {
-      if (!take({ shard: place.shard, range, image })) return false
-      bytes += image.length
+    for (const { place, encoded } of encodedEntitiesAt(store, tenant, places)) {
+      if (!take({ shard: place.shard, range, encoded })) return false
+      bytes += encoded.length
       if (bytes < bytesPerStep) continue
       bytes = 0
       await breathe()
@@ -220,7 +220,7 @@ export class StepwiseScanner implements Scanner {
     return this.run(buildTables(scan, this.ground))
   }
 
-  head(scan: HeadScan): Promise<readonly EntityPlace[]> {
+  head(scan: FirstPageScan): Promise<readonly EntityPlace[]> {
     return this.run(readPlaces(this.ground.store, scan, this.ground.owned))
   }
 
@@ -245,7 +245,7 @@ type Breathe = () => Promise<void>
 interface Swept {
   readonly shard: number
   readonly path: string
-  readonly image: Buffer
+  readonly encoded: Buffer
 }
 
 /** Rows read at a time, the next ones on another thread meanwhile: a quarter quicker with a free core. */
@@ -281,7 +281,7 @@ export async function sweep(
         for (const [index, { key, value }] of rows.entries()) {
           const path = known ?? parseEntityKey(key).path
           if (!wanted.has(path)) continue
-          for (const image of decodeRow(value)) if (!take({ shard, path, image })) return
+          for (const encoded of decodeRow(value)) if (!take({ shard, path, encoded })) return
           if (index % rowsPerStep === rowsPerStep - 1) await breathe()
         }
         await breathe()

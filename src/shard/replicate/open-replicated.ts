@@ -8,7 +8,7 @@ import { type Register, registerOver } from '../documents/register.js'
 import { encodeNumber } from '../keys.js'
 import { attributeCounts, entityCounts, stampKey } from '../layout.js'
 import { CommitLane } from './commit-lane.js'
-import { HeardStamps, type StampObserver } from './heard-stamps.js'
+import { ObservedStamps, type StampObserver } from './observed-stamps.js'
 import type { Ownership } from './ownership.js'
 import { Positions } from './positions.js'
 import { ReplicatedLog } from './replicated-log.js'
@@ -22,7 +22,7 @@ export interface ReplicatedNeeds {
   /** Of the register: a change is replied to when every owner has it. */
   readonly barrier: Barrier
   /** Observes stamps that others gave. */
-  readonly moments: StampObserver
+  readonly requestClock: StampObserver
 }
 
 export interface Replicated {
@@ -33,17 +33,17 @@ export interface Replicated {
   readonly log: ReplicatedLog
   readonly entities: Counts
   readonly attributes: Counts
-  readonly stamps: HeardStamps
+  readonly stamps: ObservedStamps
   readonly room: DiskRoom
 }
 
 /** Over a store, with the positions that it has. */
 export async function openReplicated(
   { store, clock, stamps: own, room }: ReplicatedSurroundings,
-  { ownership, replication, moments }: ReplicatedNeeds,
+  { ownership, replication, requestClock }: ReplicatedNeeds,
 ): Promise<Replicated> {
   const positions = await Positions.read(store)
-  const stamps = new HeardStamps(own, moments)
+  const stamps = new ObservedStamps(own, requestClock)
   const alongWith = (sink: RowSink): void => sink.put(stampKey(), encodeNumber(stamps.last))
   const lane = new CommitLane(store, alongWith)
   const lastStamp = (): number => own.last

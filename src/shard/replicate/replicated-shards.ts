@@ -25,11 +25,11 @@ import { prefix } from '../keys.js'
 import type { Letters } from '../notify/letters.js'
 import type { Notifications } from '../notify/notifications.js'
 import type { ProgressBook } from '../notify/progress-book.js'
-import type { FirstPages } from '../read/heads.js'
+import type { FirstPages } from '../read/first-pages.js'
 import type { Views } from '../read/views/views.js'
 import { MadeCounts } from '../rebuild.js'
 import type { Actors } from '../turn/actor.js'
-import type { Presence } from '../turn/presence.js'
+import type { KeyFilter } from '../turn/key-filter.js'
 import type { Replicated } from './open-replicated.js'
 import { stretchesOf } from './replicated-layout.js'
 import type { FollowedPosition } from './replication.js'
@@ -52,9 +52,9 @@ export interface Concerned {
   readonly follower: RegisterFollower
   readonly commit: GroupCommit
   readonly actors: Actors
-  readonly presence: Presence
+  readonly keyFilter: KeyFilter
   readonly views: Views
-  readonly heads: FirstPages
+  readonly firstPages: FirstPages
   readonly entityCount: EntityCount
   readonly expiryMark: ExpiryMark
   readonly notifications: Notifications
@@ -143,7 +143,7 @@ export class ReplicatedShards {
     const { stamp, operations } = decodeOperations(bytes, shard)
     for (const operation of operations) checkRow(operation)
     this.parts.stamps.note(stamp)
-    for (const { key, value } of operations) if (value && key[0] === prefix.entity) this.concerned.presence.add(key)
+    for (const { key, value } of operations) if (value && key[0] === prefix.entity) this.concerned.keyFilter.add(key)
     return operations
   }
 
@@ -239,12 +239,12 @@ export class ReplicatedShards {
   /** What was found out about all shards that are ours is wrong when others are. */
   private forgetReads(): void {
     const { entities, attributes } = this.parts
-    const { views, heads, entityCount, expiryMark } = this.concerned
+    const { views, firstPages, entityCount, expiryMark } = this.concerned
     entities.forget()
     attributes.forget()
     entityCount.begin()
     views.forget()
-    heads.forget()
+    firstPages.forget()
     expiryMark.reset()
   }
 

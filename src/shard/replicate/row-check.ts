@@ -8,7 +8,7 @@ import { readRow } from '../../rows.js'
 // Not here: whether a row belongs to the shard (replicated-layout.ts).
 
 import { Unreadable } from '../../domain/unreadable.js'
-import { assertImage } from '../../image.js'
+import { assertEncodedEntity } from '../../encoded-entity.js'
 import { readRegistration, readSubscription } from '../../wire/shapes.js'
 import { decodeDocumentRow, parseDocumentKey } from '../documents/document-layout.js'
 import { prefix } from '../keys.js'
@@ -36,7 +36,7 @@ function check({ key, value }: RowOperation): void {
   switch (key[0]) {
     case prefix.entity:
       parseEntityKey(key)
-      if (value) decodeRow(value).forEach(assertImage)
+      if (value) decodeRow(value).forEach(assertEncodedEntity)
       return
     case prefix.type:
       return void parseTypeKey(key)

@@ -15,7 +15,7 @@
 //
 // Not here: who writes the mark (tenant-desk.ts), what it refuses (tenant-marks.ts).
 
-import { imageType } from '../../image.js'
+import { encodedType } from '../../encoded-entity.js'
 import type { ShardReply, Shards, TenantDeletion, TenantsStep, WriteReply } from '../../messages/messages.js'
 import type { Clock, Logger, Row } from '../../ports.js'
 import { rowsOf } from '../../rows.js'
@@ -180,9 +180,9 @@ export class TenantDeletions {
   private deleteRow({ key, value }: Row): Promise<WriteReply>[] {
     const { shard, tenant, path, id } = parseEntityKey(key)
     return decodeRow(value).map(
-      image =>
+      encoded =>
         new Promise(resolve => {
-          const target = { tenant, path, id, type: imageType(image) }
+          const target = { tenant, path, id, type: encodedType(encoded) }
           const request = { kind: 'deleteEntity', target, origin: { correlatorRoot: '' } } as const
           this.parts.local.shards[shard]!.onAsk(request, resolve)
         }),

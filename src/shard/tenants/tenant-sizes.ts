@@ -9,7 +9,7 @@
 
 import { Pace, type Ticks } from '../../domain/pace.js'
 import { type Refusal, refusals } from '../../domain/refusal.js'
-import { imageModifiedMs, imageType } from '../../image.js'
+import { encodedType, imageModifiedMs } from '../../encoded-entity.js'
 import type { TenantSize } from '../../messages/messages.js'
 import type { StoreReader } from '../../ports.js'
 import { rowsOf } from '../../rows.js'
@@ -146,12 +146,12 @@ export class TenantSizes {
         .filter((_, index) => index % step === 0)
         .slice(0, entitiesPerType)
         .map(({ key, value }) => entityKey(parseTypeKey(key).shard, tenant, path, value.toString()))
-      const images = store
+      const encodedEntities = store
         .getMany(keys)
-        .flatMap(row => (row ? decodeRow(row).filter(image => imageType(image) === type) : []))
-      if (images.length === 0) return undefined
-      const bytes = images.reduce((sum, { length }) => sum + length, 0)
-      return { bytesMean: bytes / images.length, changedMs: Math.max(...images.map(imageModifiedMs)) }
+        .flatMap(row => (row ? decodeRow(row).filter(encoded => encodedType(encoded) === type) : []))
+      if (encodedEntities.length === 0) return undefined
+      const bytes = encodedEntities.reduce((sum, { length }) => sum + length, 0)
+      return { bytesMean: bytes / encodedEntities.length, changedMs: Math.max(...encodedEntities.map(imageModifiedMs)) }
     }
     return undefined
   }

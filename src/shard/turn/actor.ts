@@ -9,12 +9,12 @@
 
 import assert from 'node:assert/strict'
 import type { Entity } from '../../domain/entities/entity.js'
-import { decodeImage, imageCreated, imageExpiresMs, imageType } from '../../image.js'
+import { decodeEntity, encodedCreated, encodedExpiresMs, encodedType } from '../../encoded-entity.js'
 import type { Store } from '../../ports.js'
 import { decodeRow, type EntityKey, encodeRow, entityKey } from '../layout.js'
 import { nested } from '../nested.js'
 import type { Before } from './apply.js'
-import type { Presence } from './presence.js'
+import type { KeyFilter } from './key-filter.js'
 
 /**
  * One entity of an actor: its image, and the entity once somebody needed to look inside. [hot] What it holds outlives
@@ -22,23 +22,23 @@ import type { Presence } from './presence.js'
  */
 export class Variant {
   readonly type: string
-  readonly image: Buffer
+  readonly encoded: Buffer
   private decoded: Entity | undefined
 
   /** `keep` remembers the decoded entity: worth its memory when it has been updated, and may be again. */
-  constructor(image: Buffer, entity?: Entity, keep = false) {
-    this.type = entity ? entity.type : imageType(image)
-    this.image = image
+  constructor(encoded: Buffer, entity?: Entity, keep = false) {
+    this.type = entity ? entity.type : encodedType(encoded)
+    this.encoded = encoded
     this.decoded = keep ? entity : undefined
   }
 
   /** What indexes know of it. */
   get known(): Before {
-    return { created: imageCreated(this.image), expiresMs: imageExpiresMs(this.image) }
+    return { created: encodedCreated(this.encoded), expiresMs: encodedExpiresMs(this.encoded) }
   }
 
   get entity(): Entity {
-    this.decoded ??= decodeImage(this.image)
+    this.decoded ??= decodeEntity(this.encoded)
     return this.decoded
   }
 }
@@ -80,10 +80,10 @@ export class Actor {
   rowWith(type: string, after: Variant | undefined): Buffer | undefined {
     const { kept } = this
     const [first] = kept
-    if (kept.length < 2 && (!first || first.type === type)) return after?.image
-    const images = kept.flatMap(variant => (variant.type === type ? (after?.image ?? []) : variant.image))
-    if (after && !this.variant(type)) images.push(after.image)
-    return encodeRow(images)
+    if (kept.length < 2 && (!first || first.type === type)) return after?.encoded
+    const encodedEntities = kept.flatMap(variant => (variant.type === type ? (after?.encoded ?? []) : variant.encoded))
+    if (after && !this.variant(type)) encodedEntities.push(after.encoded)
+    return encodeRow(encodedEntities)
   }
 
   /** Replaces, adds or removes the variant of a type; the order of addition stays. */
@@ -99,7 +99,7 @@ export class Actor {
 /** The live actors of a node. */
 export class Actors {
   private readonly store: Store
-  private readonly presence: Presence
+  private readonly keyFilter: KeyFilter
   private readonly liveMax: number
   private readonly durable: () => number
   /** By tenant, path and id. */
@@ -119,9 +119,9 @@ export class Actors {
   /**
    * `liveMax` trades memory (about 2 KB an actor of usual size) for reads of the store; pinned actors may exceed it.
    */
-  constructor(store: Store, presence: Presence, liveMax: number, durable: () => number) {
+  constructor(store: Store, keyFilter: KeyFilter, liveMax: number, durable: () => number) {
     this.store = store
-    this.presence = presence
+    this.keyFilter = keyFilter
     this.liveMax = liveMax
     this.durable = durable
   }
@@ -135,8 +135,8 @@ export class Actors {
       return known
     }
     const key = entityKey(shard, tenant, path, id)
-    const row = this.presence.mayHold(key) ? this.store.get(key) : undefined
-    const variants = row ? decodeRow(row).map(image => new Variant(image)) : []
+    const row = this.keyFilter.mayHold(key) ? this.store.get(key) : undefined
+    const variants = row ? decodeRow(row).map(encoded => new Variant(encoded)) : []
     if (this.count >= this.liveMax) this.forget()
     const slot = this.freeSlots.pop() ?? this.ring.length
     const actor = new Actor(key, { shard, tenant, path, id }, slot, variants)
@@ -163,7 +163,7 @@ export class Actors {
   /** Told of an actor that was without a row and is about to get one. */
   begins(actor: Actor): void {
     actor.used = false
-    this.presence.add(actor.key)
+    this.keyFilter.add(actor.key)
   }
 
   /**

@@ -5,7 +5,7 @@
 // before, so `apply` reads nothing. It never leaves the process: a log that is elsewhere keeps the rows that it leads
 // to (replicate/row-operations.ts).
 
-import { imageCreated, imageExpiresMs } from '../../image.js'
+import { encodedCreated, encodedExpiresMs } from '../../encoded-entity.js'
 import type { RowSink } from '../../ports.js'
 import type { PathCounts } from '../commit/counts.js'
 import { attributeOfType, expiryKey, idKey, nothing, typeKey } from '../layout.js'
@@ -29,7 +29,7 @@ export interface ShardRecord {
   /** Attributes, with their types, that the entity has got (1) or has no more (-1). */
   readonly attributes: readonly AttributeDifference[]
   /** The entity after the turn; undefined: it was deleted. */
-  readonly image: Buffer | undefined
+  readonly encoded: Buffer | undefined
 }
 
 // [hot] Once per accepted change.
@@ -46,15 +46,15 @@ export function apply(
   directory: PathCounts,
   attributes: PathCounts,
 ): void {
-  const { shard, tenant, path, id, type, before, image } = record
+  const { shard, tenant, path, id, type, before, encoded } = record
   if (row) batch.put(key, row)
   else batch.del(key)
-  if (!before && image) {
-    ordered.put(typeKey(tenant, path, type, imageCreated(image), shard), Buffer.from(id))
+  if (!before && encoded) {
+    ordered.put(typeKey(tenant, path, type, encodedCreated(encoded), shard), Buffer.from(id))
     if (path !== '/') batch.put(idKey(tenant, id, path), nothing)
     directory.count(tenant, path, type, 1, shard)
   }
-  if (before && !image) {
+  if (before && !encoded) {
     ordered.del(typeKey(tenant, path, type, before.created, shard))
     if (path !== '/' && !row) batch.del(idKey(tenant, id, path))
     directory.count(tenant, path, type, -1, shard)
@@ -62,7 +62,7 @@ export function apply(
   for (const [name, attributeType, difference] of record.attributes)
     attributes.count(tenant, path, attributeOfType(type, name, attributeType), difference, shard)
   const dueBefore = before?.expiresMs
-  const dueAfter = image && imageExpiresMs(image)
+  const dueAfter = encoded && encodedExpiresMs(encoded)
   if (dueBefore === dueAfter) return
   if (dueBefore !== undefined) batch.del(expiryKey({ ...record, expiresMs: dueBefore }))
   if (dueAfter !== undefined) batch.put(expiryKey({ ...record, expiresMs: dueAfter }), nothing)

@@ -26,7 +26,7 @@ import {
 import { entityRowBytesMax } from '../../domain/limits.js'
 import { type Refusal, refusals } from '../../domain/refusal.js'
 import { stampMs } from '../../domain/stamp.js'
-import { encodeImage } from '../../image.js'
+import { encodeEntity } from '../../encoded-entity.js'
 import { mayCreate, type WriteReply, type WriteRequest } from '../../messages/messages.js'
 import type { DiskRoom, Stamps } from '../../ports.js'
 import type { RecordLog } from '../commit/commit.js'
@@ -111,10 +111,10 @@ export class Shard {
       const refusal = refusalForRoom(room, isDeletion(request))
       if (refusal) return this.refused(actor, refusal)
     }
-    const imageBefore = variant?.image
+    const encodedBefore = variant?.encoded
     const refusal = change ? this.stage(actor, variant, change, request) : undefined
     if (change && !refusal && notifications.concerns(tenant) && request.kind !== 'expire')
-      this.notify(actor, change, imageBefore, request, stamp)
+      this.notify(actor, change, encodedBefore, request, stamp)
     const told = refusal ?? outcome.refusal
     return told ? this.refused(actor, told) : { actor, reply: doneReply }
   }
@@ -147,7 +147,7 @@ export class Shard {
       type,
       before: variant?.known,
       attributes: attributeDifferences(change),
-      image: next?.image,
+      encoded: next?.encoded,
     }
     if (actor.variants.length === 0) this.parts.actors.begins(actor)
     actor.put(type, next)
@@ -163,14 +163,14 @@ export class Shard {
   private notify(
     actor: Actor,
     change: Change,
-    imageBefore: Buffer | undefined,
+    encodedBefore: Buffer | undefined,
     { origin }: WriteRequest,
     stamp: number,
   ): void {
     const { after } = change
-    const image = after ? actor.variant(after.type)!.image : imageBefore!
+    const encoded = after ? actor.variant(after.type)!.encoded : encodedBefore!
     actor.stagedIn = this.parts.notifications.fire(
-      { change, place: actor.place, image, imageBefore, origin, stamp },
+      { change, place: actor.place, encoded, encodedBefore, origin, stamp },
       actor.stagedIn,
     )
   }
@@ -183,8 +183,8 @@ function encodeAfter(
   variant: Variant | undefined,
   { origin }: WriteRequest,
 ): Buffer {
-  const imaged = before && variant && { entity: before, image: variant.image }
-  return encodeImage(after, origin.correlatorRoot, imaged)
+  const encodedRecord = before && variant && { entity: before, encoded: variant.encoded }
+  return encodeEntity(after, origin.correlatorRoot, encodedRecord)
 }
 
 /**

@@ -71,7 +71,10 @@ t.test('the log of such a shard goes on behind its position', async t => {
   const { log, run, found, copy } = simulate()
   const position = (await found()).get(3)!
   const taken = await run(new Promise<{ kind: string; epoch?: number }>(resolve => log.takeOver(3, 'n1 x', resolve)))
-  const bytes = encodeRecord(3, taken.epoch!, position, Buffer.from('change'), { goesOn: false, wentBefore: false })
+  const bytes = encodeRecord(3, taken.epoch!, position, Buffer.from('change'), {
+    continues: false,
+    continuesPrevious: false,
+  })
   const append = { shard: 3, epoch: taken.epoch!, sequence: position.sequence + 1, bytes }
   t.match(await run(new Promise(resolve => log.append([append], resolve))), { kind: 'appended' })
   t.equal((await copy(3, position)).end.sequence, position.sequence + 1)

@@ -37,7 +37,10 @@ async function simulate() {
   /** Appends a record, which may only begin a step or go on with one; gives the position behind it. */
   const append = async (behind: LogPosition, goesOn = false, wentBefore = false): Promise<LogPosition> => {
     const sequence = behind.sequence + 1
-    const bytes = encodeRecord(shard, epoch, behind, Buffer.from('payload'), { goesOn, wentBefore })
+    const bytes = encodeRecord(shard, epoch, behind, Buffer.from('payload'), {
+      continues: goesOn,
+      continuesPrevious: wentBefore,
+    })
     const appends = [{ shard, epoch, sequence, bytes }]
     t.match(await run(new Promise<AppendOutcome>(resolve => owner.append(appends, resolve))), { kind: 'appended' })
     return positionOf(bytes, { epoch, sequence })

@@ -5,13 +5,13 @@ import {
   beginning,
   decodeRecord,
   encodeRecord,
+  type Fragment,
   misfit,
   positionOf,
-  type Stretch,
 } from '../../../cluster/replication/log-record.js'
 import type { LogPosition } from '../../../cluster/replication/shard-host.js'
 
-const whole: Stretch = { goesOn: false, wentBefore: false }
+const whole: Fragment = { continues: false, continuesPrevious: false }
 
 /** A record behind a position, and the position behind the record. */
 function after(
@@ -26,7 +26,10 @@ function after(
 t.test('a record tells what was put in', async t => {
   for (const goesOn of [true, false])
     for (const wentBefore of [true, false]) {
-      const bytes = encodeRecord(65_535, 2 ** 50, beginning, Buffer.from('payload'), { goesOn, wentBefore })
+      const bytes = encodeRecord(65_535, 2 ** 50, beginning, Buffer.from('payload'), {
+        continues: goesOn,
+        continuesPrevious: wentBefore,
+      })
       const record = decodeRecord(bytes)!
       t.match(record, { shard: 65_535, epoch: 2 ** 50, sequence: 1, stretch: { goesOn, wentBefore } })
       t.equal(record.payload.toString(), 'payload')

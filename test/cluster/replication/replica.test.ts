@@ -70,7 +70,7 @@ class Scene {
     return { kind: 'read', records, last: this.end.sequence, takeover: { epoch: 1, owner: 'other 1' } }
   }
 
-  append(text: string, stretch = { goesOn: false, wentBefore: false }): LogRecord {
+  append(text: string, stretch = { continues: false, continuesPrevious: false }): LogRecord {
     const bytes = encodeRecord(shard, 1, this.end, Buffer.from(text), stretch)
     this.end = positionOf(bytes, decodeRecord(bytes)!)
     const record = { sequence: this.end.sequence, bytes }
@@ -114,9 +114,9 @@ t.test('what is told while something is read is not lost', async t => {
 t.test('a payload in several records is one step, and what breaks off is void', async t => {
   const scene = new Scene()
   for (const record of [
-    scene.append('one ', { goesOn: true, wentBefore: false }),
-    scene.append('step', { goesOn: false, wentBefore: true }),
-    scene.append('broken ', { goesOn: true, wentBefore: false }),
+    scene.append('one ', { continues: true, continuesPrevious: false }),
+    scene.append('step', { continues: false, continuesPrevious: true }),
+    scene.append('broken ', { continues: true, continuesPrevious: false }),
     scene.append('next'),
   ])
     scene.replica.onRecord(record)
@@ -241,7 +241,7 @@ t.test('a deposed owner goes on from what its host has written, whatever it has 
   scene.replica.read()
   await scene.settle()
   scene.replica.own()
-  scene.append('half of ', { goesOn: true, wentBefore: false })
+  scene.append('half of ', { continues: true, continuesPrevious: false })
   scene.replica.advance(scene.end)
   scene.append('theirs')
   scene.replica.disown()

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { Json } from '../../../src/domain/json.js'
 import type { NamedAttribute } from '../../../src/domain/subscriptions/message.js'
-import { encodeImage, imageJson, isAnswer } from '../../../src/image.js'
+import { encodedJson, encodeEntity, isAnswer } from '../../../src/encoded-entity.js'
 import { attributeCases, emptyFormatCases, formatCases, metadataCases } from '../../cases/notification-bodies.js'
 import { bodyOf, room, roomOf, sent, temperatureBefore } from '../../support/notification-inputs.js'
 
@@ -139,9 +139,9 @@ t.test('the text of an image gives the same message as the entity', async t => {
   fc.assert(
     fc.property(values, values => {
       const entity = roomOf(values)
-      const image = encodeImage(entity, '')
-      if (!isAnswer(image)) return
-      const normalizedText = imageJson(image).toString()
+      const encoded = encodeEntity(entity, '')
+      if (!isAnswer(encoded)) return
+      const normalizedText = encodedJson(encoded).toString()
       t.equal(bodyOf(sent({}, { entity, normalizedText })), bodyOf(sent({}, { entity })))
     }),
   )

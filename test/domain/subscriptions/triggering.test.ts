@@ -6,7 +6,12 @@ import {
   type Subscription,
   type SubscriptionProgress,
 } from '../../../src/domain/subscriptions/subscription.js'
-import { changedAttrs, firing, isNotificationLoop, matches } from '../../../src/domain/subscriptions/triggering.js'
+import {
+  changedAttrs,
+  decideTrigger,
+  isNotificationLoop,
+  matches,
+} from '../../../src/domain/subscriptions/triggering.js'
 import { eventAfter, room, updatedMs } from '../../support/events.js'
 import { subscription } from '../../support/subscriptions.js'
 
@@ -40,7 +45,7 @@ const fires = (
   event: Event,
   progress: SubscriptionProgress = noProgress,
   nowMs = updatedMs,
-) => firing(subscription, progress, event, nowMs)
+) => decideTrigger(subscription, progress, event, nowMs)
 
 // Which entities (docs/interface/entities.md#changes, docs/interface/subscriptions.md#service-path-rule)
 

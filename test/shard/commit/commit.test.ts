@@ -71,7 +71,7 @@ const recordOf = (id: string): ShardRecord => ({
   type: 'T',
   before: undefined,
   attributes: [],
-  image: undefined,
+  encoded: undefined,
 })
 
 const stored = (store: Store, id: string): string | undefined => store.get(entityKey(0, '', '/', id))?.toString()

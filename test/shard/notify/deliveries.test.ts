@@ -87,13 +87,13 @@ const record = (at: number, more: Partial<DeliveryRecord> = {}): DeliveryRecord 
 const dead = (at: number): DeliveryRecord =>
   record(at, { outcome: 'dead', attempt: 5, code: undefined, reason: 'connection refused' })
 
-const note = ({ shards }: Setting, n: number, ...moments: number[]): void => {
-  for (const at of moments) shards.parts.deliveries.note('t', idOf(n), record(at))
+const note = ({ shards }: Setting, n: number, ...requestClock: number[]): void => {
+  for (const at of requestClock) shards.parts.deliveries.note('t', idOf(n), record(at))
 }
-const bury = ({ shards }: Setting, n: number, ...moments: number[]): void => {
-  for (const at of moments) shards.parts.letters.bury('t', idOf(n), dead(at), Buffer.from(`row ${at}`))
+const bury = ({ shards }: Setting, n: number, ...requestClock: number[]): void => {
+  for (const at of requestClock) shards.parts.letters.bury('t', idOf(n), dead(at), Buffer.from(`row ${at}`))
 }
-const moments = (records: readonly DeliveryRecord[]): number[] => records.map(({ atMs }) => atMs)
+const requestClock = (records: readonly DeliveryRecord[]): number[] => records.map(({ atMs }) => atMs)
 const range = (from: number, upTo: number): number[] => Array.from({ length: upTo - from }, (_, at) => from + at)
 const present = (value: unknown): unknown => JSON.parse(JSON.stringify(value))
 
@@ -115,24 +115,24 @@ t.test('what was noted is told, the latest first, as it was noted', async t => {
     record(2),
     record(1),
   ])
-  t.strictSame(moments((await report(setting.shards, 1, 2)).deliveries), [3, 2])
-  t.strictSame(moments((await report(setting.shards, 1, 0)).deliveries), [])
-  t.strictSame(moments((await report(setting.shards, 2)).deliveries), [9])
+  t.strictSame(requestClock((await report(setting.shards, 1, 2)).deliveries), [3, 2])
+  t.strictSame(requestClock((await report(setting.shards, 1, 0)).deliveries), [])
+  t.strictSame(requestClock((await report(setting.shards, 2)).deliveries), [9])
 })
 
 t.test('of each subscription the last tries are kept, and nothing of the others is lost for it', async t => {
   const setting = await opened(new MemoryStore())
   note(setting, 2, 1)
   note(setting, 1, ...range(0, 350))
-  t.strictSame(moments((await report(setting.shards)).deliveries), range(250, 350).reverse())
-  t.strictSame(moments((await report(setting.shards, 2)).deliveries), [1])
+  t.strictSame(requestClock((await report(setting.shards)).deliveries), range(250, 350).reverse())
+  t.strictSame(requestClock((await report(setting.shards, 2)).deliveries), [1])
 })
 
 t.test('of all subscriptions together the last tries are kept, whosever they are', async t => {
   const setting = await opened(new MemoryStore(), limits({ deliveriesKept: 4, deliveriesKeptInAll: 6 }))
   const told = async () => [
-    moments((await report(setting.shards, 1)).deliveries),
-    moments((await report(setting.shards, 2)).deliveries),
+    requestClock((await report(setting.shards, 1)).deliveries),
+    requestClock((await report(setting.shards, 2)).deliveries),
   ]
   note(setting, 1, 1, 2)
   note(setting, 2, 3)
@@ -172,7 +172,7 @@ t.test('of all subscriptions together the last tries are kept, whosever they are
 
 t.test('tries go on after those of a subscription that was removed, and after all of one have gone', async t => {
   const setting = await opened(new MemoryStore(), limits({ deliveriesKept: 4, deliveriesKeptInAll: 3 }))
-  const told = async (n: number) => moments((await report(setting.shards, n)).deliveries)
+  const told = async (n: number) => requestClock((await report(setting.shards, n)).deliveries)
   note(setting, 1, 1, 2)
   note(setting, 2, 3)
   await remove(setting.shards, 2)
@@ -200,7 +200,7 @@ t.test('random notes of many subscriptions leave what a list that is cut at both
     if (own.length > 5) model = model.filter(one => one !== own[0])
     model = model.slice(-12)
     const wanted = model.filter(one => one.n === n).map(one => one.at)
-    t.strictSame(moments((await report(shards, n)).deliveries), wanted.reverse(), `after ${at}`)
+    t.strictSame(requestClock((await report(shards, n)).deliveries), wanted.reverse(), `after ${at}`)
   }
 })
 
@@ -235,7 +235,7 @@ t.test('letters are listed, the latest first, and are there after a start', asyn
   const after = await opened(store)
   t.strictSame(present(await told(after)), present(wanted))
   bury(after, 1, 30)
-  t.strictSame(moments((await report(after.shards, 1, 2)).deadLetters), [30, 29])
+  t.strictSame(requestClock((await report(after.shards, 1, 2)).deadLetters), [30, 29])
 })
 
 t.test('a letter is a row of the shard of its entity', async t => {
@@ -299,7 +299,7 @@ t.test('letters that are too large to be read at once are sent in several commit
   const { shards, sent } = await opened(store, limits({ readBytesMax: 1000 }))
   for (const at of range(0, 7)) shards.parts.letters.bury('t', idOf(1), dead(at), Buffer.alloc(600, String(at)))
   const listed = await report(shards)
-  t.strictSame([moments(listed.deadLetters), listed.deadCount], [[6, 5], 7], 'and a list stops there')
+  t.strictSame([requestClock(listed.deadLetters), listed.deadCount], [[6, 5], 7], 'and a list stops there')
   const plain = store.commit.bind(store)
   const sentBefore: number[] = []
   store.commit = (batch, onDone) => {
@@ -322,7 +322,7 @@ t.test('what is buried while others are sent again stays', async t => {
   const { shards } = await opened(new MemoryStore(), { onRetry })
   for (const at of range(0, 3)) shards.parts.letters.bury('t', idOf(1), dead(at), Buffer.from('x'))
   t.strictSame(await retry(shards), { kind: 'retried', count: 3 })
-  t.strictSame(moments((await report(shards)).deadLetters), [103, 102, 101])
+  t.strictSame(requestClock((await report(shards)).deadLetters), [103, 102, 101])
 })
 
 t.test('letters of a subscription that is not there are deleted at start', async t => {

@@ -30,9 +30,9 @@ const ownerWith = (limits: Partial<typeof letterLimitsDefault> = {}, subscriptio
 
 type Owner = Awaited<ReturnType<typeof ownerWith>>
 
-function bury(owner: Owner, n: number, moments: readonly number[], bytes = 100, tenant = 't'): void {
+function bury(owner: Owner, n: number, requestClock: readonly number[], bytes = 100, tenant = 't'): void {
   const { letters } = owner.shards.parts
-  for (const at of moments) letters.bury(tenant, idOf(n), dead(at), Buffer.alloc(bytes))
+  for (const at of requestClock) letters.bury(tenant, idOf(n), dead(at), Buffer.alloc(bytes))
 }
 
 /** Moments of the letters in the store, by subscription. */

@@ -121,13 +121,13 @@ t.test('rows of one commit are one row, which goes when all of them have ended',
   for (const due of dues.slice(1)) due.onOutcome(delivered)
   await owner.rest(200)
   t.equal((await owner.bundles()).length, 1, 'one has not ended')
-  t.equal(owner.shards.parts.notifications.owed.rows, 1)
+  t.equal(owner.shards.parts.notifications.pending.rows, 1)
   const commits = commitsOf(owner)
   dues[0]!.onOutcome(delivered)
   await owner.rest(100)
   t.equal(commits.count, 1)
   t.strictSame([await owner.bundles(), await owner.rows()], [[], []])
-  t.strictSame(owner.shards.parts.notifications.owed, { rows: 0, bytes: 0 })
+  t.strictSame(owner.shards.parts.notifications.pending, { rows: 0, bytes: 0 })
 })
 
 t.test(

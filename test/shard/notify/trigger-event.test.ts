@@ -8,7 +8,7 @@ import type { JsonObject } from '../../../src/domain/json.js'
 import type { NamedAttribute } from '../../../src/domain/subscriptions/message.js'
 import { messageOf } from '../../../src/domain/subscriptions/notification.js'
 import type { AlterationType } from '../../../src/domain/subscriptions/subscription.js'
-import { encodeImage } from '../../../src/image.js'
+import { encodeEntity } from '../../../src/encoded-entity.js'
 import {
   type DeliveryIntent,
   decodeTriggerEvent,
@@ -56,7 +56,7 @@ const intentOf = (index: number, more: Partial<DeliveryIntent> = {}): DeliveryIn
   subscription: subscriptions[index]!.id,
   number: index + 1,
   alteration: 'entityChange',
-  isToBeClaimed: false,
+  needsPermit: false,
   isGranted: false,
   ...more,
 })
@@ -70,7 +70,7 @@ function eventOf(entity: Entity, more: Partial<TriggerEvent> = {}): TriggerEvent
     correlator: '0f0e; cbnotif=3',
     authToken: undefined,
     entity,
-    image: encodeImage(entity, '0f0e'),
+    encoded: encodeEntity(entity, '0f0e'),
     named: [],
     intents: subscriptions.map((_, index) => intentOf(index)),
     ...more,
@@ -145,7 +145,7 @@ t.test(
 t.test('what a row says of its notifications is what was fired', async t => {
   const [entity] = oddEntities as [Entity]
   const intents = [
-    intentOf(0, { number: 1_000_000_000_001, isToBeClaimed: true }),
+    intentOf(0, { number: 1_000_000_000_001, needsPermit: true }),
     intentOf(1, { subscription: 'f'.repeat(24), alteration: 'entityDelete' }),
   ]
   t.strictSame(again(eventOf(entity, { intents })).intents, intents)

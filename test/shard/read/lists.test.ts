@@ -7,10 +7,10 @@ import t from 'tap'
 import { sortValues } from '../../../src/domain/queries/order.js'
 import { refusals } from '../../../src/domain/refusal.js'
 import { ShardMap } from '../../../src/domain/scope.js'
-import { imageId } from '../../../src/image.js'
+import { encodedId } from '../../../src/encoded-entity.js'
 import type {
+  EncodedEntities,
   EntityPosition,
-  Images,
   ListKeys,
   ListRequest,
   ReadRequest,
@@ -18,11 +18,11 @@ import type {
   WriteRequest,
 } from '../../../src/messages/messages.js'
 import type { ShardParts } from '../../../src/shard/open-shards.js'
-import type { EntityPlace, HeadScan } from '../../../src/shard/read/places.js'
+import type { EntityPlace, FirstPageScan } from '../../../src/shard/read/places.js'
 import { type BuildScan, type ListScan, type Scanner, StepwiseScanner } from '../../../src/shard/read/scans.js'
 import type { TableParts } from '../../../src/shard/read/views/table.js'
 import type { LocalShards } from '../../../src/shard/shards.js'
-import type { KeyHashes, KeyScan } from '../../../src/shard/turn/presence.js'
+import type { KeyHashes, KeyScan } from '../../../src/shard/turn/key-filter.js'
 import { entityOf, fill, type Placed, pageOf, plainPage } from '../../support/entities.js'
 import { FakeClock } from '../../support/fake-clock.js'
 import { listRequests, placedEntities } from '../../support/list-requests.js'
@@ -57,7 +57,7 @@ class HoldableScanner implements Scanner {
     return this.inner.build(scan)
   }
 
-  head(scan: HeadScan): Promise<readonly EntityPlace[]> {
+  head(scan: FirstPageScan): Promise<readonly EntityPlace[]> {
     return this.inner.head(scan)
   }
 
@@ -201,11 +201,11 @@ t.test('lists answered by views, by scans and one by one are those of a plain pr
 })
 
 /** The entities of a part, as a page names them. */
-function namesOf(keys: ListKeys, images: Images): string[] {
-  return Array.from({ length: images.length }, (_, at) => {
-    const image = images.at(at)
+function namesOf(keys: ListKeys, encodedEntities: EncodedEntities): string[] {
+  return Array.from({ length: encodedEntities.length }, (_, at) => {
+    const encoded = encodedEntities.at(at)
     const [path, type] = keys.ranges[keys.rangeOf[at]!]!
-    return image ? `${path} ${imageId(image)} ${type}` : 'gone'
+    return encoded ? `${path} ${encodedId(encoded)} ${type}` : 'gone'
   })
 }
 
@@ -244,12 +244,12 @@ t.test(
               const whole = await node.end({ ...request, part: 'entities' })
               const keys = await node.end({ ...request, part: 'keys' })
               assert(whole.kind === 'part' && keys.kind === 'part')
-              assert.deepEqual([whole.total, keys.total, keys.images], [total, total, undefined])
-              assert.deepEqual(namesOf(whole.keys, whole.images!), names)
+              assert.deepEqual([whole.total, keys.total, keys.encodedEntities], [total, total, undefined])
+              assert.deepEqual(namesOf(whole.keys, whole.encodedEntities!), names)
               for (const part of [whole, keys]) assert.equal(JSON.stringify(part.keys.values), JSON.stringify(values))
               const fetched = await node.end({ kind: 'fetch', tenant: 't', places: standings(keys.keys) })
               assert(fetched.kind === 'fetched')
-              assert.deepEqual(namesOf(keys.keys, fetched.images), names)
+              assert.deepEqual(namesOf(keys.keys, fetched.encodedEntities), names)
               await checkLimits(node, request, whole)
               counts.keys += names.length
               counts.values += keys.keys.values.length
@@ -264,20 +264,23 @@ t.test(
 
 /** The same with fewer bytes than its entities have, and with just as many. */
 async function checkLimits(node: Node, request: ListRequest, whole: Extract<ShardReply, { kind: 'part' }>) {
-  const images = Array.from({ length: whole.images!.length }, (_, at) => whole.images!.at(at)!)
-  const bytes = images.reduce((sum, image) => sum + image.length, 0)
+  const encodedEntities = Array.from(
+    { length: whole.encodedEntities!.length },
+    (_, at) => whole.encodedEntities!.at(at)!,
+  )
+  const bytes = encodedEntities.reduce((sum, encoded) => sum + encoded.length, 0)
   assert.equal((await node.end({ ...request, bytesMax: bytes })).kind, 'listed')
   if (bytes === 0) return
   assert.deepEqual(await node.end({ ...request, bytesMax: bytes - 1 }), { kind: 'large' })
   const part = await node.end({ ...request, part: 'entities', bytesMax: bytes >> 1 })
   assert(part.kind === 'part')
   assert.deepEqual(part.keys, whole.keys)
-  const first = Array.from({ length: part.images!.length }, (_, at) => part.images!.at(at)!)
-  assert.deepEqual(first, images.slice(0, first.length))
-  const size = first.reduce((sum, image) => sum + image.length, 0)
-  assert(size <= bytes >> 1 && size + images[first.length]!.length > bytes >> 1, 'as many as fit')
+  const first = Array.from({ length: part.encodedEntities!.length }, (_, at) => part.encodedEntities!.at(at)!)
+  assert.deepEqual(first, encodedEntities.slice(0, first.length))
+  const size = first.reduce((sum, encoded) => sum + encoded.length, 0)
+  assert(size <= bytes >> 1 && size + encodedEntities[first.length]!.length > bytes >> 1, 'as many as fit')
   const fetched = await node.end({ kind: 'fetch', tenant: 't', places: standings(whole.keys), bytesMax: 1 })
-  assert.deepEqual(fetched, { kind: 'fetched', images: images.slice(0, 1) }, 'one at least')
+  assert.deepEqual(fetched, { kind: 'fetched', encodedEntities: encodedEntities.slice(0, 1) }, 'one at least')
 }
 
 const standings = ({ created, shards, rangeOf, ranges }: ListKeys): EntityPosition[] =>
@@ -314,7 +317,7 @@ t.test('what is fetched waits for the commit that it may tell of', async t => {
   await node.rest()
   t.strictSame(removal, [{ kind: 'done' }])
   const named = ([reply]: readonly ShardReply[]) =>
-    reply?.kind === 'fetched' ? reply.images.map(image => image && imageId(image)) : reply
+    reply?.kind === 'fetched' ? reply.encodedEntities.map(encoded => encoded && encodedId(encoded)) : reply
   t.strictSame(named(staged), ['E2', 'E1', 'E0'], 'as it is on disk')
   const later = await node.end({ kind: 'fetch', tenant: 't', places: [third!, second!, first!] })
   t.strictSame(named([later]), ['E2', undefined, 'E0'])

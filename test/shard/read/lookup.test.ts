@@ -3,7 +3,7 @@
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import t from 'tap'
 import { ShardMap } from '../../../src/domain/scope.js'
-import { decodeImage } from '../../../src/image.js'
+import { decodeEntity } from '../../../src/encoded-entity.js'
 import type { FindRequest, ListRequest, ReadRequest, ShardReply, WriteRequest } from '../../../src/messages/messages.js'
 import type { LocalShards } from '../../../src/shard/shards.js'
 import { FakeClock } from '../../support/fake-clock.js'
@@ -99,8 +99,8 @@ const list = (wanted: Partial<ListRequest>): ListRequest => ({
 /** What a reply holds, each as `path id type`. */
 function places(reply: ShardReply | undefined): string[] {
   if (reply?.kind !== 'found' && reply?.kind !== 'listed') return [JSON.stringify(reply)]
-  return reply.entities.map(({ path, image }) => {
-    const { id, type } = decodeImage(image)
+  return reply.entities.map(({ path, encoded }) => {
+    const { id, type } = decodeEntity(encoded)
     return `${path} ${id} ${type}`
   })
 }

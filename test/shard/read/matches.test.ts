@@ -5,9 +5,9 @@ import t from 'tap'
 import type { Json } from '../../../src/domain/json.js'
 import { compareSortValues, type OrderKey } from '../../../src/domain/queries/order.js'
 import { ShardMap } from '../../../src/domain/scope.js'
-import { imageId, imageType } from '../../../src/image.js'
+import { encodedId, encodedType } from '../../../src/encoded-entity.js'
 import type { ListRequest } from '../../../src/messages/messages.js'
-import { imagesAt, type Match, Matches, readImages, valuesIfMeant } from '../../../src/shard/read/matches.js'
+import { encodedEntitiesAt, type Match, Matches, readEncoded, valuesIfMeant } from '../../../src/shard/read/matches.js'
 import type { EntityPlace } from '../../../src/shard/read/places.js'
 import { entityOf, fill } from '../../support/entities.js'
 import { MemoryStore } from '../../support/memory-store.js'
@@ -134,11 +134,11 @@ t.test(
       placeOf('E', 'A', '/', 1),
     ]
     t.strictSame(
-      [...imagesAt(store, 't', places)].map(({ place }) => place),
+      [...encodedEntitiesAt(store, 't', places)].map(({ place }) => place),
       [places[0], places[2], places[4]],
     )
     t.strictSame(
-      readImages(store, 't', places).map(image => image && `${imageId(image)} ${imageType(image)}`),
+      readEncoded(store, 't', places).map(encoded => encoded && `${encodedId(encoded)} ${encodedType(encoded)}`),
       ['F A', undefined, 'E B', undefined, 'E A'],
     )
   },
@@ -147,11 +147,11 @@ t.test(
 t.test('an entity whose content is meant has values for the order, another has none', async t => {
   const store = new MemoryStore()
   await fill(store, shardMap, 't', [{ path: '/a', entity: entityOf('E', 'T', 1, { n: 5 }) }])
-  const [found] = imagesAt(store, 't', [placeOf('E', 'T', '/a', 1)])
-  const image = found!.image
+  const [found] = encodedEntitiesAt(store, 't', [placeOf('E', 'T', '/a', 1)])
+  const encoded = found!.encoded
   const order = orderOf('n,servicePath')
-  t.strictSame(valuesIfMeant(request({ selection: selectionOf({ q: 'n>4' }), order }), image, '/a'), [5, '/a'])
-  t.equal(valuesIfMeant(request({ selection: selectionOf({ q: 'n>5' }), order }), image, '/a'), undefined)
-  t.strictSame(valuesIfMeant(request({ order }), image, '/a'), [5, '/a'])
-  t.strictSame(valuesIfMeant(request({}), image, '/a'), [])
+  t.strictSame(valuesIfMeant(request({ selection: selectionOf({ q: 'n>4' }), order }), encoded, '/a'), [5, '/a'])
+  t.equal(valuesIfMeant(request({ selection: selectionOf({ q: 'n>5' }), order }), encoded, '/a'), undefined)
+  t.strictSame(valuesIfMeant(request({ order }), encoded, '/a'), [5, '/a'])
+  t.strictSame(valuesIfMeant(request({}), encoded, '/a'), [])
 })

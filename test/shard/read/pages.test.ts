@@ -4,7 +4,7 @@
 import t from 'tap'
 import { refusals } from '../../../src/domain/refusal.js'
 import type { EntityPosition } from '../../../src/messages/messages.js'
-import { KeyColumns, keysMax, keysReply, PageImages, Turns, turnBytesMax } from '../../../src/shard/read/pages.js'
+import { KeyColumns, keysMax, keysReply, PageEntities, Turns, turnBytesMax } from '../../../src/shard/read/pages.js'
 
 const standing = (created: number, path = '/', type = 'T'): EntityPosition => ({
   created,
@@ -39,7 +39,7 @@ t.test('keys are columns, each path and type stands once, and what has no value 
         [[], {}],
       ],
     },
-    images: undefined,
+    encodedEntities: undefined,
     total: 44,
   })
 })
@@ -64,7 +64,7 @@ t.test('long texts count', async t => {
 /** A page of entities of these sizes; 0: it has gone. */
 function pageOf(sizes: readonly number[], bytesMax: number | undefined, needed?: number) {
   const steps: number[] = []
-  const page = new PageImages(
+  const page = new PageEntities(
     sizes.length,
     bytesMax,
     (from, count) => {
@@ -76,7 +76,8 @@ function pageOf(sizes: readonly number[], bytesMax: number | undefined, needed?:
   return { page, steps }
 }
 
-const lengths = (images: readonly (Buffer | undefined)[]): number[] => images.map(image => image?.length ?? 0)
+const lengths = (encodedEntities: readonly (Buffer | undefined)[]): number[] =>
+  encodedEntities.map(encoded => encoded?.length ?? 0)
 
 t.test('a page of small entities is read in larger and larger steps, to its end', async t => {
   const { page, steps } = pageOf(new Array<number>(100).fill(1), undefined)
@@ -87,7 +88,7 @@ t.test('a page of small entities is read in larger and larger steps, to its end'
 t.test('of 1,000 entities of 1 MB no more than the step is read that passes 64 MB', async t => {
   const shared = Buffer.alloc(1_000_000)
   let read = 0
-  const page = new PageImages(1000, 64_000_000, (_, count) => {
+  const page = new PageEntities(1000, 64_000_000, (_, count) => {
     read += count
     return new Array<Buffer>(count).fill(shared)
   })

@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { systemClock } from '../../../src/clock.js'
 import { ShardMap } from '../../../src/domain/scope.js'
-import { encodeImage } from '../../../src/image.js'
+import { encodeEntity } from '../../../src/encoded-entity.js'
 import type { ListRequest } from '../../../src/messages/messages.js'
 import type { Store } from '../../../src/ports.js'
 import { entityKey } from '../../../src/shard/layout.js'
@@ -171,9 +171,9 @@ function threadTests(t: Test, shared: Store): void {
   t.test('a scan that fails is told why, and the thread goes on', async t => {
     const broken = { ...wholeScan, request: { ...everything, tenant: 'broken' } }
     const key = entityKey(shardMap.shardOf('broken', '/', 'E'), 'broken', '/', 'E')
-    const image = encodeImage(entityOf('E', 'T', 9000, { a: 1 }), '')
-    image[0] = 9
-    await commit(shared, batch => batch.put(key, image))
+    const encoded = encodeEntity(entityOf('E', 'T', 9000, { a: 1 }), '')
+    encoded[0] = 9
+    await commit(shared, batch => batch.put(key, encoded))
     const outcomes = await Promise.allSettled([steps.list(broken), thread.list(broken)])
     for (const one of outcomes) t.match(one, { status: 'rejected', reason: { message: /a stored entity has version/ } })
     const head = { tenant: 't', range: { path: '/', type: 'T' }, after: undefined, count: 3 }

@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { refusals } from '../../../src/domain/refusal.js'
 import { anyCoversPath, ShardMap } from '../../../src/domain/scope.js'
-import { imageId } from '../../../src/image.js'
+import { encodedId } from '../../../src/encoded-entity.js'
 import type { ListRequest } from '../../../src/messages/messages.js'
 import type { CountedRange } from '../../../src/shard/read/places.js'
 import { StepwiseScanner, sweep } from '../../../src/shard/read/scans.js'
@@ -205,7 +205,7 @@ async function swept(wanted: readonly string[], owned?: Uint8Array): Promise<str
   const store = new MemoryStore()
   await fill(store, sweptMap, 't', sweptEntities)
   const found: string[] = []
-  const take = ({ image }: { readonly image: Buffer }): boolean => found.push(imageId(image)) > 0
+  const take = ({ encoded }: { readonly encoded: Buffer }): boolean => found.push(encodedId(encoded)) > 0
   await sweep(store, sweptMap, 't', wanted, async () => {}, take, owned)
   return found.sort()
 }

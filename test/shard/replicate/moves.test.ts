@@ -7,7 +7,7 @@ import type { Listed } from '../../../src/broker/replies.js'
 import { ShardClient } from '../../../src/broker/shard-client.js'
 import { HybridClock } from '../../../src/clock.js'
 import type { Result } from '../../../src/domain/refusal.js'
-import { imageId } from '../../../src/image.js'
+import { encodedId } from '../../../src/encoded-entity.js'
 import type { FoundEntity, ListRequest, ShardReply, TypeSummary, WriteRequest } from '../../../src/messages/messages.js'
 import { Expiry } from '../../../src/shard/expiry.js'
 import type { LocalShards } from '../../../src/shard/shards.js'
@@ -226,7 +226,7 @@ t.test('views and scans tell of what is owned, and of nothing else', async t => 
           host.local.ask(shard, request, reply => {
             assert(reply.kind === 'listed')
             assert.equal(reply.total, reply.entities.length)
-            resolve(reply.entities.map(({ image }) => imageId(image)).sort())
+            resolve(reply.entities.map(({ encoded }) => encodedId(encoded)).sort())
           })
         }),
     )

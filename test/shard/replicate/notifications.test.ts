@@ -93,7 +93,7 @@ t.test('what becomes of a try at an earlier owner is not heard', async t => {
   t.equal((await handed(cluster, 1, 1)).length, 1)
   await cluster.move(shardOfE, 0)
   t.equal((await handed(cluster, 0, 1)).length, 1, 'it is still owed')
-  t.strictSame(cluster.host(1).local.parts.notifications.owed, { rows: 0, bytes: 0 })
+  t.strictSame(cluster.host(1).local.parts.notifications.pending, { rows: 0, bytes: 0 })
 })
 
 t.test('what is fired while a shard is sealed is sent by the next owner', async t => {
@@ -301,7 +301,7 @@ t.test('whatever moves while notifications are owed, each is sent, and counted o
   for (let shard = 0; shard < shardCount; shard++) await cluster.move(shard, 0)
   await cluster.rest(5000)
   // What is owed by now has all been handed over, or will be when its rows are read.
-  const { rows } = cluster.host(0).local.parts.notifications.owed
+  const { rows } = cluster.host(0).local.parts.notifications.pending
   t.ok(rows > 0, 'something is still owed')
   const { taken } = cluster.host(0).despatch
   const send = (): number => {

@@ -13,7 +13,7 @@ import { meansIdentity } from '../../../domain/queries/selection.js'
 import type { EntityPosition, ListRequest } from '../../../messages/messages.js'
 import type { Clock, StoreReader } from '../../../ports.js'
 import { Heap } from '../../turn/heap.js'
-import { imagesAt, type MatchPage, type SortValues, valuesIfMeant } from '../matches.js'
+import { encodedEntitiesAt, type MatchPage, type SortValues, valuesIfMeant } from '../matches.js'
 import { type EntityPlace, locate, type PlaceRange } from '../places.js'
 import { type Column, kinds, named } from './column.js'
 import { compareRows, looksMax, rowsPerChunk, TablePart, type ViewRow } from './part.js'
@@ -72,12 +72,12 @@ class Search {
     const total = this.parts.reduce((sum, part) => sum + part.rows.length, 0)
     if (limit === 0 || offset >= total) return { total, places: [], values: [] }
     if (order.length === 0)
-      return { total, places: mergeByCreation(this.parts, offset, offset + limit).map(standing), values: [] }
+      return { total, places: mergeByCreation(this.parts, offset, offset + limit).map(position), values: [] }
     if (Math.min(offset + limit, total) > orderedMax) return undefined
     const first = await this.firstByKeys(offset + limit)
     if (!first) return 'moved'
     const page = first.slice(offset)
-    return { total, places: page.map(standing), values: page.map(({ values }) => values) }
+    return { total, places: page.map(position), values: page.map(({ values }) => values) }
   }
 
   /** Asks every row; false when rows have moved. */
@@ -107,9 +107,9 @@ class Search {
           if (this.isTime && !(await this.goOn())) return false
           if (meansIdentity(request.selection, place.id, place.type)) meant.push(place)
         }
-        for (const { place, image } of imagesAt(store, request.tenant, meant)) {
+        for (const { place, encoded } of encodedEntitiesAt(store, request.tenant, meant)) {
           if (this.isTime && !(await this.goOn())) return false
-          const values = valuesIfMeant(request, image, place.path)
+          const values = valuesIfMeant(request, encoded, place.path)
           if (!values) continue
           part.known.set(place.row, values)
           fitting.push(place.row)
@@ -135,7 +135,7 @@ class Search {
 
   /** Where the entities of rows are; one that has gone meanwhile is left out. */
   private located(rows: readonly ViewRow[]): Located[] {
-    const places = locate(this.store, this.request.tenant, rows.map(standing))
+    const places = locate(this.store, this.request.tenant, rows.map(position))
     return rows.flatMap(({ row }, index) => {
       const place = places[index]
       return place ? [{ ...place, row }] : []
@@ -163,7 +163,7 @@ interface Located extends EntityPlace {
   readonly row: number
 }
 
-const standing = ({ part: { table, range }, row }: ViewRow): EntityPosition => ({
+const position = ({ part: { table, range }, row }: ViewRow): EntityPosition => ({
   created: table.created[row]!,
   shard: table.shards[row]!,
   path: range.path,
@@ -174,14 +174,14 @@ const standing = ({ part: { table, range }, row }: ViewRow): EntityPosition => (
 function mergeByCreation(parts: readonly TablePart[], from: number, to: number): readonly ViewRow[] {
   const [only] = parts
   if (parts.length === 1 && only) return Array.from(only.rows.slice(from, to), row => ({ part: only, row }))
-  const heads = new Heap<ViewRow & { readonly at: number }>(compareRows)
-  for (const part of parts) if (part.rows.length > 0) heads.push({ part, row: part.rows[0]!, at: 0 })
+  const firstPages = new Heap<ViewRow & { readonly at: number }>(compareRows)
+  for (const part of parts) if (part.rows.length > 0) firstPages.push({ part, row: part.rows[0]!, at: 0 })
   const merged: ViewRow[] = []
-  for (let count = 0; count < to && heads.top; count++) {
-    const { part, row, at } = heads.top
+  for (let count = 0; count < to && firstPages.top; count++) {
+    const { part, row, at } = firstPages.top
     if (count >= from) merged.push({ part, row })
-    if (at + 1 < part.rows.length) heads.replaceTop({ part, row: part.rows[at + 1]!, at: at + 1 })
-    else heads.pop()
+    if (at + 1 < part.rows.length) firstPages.replaceTop({ part, row: part.rows[at + 1]!, at: at + 1 })
+    else firstPages.pop()
   }
   return merged
 }

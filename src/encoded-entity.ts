@@ -47,9 +47,9 @@ const rootLengthMax = 255
 const writer = new JsonWriter()
 
 /** An entity with its image. */
-export interface Imaged {
+export interface EncodedRecord {
   readonly entity: Entity
-  readonly image: Buffer
+  readonly encoded: Buffer
 }
 
 // [hot] Once per accepted change.
@@ -57,7 +57,7 @@ export interface Imaged {
  * The image of an entity. `root` is the correlator root of the request that last changed it
  * (docs/interface/cascades.md#circles); attributes that are those of `before` are taken from its image.
  */
-export function encodeImage(entity: Entity, root: string, before?: Imaged): Buffer {
+export function encodeEntity(entity: Entity, root: string, before?: EncodedRecord): Buffer {
   const hidden = hiddenAttribute(entity)
   const { attributes } = entity
   writer.restart(headBytes)
@@ -69,21 +69,21 @@ export function encodeImage(entity: Entity, root: string, before?: Imaged): Buff
   if (hidden) writeStoredAttribute(hidden, writer)
   writer.asIs = true // the hidden attribute is not part of the answer
   const jsonAt = writer.length
-  if (before && !hidden && (before.image[1]! & (flagAsIs | flagHidden)) === flagAsIs)
+  if (before && !hidden && (before.encoded[1]! & (flagAsIs | flagHidden)) === flagAsIs)
     writeChanged(entity, before, recordsAt, jsonAt)
   else writeAll(entity, hidden, recordsAt, jsonAt)
-  const image = Buffer.allocUnsafe(writer.length)
-  image.set(writer.bytes.subarray(0, writer.length))
-  image[0] = version
-  image[1] = (writer.asIs ? flagAsIs : 0) | (hidden ? flagHidden : 0)
-  image.writeDoubleBE(entity.created, 2)
-  image.writeDoubleBE(entity.modifiedMs, 10)
-  image.writeDoubleBE((hidden && expiresMs(entity)) ?? Number.NaN, 18)
-  image.writeUInt32BE(attributes.size - (hidden ? 1 : 0), 26)
-  image.writeUInt32BE(jsonAt, 30)
-  image.writeUInt16BE(typeBytes, 34)
-  image.writeUInt16BE(recordsAt - headBytes - typeBytes, 36)
-  return image
+  const encoded = Buffer.allocUnsafe(writer.length)
+  encoded.set(writer.bytes.subarray(0, writer.length))
+  encoded[0] = version
+  encoded[1] = (writer.asIs ? flagAsIs : 0) | (hidden ? flagHidden : 0)
+  encoded.writeDoubleBE(entity.created, 2)
+  encoded.writeDoubleBE(entity.modifiedMs, 10)
+  encoded.writeDoubleBE((hidden && expiresMs(entity)) ?? Number.NaN, 18)
+  encoded.writeUInt32BE(attributes.size - (hidden ? 1 : 0), 26)
+  encoded.writeUInt32BE(jsonAt, 30)
+  encoded.writeUInt16BE(typeBytes, 34)
+  encoded.writeUInt16BE(recordsAt - headBytes - typeBytes, 36)
+  return encoded
 }
 
 function writeAll(entity: Entity, hidden: Attribute | undefined, recordsAt: number, jsonAt: number): void {
@@ -99,9 +99,14 @@ function writeAll(entity: Entity, hidden: Attribute | undefined, recordsAt: numb
 }
 
 /** As `writeAll`, for an entity and itself before, neither with a hidden attribute. */
-function writeChanged(entity: Entity, { entity: earlier, image }: Imaged, recordsAt: number, jsonAt: number): void {
-  const earlierJsonAt = image.readUInt32BE(30)
-  let earlierRecord = recordsAtOf(image)
+function writeChanged(
+  entity: Entity,
+  { entity: earlier, encoded }: EncodedRecord,
+  recordsAt: number,
+  jsonAt: number,
+): void {
+  const earlierJsonAt = encoded.readUInt32BE(30)
+  let earlierRecord = recordsAtOf(encoded)
   writeStoredIdentity(entity, writer)
   // Where the attribute stands that comes next in the earlier JSON, as long as both have the same names in the same
   // order.
@@ -109,9 +114,9 @@ function writeChanged(entity: Entity, { entity: earlier, image }: Imaged, record
   let at = recordsAt
   for (const name of entity.attributes.keys()) {
     const attribute = entity.attributes.get(name) as Attribute
-    if (begin > 0 && isMember(image, begin, name)) {
-      const end = earlierJsonAt + image.readUInt32BE(earlierRecord + 12)
-      if (earlier.attributes.get(name) === attribute) writer.copy(image, begin, end)
+    if (begin > 0 && isMember(encoded, begin, name)) {
+      const end = earlierJsonAt + encoded.readUInt32BE(earlierRecord + 12)
+      if (earlier.attributes.get(name) === attribute) writer.copy(encoded, begin, end)
       else writeStoredMember(name, attribute, writer)
       begin = end
       earlierRecord += recordBytes
@@ -125,10 +130,10 @@ function writeChanged(entity: Entity, { entity: earlier, image }: Imaged, record
 }
 
 /** Whether `,"name"` stands at a place; a name that JSON escapes never does. */
-function isMember(image: Buffer, at: number, name: string): boolean {
+function isMember(encoded: Buffer, at: number, name: string): boolean {
   const nameAt = at + 2
-  for (let i = 0; i < name.length; i++) if (image[nameAt + i] !== name.charCodeAt(i)) return false
-  return image[at] === comma && image[nameAt + name.length] === quote
+  for (let i = 0; i < name.length; i++) if (encoded[nameAt + i] !== name.charCodeAt(i)) return false
+  return encoded[at] === comma && encoded[nameAt + name.length] === quote
 }
 
 /** Writes what stands of an attribute before the JSON; gives where the next one goes. */
@@ -160,7 +165,7 @@ function hiddenAttribute(entity: Entity): Attribute | undefined {
 
 // [hot] For each entity that another process sends.
 /** Whether bytes have the frame of an image of this release's version: its JSON is not looked at. */
-export function isImage(bytes: Buffer): boolean {
+export function isEncodedEntity(bytes: Buffer): boolean {
   if (bytes.length < headBytes || bytes[0] !== version) return false
   const jsonAt = bytes.readUInt32BE(30)
   const isHidden = (bytes[1]! & flagHidden) !== 0
@@ -170,28 +175,28 @@ export function isImage(bytes: Buffer): boolean {
 }
 
 /** Fails with `Unreadable` unless bytes are an image of this release's version. */
-export function assertImage(image: Buffer): void {
-  assertVersion('a stored entity', image[0], version)
-  if (!isImage(image)) throw new Unreadable('a stored entity is damaged')
+export function assertEncodedEntity(encoded: Buffer): void {
+  assertVersion('a stored entity', encoded[0], version)
+  if (!isEncodedEntity(encoded)) throw new Unreadable('a stored entity is damaged')
 }
 
 /** The entity's normalized JSON, `dateExpires` of a transient entity left out. Shares memory with the image. */
-export const imageJson = (image: Buffer): Buffer => image.subarray(image.readUInt32BE(30))
+export const encodedJson = (encoded: Buffer): Buffer => encoded.subarray(encoded.readUInt32BE(30))
 
 /** Whether `imageJson` is the normalized answer, nothing to be rendered again. */
-export const isAnswer = (image: Buffer): boolean => (image[1]! & flagAsIs) !== 0
+export const isAnswer = (encoded: Buffer): boolean => (encoded[1]! & flagAsIs) !== 0
 
 /** Whether an image is of a type, given as UTF-8. */
-export const hasType = (image: Buffer, type: Uint8Array): boolean =>
-  image.readUInt16BE(34) === type.length && standsAt(image, headBytes, type)
+export const hasType = (encoded: Buffer, type: Uint8Array): boolean =>
+  encoded.readUInt16BE(34) === type.length && standsAt(encoded, headBytes, type)
 
-export const imageType = (image: Buffer): string =>
-  image.toString('latin1', headBytes, headBytes + image.readUInt16BE(34))
+export const encodedType = (encoded: Buffer): string =>
+  encoded.toString('latin1', headBytes, headBytes + encoded.readUInt16BE(34))
 
 /** The id stands first in the JSON. */
-export function imageId(image: Buffer): string {
-  const from = image.readUInt32BE(30) + '{"id":"'.length
-  const id = image.toString('latin1', from, image.indexOf(quote, from))
+export function encodedId(encoded: Buffer): string {
+  const from = encoded.readUInt32BE(30) + '{"id":"'.length
+  const id = encoded.toString('latin1', from, encoded.indexOf(quote, from))
   return id.includes('\\') ? JSON.parse(`"${id}"`) : id
 }
 
@@ -202,28 +207,28 @@ const closeBrace = 0x7d
 const comma = 0x2c
 
 /** The hybrid stamp of the entity's creation. */
-export const imageCreated = (image: Buffer): number => image.readDoubleBE(2)
+export const encodedCreated = (encoded: Buffer): number => encoded.readDoubleBE(2)
 
 /** Milliseconds since 1970 of the entity's last change. */
-export const imageModifiedMs = (image: Buffer): number => image.readDoubleBE(10)
+export const imageModifiedMs = (encoded: Buffer): number => encoded.readDoubleBE(10)
 
 /** The same entity with another stamp of its creation. */
-export function createdAt(image: Buffer, created: number): Buffer {
-  const other = Buffer.from(image)
+export function createdAt(encoded: Buffer, created: number): Buffer {
+  const other = Buffer.from(encoded)
   other.writeDoubleBE(created, 2)
   return other
 }
 
 /** Milliseconds since 1970 when the entity is to be removed; undefined for a regular one. */
-export function imageExpiresMs(image: Buffer): number | undefined {
-  const ms = image.readDoubleBE(18)
+export function encodedExpiresMs(encoded: Buffer): number | undefined {
+  const ms = encoded.readDoubleBE(18)
   return Number.isNaN(ms) ? undefined : ms
 }
 
 /** The correlator root of the last change. */
-export function imageRoot(image: Buffer): string {
-  const at = headBytes + image.readUInt16BE(34)
-  return image.toString('utf8', at, at + image.readUInt16BE(36))
+export function encodedRoot(encoded: Buffer): string {
+  const at = headBytes + encoded.readUInt16BE(34)
+  return encoded.toString('utf8', at, at + encoded.readUInt16BE(36))
 }
 
 interface StoredAttribute {
@@ -232,25 +237,25 @@ interface StoredAttribute {
   readonly metadata: Readonly<Record<string, Metadata>>
 }
 
-const recordsAtOf = (image: Buffer): number => headBytes + image.readUInt16BE(34) + image.readUInt16BE(36)
+const recordsAtOf = (encoded: Buffer): number => headBytes + encoded.readUInt16BE(34) + encoded.readUInt16BE(36)
 
 /** The entity of an image. */
-export function decodeImage(image: Buffer): Entity {
-  assertVersion('a stored entity', image[0], version)
-  const jsonAt = image.readUInt32BE(30)
-  const json = JSON.parse(image.toString('utf8', jsonAt)) as Record<string, unknown>
+export function decodeEntity(encoded: Buffer): Entity {
+  assertVersion('a stored entity', encoded[0], version)
+  const jsonAt = encoded.readUInt32BE(30)
+  const json = JSON.parse(encoded.toString('utf8', jsonAt)) as Record<string, unknown>
   const attributes = new Map<string, Attribute>()
-  let at = recordsAtOf(image)
+  let at = recordsAtOf(encoded)
   for (const name of Object.keys(json)) {
     if (name === 'id' || name === 'type') continue
-    const attribute = attributeOf(json[name] as StoredAttribute, image, at)
+    const attribute = attributeOf(json[name] as StoredAttribute, encoded, at)
     const isPlain = name === expiryAttribute && isDateType(attribute.type)
     attributes.set(name, isPlain ? { ...attribute, isPlain } : attribute)
     at += recordBytes
   }
-  assert.equal(attributes.size, image.readUInt32BE(26), 'an image whose attributes do not match their records')
-  if (image[1]! & flagHidden) attributes.set(expiryAttribute, hiddenOf(image, at))
-  return entityOf(image, json['id'] as string, json['type'] as string, attributes)
+  assert.equal(attributes.size, encoded.readUInt32BE(26), 'an image whose attributes do not match their records')
+  if (encoded[1]! & flagHidden) attributes.set(expiryAttribute, hiddenOf(encoded, at))
+  return entityOf(encoded, json['id'] as string, json['type'] as string, attributes)
 }
 
 /** Which attributes of an entity somebody wants to see. */
@@ -269,30 +274,30 @@ export class Wanted {
 
   // [hot] For every entity of which a view is made: reading all of an entity took three times as long.
   /** The content of an image with only these attributes. */
-  decode(image: Buffer): EntityContent {
-    assertVersion('a stored entity', image[0], version)
-    const jsonAt = image.readUInt32BE(30)
+  decode(encoded: Buffer): EntityContent {
+    assertVersion('a stored entity', encoded[0], version)
+    const jsonAt = encoded.readUInt32BE(30)
     const attributes = new Map<string, Attribute>()
-    let at = recordsAtOf(image)
-    let begin = endOfIdentity(image, jsonAt)
-    for (let left = image.readUInt32BE(26); left > 0; left--) {
-      const end = jsonAt + image.readUInt32BE(at + 12)
-      const known = this.nameAt(image, begin + 1)
-      const plain = known && this.numberAt(image, begin + 1 + known.bytes.length, end, at)
+    let at = recordsAtOf(encoded)
+    let begin = endOfIdentity(encoded, jsonAt)
+    for (let left = encoded.readUInt32BE(26); left > 0; left--) {
+      const end = jsonAt + encoded.readUInt32BE(at + 12)
+      const known = this.nameAt(encoded, begin + 1)
+      const plain = known && this.numberAt(encoded, begin + 1 + known.bytes.length, end, at)
       if (plain) attributes.set(known.name, plain)
-      else if (known || (this.locations && standsAt(image, endOfString(image, begin + 1), startOfLocation))) {
-        const member = JSON.parse(`{${image.toString('utf8', begin + 1, end)}}`) as Record<string, StoredAttribute>
-        for (const name of Object.keys(member)) attributes.set(name, attributeOf(member[name]!, image, at))
+      else if (known || (this.locations && standsAt(encoded, endOfString(encoded, begin + 1), startOfLocation))) {
+        const member = JSON.parse(`{${encoded.toString('utf8', begin + 1, end)}}`) as Record<string, StoredAttribute>
+        for (const name of Object.keys(member)) attributes.set(name, attributeOf(member[name]!, encoded, at))
       }
       begin = end
       at += recordBytes
     }
-    if (this.hidden && image[1]! & flagHidden) attributes.set(expiryAttribute, hiddenOf(image, at))
-    return { attributes, created: imageCreated(image), modifiedMs: image.readDoubleBE(10) }
+    if (this.hidden && encoded[1]! & flagHidden) attributes.set(expiryAttribute, hiddenOf(encoded, at))
+    return { attributes, created: encodedCreated(encoded), modifiedMs: encoded.readDoubleBE(10) }
   }
 
-  private nameAt(image: Buffer, at: number): WantedName | undefined {
-    for (const wanted of this.names) if (standsAt(image, at, wanted.bytes)) return wanted
+  private nameAt(encoded: Buffer, at: number): WantedName | undefined {
+    for (const wanted of this.names) if (standsAt(encoded, at, wanted.bytes)) return wanted
     return undefined
   }
 
@@ -300,18 +305,18 @@ export class Wanted {
    * The attribute that stands between two places, if it is a plain number without metadata: most are, and need no
    * parser.
    */
-  private numberAt(image: Buffer, from: number, end: number, recordAt: number): Attribute | undefined {
-    if (!standsAt(image, from, startOfType)) return undefined
+  private numberAt(encoded: Buffer, from: number, end: number, recordAt: number): Attribute | undefined {
+    if (!standsAt(encoded, from, startOfType)) return undefined
     const typeAt = from + startOfType.length
-    const typeEnd = image.indexOf(quote, typeAt)
+    const typeEnd = encoded.indexOf(quote, typeAt)
     const valueAt = typeEnd + startOfValue.length
     const valueEnd = end - endOfPlain.length
-    if (valueEnd <= valueAt || !standsAt(image, typeEnd, startOfValue) || !standsAt(image, valueEnd, endOfPlain))
+    if (valueEnd <= valueAt || !standsAt(encoded, typeEnd, startOfValue) || !standsAt(encoded, valueEnd, endOfPlain))
       return undefined
-    const value = decimalAt(image, valueAt, valueEnd)
+    const value = decimalAt(encoded, valueAt, valueEnd)
     if (Number.isNaN(value)) return undefined
-    const type = this.types.at(image, typeAt, typeEnd)
-    return type === undefined ? undefined : { type, value, metadata: noMetadata, ...timesAt(image, recordAt) }
+    const type = this.types.at(encoded, typeAt, typeEnd)
+    return type === undefined ? undefined : { type, value, metadata: noMetadata, ...timesAt(encoded, recordAt) }
   }
 }
 
@@ -331,9 +336,9 @@ class TypeNames {
   private text = ''
 
   /** undefined: it holds an escape. */
-  at(image: Buffer, from: number, to: number): string | undefined {
-    if (to - from === this.bytes.length && standsAt(image, from, this.bytes)) return this.text
-    const bytes = image.subarray(from, to)
+  at(encoded: Buffer, from: number, to: number): string | undefined {
+    if (to - from === this.bytes.length && standsAt(encoded, from, this.bytes)) return this.text
+    const bytes = encoded.subarray(from, to)
     if (bytes.includes(backslash)) return undefined
     this.bytes = Buffer.from(bytes)
     this.text = bytes.toString()
@@ -346,13 +351,13 @@ const exactDigitsMax = 15
 const powersOfTen = Array.from({ length: exactDigitsMax + 1 }, (_, n) => 10 ** n)
 
 /** The number that stands between two places; NaN when it is anything else, has an exponent or too many digits. */
-function decimalAt(image: Buffer, from: number, to: number): number {
-  const isNegative = image[from] === minus
+function decimalAt(encoded: Buffer, from: number, to: number): number {
+  const isNegative = encoded[from] === minus
   let digits = 0
   let behindPoint = -1
   let whole = 0
   for (let at = isNegative ? from + 1 : from; at < to; at++) {
-    const byte = image[at]!
+    const byte = encoded[at]!
     if (byte === point && behindPoint < 0) {
       behindPoint = digits
       continue
@@ -374,45 +379,47 @@ const nineDigit = 0x39
 /** What follows the name of an attribute that may be a location. */
 const startOfLocation = Buffer.from(':{"type":"geo:')
 
-function standsAt(image: Buffer, at: number, bytes: Uint8Array): boolean {
-  for (let i = 0; i < bytes.length; i++) if (image[at + i] !== bytes[i]) return false
+function standsAt(encoded: Buffer, at: number, bytes: Uint8Array): boolean {
+  for (let i = 0; i < bytes.length; i++) if (encoded[at + i] !== bytes[i]) return false
   return true
 }
 
 /** Behind the string that begins at a place; behind the image if the string has no end. */
-function endOfString(image: Buffer, at: number): number {
-  for (at++; image[at] !== quote && at < image.length; at++) if (image[at] === backslash) at++
+function endOfString(encoded: Buffer, at: number): number {
+  for (at++; encoded[at] !== quote && at < encoded.length; at++) if (encoded[at] === backslash) at++
   return at + 1
 }
 
 /** Where the attributes begin: behind `{"id":"..","type":".."`. */
-function endOfIdentity(image: Buffer, jsonAt: number): number {
-  const behindId = endOfString(image, jsonAt + '{"id":'.length)
-  return endOfString(image, behindId + ',"type":'.length)
+function endOfIdentity(encoded: Buffer, jsonAt: number): number {
+  const behindId = endOfString(encoded, jsonAt + '{"id":'.length)
+  return endOfString(encoded, behindId + ',"type":'.length)
 }
 
-function entityOf(image: Buffer, id: string, type: string, attributes: ReadonlyMap<string, Attribute>): Entity {
-  return { id, type, attributes, created: imageCreated(image), modifiedMs: image.readDoubleBE(10) }
+function entityOf(encoded: Buffer, id: string, type: string, attributes: ReadonlyMap<string, Attribute>): Entity {
+  return { id, type, attributes, created: encodedCreated(encoded), modifiedMs: encoded.readDoubleBE(10) }
 }
 
 /** The hidden attribute, whose record stands at a place, the last. */
-function hiddenOf(image: Buffer, recordAt: number): Attribute {
-  const stored = JSON.parse(image.toString('utf8', recordAt + recordBytes, image.readUInt32BE(30))) as StoredAttribute
-  return attributeOf(stored, image, recordAt)
+function hiddenOf(encoded: Buffer, recordAt: number): Attribute {
+  const stored = JSON.parse(
+    encoded.toString('utf8', recordAt + recordBytes, encoded.readUInt32BE(30)),
+  ) as StoredAttribute
+  return attributeOf(stored, encoded, recordAt)
 }
 
-function attributeOf(stored: StoredAttribute, image: Buffer, recordAt: number): Attribute {
+function attributeOf(stored: StoredAttribute, encoded: Buffer, recordAt: number): Attribute {
   const names = Object.keys(stored.metadata)
   return {
     type: stored.type,
     value: stored.value,
     metadata: names.length === 0 ? noMetadata : new Map(names.map(name => [name, stored.metadata[name] as Metadata])),
-    ...timesAt(image, recordAt),
+    ...timesAt(encoded, recordAt),
   }
 }
 
 /** When an attribute was created and last modified. */
-const timesAt = (image: Buffer, recordAt: number): Pick<Attribute, 'createdMs' | 'modifiedMs'> => ({
-  createdMs: image.readUIntBE(recordAt, 6),
-  modifiedMs: image.readUIntBE(recordAt + 6, 6),
+const timesAt = (encoded: Buffer, recordAt: number): Pick<Attribute, 'createdMs' | 'modifiedMs'> => ({
+  createdMs: encoded.readUIntBE(recordAt, 6),
+  modifiedMs: encoded.readUIntBE(recordAt + 6, 6),
 })

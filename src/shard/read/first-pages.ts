@@ -7,13 +7,20 @@
 //
 // Not here: what walks on behind a head (places).
 
-import { imageCreated } from '../../image.js'
+import { encodedCreated } from '../../encoded-entity.js'
 import type { StoreReader } from '../../ports.js'
 import type { ChangeFollower, GroupCommit } from '../commit/commit.js'
 import type { TypePosition } from '../layout.js'
 import type { Owned } from '../replicate/ownership.js'
 import type { ShardRecord } from '../turn/apply.js'
-import { type CountedRange, type EntityPlace, type Head, type HeadScan, type HeadSource, readPlaces } from './places.js'
+import {
+  type CountedRange,
+  type EntityPlace,
+  type FirstPageScan,
+  type FirstPageSource,
+  type Head,
+  readPlaces,
+} from './places.js'
 import type { Scanner } from './scans.js'
 
 interface Kept {
@@ -40,11 +47,11 @@ const headPlacesMin = 32
 /** As far as a head that ends with its range may grow. */
 const headPlacesMax = 128
 /** Heads kept, some 10 KB each at most; the one used least recently goes. */
-const headsMax = 2000
+const firstPagesMax = 2000
 /** The event loop reads when not more rows than this can have gone: passing them costs some 0.2 us each. */
 const goneMax = 2000
 
-export class FirstPages implements HeadSource, ChangeFollower {
+export class FirstPages implements FirstPageSource, ChangeFollower {
   private readonly kept = new Map<string, Kept>()
   private readonly readings = new Map<string, Reading>()
 
@@ -79,16 +86,16 @@ export class FirstPages implements HeadSource, ChangeFollower {
   }
 
   // [hot] For every change.
-  wants({ tenant, path, type, before, image }: ShardRecord): boolean {
-    if ((before !== undefined && image) || (this.kept.size === 0 && this.readings.size === 0)) return false
+  wants({ tenant, path, type, before, encoded }: ShardRecord): boolean {
+    if ((before !== undefined && encoded) || (this.kept.size === 0 && this.readings.size === 0)) return false
     const name = nameOf(tenant, path, type)
     return this.kept.has(name) || this.readings.has(name)
   }
 
-  follow({ tenant, path, type, id, shard, before, image }: ShardRecord): void {
+  follow({ tenant, path, type, id, shard, before, encoded }: ShardRecord): void {
     const name = nameOf(tenant, path, type)
-    const created = image ? imageCreated(image) : before!.created
-    const change = { place: { created, shard, path, type, id }, isThere: image !== undefined }
+    const created = encoded ? encodedCreated(encoded) : before!.created
+    const change = { place: { created, shard, path, type, id }, isThere: encoded !== undefined }
     const kept = this.kept.get(name)
     // One that is empty stays until others need its room: read anew, it would have to pass all that is gone.
     if (kept) apply(kept, change)
@@ -96,7 +103,7 @@ export class FirstPages implements HeadSource, ChangeFollower {
   }
 
   private read(name: string, tenant: string, range: CountedRange, known: Kept | undefined): Reading {
-    const scan: HeadScan = {
+    const scan: FirstPageScan = {
       tenant,
       range: { path: range.path, type: range.type },
       after: known?.rest,
@@ -136,7 +143,7 @@ export class FirstPages implements HeadSource, ChangeFollower {
   private keep(name: string, head: Kept): void {
     this.kept.delete(name)
     this.kept.set(name, head)
-    if (this.kept.size <= headsMax) return
+    if (this.kept.size <= firstPagesMax) return
     for (const oldest of this.kept.keys()) {
       this.kept.delete(oldest)
       return

@@ -7,7 +7,7 @@ import type { ShardReply, WriteRequest } from '../../../src/messages/messages.js
 import { entityKey } from '../../../src/shard/layout.js'
 import { shardLimitsDefault } from '../../../src/shard/open-shards.js'
 import { StepwiseScanner } from '../../../src/shard/read/scans.js'
-import { type KeySource, Presence, readKeys } from '../../../src/shard/turn/presence.js'
+import { KeyFilter, type KeySource, readKeys } from '../../../src/shard/turn/key-filter.js'
 import { entityOf, fill } from '../../support/entities.js'
 import { localShards } from '../../support/local-shards.js'
 import { MemoryStore } from '../../support/memory-store.js'
@@ -30,13 +30,13 @@ const placed = (from: number, until: number) =>
 const sourceOf = (store: MemoryStore): KeySource => new StepwiseScanner(store, shardMap, systemClock)
 
 t.test('everything may be there before the store has been read', async t => {
-  t.ok(new Presence().mayHold(keyOf('E1')))
+  t.ok(new KeyFilter().mayHold(keyOf('E1')))
 })
 
 t.test('what the store holds may be there, and nearly nothing else', async t => {
   const store = new MemoryStore()
   await fill(store, shardMap, 't', placed(0, 20_000))
-  const presence = new Presence()
+  const presence = new KeyFilter()
   await presence.learn(store, sourceOf(store), noPause)
   const there = placed(0, 20_000).filter(({ entity }) => presence.mayHold(keyOf(entity.id)))
   const mistaken = placed(20_000, 40_000).filter(({ entity }) => presence.mayHold(keyOf(entity.id)))
@@ -46,7 +46,7 @@ t.test('what the store holds may be there, and nearly nothing else', async t => 
 
 t.test('what is added may be there, through many layers', async t => {
   const store = new MemoryStore()
-  const presence = new Presence()
+  const presence = new KeyFilter()
   await presence.learn(store, sourceOf(store), noPause)
   for (let n = 0; n < 300_000; n++) presence.add(keyOf(`E${n}`))
   let lacking = 0
@@ -60,7 +60,7 @@ t.test('what is added may be there, through many layers', async t => {
 t.test('what is added while the store is read may be there', async t => {
   const store = new MemoryStore()
   await fill(store, shardMap, 't', placed(0, 100))
-  const presence = new Presence()
+  const presence = new KeyFilter()
   const keys: KeySource['keys'] = async scan => {
     presence.add(keyOf('meanwhile'))
     return readKeys(store, scan, async () => {})
@@ -73,7 +73,7 @@ t.test('what is added while the store is read may be there', async t => {
 t.test('a store that cannot be read leaves everything possible', async t => {
   const store = new MemoryStore()
   await fill(store, shardMap, 't', placed(0, 10))
-  const presence = new Presence()
+  const presence = new KeyFilter()
   const failing: KeySource = { keys: () => Promise.reject(new Error('the disk')) }
   await t.rejects(presence.learn(store, failing, noPause), /the disk/)
   t.ok(presence.mayHold(keyOf('never')))
@@ -82,7 +82,7 @@ t.test('a store that cannot be read leaves everything possible', async t => {
 t.test('learning ends when it is stopped, and leaves everything possible', async t => {
   const store = new MemoryStore()
   await fill(store, shardMap, 't', placed(0, 10))
-  const presence = new Presence()
+  const presence = new KeyFilter()
   const learned = presence.learn(store, sourceOf(store), { after: () => () => {} })
   // The pause after the first portion never ends by itself.
   await new Promise(resolve => setImmediate(() => setImmediate(() => setImmediate(resolve))))
@@ -98,7 +98,7 @@ t.test('entities are found, created and created again as without it', async t =>
     stamps: new HybridClock(systemClock, 1000),
     limits: { ...shardLimitsDefault, liveActorsMax: 2 },
   })
-  await shards.parts.presence.learn(store, sourceOf(store), noPause)
+  await shards.parts.keyFilter.learn(store, sourceOf(store), noPause)
   const ask = (request: WriteRequest): Promise<ShardReply> =>
     new Promise(resolve => shards.ask(shardMap.shardOf('t', '/', request.target.id), request, resolve))
   const create = (id: string) =>

@@ -8,7 +8,7 @@
 // at most, as long as the home answers within half a second.
 
 import type { ShardMap } from '../../domain/scope.js'
-import type { HandInRequest, ShardReply, Shards } from '../../messages/messages.js'
+import type { FlushRequest, ShardReply, Shards } from '../../messages/messages.js'
 import type { Clock } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
 import { hasLost, replyAfterFailure } from '../commit/deposed.js'
@@ -21,7 +21,7 @@ const intervalMs = 500
 /** Subscriptions in one ask, 300 bytes each; the next ones go with the next ask. */
 const partsMax = 1_000
 
-export class HandingIn {
+export class ReportFlush {
   private readonly book: ProgressBook
   private readonly commit: GroupCommit
   private readonly shardMap: ShardMap
@@ -74,7 +74,7 @@ export class HandingIn {
   }
 
   /** All that is taken has one home: where rows are not kept, that is the register. */
-  private ask(request: HandInRequest): void {
+  private ask(request: FlushRequest): void {
     const { parts } = request
     this.shards?.ask(this.shardMap.register, request, ({ kind }) => {
       if (kind !== 'done') return this.after(intervalMs, () => this.ask(request))
@@ -85,7 +85,7 @@ export class HandingIn {
   }
 
   /** Takes what another owner hands in; replies when it is durable. */
-  onHandIn({ parts, mark }: HandInRequest, onReply: (reply: ShardReply) => void): void {
+  onFlush({ parts, mark }: FlushRequest, onReply: (reply: ShardReply) => void): void {
     this.commit.afterCommit(this.book.add(parts, mark), failure =>
       onReply(failure && hasLost(failure, this.shardMap.register) ? replyAfterFailure(failure) : { kind: 'done' }),
     )

@@ -10,26 +10,26 @@ import { noProgress, type Subscription } from '../../domain/subscriptions/subscr
 import { encodeSubscription } from '../../domain/subscriptions/subscription-json.js'
 import { patchSubscription } from '../../domain/subscriptions/subscription-parser.js'
 import { storedStatus } from '../../domain/subscriptions/subscription-status.js'
-import type { HomeNews, SubscriptionRequest, SubscriptionWrite } from '../../messages/messages.js'
+import type { OwnerRequest, SubscriptionRequest, SubscriptionWrite } from '../../messages/messages.js'
+import { type Decided, type DocumentOwner, type OnReply, removal, wanted } from './document-owner.js'
 import type { Subscriptions } from './forms.js'
-import { type Decided, type Home, type OnReply, removal, wanted } from './home.js'
 import type { PatternAccounts } from './pattern-accounts.js'
 
-export class SubscriptionHome {
+export class SubscriptionOwner {
   private readonly subscriptions: Subscriptions
-  private readonly home: Home
+  private readonly home: DocumentOwner
   private readonly countMax: number
   private readonly patterns: PatternAccounts
 
   /** `countMax`: of all tenants together, as `subscriptionsMax` says. `patterns`: what those of each tenant cost. */
-  constructor(subscriptions: Subscriptions, home: Home, countMax: number, patterns: PatternAccounts) {
+  constructor(subscriptions: Subscriptions, home: DocumentOwner, countMax: number, patterns: PatternAccounts) {
     this.patterns = patterns
     this.subscriptions = subscriptions
     this.home = home
     this.countMax = countMax
   }
 
-  onAsk(request: Exclude<SubscriptionRequest, HomeNews>, onReply: OnReply): void {
+  onAsk(request: Exclude<SubscriptionRequest, OwnerRequest>, onReply: OnReply): void {
     const { subscriptions, home } = this
     switch (request.kind) {
       case 'findSubscription': {

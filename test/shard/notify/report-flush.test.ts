@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import { encodeSubscription } from '../../../src/domain/subscriptions/subscription-json.js'
-import type { HandInRequest, ShardReply, ShardRequest, Shards } from '../../../src/messages/messages.js'
+import type { FlushRequest, ShardReply, ShardRequest, Shards } from '../../../src/messages/messages.js'
 import { allRowsOf } from '../../../src/rows.js'
 import { GroupCommit } from '../../../src/shard/commit/commit.js'
 import { StoreLog } from '../../../src/shard/commit/commit-log.js'
@@ -11,8 +11,8 @@ import { allProgress } from '../../../src/shard/documents/document-layout.js'
 import { Documents } from '../../../src/shard/documents/documents.js'
 import { type Subscriptions, subscriptionForm } from '../../../src/shard/documents/forms.js'
 import { attributeCounts, entityCounts } from '../../../src/shard/layout.js'
-import { HandingIn } from '../../../src/shard/notify/handing-in.js'
 import { ProgressBook } from '../../../src/shard/notify/progress-book.js'
+import { ReportFlush } from '../../../src/shard/notify/report-flush.js'
 import { FakeClock } from '../../support/fake-clock.js'
 import { MemoryStore } from '../../support/memory-store.js'
 import { idOf, shardMap, tenant, until, watching } from '../../support/notifying.js'
@@ -20,14 +20,14 @@ import { idOf, shardMap, tenant, until, watching } from '../../support/notifying
 /** An owner that keeps no rows, and a home that replies what the test wants. */
 class Owner {
   readonly clock: FakeClock
-  readonly asked: HandInRequest[] = []
-  readonly handingIn: HandingIn
+  readonly asked: FlushRequest[] = []
+  readonly reportFlush: ReportFlush
   readonly store: MemoryStore
   private readonly replies: ((reply: ShardReply) => void)[] = []
   readonly book: ProgressBook
   private readonly subscriptions: Subscriptions
 
-  static async with(count = 1, store = new MemoryStore(), isHome = false): Promise<Owner> {
+  static async with(count = 1, store = new MemoryStore(), isDocumentOwner = false): Promise<Owner> {
     const clock = new FakeClock()
     const commit = new GroupCommit({
       log: new StoreLog(store, clock, () => 1),
@@ -38,7 +38,7 @@ class Owner {
     })
     const subscriptions = await Documents.read(subscriptionForm, store, commit, shardMap)
     for (let n = 1; n <= count; n++) subscriptions.adopt(encodeSubscription(watching(n)))
-    return new Owner(store, clock, commit, subscriptions, isHome)
+    return new Owner(store, clock, commit, subscriptions, isDocumentOwner)
   }
 
   private constructor(
@@ -46,20 +46,20 @@ class Owner {
     clock: FakeClock,
     commit: GroupCommit,
     subscriptions: Subscriptions,
-    isHome: boolean,
+    isDocumentOwner: boolean,
   ) {
     this.store = store
     this.clock = clock
     this.subscriptions = subscriptions
-    this.book = new ProgressBook(subscriptions, commit, shardMap, clock, { warn: () => {} }, isHome)
+    this.book = new ProgressBook(subscriptions, commit, shardMap, clock, { warn: () => {} }, isDocumentOwner)
     const home = {
       ask: (_shard: number, request: ShardRequest, onReply: (reply: ShardReply) => void) => {
-        this.asked.push(request as HandInRequest)
+        this.asked.push(request as FlushRequest)
         this.replies.push(onReply)
       },
     }
-    this.handingIn = new HandingIn(this.book, commit, shardMap, this.clock, 'owner')
-    this.handingIn.begin(home as unknown as Shards)
+    this.reportFlush = new ReportFlush(this.book, commit, shardMap, this.clock, 'owner')
+    this.reportFlush.begin(home as unknown as Shards)
   }
 
   send(n = 1): void {
@@ -67,11 +67,11 @@ class Owner {
   }
 
   fail(): void {
-    this.book.noteNews(tenant, idOf(1), { kind: 'failure', reason: 'refused' })
+    this.book.noteReport(tenant, idOf(1), { kind: 'failure', reason: 'refused' })
   }
 
   receive(): void {
-    this.book.noteNews(tenant, idOf(1), { kind: 'success', code: 200 })
+    this.book.noteReport(tenant, idOf(1), { kind: 'success', code: 200 })
   }
 
   /** The time passes after which it hands in, and the home replies. */
@@ -105,9 +105,9 @@ async function homeOver(store: MemoryStore): Promise<Owner> {
 }
 
 /** Has the home do what it is asked; resolves with its reply when that is durable. */
-async function asked(home: Owner, request: HandInRequest): Promise<ShardReply> {
+async function asked(home: Owner, request: FlushRequest): Promise<ShardReply> {
   const replies: ShardReply[] = []
-  home.handingIn.onHandIn(request, reply => replies.push(reply))
+  home.reportFlush.onFlush(request, reply => replies.push(reply))
   await until(home.clock, () => replies.length > 0)
   return replies[0]!
 }

@@ -58,7 +58,7 @@ const adviceOf: Readonly<Partial<Record<HealthProblem['kind'], string>>> = {
   away: '. Writes are refused with 503 (docs/operations/cluster-health.md)',
 }
 
-export class LogTeller {
+export class LogReporter {
   /** A node that begins has not seen every shard yet, so it reports no problem of nodes before it was ready once. */
   private hasBeenReady = false
   private told: string | undefined
@@ -117,7 +117,7 @@ const diskKey = 'disk'
 /** From much room to none. */
 type DiskState = 'ample' | 'short' | 'scarce' | 'exhausted'
 
-export class DiskTeller {
+export class DiskReporter {
   constructor(
     private readonly logger: Pick<Logger, 'warn' | 'error'>,
     private readonly alarms: Pick<Alarms, 'raise' | 'release'>,

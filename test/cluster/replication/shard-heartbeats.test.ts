@@ -1,14 +1,14 @@
 // Who is left alone although gossip does not hear it.
 
 import t from 'tap'
-import { SignsOfLife } from '../../../cluster/replication/signs-of-life.js'
+import { ShardHeartbeats } from '../../../cluster/replication/shard-heartbeats.js'
 
 const freshMs = 1000
 
 const at = (ms: number) => ({ monoMs: () => ms })
 
-function signs(...heard: readonly string[]): SignsOfLife {
-  const made = new SignsOfLife(freshMs)
+function signs(...heard: readonly string[]): ShardHeartbeats {
+  const made = new ShardHeartbeats(freshMs)
   made.setHeard(new Set(heard), heard.length)
   return made
 }
@@ -44,7 +44,7 @@ t.test('what was told of a node as long as it was heard is no sign of its life l
 })
 
 t.test('a node that is doubted counts as one that is there', async t => {
-  const made = new SignsOfLife(freshMs)
+  const made = new ShardHeartbeats(freshMs)
   made.setHeard(new Set(['a 1']), 2)
   made.note('c 1', at(0))
   t.notOk(made.spares('c 1', 0))

@@ -11,21 +11,21 @@ export interface StampObserver {
   observe(stamp: number): void
 }
 
-export class HeardStamps {
+export class ObservedStamps {
   private readonly own: Pick<Stamps, 'last'> & StampObserver
-  private readonly moments: StampObserver
+  private readonly requestClock: StampObserver
   private heard = 0
 
   /** `own` gives the stamps here; `moments` observes each stamp that is heard. */
-  constructor(own: Pick<Stamps, 'last'> & StampObserver, moments: StampObserver) {
+  constructor(own: Pick<Stamps, 'last'> & StampObserver, requestClock: StampObserver) {
     this.own = own
-    this.moments = moments
+    this.requestClock = requestClock
   }
 
   /** A stamp that another node gave. */
   note(stamp: number): void {
     if (stamp > this.heard) this.heard = stamp
-    this.moments.observe(stamp)
+    this.requestClock.observe(stamp)
   }
 
   /** From now on stamps here are above all that was heard. */

@@ -7,16 +7,16 @@ import { encodeRegistration, type Registration } from '../../domain/providers/re
 import { patchRegistration } from '../../domain/providers/registration-parser.js'
 import { accepted, type Result, refusals, refused } from '../../domain/refusal.js'
 import type { RegistrationRequest, RegistrationWrite } from '../../messages/messages.js'
+import { type Decided, type DocumentOwner, type OnReply, removal, wanted } from './document-owner.js'
 import type { Registrations } from './forms.js'
-import { type Decided, type Home, type OnReply, removal, wanted } from './home.js'
 
-export class RegistrationHome {
+export class RegistrationOwner {
   private readonly registrations: Registrations
-  private readonly home: Home
+  private readonly home: DocumentOwner
   private readonly countMax: number
 
   /** `countMax`: of all tenants together, as `registrationsMax` says. */
-  constructor(registrations: Registrations, home: Home, countMax: number) {
+  constructor(registrations: Registrations, home: DocumentOwner, countMax: number) {
     this.registrations = registrations
     this.home = home
     this.countMax = countMax

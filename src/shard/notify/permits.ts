@@ -14,7 +14,13 @@
 import type { ShardMap } from '../../domain/scope.js'
 import type { Subscription } from '../../domain/subscriptions/subscription.js'
 import { isExpired, isThrottled, storedStatus } from '../../domain/subscriptions/subscription-status.js'
-import type { ClaimRequest, NewsRequest, ProgressNews, ShardReply, Shards } from '../../messages/messages.js'
+import type {
+  PermitRequest,
+  ProgressReport,
+  ProgressReportRequest,
+  ShardReply,
+  Shards,
+} from '../../messages/messages.js'
 import type { Clock } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
 import { hasLost, replyAfterFailure } from '../commit/deposed.js'
@@ -28,13 +34,13 @@ const statusMsMax = 10_000
 /** How often the home asks owners for the past of a subscription; then it decides by what it knows. */
 const learnTriesMax = 5
 
-export class Claims {
+export class Permits {
   private readonly subscriptions: Subscriptions
   private readonly book: ProgressBook
   private readonly commit: GroupCommit
   private readonly shardMap: ShardMap
   private readonly clock: Clock
-  private readonly isHomeOf: ((tenant: string) => boolean) | undefined
+  private readonly isDocumentOwnerOf: ((tenant: string) => boolean) | undefined
   private shards: Shards | undefined
   /** Until when the home refuses, by subscription: who asks nevertheless asks in vain. */
   private readonly quiet = new Map<string, number>()
@@ -50,14 +56,14 @@ export class Claims {
     commit: GroupCommit,
     shardMap: ShardMap,
     clock: Clock,
-    isHomeOf: ((tenant: string) => boolean) | undefined,
+    isDocumentOwnerOf: ((tenant: string) => boolean) | undefined,
   ) {
     this.subscriptions = subscriptions
     this.book = book
     this.commit = commit
     this.shardMap = shardMap
     this.clock = clock
-    this.isHomeOf = isHomeOf
+    this.isDocumentOwnerOf = isDocumentOwnerOf
     // Whoever changes it may end the quiet.
     const forget = (id: string): void => {
       this.quiet.delete(id)
@@ -90,7 +96,7 @@ export class Claims {
   private learn(subscription: Subscription, tries: number): void {
     const { shards } = this
     const { tenant, id } = subscription
-    if (!shards || !this.isByHome(subscription) || !this.isHome(subscription)) return
+    if (!shards || !this.isByDocumentOwner(subscription) || !this.isDocumentOwner(subscription)) return
     const home = shards.ownerOf(this.shardMap.register)
     const others = shards.owners().filter(shard => shards.ownerOf(shard) !== home)
     if (others.length === 0) return this.endLearning(id)
@@ -114,23 +120,23 @@ export class Claims {
   }
 
   /** Whether one of several owners decides about it, its home. */
-  isByHome(subscription: Subscription): boolean {
-    return this.isHomeOf !== undefined && isGuarded(subscription)
+  isByDocumentOwner(subscription: Subscription): boolean {
+    return this.isDocumentOwnerOf !== undefined && isGuarded(subscription)
   }
 
   /** Whether this owner is its home. */
-  isHome({ tenant }: Subscription): boolean {
-    return this.isHomeOf?.(tenant) ?? true
+  isDocumentOwner({ tenant }: Subscription): boolean {
+    return this.isDocumentOwnerOf?.(tenant) ?? true
   }
 
   /** Whether this owner is its home, and knows its past. */
   isDecidedHere(subscription: Subscription): boolean {
-    return this.isHome(subscription) && !this.learning.has(subscription.id)
+    return this.isDocumentOwner(subscription) && !this.learning.has(subscription.id)
   }
 
   /** Whether another owner decides about it. */
   isElsewhere(subscription: Subscription): boolean {
-    return this.isByHome(subscription) && !this.isHome(subscription)
+    return this.isByDocumentOwner(subscription) && !this.isDocumentOwner(subscription)
   }
 
   /** Asks whether a notification may be sent, until there is an answer, or nobody is asked any more. */
@@ -155,7 +161,7 @@ export class Claims {
   }
 
   /** Tells the home what became of a notification that it has granted. Counters miss what cannot be told. */
-  tell(tenant: string, id: string, news: ProgressNews): void {
+  tell(tenant: string, id: string, news: ProgressReport): void {
     this.shards?.ask(this.shardMap.register, { kind: 'news', tenant, id, news }, () => {})
   }
 
@@ -187,10 +193,10 @@ export class Claims {
     })
   }
 
-  onClaim(request: ClaimRequest, onReply: (reply: ShardReply) => void): void {
+  onPermitRequest(request: PermitRequest, onReply: (reply: ShardReply) => void): void {
     const { tenant, id, notification } = request
     const waiting = this.learning.get(id)
-    if (waiting) return void waiting.push(() => this.onClaim(request, onReply))
+    if (waiting) return void waiting.push(() => this.onPermitRequest(request, onReply))
     const subscription = this.subscriptions.of(tenant)?.get(id)
     const isGranted =
       subscription !== undefined && (this.book.hasGranted(id, notification) || this.grant(subscription, notification))
@@ -219,8 +225,8 @@ export class Claims {
     return true
   }
 
-  onNews({ tenant, id, news }: NewsRequest, onReply: (reply: ShardReply) => void): void {
-    this.book.noteNews(tenant, id, news)
+  onProgressReport({ tenant, id, news }: ProgressReportRequest, onReply: (reply: ShardReply) => void): void {
+    this.book.noteReport(tenant, id, news)
     onReply({ kind: 'done' })
   }
 }

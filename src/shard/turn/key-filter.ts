@@ -68,7 +68,7 @@ const keysPerScan = 8192
 /** Pause between two portions: reading a million keys takes some 10 s, at a fifth of a core. */
 const pauseMs = 50
 
-export class Presence {
+export class KeyFilter {
   /** undefined: there are too many keys. */
   private filter: Filter | undefined = new Filter()
   /** The same once it has every key of the store. */

@@ -3,7 +3,7 @@
 import t from 'tap'
 import { HybridClock } from '../../../src/clock.js'
 import { stampOf } from '../../../src/domain/stamp.js'
-import { HeardStamps } from '../../../src/shard/replicate/heard-stamps.js'
+import { ObservedStamps } from '../../../src/shard/replicate/observed-stamps.js'
 
 const nowMs = Date.UTC(2024, 0, 1)
 const now = stampOf(nowMs)
@@ -11,7 +11,7 @@ const now = stampOf(nowMs)
 function hearing() {
   const own = new HybridClock({ wallMs: () => nowMs })
   const heard: number[] = []
-  const stamps = new HeardStamps(own, { observe: stamp => heard.push(stamp) })
+  const stamps = new ObservedStamps(own, { observe: stamp => heard.push(stamp) })
   return { own, heard, stamps }
 }
 

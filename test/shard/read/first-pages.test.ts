@@ -5,11 +5,11 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { Cursor, Range, Row } from '../../../src/ports.js'
 import { parseTypeKey, typeKey, typeRange } from '../../../src/shard/layout.js'
-import { FirstPages } from '../../../src/shard/read/heads.js'
+import { FirstPages } from '../../../src/shard/read/first-pages.js'
 import {
   type CountedRange,
   type EntityPlace,
-  type HeadScan,
+  type FirstPageScan,
   Places,
   readPlaces,
 } from '../../../src/shard/read/places.js'
@@ -18,7 +18,7 @@ import { Changes, tenant, type Where } from '../../support/changes.js'
 /** Places read at a time, and what is left of them when a head is read on. */
 const headPlaces = 64
 const headPlacesMin = 32
-const headsMax = 2000
+const firstPagesMax = 2000
 /** With more entities that may have gone, a scan reads a head. */
 const goneMax = 2000
 
@@ -27,7 +27,7 @@ class Reader {
   readonly changes = new Changes()
   /** Where reads of the type index began. */
   readonly asked: Range[] = []
-  readonly scans: HeadScan[] = []
+  readonly scans: FirstPageScan[] = []
   readonly heads: FirstPages
   private isHeld = false
   private held: (() => void)[] = []
@@ -40,7 +40,7 @@ class Reader {
       this.asked.push(range)
       return this.guarded(this.open(range))
     }
-    const head = (scan: HeadScan): Promise<EntityPlace[]> => {
+    const head = (scan: FirstPageScan): Promise<EntityPlace[]> => {
       this.scans.push(scan)
       return readPlaces(store, scan)
     }
@@ -339,7 +339,7 @@ t.test('a reading that fails is told, and the next one succeeds', async t => {
 
 t.test('of more heads than are kept the one used least recently goes', async t => {
   const reader = new Reader()
-  const heads = Array.from({ length: headsMax }, (_, n) => rangeOf(0, { type: `T${n}` }))
+  const heads = Array.from({ length: firstPagesMax }, (_, n) => rangeOf(0, { type: `T${n}` }))
   for (const range of heads) await reader.heads.head(tenant, range)
   await reader.heads.head(tenant, heads[0]!)
   await reader.heads.head(tenant, rangeOf(0, { type: 'one more' }))
@@ -356,7 +356,9 @@ t.test('a head that went and is read again while changes are staged has nothing 
   await reader.add(10)
   await reader.heads.head(tenant, rangeOf(10))
   reader.hold(true)
-  const others = Array.from({ length: headsMax }, (_, n) => reader.heads.head(tenant, rangeOf(0, { type: `T${n}` })))
+  const others = Array.from({ length: firstPagesMax }, (_, n) =>
+    reader.heads.head(tenant, rangeOf(0, { type: `T${n}` })),
+  )
   await changes.step()
   changes.put('short-lived')
   reader.hold(false)

@@ -5,7 +5,7 @@
 // Not here: what follows from a mark (tenant-deletions.ts), what is counted (tenant-sizes.ts).
 
 import { refusals } from '../../domain/refusal.js'
-import type { ShardReply, TenantDeletion, TenantsRequest, TenantsTold } from '../../messages/messages.js'
+import type { ShardReply, TenantDeletion, TenantsReply, TenantsRequest } from '../../messages/messages.js'
 import type { DiskRoom, Stamps } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
 import { hasLost } from '../commit/deposed.js'
@@ -21,7 +21,7 @@ type OnReply = (reply: ShardReply) => void
 /** Tenants that may be deleted at a time. Each costs its owner a walk through its shards twice a second. */
 export const tenantDeletionsMax = 16
 
-export interface DeskParts {
+export interface TenantAdminParts {
   readonly commit: Pick<GroupCommit, 'afterCommit'>
   readonly register: Register
   /** The number of the register. */
@@ -43,12 +43,12 @@ interface Opening {
   readonly carriedBy: number
 }
 
-export class TenantDesk {
+export class TenantAdmin {
   private readonly openings = new Map<string, Opening>()
   /** Deletions for which nothing is left in the shards that this owner had then. */
   private readonly purged = new Map<string, { readonly stamp: number; readonly generation: number }>()
 
-  constructor(readonly parts: DeskParts) {}
+  constructor(readonly parts: TenantAdminParts) {}
 
   onAsk({ step }: TenantsRequest, onReply: OnReply): void {
     const { marks, sizes } = this.parts
@@ -128,7 +128,7 @@ export class TenantDesk {
   }
 }
 
-const tell = (told: TenantsTold): ShardReply => ({ kind: 'tenants', told })
+const tell = (told: TenantsReply): ShardReply => ({ kind: 'tenants', told })
 
 function replyWith<T>(coming: Promise<T> | undefined, onReply: OnReply, render: (told: T) => ShardReply): void {
   if (!coming) return onReply({ kind: 'busy' })

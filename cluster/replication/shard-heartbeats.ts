@@ -9,7 +9,7 @@
 import type { ClusterClock } from '../ports.js'
 import { nobody } from './owner.js'
 
-export class SignsOfLife {
+export class ShardHeartbeats {
   private readonly freshMs: number
   private heard: ReadonlySet<string> = new Set()
   private count = 0

@@ -1,12 +1,12 @@
 // What operators read about the shards of a cluster.
 
 import t, { type Test } from 'tap'
-import { LogTeller } from '../../src/observe/tellers.js'
+import { LogReporter } from '../../src/observe/reporters.js'
 
 /** A teller, and the lines that it logs at a level. */
 function telling(t: Test) {
   const lines = { warn: [] as string[], info: [] as string[] }
-  const teller = new LogTeller(
+  const teller = new LogReporter(
     { warn: line => lines.warn.push(line), info: line => lines.info.push(line) },
     { raise: () => t.fail('an alarm'), release: () => {}, isActive: () => false },
   )

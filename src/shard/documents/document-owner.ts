@@ -41,7 +41,7 @@ export function wanted<T extends Document>(
   return bytes > bytesMax ? refused(tooLarge(bytes, bytesMax)) : accepted({ tenant, id, document, text })
 }
 
-export class Home {
+export class DocumentOwner {
   private readonly commit: GroupCommit
   private readonly register: Register
   private readonly waitingMax: number

@@ -9,16 +9,16 @@ import { fullView, renderEntity } from '../src/domain/entities/representation.js
 import { expiresMs } from '../src/domain/entities/update.js'
 import type { Json } from '../src/domain/json.js'
 import {
-  decodeImage,
-  encodeImage,
-  imageCreated,
-  imageExpiresMs,
-  imageJson,
-  imageRoot,
-  imageType,
+  decodeEntity,
+  encodedCreated,
+  encodedExpiresMs,
+  encodedJson,
+  encodedRoot,
+  encodedType,
+  encodeEntity,
   isAnswer,
   Wanted,
-} from '../src/image.js'
+} from '../src/encoded-entity.js'
 
 const characters = '!$%*+,-.09:@AZ[\\]^_`az{|}~'
 const identifiers = fc.string({ unit: fc.constantFrom(...characters), minLength: 1, maxLength: 12 })
@@ -26,7 +26,7 @@ const identifiers = fc.string({ unit: fc.constantFrom(...characters), minLength:
 const names = fc.oneof(identifiers, fc.constantFrom('__proto__', 'constructor', 'toString', '0', '17', '4294967295'))
 /** Records with the usual prototype, as the code makes them. */
 const usual = { noNullPrototype: true } as const
-const moments = fc.integer({ min: 0, max: 2 ** 48 - 1 })
+const requestClock = fc.integer({ min: 0, max: 2 ** 48 - 1 })
 const dates = fc.integer({ min: 0, max: Date.UTC(2999, 0) }).map(renderDateTime)
 
 /** As a parser gives them: keys in the language's order, no `-0`. */
@@ -53,8 +53,8 @@ const attributes: fc.Arbitrary<Attribute> = fc.record(
     type: identifiers,
     value: values,
     metadata,
-    createdMs: moments,
-    modifiedMs: moments,
+    createdMs: requestClock,
+    modifiedMs: requestClock,
   },
   usual,
 )
@@ -64,8 +64,8 @@ const hiddenAttributes: fc.Arbitrary<Attribute> = fc.record(
     type: fc.constantFrom('DateTime', 'ISO8601'),
     value: fc.oneof(fc.constant(null), dates),
     metadata,
-    createdMs: moments,
-    modifiedMs: moments,
+    createdMs: requestClock,
+    modifiedMs: requestClock,
   },
   usual,
 )
@@ -90,7 +90,7 @@ const entities: fc.Arbitrary<Entity> = fc
     hidden: fc.option(hiddenAttributes, { nil: undefined }),
     hiddenAt: fc.nat(5),
     created: fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER }),
-    modifiedMs: moments,
+    modifiedMs: requestClock,
   })
   .map(({ id, type, named, hidden, hiddenAt, created, modifiedMs }) => {
     const pairs: (readonly [string, Attribute])[] = [...inStoredOrder(named)]
@@ -107,7 +107,7 @@ function hiddenLast(entity: Entity): [string, Attribute][] {
 }
 
 const root = 'b5c1a4d2-root'
-const imageOf = (entity: Entity): Buffer => encodeImage(entity, root)
+const encodedOf = (entity: Entity): Buffer => encodeEntity(entity, root)
 
 /** An entity and what it may become: attributes kept, changed, gone, new, or in another order. */
 const changes = fc
@@ -131,7 +131,7 @@ const changes = fc
 t.test('an image made from the one before is the same as one made from nothing', async () => {
   fc.assert(
     fc.property(changes, ({ before, after }) => {
-      const stored = decodeImage(imageOf(before))
+      const stored = decodeEntity(encodedOf(before))
       const attributes = new Map(
         [...after.attributes].map(([name, attribute]) => [
           name,
@@ -139,7 +139,7 @@ t.test('an image made from the one before is the same as one made from nothing',
         ]),
       )
       const entity = { ...after, attributes }
-      assert.deepEqual(encodeImage(entity, root, { entity: stored, image: imageOf(before) }), imageOf(entity))
+      assert.deepEqual(encodeEntity(entity, root, { entity: stored, encoded: encodedOf(before) }), encodedOf(entity))
     }),
     { numRuns: 2000 },
   )
@@ -148,10 +148,10 @@ t.test('an image made from the one before is the same as one made from nothing',
 t.test('some attributes are read as when all are', async () => {
   fc.assert(
     fc.property(entities, fc.array(fc.nat(5)), fc.boolean(), (entity, picks, locations) => {
-      const image = imageOf(entity)
-      const all = decodeImage(image)
+      const encoded = encodedOf(entity)
+      const all = decodeEntity(encoded)
       const names = new Set(picks.map(pick => [...all.attributes.keys(), 'none'][pick] ?? 'none'))
-      const some = new Wanted(names, locations).decode(image)
+      const some = new Wanted(names, locations).decode(encoded)
       const expected = [...all.attributes].filter(
         ([name, { type }]) => names.has(name) || (locations && name !== 'dateExpires' && type.startsWith('geo:')),
       )
@@ -170,8 +170,14 @@ t.test('a number is read alone as it was stored, to the last bit', async () => {
   fc.assert(
     fc.property(numbers, identifiers, (value, type) => {
       const attribute = { type, value, metadata: new Map(), createdMs: 1, modifiedMs: 2 }
-      const image = imageOf({ id: 'E', type: 'T', created: 3, modifiedMs: 4, attributes: new Map([['a', attribute]]) })
-      const read = new Wanted(new Set(['a']), false).decode(image).attributes.get('a')
+      const encoded = encodedOf({
+        id: 'E',
+        type: 'T',
+        created: 3,
+        modifiedMs: 4,
+        attributes: new Map([['a', attribute]]),
+      })
+      const read = new Wanted(new Set(['a']), false).decode(encoded).attributes.get('a')
       // A negative zero is stored as zero.
       assert.deepEqual(read, { ...attribute, value: value === 0 ? 0 : value })
     }),
@@ -182,7 +188,7 @@ t.test('a number is read alone as it was stored, to the last bit', async () => {
 t.test('an entity comes out of its image as it went in, a hidden dateExpires last', async () => {
   fc.assert(
     fc.property(entities, entity => {
-      const decoded = decodeImage(imageOf(entity))
+      const decoded = decodeEntity(encodedOf(entity))
       assert.deepEqual(decoded, entity)
       assert.deepEqual([...decoded.attributes], hiddenLast(entity))
     }),
@@ -194,16 +200,16 @@ t.test('a plain dateExpires stays plain in an image, shows in its JSON, and ends
   const date = { type: 'DateTime', value: '2015-01-01T00:00:00.000Z', metadata: new Map(), createdMs: 1, modifiedMs: 2 }
   const attributes = new Map<string, Attribute>([['dateExpires', { ...date, isPlain: true }]])
   const entity = { id: 'E', type: 'T', attributes, created: 1, modifiedMs: 1 }
-  const image = encodeImage(entity, '')
-  t.strictSame(decodeImage(image), entity)
-  t.equal(imageExpiresMs(image), undefined)
-  t.equal(imageJson(image).toString(), renderEntity(entity, '/', fullView))
-  t.match(imageJson(image).toString(), 'dateExpires')
-  t.ok(isAnswer(image))
+  const encoded = encodeEntity(entity, '')
+  t.strictSame(decodeEntity(encoded), entity)
+  t.equal(encodedExpiresMs(encoded), undefined)
+  t.equal(encodedJson(encoded).toString(), renderEntity(entity, '/', fullView))
+  t.match(encodedJson(encoded).toString(), 'dateExpires')
+  t.ok(isAnswer(encoded))
   const next = { ...entity, attributes: new Map<string, Attribute>([['dateExpires', date]]) }
-  const updated = encodeImage(next, '', { entity, image })
-  t.equal(imageExpiresMs(updated), Date.UTC(2015, 0))
-  t.notMatch(imageJson(updated).toString(), 'dateExpires')
+  const updated = encodeEntity(next, '', { entity, encoded })
+  t.equal(encodedExpiresMs(updated), Date.UTC(2015, 0))
+  t.notMatch(encodedJson(updated).toString(), 'dateExpires')
 })
 
 t.test('the JSON of an image is the normalized entity without dateExpires', async () => {
@@ -212,7 +218,7 @@ t.test('the JSON of an image is the normalized entity without dateExpires', asyn
       const shown = [...entity.attributes]
         .filter(([name]) => name !== 'dateExpires')
         .map(([name, { type, value, metadata }]) => [name, { type, value, metadata: Object.fromEntries(metadata) }])
-      const json = JSON.parse(imageJson(imageOf(entity)).toString())
+      const json = JSON.parse(encodedJson(encodedOf(entity)).toString())
       assert.deepEqual(json, Object.fromEntries([['id', entity.id], ['type', entity.type], ...shown]))
     }),
     { numRuns: 500 },
@@ -222,8 +228,8 @@ t.test('the JSON of an image is the normalized entity without dateExpires', asyn
 t.test('an image says that it is the answer exactly when rendering gives the same text', async () => {
   fc.assert(
     fc.property(entities, entity => {
-      const image = imageOf(entity)
-      assert.equal(isAnswer(image), imageJson(image).toString() === renderEntity(entity, '/', fullView))
+      const encoded = encodedOf(entity)
+      assert.equal(isAnswer(encoded), encodedJson(encoded).toString() === renderEntity(entity, '/', fullView))
     }),
     { numRuns: 500 },
   )
@@ -238,16 +244,16 @@ t.test('numbers in the metadata of a hidden dateExpires do not keep the JSON fro
     modifiedMs: 1,
   }
   const entity = { id: 'E', type: 'T', attributes: new Map([['dateExpires', hidden]]), created: 1, modifiedMs: 1 }
-  t.ok(isAnswer(imageOf(entity)))
+  t.ok(isAnswer(encodedOf(entity)))
 })
 
 t.test('type, creation and expiry are read without decoding', async () => {
   fc.assert(
     fc.property(entities, entity => {
-      const image = imageOf(entity)
-      assert.equal(imageType(image), entity.type)
-      assert.equal(imageCreated(image), entity.created)
-      assert.equal(imageExpiresMs(image), expiresMs(entity))
+      const encoded = encodedOf(entity)
+      assert.equal(encodedType(encoded), entity.type)
+      assert.equal(encodedCreated(encoded), entity.created)
+      assert.equal(encodedExpiresMs(encoded), expiresMs(entity))
     }),
   )
 })
@@ -257,16 +263,16 @@ t.test('the root is kept with an image, up to 255 characters and well-formed', a
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 300 }), root => {
       const kept = root.length > 255 ? root.slice(0, 255).toWellFormed() : root
-      assert.equal(imageRoot(encodeImage(bare, root)), kept)
+      assert.equal(encodedRoot(encodeEntity(bare, root)), kept)
     }),
   )
 })
 
 t.test('an image does not change when the next one is made', async t => {
   const entity = (id: string): Entity => ({ id, type: 'T', attributes: new Map(), created: 1, modifiedMs: 1 })
-  const first = imageOf(entity('first'))
-  imageOf(entity('other'))
-  t.equal(decodeImage(first).id, 'first')
+  const first = encodedOf(entity('first'))
+  encodedOf(entity('other'))
+  t.equal(decodeEntity(first).id, 'first')
 })
 
 t.test('an entity far larger than the usual one has an image, and a small one after it too', async t => {
@@ -275,15 +281,15 @@ t.test('an entity far larger than the usual one has an image, and a small one af
     { type: 'Text', value: 'ü'.repeat(20), metadata: new Map(), createdMs: k, modifiedMs: k },
   ])
   const large: Entity = { id: 'E', type: 'T', attributes: new Map(many), created: 1, modifiedMs: 2 }
-  assert.deepEqual(decodeImage(imageOf(large)), large)
+  assert.deepEqual(decodeEntity(encodedOf(large)), large)
   const small = { ...large, attributes: new Map(many.slice(0, 1)) }
-  t.strictSame(decodeImage(imageOf(small)), small)
+  t.strictSame(decodeEntity(encodedOf(small)), small)
 })
 
 t.test('an image of an unknown version is not read', async t => {
-  const image = imageOf({ id: 'E', type: 'T', attributes: new Map(), created: 1, modifiedMs: 1 })
-  image[0] = 2
-  t.throws(() => decodeImage(image), {
+  const encoded = encodedOf({ id: 'E', type: 'T', attributes: new Map(), created: 1, modifiedMs: 1 })
+  encoded[0] = 2
+  t.throws(() => decodeEntity(encoded), {
     code: 'unreadable',
     message: /^a stored entity has version 2, and this release reads/,
   })
@@ -293,8 +299,14 @@ t.test(
   'of a damaged entity whose texts have no end the wanted attributes are looked for in vain, and in time',
   async t => {
     const attribute = { type: 'Number', value: 1, metadata: new Map(), createdMs: 1, modifiedMs: 2 }
-    const image = imageOf({ id: 'E', type: 'T', created: 3, modifiedMs: 4, attributes: new Map([['a', attribute]]) })
-    for (let at = image.readUInt32BE(30); at < image.length; at++) if (image[at] === 0x22) image[at] = 0x78
-    t.strictSame([...new Wanted(new Set(['b']), true).decode(image).attributes], [])
+    const encoded = encodedOf({
+      id: 'E',
+      type: 'T',
+      created: 3,
+      modifiedMs: 4,
+      attributes: new Map([['a', attribute]]),
+    })
+    for (let at = encoded.readUInt32BE(30); at < encoded.length; at++) if (encoded[at] === 0x22) encoded[at] = 0x78
+    t.strictSame([...new Wanted(new Set(['b']), true).decode(encoded).attributes], [])
   },
 )
