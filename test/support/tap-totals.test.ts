@@ -4,7 +4,8 @@ import { Readable } from 'node:stream'
 import t from 'tap'
 import { closingLine, count } from './tap-totals.js'
 
-const totalsOf = (...lines: string[]) => count(Readable.from([['TAP version 14', ...lines, ''].join('\n')]), 'a file', () => {})
+const totalsOf = (...lines: string[]) =>
+  count(Readable.from([['TAP version 14', ...lines, ''].join('\n')]), 'a file', () => {})
 
 t.test('assertions count, the tests that hold them do not', async t => {
   const totals = await totalsOf('# Subtest: a', '    ok 1 - x', '    ok 2 - y', '    1..2', 'ok 1 - a', '1..1')

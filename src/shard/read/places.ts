@@ -92,7 +92,7 @@ export class Places {
   private readonly streams: Stream[] = []
   private readonly openStream: (range: CountedRange) => Stream
   /** Streams with a place to give; undefined before the first look. */
-  private firstPages: Heap<Stream> | undefined
+  private merged: Heap<Stream> | undefined
   /** Rows read since the event loop had its turn. */
   private sinceBreath = 0
 
@@ -120,14 +120,14 @@ export class Places {
 
   /** Gives the next places one by one, `placesMax` at most; fewer only at the end. */
   async each(placesMax: number, take: (place: EntityPlace) => void): Promise<void> {
-    this.firstPages ??= await this.open()
+    this.merged ??= await this.open()
     for (let taken = 0; taken < placesMax; taken++) {
-      const stream = this.firstPages.top
+      const stream = this.merged.top
       if (!stream) return
       take(stream.place as EntityPlace)
       if (++this.sinceBreath >= rowsPerStep) await this.breathe()
-      if (stream.advance() || (await stream.read(placesMax - taken))) this.firstPages.replaceTop(stream)
-      else this.firstPages.pop()
+      if (stream.advance() || (await stream.read(placesMax - taken))) this.merged.replaceTop(stream)
+      else this.merged.pop()
     }
   }
 
@@ -136,17 +136,17 @@ export class Places {
   }
 
   private async open(): Promise<Heap<Stream>> {
-    const firstPages = new Heap<Stream>(byPlace)
+    const merged = new Heap<Stream>(byPlace)
     for (const range of this.ranges) {
       const stream = this.openStream(range)
       // Of most there is nothing more than their heads, which need not be closed.
       const isThere = await stream.open()
       if (stream.hasRest) this.streams.push(stream)
-      if (isThere) firstPages.push(stream)
+      if (isThere) merged.push(stream)
       this.sinceBreath += rowsPerOpening
       if (this.sinceBreath >= rowsPerStep) await this.breathe()
     }
-    return firstPages
+    return merged
   }
 
   private async breathe(): Promise<void> {

@@ -182,7 +182,7 @@ export const buffersOf = (tables: readonly TableParts[]): ArrayBuffer[] =>
       shards,
       alive,
       ...columns.flatMap(({ kinds, numbers }) => [kinds, numbers]),
-      ...(places ? [places.longitudes, places.latitudes, places.next, places.before, places.firstPages] : []),
+      ...(places ? [places.longitudes, places.latitudes, places.next, places.before, places.chainHeads] : []),
     ])
     .map(array => array.buffer as ArrayBuffer)
 

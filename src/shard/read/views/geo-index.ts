@@ -29,7 +29,7 @@ export interface GeoParts {
   readonly latitudes: Float64Array
   readonly next: Int32Array
   readonly before: Int32Array
-  readonly firstPages: Int32Array
+  readonly chainHeads: Int32Array
   /** Of the locations that are no points. */
   readonly boxes: Map<number, Bounds>
 }
@@ -39,7 +39,7 @@ const emptyParts = (capacity: number): GeoParts => ({
   latitudes: new Float64Array(capacity).fill(Number.NaN),
   next: new Int32Array(capacity),
   before: new Int32Array(capacity),
-  firstPages: new Int32Array(bucketsFor(capacity)).fill(end),
+  chainHeads: new Int32Array(bucketsFor(capacity)).fill(end),
   boxes: new Map(),
 })
 
@@ -48,7 +48,7 @@ export class GeoIndex {
   private latitudes: Float64Array
   private next: Int32Array
   private before: Int32Array
-  private firstPages: Int32Array
+  private chainHeads: Int32Array
   private readonly boxes: Map<number, Bounds>
 
   constructor(capacity: number, parts: GeoParts = emptyParts(capacity)) {
@@ -56,17 +56,17 @@ export class GeoIndex {
     this.latitudes = parts.latitudes
     this.next = parts.next
     this.before = parts.before
-    this.firstPages = parts.firstPages
+    this.chainHeads = parts.chainHeads
     this.boxes = parts.boxes
   }
 
   get parts(): GeoParts {
-    const { longitudes, latitudes, next, before, firstPages, boxes } = this
-    return { longitudes, latitudes, next, before, firstPages, boxes }
+    const { longitudes, latitudes, next, before, chainHeads, boxes } = this
+    return { longitudes, latitudes, next, before, chainHeads, boxes }
   }
 
   get bytes(): number {
-    return this.longitudes.length * placeBytes + this.firstPages.length * 4 + this.boxes.size * boxBytes
+    return this.longitudes.length * placeBytes + this.chainHeads.length * 4 + this.boxes.size * boxBytes
   }
 
   // [hot] For every change that a view with places follows.
@@ -92,12 +92,12 @@ export class GeoIndex {
     this.next = grown(this.next, new Int32Array(capacity))
     this.before = grown(this.before, new Int32Array(capacity))
     const buckets = bucketsFor(capacity)
-    if (buckets > this.firstPages.length) this.spread(buckets, from)
+    if (buckets > this.chainHeads.length) this.spread(buckets, from)
   }
 
   /** Puts the points of the first rows into more buckets, or chains would grow as long as the table. */
   private spread(buckets: number, rows: number): void {
-    this.firstPages = new Int32Array(buckets).fill(end)
+    this.chainHeads = new Int32Array(buckets).fill(end)
     for (let row = 0; row < rows; row++) if (!Number.isNaN(this.longitudes[row])) this.link(row)
   }
 
@@ -118,7 +118,7 @@ export class GeoIndex {
   candidates(query: GeoQuery, rows: number): Uint32Array | undefined {
     const { boxes } = query
     // A look into a cell costs what a look at some rows does, and its chain has the rows of other cells, too.
-    const rowsPerCell = Math.max(rowsPerCellMin, rows / this.firstPages.length)
+    const rowsPerCell = Math.max(rowsPerCellMin, rows / this.chainHeads.length)
     if (!boxes || boxes.reduce((cells, box) => cells + cellsOf(box), 0) > rows / rowsPerCell) return undefined
     const found: number[] = []
     for (const box of boxes) if (!this.collect(box, found, rows / candidatesShare)) return undefined
@@ -167,7 +167,7 @@ export class GeoIndex {
     for (let x = cellAt(west); x <= toX; x++)
       for (let y = cellAt(south); y <= toY; y++) {
         if (found.length > foundMax) return false
-        for (let row = this.firstPages[this.bucket(x, y)]!; row !== end; row = this.next[row]!) {
+        for (let row = this.chainHeads[this.bucket(x, y)]!; row !== end; row = this.next[row]!) {
           const longitude = this.longitudes[row]!
           const latitude = this.latitudes[row]!
           if (isInside(box, longitude, latitude)) found.push(row)
@@ -178,11 +178,11 @@ export class GeoIndex {
 
   private link(row: number): void {
     const bucket = this.bucket(cellAt(this.longitudes[row]!), cellAt(this.latitudes[row]!))
-    const first = this.firstPages[bucket]!
+    const first = this.chainHeads[bucket]!
     this.next[row] = first
     this.before[row] = end
     if (first !== end) this.before[first] = row
-    this.firstPages[bucket] = row
+    this.chainHeads[bucket] = row
   }
 
   private unlink(row: number): void {
@@ -190,11 +190,11 @@ export class GeoIndex {
     const before = this.before[row]!
     if (next !== end) this.before[next] = before
     if (before !== end) this.next[before] = next
-    else this.firstPages[this.bucket(cellAt(this.longitudes[row]!), cellAt(this.latitudes[row]!))] = next
+    else this.chainHeads[this.bucket(cellAt(this.longitudes[row]!), cellAt(this.latitudes[row]!))] = next
   }
 
   private bucket(x: number, y: number): number {
-    return (Math.imul(x, 0x9e3779b1) ^ Math.imul(y, 0x85ebca77)) & (this.firstPages.length - 1)
+    return (Math.imul(x, 0x9e3779b1) ^ Math.imul(y, 0x85ebca77)) & (this.chainHeads.length - 1)
   }
 }
 

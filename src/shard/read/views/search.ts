@@ -174,14 +174,14 @@ const position = ({ part: { table, range }, row }: ViewRow): EntityPosition => (
 function mergeByCreation(parts: readonly TablePart[], from: number, to: number): readonly ViewRow[] {
   const [only] = parts
   if (parts.length === 1 && only) return Array.from(only.rows.slice(from, to), row => ({ part: only, row }))
-  const firstPages = new Heap<ViewRow & { readonly at: number }>(compareRows)
-  for (const part of parts) if (part.rows.length > 0) firstPages.push({ part, row: part.rows[0]!, at: 0 })
+  const nextRows = new Heap<ViewRow & { readonly at: number }>(compareRows)
+  for (const part of parts) if (part.rows.length > 0) nextRows.push({ part, row: part.rows[0]!, at: 0 })
   const merged: ViewRow[] = []
-  for (let count = 0; count < to && firstPages.top; count++) {
-    const { part, row, at } = firstPages.top
+  for (let count = 0; count < to && nextRows.top; count++) {
+    const { part, row, at } = nextRows.top
     if (count >= from) merged.push({ part, row })
-    if (at + 1 < part.rows.length) firstPages.replaceTop({ part, row: part.rows[at + 1]!, at: at + 1 })
-    else firstPages.pop()
+    if (at + 1 < part.rows.length) nextRows.replaceTop({ part, row: part.rows[at + 1]!, at: at + 1 })
+    else nextRows.pop()
   }
   return merged
 }

@@ -164,7 +164,7 @@ t.test('an index that has grown has as many buckets as one that was made for so 
   grown.grow(capacity)
   fill(grown, 1000, capacity)
   fill(made, 0, capacity)
-  t.equal(grown.parts.firstPages.length, made.parts.firstPages.length)
+  t.equal(grown.parts.chainHeads.length, made.parts.chainHeads.length)
   t.equal(grown.bytes, made.bytes)
   for (const coords of ['0,0;0.1,0.1', '0.02,0;0.2,0.5', '1.9,1.9;2,2']) {
     const query = ask('coveredBy', 'box', coords)

@@ -231,7 +231,7 @@ t.test('what a table that was just built takes is what was said before it was', 
       const table = new Table(wanted)
       for (let n = 0; n < count; n++) table.append(n, 0, { targets: [n], geometry: undefined })
       table.sort()
-      const grid = places ? 4 * table.places!.parts.firstPages.length : 0
+      const grid = places ? 4 * table.places!.parts.chainHeads.length : 0
       t.equal(table.bytes, bytesFor(count, wanted) + grid, `${count} rows`)
     }
 })
