@@ -366,8 +366,8 @@ t.test('records and snapshot pages of any bytes are refused as unreadable, and t
 })
 
 t.test('a copy that reads any bytes from the log stops with a sentence, or goes on', async t => {
-  const valid = [true, false].map(goesOn =>
-    encodeRecord(5, 1, beginning, Buffer.from('payload'), { continues: goesOn, continuesPrevious: false }),
+  const valid = [true, false].map(continues =>
+    encodeRecord(5, 1, beginning, Buffer.from('payload'), { continues, continuesPrevious: false }),
   )
   let stopped = 0
   for (let n = 0; n < each; n++) {

@@ -137,7 +137,7 @@ t.test('when the wire takes nothing asks wait within bounds, and none is begun a
   const b = await startNode(t, { name: 'b', address: '127.0.0.1:0' }, [{ name: 'a', address: '127.0.0.1:0' }], host)
   const wire = await Wire.to(t, b.address)
   const a = await startNode(t, { name: 'a', address: '127.0.0.1:0' }, [{ name: 'b', address: wire.address }], echo, {
-    askDeadlineMs: 500,
+    askDeadlineMs: 3000,
   })
   await untilLink(a, 'b')
   wire.clog()

@@ -35,11 +35,11 @@ async function simulate() {
   if (taken.kind !== 'taken') throw new Error('the engine answers')
   const { epoch } = taken
   /** Appends a record, which may only begin a step or go on with one; gives the position behind it. */
-  const append = async (behind: LogPosition, goesOn = false, wentBefore = false): Promise<LogPosition> => {
+  const append = async (behind: LogPosition, continues = false, continuesPrevious = false): Promise<LogPosition> => {
     const sequence = behind.sequence + 1
     const bytes = encodeRecord(shard, epoch, behind, Buffer.from('payload'), {
-      continues: goesOn,
-      continuesPrevious: wentBefore,
+      continues,
+      continuesPrevious,
     })
     const appends = [{ shard, epoch, sequence, bytes }]
     t.match(await run(new Promise<AppendOutcome>(resolve => owner.append(appends, resolve))), { kind: 'appended' })

@@ -24,14 +24,14 @@ function after(
 }
 
 t.test('a record tells what was put in', async t => {
-  for (const goesOn of [true, false])
-    for (const wentBefore of [true, false]) {
+  for (const continues of [true, false])
+    for (const continuesPrevious of [true, false]) {
       const bytes = encodeRecord(65_535, 2 ** 50, beginning, Buffer.from('payload'), {
-        continues: goesOn,
-        continuesPrevious: wentBefore,
+        continues,
+        continuesPrevious,
       })
       const record = decodeRecord(bytes)!
-      t.match(record, { shard: 65_535, epoch: 2 ** 50, sequence: 1, stretch: { goesOn, wentBefore } })
+      t.match(record, { shard: 65_535, epoch: 2 ** 50, sequence: 1, fragment: { continues, continuesPrevious } })
       t.equal(record.payload.toString(), 'payload')
       t.ok(record.before.equals(beginning.hash))
     }
