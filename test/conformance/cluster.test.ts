@@ -23,11 +23,8 @@ t.test('a sample of the cases passes with three nodes', { skip: lacking() || noE
   const random = new Random(seed)
   const sample = Object.entries(wanted).flatMap(([group, count]) => {
     const short = casesOf(group).filter(isShort)
-    const own = drawn(
-      random,
-      short.filter(one => !sharesBrokers(one)),
-      ownMax,
-    )
+    const alone = short.filter(one => !sharesBrokers(one))
+    const own = withOwn.includes(group) ? drawn(random, alone, 1) : []
     return [...own, ...drawn(random, short.filter(sharesBrokers), count - own.length)]
   })
   const own = sample.filter(one => !sharesBrokers(one)).length
