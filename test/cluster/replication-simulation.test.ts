@@ -9,7 +9,7 @@ import { Random } from '../support/random.js'
 import { controls } from './replication-controls.js'
 import { run } from './replication-run.js'
 
-const simulations = Number(process.env.REPLICATIONS ?? 30)
+const simulations = Number(process.env.REPLICATIONS ?? 20)
 /** Seeds that each control gets until one of them tells: the rarest one is noticed by one of 75. */
 const controlSeeds = Number(process.env.CONTROL_SEEDS ?? 600)
 /**

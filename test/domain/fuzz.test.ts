@@ -77,7 +77,7 @@ import { Random } from '../support/random.js'
 import { Stopwatch } from '../support/stopwatch.js'
 import { wkt } from '../support/wkt.js'
 
-const inputs = Number(process.env.FUZZ_INPUTS ?? 50_000)
+const inputs = Number(process.env.FUZZ_INPUTS ?? 20_000)
 const callMsMax = Number(process.env.FUZZ_CALL_MS_MAX ?? Number.POSITIVE_INFINITY)
 t.setTimeout(120_000 + inputs * 2)
 

@@ -8,7 +8,7 @@ import t from 'tap'
 import { Random } from '../support/random.js'
 import { Campaign } from './campaign.js'
 
-const requests = Number(process.env.HOSTILE_REQUESTS ?? 20_000)
+const requests = Number(process.env.HOSTILE_REQUESTS ?? 5_000)
 const only = process.env.HOSTILE_ONLY
 t.setTimeout(300_000 + requests * 20)
 

@@ -23,7 +23,7 @@ import { Notified } from './cluster-notified.js'
 
 const skip =
   process.platform === 'linux' ? noEtcd() : 'the network in between asks /proc who has dialed, which is for Linux'
-const rounds = Number(process.env.CLUSTER_ROUNDS ?? 3)
+const rounds = Number(process.env.CLUSTER_ROUNDS ?? 2)
 /**
  * After a fault all entities are written within this time. The promise is less (cluster.test.ts); a busy machine is no
  * fault.

@@ -26,7 +26,7 @@ import { nextWrite, Oracle, type State, types } from './crash-oracle.js'
 type Inspection = (dataDir: string) => Promise<readonly string[]>
 const inspections: readonly Inspection[] = [indexesEqualRebuild]
 
-const cycles = Number(process.env.CRASH_CYCLES ?? 16)
+const cycles = Number(process.env.CRASH_CYCLES ?? 6)
 const connections = 8
 const idsPerConnection = 6
 const pageLength = 1000

@@ -59,9 +59,9 @@ t.test('for human eyes standard output is text, and standard error is not', asyn
  */
 const program = (folder: string): string => `
   const { openLog } = await import('${root}/dist/src/observe/logger.js')
-  const { tellNodeLines } = await import('${root}/dist/src/observe/standard-lines.js')
+  const { logNodeLines } = await import('${root}/dist/src/observe/standard-lines.js')
   const logging = { format: 'json', forHumans: false, file: { directory: '${folder}', append: false } }
-  tellNodeLines(logging)
+  logNodeLines(logging)
   const logger = openLog(logging, { level: 'WARN', lineBytesMax: 4194304 }, true)
   for (let n = 0; n < 10; n++) logger.warn('x'.repeat(4000000))
   logger.fatal('flushed')

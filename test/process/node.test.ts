@@ -47,18 +47,25 @@ t.test('a start that fails behind the opening of the store closes it', async t =
   const broken = (): never => {
     throw new Error('nothing can stand between')
   }
-  const cases: readonly (readonly [what: string, words: readonly string[], fault: RegExp, between?: () => never])[] = [
-    ['shards', ['-port', String(await freePort())], /nothing can stand/, broken],
-    ['receivers', ['-port', String(await freePort()), '-notifCaFile', '/none'], /none/],
-    ['the front', ['-port', String(await freePort()), '-https', '-key', '/none', '-cert', '/none'], /TLS files/],
-    ['the port', ['-port', String(other.port), '-localIp', '127.0.0.1'], /in use/],
-  ]
+  const cases: readonly (readonly [what: string, words: readonly string[], fault: RegExp, wrapShards?: () => never])[] =
+    [
+      ['shards', ['-port', String(await freePort())], /nothing can stand/, broken],
+      ['receivers', ['-port', String(await freePort()), '-notifCaFile', '/none'], /none/],
+      ['the front', ['-port', String(await freePort()), '-https', '-key', '/none', '-cert', '/none'], /TLS files/],
+      ['the port', ['-port', String(other.port), '-localIp', '127.0.0.1'], /in use/],
+    ]
   const { logger, errors } = errorsOnly()
   const onFailure = (error: Error): never => t.fail(error.message) as never
-  for (const [what, words, fault, between] of cases) {
+  for (const [what, words, fault, wrapShards] of cases) {
     const reading = readConfig(['-dataDir', directory, '-diskReserve', '1', ...words], {})
     if (reading.kind !== 'run') throw new Error(JSON.stringify(reading))
-    const surroundings = { clock: systemClock, chance: systemChance, logger, onFailure, ...(between && { between }) }
+    const surroundings = {
+      clock: systemClock,
+      chance: systemChance,
+      logger,
+      onFailure,
+      ...(wrapShards && { wrapShards }),
+    }
     await t.rejects(startNode(reading.config, surroundings), { message: fault }, what)
   }
   t.strictSame(errors, [])

@@ -21,7 +21,7 @@ const namesCount = 3_000
  * What may stay of that many: caches that have a limit of their own, and what the runtime makes for itself. If nothing
  * is forgotten it is 3 to 7 MB.
  */
-const bytesMax = 2 * 1024 * 1024
+const bytesMax = 4 * 1024 * 1024
 const atATime = 200
 
 setFlagsFromString('--expose-gc')

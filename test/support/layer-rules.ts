@@ -17,7 +17,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   rows: ['domain', 'ports'],
   backup: ['domain', 'ports'],
   wire: ['domain', 'messages', 'encoded-entity', 'ports'],
-  encoded: ['domain', 'ports', 'messages'],
+  'encoded-entity': ['domain', 'ports', 'messages'],
   shard: ['domain', 'ports', 'messages', 'encoded-entity', 'rows', 'wire', 'backup'],
   broker: ['domain', 'ports', 'messages', 'encoded-entity', 'wire', 'backup'],
   deliver: ['domain', 'ports', 'messages', 'encoded-entity'],

@@ -14,7 +14,7 @@ import { existsSync, readdirSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { root } from './project.js'
-import { closingLine, count, type Totals } from './tap-totals.js'
+import { closingLine, count, type FileTotals, type Totals } from './tap-totals.js'
 
 /** Files that take at most a quarter of a core, and measure no time. */
 const waiting = ['cluster/stopped-process', 'http/connections'].map(name => `dist/test/${name}.test.js`)
@@ -83,21 +83,19 @@ async function run(file: string): Promise<void> {
   const end = await ended
   clearTimeout(kill)
   const fault = faultOf(own, end)
-  if (fault) {
-    console.log(`FAILED: ${file}: ${fault}`)
-    own.failed++
-  }
+  if (fault) console.log(`FAILED: ${file}: ${fault}`)
+  const failed = own.failed + (fault ? 1 : 0)
   const ms = performance.now() - startedMs
-  console.log(`${own.failed > 0 ? 'not ok' : 'ok    '} ${file} (${seconds(ms)} s)`)
+  console.log(`${failed > 0 ? 'not ok' : 'ok    '} ${file} (${seconds(ms)} s)`)
   slowest.push({ file, ms })
   totals.passed += own.passed
-  totals.failed += own.failed
+  totals.failed += failed
   totals.skipped += own.skipped
 }
 
 /** What went wrong although no test has failed. */
-function faultOf({ passed, failed, skipped }: Totals, end: string): string | undefined {
+function faultOf({ failed, tests }: FileTotals, end: string): string | undefined {
   if (failed > 0) return undefined
   if (end !== '0') return `it ended with ${end}, although no test failed`
-  return passed + skipped === 0 ? 'it ran no test' : undefined
+  return tests === 0 ? 'it ran no test' : undefined
 }

@@ -14,6 +14,12 @@ export interface Totals {
   skipped: number
 }
 
+/** What a file has brought. */
+export interface FileTotals extends Totals {
+  /** Tests and assertions at its top; 0: it ran none. */
+  readonly tests: number
+}
+
 /** The closing line: nothing else may stand on it. */
 export function closingLine(totals: Totals): string {
   const skipped = totals.skipped > 0 ? `, ${totals.skipped} skipped` : ''
@@ -21,13 +27,13 @@ export function closingLine(totals: Totals): string {
 }
 
 /** Reads the output of `file` to its end, and prints every skip and failure on the way. */
-export async function count(tap: Readable, file: string, print: (text: string) => void): Promise<Totals> {
+export async function count(tap: Readable, file: string, print: (text: string) => void): Promise<FileTotals> {
   const totals: Totals = { passed: 0, failed: 0, skipped: 0 }
   const parser = new Parser()
   watch(parser, [file], totals, print)
   tap.pipe(parser as unknown as NodeJS.WritableStream)
   await once(parser as unknown as EventEmitter, 'complete')
-  return totals
+  return { ...totals, tests: parser.count }
 }
 
 function watch(parser: Parser, above: readonly string[], totals: Totals, print: (text: string) => void): void {
