@@ -462,7 +462,7 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
     if (this.#pieces) this.#front.stalls.add(this)
   }
 
-  /** Gives the system what it takes; false: it takes no more now. */
+  /** Passes bytes to the system while it takes them; false: it takes no more now. */
   #writePieces(): boolean {
     const pieces = this.#pieces
     if (!pieces) return true
@@ -490,8 +490,8 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
   }
 
   /**
-   * The binary closes a connection 10 s after a write that failed, and the system tells of room only when a third of
-   * its buffer is free.
+   * The binary closes a connection 10 s after a write that failed, and the system reports room only when a third of its
+   * buffer is free.
    */
   retry(): void {
     if (this.#pieces) this.#response.cork(() => this.#writePieces())
@@ -503,9 +503,9 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
   }
 
   /**
-   * Answers at once, reads away the rest of the body, and then closes: to close with bytes unread resets the
-   * connection, which may cost the client the answer. The binary cannot go on reading after an answer, so it is told
-   * all of it as a status line. It adds an empty line, which no client looks at after `Connection: close`.
+   * Answers at once, discards the rest of the body, and then closes. Closing with unread bytes resets the connection,
+   * and the client may lose the answer. The binary cannot read on after an answer, so the whole answer is passed to it
+   * as a status line. It adds an empty line, which no client reads after `Connection: close`.
    */
   #writeAndLinger(
     status: number,
@@ -528,7 +528,7 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
     else if (!this.#bodyArriving) this.#response.onData((chunk, isLast) => this.onChunk(chunk, isLast))
   }
 
-  /** Not at once: what has been written is still in the cork buffer. */
+  /** Not at once: the written bytes are still in the cork buffer. */
   #closeSoon(): void {
     setImmediate(() => {
       if (this.#open) this.#response.close()
@@ -536,9 +536,9 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
   }
 }
 
-/** Answers up to this size are handed over in one piece: nearly always the system's send buffer takes them. */
+/** Answers up to this size are passed to the system in one piece: its send buffer nearly always takes them. */
 const smallBytesMax = 16 * 1024
-/** Bytes given to the system in one turn of the event loop. */
+/** Bytes passed to the system in one turn of the event loop. */
 const turnBytesMax = 1024 * 1024
 
 /** The body, unless it is large. */
@@ -548,7 +548,7 @@ const smallOf = (body: AnswerBody = ''): string | Uint8Array | undefined =>
 const bodyInOne = (body: AnswerBody | undefined): string | Uint8Array =>
   typeof body === 'string' || body instanceof Uint8Array ? body : Buffer.concat(body ?? [])
 
-/** A head whose body comes in chunks later. */
+/** The answer to a head whose body comes in chunks later. */
 const withoutLength =
   '{"error":"ContentLengthRequired","description":"Zero/No Content-Length in PUT/POST/PATCH request"}'
 
@@ -560,7 +560,7 @@ function statusLine(status: number): string {
   return line
 }
 
-/** Such an answer has no body, and says nothing of a length. */
+/** Such an answer has no body and no length. */
 function hasNoLength(status: number): boolean {
   return status === 204 || status === 304
 }
@@ -569,8 +569,7 @@ function hasNoLength(status: number): boolean {
 const notAscii = /[^\x00-\x7f]/
 
 /**
- * One character for each byte, as node:http gives it. The binary reads UTF-8; bytes that are none have become U+FFFD
- * there.
+ * One character for each byte, as node:http returns it. The binary reads UTF-8, and has replaced other bytes by U+FFFD.
  */
 function asSent(text: string): string {
   return notAscii.test(text) ? Buffer.from(text).toString('latin1') : text
@@ -590,7 +589,7 @@ function headersOf(request: HttpRequest): readonly string[] {
 
 const unusual = /[^\t -~]/
 
-/** The binary writes strings as UTF-8: what came in must go out the same. */
+/** The binary writes strings as UTF-8. Received bytes must be sent unchanged. */
 function wireValue(value: string): string | Buffer {
   return unusual.test(value) ? Buffer.from(headerText(value), 'latin1') : value
 }
