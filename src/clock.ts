@@ -97,6 +97,7 @@ export class HybridClock {
   }
 }
 
+/** Divides a delay beyond the limit of one timer over several timers. */
 function after(delayMs: number, run: () => void): () => void {
   let timer: NodeJS.Timeout
   const wait = (leftMs: number): void => {

@@ -1,7 +1,7 @@
 // An encoded entity: one entity as bytes. In this form it is stored, sent between nodes, and mostly answered.
 //
 //   0  u8   version, 1
-//   1  u8   flags: 1 the JSON is the normalized answer as it is; 2 a hidden `dateExpires` stands before the JSON
+//   1  u8   flags: 1 the JSON is exactly the normalized answer; 2 a hidden `dateExpires` precedes the JSON
 //   2  f64  created, hybrid stamp            10 f64  modified, ms
 //  18  f64  expires, ms; NaN: never          26 u32  number of attributes in the JSON
 //  30  u32  where the JSON begins            34 u16  length of the type    36 u16  length of the correlator root
@@ -240,6 +240,7 @@ interface StoredAttribute {
 
 const recordsAtOf = (encoded: Buffer): number => headBytes + encoded.readUInt16BE(34) + encoded.readUInt16BE(36)
 
+/** Decodes an encoded entity. */
 export function decodeEntity(encoded: Buffer): Entity {
   assertVersion('a stored entity', encoded[0], version)
   const jsonAt = encoded.readUInt32BE(30)

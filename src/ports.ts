@@ -225,7 +225,7 @@ export type DeliveryOutcome =
   | { readonly kind: 'simulated' }
   /**
    * To be tried again. `held`: the notifier keeps it and will try again. If not `held`, the notifier has no room, and
-   * the owner offers it again at `nextAttemptMs` (wall clock), with `attempts` as `attempt`. If that is undefined, the
+   * the owner offers it again at `nextAttemptMs` (wall clock), with the same `attempts`. If that time is undefined, the
    * owner offers it at once, before later ones: its receiver does not answer, and it keeps its place. Not `sent`: it
    * was held back.
    */

@@ -163,6 +163,10 @@ const refusalOfNotification = (all: readonly Ended[]): Refusal | undefined =>
 /** Refusals of changes that the rules would have accepted. */
 const notDurable: ReadonlySet<Refusal['kind']> = new Set(['Unavailable', 'InternalServerError', 'InsufficientStorage'])
 
+/**
+ * Divides a batch into items for this broker and items of providers. Only replacements are divided, since they would
+ * add the provided attributes here.
+ */
 function splitAll(
   updates: ForwardedUpdates,
   index: ProviderIndex,

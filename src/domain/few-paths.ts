@@ -27,7 +27,7 @@ function listed(known: FewPaths): ReadonlySet<string> | undefined {
   return typeof known === 'string' ? new Set([known]) : known
 }
 
-/** Tenants whose paths are known, some 120 bytes each. At this limit no paths are returned any more. */
+/** Tenants whose paths are known, some 120 bytes each. At this limit `few` returns none any more. */
 export const tenantsOfPathsMax = 100_000
 
 const none: ReadonlySet<string> = new Set()

@@ -161,6 +161,7 @@ function makeValue({ text }: Text): Result<Json> {
 interface Count {
   /** Keys at all depths; negative when there is a number beyond a double or a lone surrogate. */
   readonly keys: number
+  /** Digits of large numbers when they are written out: `1e300` has 301. */
   readonly digits: number
 }
 

@@ -325,6 +325,7 @@ class NodeConnection implements WaitingConnection, ArrivingBody {
     this.hasEnded = true
     this.#sinceMs = performance.now()
     this.#stream.end()
+    // Discards further bytes: node reads no more of a connection after its last answer.
     this.#stream.resume()
   }
 

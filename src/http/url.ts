@@ -12,6 +12,7 @@ import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
 const forbidden = /[<>"'=;()]/
 const encodedByte = /%[0-9A-Fa-f]{2}/
 
+/** Decodes percent-encoded bytes. Bytes that are not UTF-8 become U+FFFD, which is refused as a character later. */
 function decode(text: string): string {
   if (!encodedByte.test(text)) return text
   return Buffer.from(

@@ -323,6 +323,10 @@ class UwsFront implements Front, RequestHeads<UwsExchange> {
     })
   }
 
+  /**
+   * Drops a head whose connection no call has named: its body comes in chunks, and the first has not arrived. Its
+   * connection is closed at the first moment after it: later it might have ended without notice.
+   */
   #dropHead(mayAnswer: boolean): void {
     const head = this.#head
     this.#head = undefined

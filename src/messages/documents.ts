@@ -75,8 +75,8 @@ export type ProgressReport =
   | { readonly kind: 'failure'; readonly reason: string }
 
 /**
- * The outcomes of notifications that an owner has counted. The owner of the documents stores them from then on, so that
- * nothing is lost when owners come and go.
+ * The outcomes of notifications that an owner has counted. The document owner stores them from then on, so that nothing
+ * is lost when owners come and go.
  */
 export interface FlushRequest {
   readonly kind: 'handIn'

@@ -20,6 +20,10 @@ export type AskOutcome =
 /** Receives a description of unreadable bytes of another process. */
 type OnUnreadable = (what: string) => void
 
+/**
+ * Decodes a request, passes it to `handle`, and returns the bytes of the reply through `onReply`. `shards`: the number
+ * of entity shards.
+ */
 export function answerBytes(
   { shard, request, shards }: { readonly shard: number; readonly request: Uint8Array; readonly shards: number },
   handle: (request: ShardRequest, onReply: (reply: ShardReply) => void) => void,

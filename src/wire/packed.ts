@@ -3,16 +3,17 @@
 //
 //   request   u8 form | u8 flags | u16 count of texts | f64 numbers | u32 length of each text, 0xffffffff: undefined
 //             | the texts as one, UTF-8
-//   found     u8 form | u32 bytes of all before the images | u32 count | per entity u32 length of its path, u32 of its image
-//             | paths | images
+//   found     u8 form | u32 bytes before the entities | u32 count | per entity u32 length of its path, u32 of its bytes
+//             | paths | encoded entities
 //   done      u8 form
-//   part      u8 form | u8 images: 0 none, 1 of all, 2 of the first | u32 count | f64 total | u32 bytes of the JSON
-//             | u32 number of images, if 2 | columns: of each entity f64 created, u32 range, u16 shard
-//             | ends: of each image u32, counted from the first | JSON: ranges and values (ListKeys) | images
+//   part      u8 form | u8 encoded entities: 0 none, 1 all, 2 the first | u32 count | f64 total | u32 bytes of the JSON
+//             | u32 number of encoded entities, if 2 | columns: of each entity f64 created, u32 range, u16 shard
+//             | ends: of each encoded entity u32, counted from the first | JSON: ranges and values (ListKeys)
+//             | encoded entities
 //
-// Numbers are little endian. Lengths of texts are in characters: all texts are written, and read, at once. "Images" are
-// encoded entities. Those of a part are cut out only when they are needed: each owner sends as many as the page has,
-// and few of them are shown.
+// Numbers are little endian. Lengths of texts are in characters: all texts are written, and read, at once. The
+// encoded entities of a part are cut out only when they are needed: each owner sends as many as the page has, and few of
+// them are shown.
 //
 // Bytes that are incomplete, or that this release does not know, fail with `Unreadable`. All else is JSON (wire.ts).
 

@@ -126,6 +126,9 @@ function requestToWire(request: ShardRequest): unknown {
 /** All items of a batch have one origin, and count their notifications together. */
 const itemToWire = (item: WriteRequest): unknown => requestToWire({ ...item, origin: undefined as unknown as Origin })
 
+/**
+ * Decodes the bytes that `encodeRequest` wrote, perhaps in another process. Fails with `Unreadable` for other bytes.
+ */
 export const decodeRequest = (bytes: Buffer): ShardRequest => readable('a request', () => requestOf(bytes))
 
 function requestOf(bytes: Buffer): ShardRequest {
@@ -287,6 +290,10 @@ export const encodeNotUnderstood = (reason: string): Buffer =>
 
 const reasonLengthMax = 500
 
+/**
+ * Decodes the bytes that `encodeReply` wrote; encoded entities share their memory. Fails with `Unreadable` for other
+ * bytes. A node that has not understood the request has done nothing, and counts as a node that was not asked.
+ */
 export const decodeReply = (bytes: Buffer): ShardReply => readable('a reply', () => replyOf(bytes))
 
 function replyOf(bytes: Buffer): ShardReply {

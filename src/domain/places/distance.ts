@@ -1,3 +1,18 @@
+// Distances on the globe: great circles on a sphere of the mean radius (docs/interface/geography.md#relations).
+//
+// An edge is the straight line in longitude and latitude, as in plane.ts. Along it the distance from a place has no
+// closed minimum, but
+//
+//   f = 1 - cos(distance) = 2 sin²(Δφ/2) + 2 cos φp cos φ sin²(Δλ/2)
+//
+// is a sum of three sinusoids in the position s along the edge, so |f''| and |f'''| have small bounds M and M3. With
+// these, one point of an edge can show that all of the rest is farther than the best known point, or that f only falls
+// or only rises. Most edges need only their ends. Where f is convex, Newton's method finds the minimum. Elsewhere the
+// edge is halved.
+//
+// @turf/point-to-line-distance takes the nearest point of a rhumb or projected line, and is wrong by kilometres for long
+// edges and beyond the antimeridian. Here a difference of 360 degrees is no difference, and the poles are ordinary
+// places.
 import type { Position } from './ring.js'
 
 export const earthRadiusMetres = 6_371_000

@@ -4,9 +4,10 @@
 // Local attributes, and those of earlier providers, take precedence. Requests are sent one after the other, and each is
 // built just before it is sent: attributes of a named entity that are known by then are not requested again.
 //
-//   page            local entities first, then those of the providers, in the order in which they are asked
-//   limit, offset   what is left of the page and to be skipped; for an entity that is on the page already, whatever it takes
-//   total           local, and what each provider has said
+//   page            local entities first, then those of the providers, in the order of the requests
+//   limit, offset   the free places of the page and the entities yet to skip; for an entity that is already on the page,
+//                   at least 1 and no offset
+//   total           the local number plus the number that each provider reports
 //
 // Not here: sending, bytes to JSON (broker/forwarding.ts).
 

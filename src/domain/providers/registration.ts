@@ -84,6 +84,7 @@ const version = 1
 export const encodeRegistration = (registration: Registration): string => JSON.stringify({ version, ...registration })
 
 // [hot] For each registration at start. Field by field: spreading the parsed object takes as long as parsing it.
+/** Decodes a text that `encodeRegistration` wrote. */
 export function decodeRegistration(stored: string): Registration {
   const found = JSON.parse(stored) as Registration & { readonly version: number }
   assertVersion('a stored registration', found.version, version)

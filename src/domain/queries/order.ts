@@ -85,6 +85,11 @@ function keyValue({ name, descending }: OrderKey, entity: Entity, path: string):
   }
 }
 
+/**
+ * Dates are ordered among the numbers, and an array by its smallest (descending: largest) element. All objects are
+ * equal, and so are all arrays within arrays: the interface defines no order for them, and comparing large ones would
+ * be slow.
+ */
 function attributeValue(entity: Entity, name: string, descending: boolean): Json | undefined {
   const attribute = entity.attributes.get(name)
   if (!attribute) return undefined

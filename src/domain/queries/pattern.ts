@@ -31,6 +31,7 @@ export interface Pattern {
   readonly steps: number
   /** The expected cost of a test for each character, in steps. It is certain after `explore`. */
   readonly cost: number
+  /** Determines the cost of the pattern, once. This takes up to a millisecond of the allowance. */
   explore(allowance: Exploration): void
   /**
    * Whether the expression matches some part of the text: not anchored, case sensitive

@@ -4,9 +4,9 @@
 // (docs/interface/notifications.md#custom-notifications, docs/interface/notifications.md#mqtt) is built from templates:
 // macros come first, then percent-decoding, then the checks, so that the checked texts are the sent ones.
 //
-//   url, qs, topic     as they are; blanks in a URL are percent-encoded, since a request line has none
-//   payload, headers   percent-decoded: what may not stand in a subscription can be written so
-//   json, ngsi         JSON; whatever a value holds, the body stays valid
+//   url, qs, topic     unchanged; blanks in a URL are percent-encoded, since a request line has none
+//   payload, headers   percent-decoded: so they can contain characters that are forbidden in a subscription
+//   json, ngsi         JSON; the body stays valid for any value
 //
 // A text that would break the request (a control character, a bad header name, a bad URL) is refused. The notification
 // is not sent, and the log gives the reason without the text, which may be a secret.
@@ -293,5 +293,6 @@ function patched(entity: Entity, { id, type, attributes }: EntityPatch, filler: 
 const encodedCharacter =
   /%[0-7][\da-f]|%(?:c[2-9a-f]|d[\da-f])%[89ab][\da-f]|%(?:e0%[ab][\da-f]|e[1-9a-cef]%[89ab][\da-f]|ed%[89][\da-f])%[89ab][\da-f]|%(?:f0%[9ab][\da-f]|f[1-3]%[89ab][\da-f]|f4%8[\da-f])(?:%[89ab][\da-f]){2}/gi
 
+/** Decodes the percent-encoded characters of a text; anything else is unchanged. */
 const percentDecoded = (text: string): string =>
   text.includes('%') ? text.replace(encodedCharacter, decodeURIComponent) : text

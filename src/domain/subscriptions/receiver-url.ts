@@ -1,7 +1,8 @@
 // URLs of receivers (docs/interface/subscriptions.md#urls), and patterns of allowed destinations
 // (docs/operations/egress.md#patterns).
 //
-//   http://host:port/path      scheme and host are needed; a host is a DNS name, an IPv4 address or an IPv6 address in brackets
+//   http://host:port/path      scheme and host are required; a host is a DNS name, an IPv4 address, or an IPv6 address in
+//                              brackets
 //
 // A general URL parser would accept, repair or rewrite URLs that the interface refuses: with a user name, without a
 // host, with an empty port. A query stays part of the path.
@@ -71,7 +72,7 @@ function isIpv6(text: string): boolean {
 /**
  * A pattern of allowed destinations.
  *
- *   host, host:port        a DNS name; `*` stands for one or more labels, and alone for everything
+ *   host, host:port        a DNS name; `*` matches one or more labels, and alone everything
  *   address, address:port  IPv4, or IPv6 (in brackets where a port follows)
  *   address/bits           a network
  */

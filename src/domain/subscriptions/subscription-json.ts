@@ -277,6 +277,7 @@ class Shared<T> {
   }
 }
 
+/** Decodes a text that `encodeSubscription` wrote. */
 export const decodeSubscription = (stored: string): Subscription => new SubscriptionReader().read(stored)
 
 const conditionOf = ({ attrs, expression, alterationTypes, notifyOnMetadataChange }: StoredCondition): Condition => ({
@@ -343,6 +344,7 @@ const progressVersion = 1
 export const encodeProgress = (progress: SubscriptionProgress): string =>
   JSON.stringify({ version: progressVersion, ...progress })
 
+/** Decodes a text that `encodeProgress` wrote. */
 export function decodeProgress(stored: string): SubscriptionProgress {
   const { version: found, ...progress } = JSON.parse(stored) as SubscriptionProgress & { readonly version: number }
   checkVersion('progress', found, progressVersion)
