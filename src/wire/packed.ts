@@ -11,9 +11,9 @@
 //             | ends: of each encoded entity u32, counted from the first | JSON: ranges and values (ListKeys)
 //             | encoded entities
 //
-// Numbers are little endian. Lengths of texts are in characters: all texts are written, and read, at once. The
-// encoded entities of a part are cut out only when they are needed: each owner sends as many as the page has, and few of
-// them are shown.
+// Numbers are little endian. Lengths of texts are in characters: all texts are written, and read, at once. The encoded
+// entities of a part are cut out only when they are needed: each owner sends as many as the page has, and few of them
+// are shown.
 //
 // Bytes that are incomplete, or that this release does not know, fail with `Unreadable`. All else is JSON (wire.ts).
 

@@ -10,8 +10,8 @@
 // or only rises. Most edges need only their ends. Where f is convex, Newton's method finds the minimum. Elsewhere the
 // edge is halved.
 //
-// @turf/point-to-line-distance takes the nearest point of a rhumb or projected line, and is wrong by kilometres for long
-// edges and beyond the antimeridian. Here a difference of 360 degrees is no difference, and the poles are ordinary
+// @turf/point-to-line-distance takes the nearest point of a rhumb or projected line, and is wrong by kilometres for
+// long edges and beyond the antimeridian. Here a difference of 360 degrees is no difference, and the poles are ordinary
 // places.
 import type { Position } from './ring.js'
 

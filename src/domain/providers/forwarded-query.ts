@@ -5,8 +5,8 @@
 // built just before it is sent: attributes of a named entity that are known by then are not requested again.
 //
 //   page            local entities first, then those of the providers, in the order of the requests
-//   limit, offset   the free places of the page and the entities yet to skip; for an entity that is already on the page,
-//                   at least 1 and no offset
+//   limit, offset   the free places of the page and the entities yet to skip; for an entity that is already on the
+//                   page, at least 1 and no offset
 //   total           the local number plus the number that each provider reports
 //
 // Not here: sending, bytes to JSON (broker/forwarding.ts).

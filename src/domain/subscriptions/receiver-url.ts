@@ -1,8 +1,8 @@
 // URLs of receivers (docs/interface/subscriptions.md#urls), and patterns of allowed destinations
 // (docs/operations/egress.md#patterns).
 //
-//   http://host:port/path      scheme and host are required; a host is a DNS name, an IPv4 address, or an IPv6 address in
-//                              brackets
+//   http://host:port/path      scheme and host are required; a host is a DNS name, an IPv4 address, or an IPv6 address
+//                              in brackets
 //
 // A general URL parser would accept, repair or rewrite URLs that the interface refuses: with a user name, without a
 // host, with an empty port. A query stays part of the path.
