@@ -1,10 +1,10 @@
 // A limited budget of memory for answers in progress: bytes that are read, gathered, rendered and sent for clients are
 // counted.
 //
-// The code that has an answer in memory counts it, in this order: the lists of a shard while they read, the gathering of
-// several owners' parts, the handler while it renders, the front until the system has taken the last byte. Each releases
-// its count in the same turn in which the next one counts. Small answers are not counted, so they are sent however many
-// large ones are in progress.
+// The code that has an answer in memory counts it, in this order: the lists of a shard while they read, the gathering
+// of several owners' parts, the handler while it renders, the front until the system has taken the last byte. Each
+// releases its count in the same turn in which the next one counts. Small answers are not counted, so they are sent
+// however many large ones are in progress.
 //
 // Not here: how an answer is sent (uws-front, node-front), the numbers' place among metrics (observe/families).
 
