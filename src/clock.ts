@@ -1,32 +1,33 @@
-// Time and chance as they really are: the `Clock` and the `Chance` of the running program. Tests pass others.
+// The real clock and the real source of chance: the `Clock` and the `Chance` of the running program. Tests pass others.
 //
-// Timers do not keep the process alive: what keeps it running is what it serves.
-// The hybrid clock gives stamps (domain/stamp.ts) that only grow, also over restarts and between nodes if it is told
-// the last stamp on disk and every stamp heard. A stamp from a clock far ahead takes this one along: who hears stamps
-// from others decides whom to believe.
-// The fine wall clock lets several processes of one machine give stamps that stand in the order in which things
-// happened.
+// Timers do not keep the process alive; servers and connections do. The hybrid clock returns stamps (domain/stamp.ts)
+// that only grow. They also grow across restarts and between nodes if the clock receives the last stamp on disk and
+// every stamp from other nodes. A stamp from a clock far ahead moves this clock forward too, so the code that receives
+// stamps from others decides which ones to trust. With the fine wall clock, several processes of one machine return
+// stamps in the order in which things happened.
 
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { stampAfter, stampOf } from './domain/stamp.js'
 import type { Chance, Clock } from './ports.js'
 
-/** The longest delay of one Node timer; a longer one would fire at once. */
+/** The longest delay of one Node timer. A timer with a longer delay would run at once. */
 export const timerDelayMsMax = 2 ** 31 - 1
 
-/** So far the fine wall clock may be from the wall clock, which is taken for set anew beyond. */
+/**
+ * The largest difference between the fine wall clock and the wall clock. Beyond it, the machine's clock counts as set.
+ */
 export const fineErrorMsMax = 2
-/** The process may be interrupted between two readings; several times in a row it is not. */
+/** The process may be interrupted between two readings; it is not interrupted several times in a row. */
 const readingsMax = 3
 
 /**
- * The wall clock in fractions of a millisecond, by the clock that only grows: processes of one machine agree within
- * some microseconds, which is less than it takes to ask one after the other. When the machine's clock is set, it
- * follows, then right within a millisecond.
+ * The wall clock in fractions of a millisecond, computed from the monotonic clock. Processes of one machine agree
+ * within some microseconds, which is less than one request between them takes. When the machine's clock is set, this
+ * clock follows it, and is then right within a millisecond.
  */
 export class FineWallClock {
-  /** `beganMs`: when the growing clock began, by the wall clock. */
+  /** `beganMs`: the wall clock time at which the monotonic clock was zero. */
   constructor(
     private readonly coarse: Pick<Clock, 'wallMs' | 'monoMs'>,
     private beganMs: number,
@@ -59,16 +60,14 @@ export const systemClock: Clock = {
 
 export const systemChance: Chance = { uuid: () => randomUUID(), fraction: () => Math.random() }
 
-/**
- * How far a stamp from elsewhere may be ahead of this node's own clock: more than clocks of one installation differ.
- */
+/** How far a stamp of another node may be ahead of this node's clock. Clocks of one installation differ by less. */
 const stampAheadMsMax = 10_000
 
-/** Gives strictly increasing stamps near the wall clock. */
+/** Returns strictly increasing stamps near the wall clock. */
 export class HybridClock {
   #last: number
 
-  /** `last` is the highest stamp given before, by this clock or one it follows. */
+  /** `last` is the highest earlier stamp, of this clock or of the one that it replaces. */
   constructor(
     private readonly clock: Pick<Clock, 'wallMs'>,
     last = 0,
@@ -77,7 +76,7 @@ export class HybridClock {
     this.#last = last
   }
 
-  /** A stamp above all given and observed so far: the wanted one if it is, and not far ahead of the wall clock. */
+  /** Returns a stamp above all stamps so far: `wanted`, if it is above them and not far ahead of the wall clock. */
   next(wanted?: number): number {
     const wallMs = this.clock.wallMs()
     const isNear = wanted !== undefined && wanted <= stampOf(wallMs + stampAheadMsMax)
@@ -86,19 +85,19 @@ export class HybridClock {
     return this.#last
   }
 
-  /** Takes note of a stamp given elsewhere: the next one here is above it. */
+  /** Notes a stamp of another clock: the next stamp here is above it. */
   observe(stamp: number): void {
     assertStamp(stamp)
     if (stamp > this.#last) this.#last = stamp
   }
 
-  /** The highest stamp given or observed. */
+  /** The highest stamp that was returned or observed. */
   get last(): number {
     return this.#last
   }
 }
 
-/** A delay beyond the limit of one timer is waited for in several. */
+/** Divides a delay beyond the limit of one timer over several timers. */
 function after(delayMs: number, run: () => void): () => void {
   let timer: NodeJS.Timeout
   const wait = (leftMs: number): void => {
@@ -109,7 +108,7 @@ function after(delayMs: number, run: () => void): () => void {
   return () => clearTimeout(timer)
 }
 
-// [hot] For every change: the sentence is put together only when it is needed.
+// [hot] For every change. The error text is built only when it is needed.
 function assertStamp(stamp: number): void {
   if (!Number.isSafeInteger(stamp) || stamp < 0) assert.fail(`not a stamp: ${stamp}`)
 }

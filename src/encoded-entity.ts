@@ -1,17 +1,17 @@
-// An image: one entity as bytes, the form in which it is stored, travels between nodes, and (most often) is answered.
+// An encoded entity: one entity as bytes. In this form it is stored, sent between nodes, and mostly answered.
 //
 //   0  u8   version, 1
-//   1  u8   flags: 1 the JSON is the normalized answer as it is; 2 a hidden `dateExpires` stands before the JSON
+//   1  u8   flags: 1 the JSON is exactly the normalized answer; 2 a hidden `dateExpires` precedes the JSON
 //   2  f64  created, hybrid stamp            10 f64  modified, ms
 //  18  f64  expires, ms; NaN: never          26 u32  number of attributes in the JSON
 //  30  u32  where the JSON begins            34 u16  length of the type    36 u16  length of the correlator root
 //  38  type, correlator root, then per attribute (the hidden one last) created and modified as u48 ms and, as u32,
 //      where its part of the JSON ends; then the hidden attribute as [JSON], then the entity as normalized JSON
 //
-// A `dateExpires` of a date type that stands in the entity's JSON is a plain one (entity.ts).
+// A `dateExpires` of a date type inside the entity's JSON is a plain one (entity.ts).
 //
-// So a plain read needs no parsing, what indexes and expiry need stands at fixed places, one attribute can be read
-// without the others, and a change of one attribute copies the bytes of the others.
+// This layout has three advantages. A plain read needs no parsing. Indexes and expiry find their fields at fixed
+// places. One attribute can be read without the others, and a change of one attribute copies the bytes of the others.
 
 import assert from 'node:assert/strict'
 import {
@@ -33,7 +33,7 @@ import { expiresMs } from './domain/entities/update.js'
 import { type Json, JsonWriter } from './domain/json.js'
 import { assertVersion, Unreadable } from './domain/unreadable.js'
 
-/** A new one raises the format of the data directory (docs/operations/versions.md). */
+/** A new version raises the format of the data directory (docs/operations/versions.md). */
 const version = 1
 const flagAsIs = 1
 const flagHidden = 2
@@ -43,10 +43,10 @@ const recordBytes = 16
 /** Characters of a correlator root that are kept. */
 const rootLengthMax = 255
 
-/** Where images are put together before they get their own memory. */
+/** The buffer in which encoded entities are built before they get their own memory. */
 const writer = new JsonWriter()
 
-/** An entity with its image. */
+/** An entity with its encoded form. */
 export interface EncodedRecord {
   readonly entity: Entity
   readonly encoded: Buffer
@@ -54,8 +54,8 @@ export interface EncodedRecord {
 
 // [hot] Once per accepted change.
 /**
- * The image of an entity. `root` is the correlator root of the request that last changed it
- * (docs/interface/cascades.md#circles); attributes that are those of `before` are taken from its image.
+ * Encodes an entity. `root` is the correlator root of the request that last changed it
+ * (docs/interface/cascades.md#circles). Attributes that are identical to those of `before` are copied from its bytes.
  */
 export function encodeEntity(entity: Entity, root: string, before?: EncodedRecord): Buffer {
   const hidden = hiddenAttribute(entity)
@@ -98,7 +98,7 @@ function writeAll(entity: Entity, hidden: Attribute | undefined, recordsAt: numb
   if (hidden) writeRecord(hidden, at, 0)
 }
 
-/** As `writeAll`, for an entity and itself before, neither with a hidden attribute. */
+/** Like `writeAll`, for an entity and its earlier version, both without a hidden attribute. */
 function writeChanged(
   entity: Entity,
   { entity: earlier, encoded }: EncodedRecord,
@@ -108,8 +108,7 @@ function writeChanged(
   const earlierJsonAt = encoded.readUInt32BE(30)
   let earlierRecord = recordsAtOf(encoded)
   writeStoredIdentity(entity, writer)
-  // Where the attribute stands that comes next in the earlier JSON, as long as both have the same names in the same
-  // order.
+  // The position of the next attribute in the earlier JSON, as long as both have the same names in the same order.
   let begin = earlierJsonAt + writer.length - jsonAt
   let at = recordsAt
   for (const name of entity.attributes.keys()) {
@@ -129,14 +128,14 @@ function writeChanged(
   writer.raw('}')
 }
 
-/** Whether `,"name"` stands at a place; a name that JSON escapes never does. */
+/** Whether `,"name"` is at a position. It never is for a name that JSON escapes. */
 function isMember(encoded: Buffer, at: number, name: string): boolean {
   const nameAt = at + 2
   for (let i = 0; i < name.length; i++) if (encoded[nameAt + i] !== name.charCodeAt(i)) return false
   return encoded[at] === comma && encoded[nameAt + name.length] === quote
 }
 
-/** Writes what stands of an attribute before the JSON; gives where the next one goes. */
+/** Writes the record of an attribute, which precedes the JSON. Returns the position of the next record. */
 function writeRecord({ createdMs, modifiedMs }: Attribute, at: number, end: number): number {
   writeU48(createdMs, at)
   writeU48(modifiedMs, at + 6)
@@ -164,7 +163,7 @@ function hiddenAttribute(entity: Entity): Attribute | undefined {
 }
 
 // [hot] For each entity that another process sends.
-/** Whether bytes have the frame of an image of this release's version: its JSON is not looked at. */
+/** Whether bytes have the frame of an encoded entity of this release's version. It does not read the JSON. */
 export function isEncodedEntity(bytes: Buffer): boolean {
   if (bytes.length < headBytes || bytes[0] !== version) return false
   const jsonAt = bytes.readUInt32BE(30)
@@ -174,26 +173,28 @@ export function isEncodedEntity(bytes: Buffer): boolean {
   return fits && jsonAt < bytes.length && bytes[jsonAt] === openBrace && bytes[bytes.length - 1] === closeBrace
 }
 
-/** Fails with `Unreadable` unless bytes are an image of this release's version. */
+/** Fails with `Unreadable` unless bytes are an encoded entity of this release's version. */
 export function assertEncodedEntity(encoded: Buffer): void {
   assertVersion('a stored entity', encoded[0], version)
   if (!isEncodedEntity(encoded)) throw new Unreadable('a stored entity is damaged')
 }
 
-/** The entity's normalized JSON, `dateExpires` of a transient entity left out. Shares memory with the image. */
+/**
+ * The entity's normalized JSON, without the `dateExpires` of a transient entity. Shares memory with the encoded entity.
+ */
 export const encodedJson = (encoded: Buffer): Buffer => encoded.subarray(encoded.readUInt32BE(30))
 
-/** Whether `imageJson` is the normalized answer, nothing to be rendered again. */
+/** Whether `encodedJson` is already the normalized answer. */
 export const isAnswer = (encoded: Buffer): boolean => (encoded[1]! & flagAsIs) !== 0
 
-/** Whether an image is of a type, given as UTF-8. */
+/** Whether an encoded entity has a type, given as UTF-8. */
 export const hasType = (encoded: Buffer, type: Uint8Array): boolean =>
   encoded.readUInt16BE(34) === type.length && standsAt(encoded, headBytes, type)
 
 export const encodedType = (encoded: Buffer): string =>
   encoded.toString('latin1', headBytes, headBytes + encoded.readUInt16BE(34))
 
-/** The id stands first in the JSON. */
+/** The id is the first member of the JSON. */
 export function encodedId(encoded: Buffer): string {
   const from = encoded.readUInt32BE(30) + '{"id":"'.length
   const id = encoded.toString('latin1', from, encoded.indexOf(quote, from))
@@ -212,7 +213,7 @@ export const encodedCreated = (encoded: Buffer): number => encoded.readDoubleBE(
 /** Milliseconds since 1970 of the entity's last change. */
 export const imageModifiedMs = (encoded: Buffer): number => encoded.readDoubleBE(10)
 
-/** The same entity with another stamp of its creation. */
+/** Returns the same entity with another creation stamp. */
 export function createdAt(encoded: Buffer, created: number): Buffer {
   const other = Buffer.from(encoded)
   other.writeDoubleBE(created, 2)
@@ -239,7 +240,7 @@ interface StoredAttribute {
 
 const recordsAtOf = (encoded: Buffer): number => headBytes + encoded.readUInt16BE(34) + encoded.readUInt16BE(36)
 
-/** The entity of an image. */
+/** Decodes an encoded entity. */
 export function decodeEntity(encoded: Buffer): Entity {
   assertVersion('a stored entity', encoded[0], version)
   const jsonAt = encoded.readUInt32BE(30)
@@ -258,22 +259,22 @@ export function decodeEntity(encoded: Buffer): Entity {
   return entityOf(encoded, json['id'] as string, json['type'] as string, attributes)
 }
 
-/** Which attributes of an entity somebody wants to see. */
+/** The attributes of an entity that a caller needs. */
 export class Wanted {
   private readonly names: readonly WantedName[]
   private readonly hidden: boolean
   private readonly locations: boolean
   private readonly types = new TypeNames()
 
-  /** `locations`: those that may be locations, whatever their names. */
+  /** `locations`: also the attributes that may be locations, whatever their names. */
   constructor(names: ReadonlySet<string>, locations: boolean) {
     this.names = [...names].map(name => ({ name, bytes: Buffer.from(`${JSON.stringify(name)}:`) }))
     this.hidden = names.has(expiryAttribute)
     this.locations = locations
   }
 
-  // [hot] For every entity of which a view is made: reading all of an entity took three times as long.
-  /** The content of an image with only these attributes. */
+  // [hot] For every entity when a view is built. Decoding the whole entity took three times as long.
+  /** Returns the content of an encoded entity with only these attributes. */
   decode(encoded: Buffer): EntityContent {
     assertVersion('a stored entity', encoded[0], version)
     const jsonAt = encoded.readUInt32BE(30)
@@ -302,7 +303,7 @@ export class Wanted {
   }
 
   /**
-   * The attribute that stands between two places, if it is a plain number without metadata: most are, and need no
+   * The attribute between two positions, if it is a plain number without metadata. Most attributes are, and need no
    * parser.
    */
   private numberAt(encoded: Buffer, from: number, end: number, recordAt: number): Attribute | undefined {
@@ -322,7 +323,7 @@ export class Wanted {
 
 interface WantedName {
   readonly name: string
-  /** As they stand in the JSON, with the colon behind them. */
+  /** The name as it is in the JSON, with the colon after it. */
   readonly bytes: Uint8Array
 }
 
@@ -330,12 +331,12 @@ const startOfType = Buffer.from('{"type":"')
 const startOfValue = Buffer.from('","value":')
 const endOfPlain = Buffer.from(',"metadata":{}}')
 
-/** The name of a type, remembered: the next entity nearly always has the same. */
+/** Remembers the name of the last type: the next entity nearly always has the same. */
 class TypeNames {
   private bytes: Uint8Array = Buffer.alloc(0)
   private text = ''
 
-  /** undefined: it holds an escape. */
+  /** undefined: the name holds an escape. */
   at(encoded: Buffer, from: number, to: number): string | undefined {
     if (to - from === this.bytes.length && standsAt(encoded, from, this.bytes)) return this.text
     const bytes = encoded.subarray(from, to)
@@ -346,11 +347,14 @@ class TypeNames {
   }
 }
 
-/** Digits of which a double can hold every number: so many and a power of ten divide exactly as a parser rounds. */
+/**
+ * The digits of which a double can represent every number. Such a number divided by a power of ten rounds exactly as in
+ * a parser.
+ */
 const exactDigitsMax = 15
 const powersOfTen = Array.from({ length: exactDigitsMax + 1 }, (_, n) => 10 ** n)
 
-/** The number that stands between two places; NaN when it is anything else, has an exponent or too many digits. */
+/** The number between two positions; NaN for anything else, for an exponent and for too many digits. */
 function decimalAt(encoded: Buffer, from: number, to: number): number {
   const isNegative = encoded[from] === minus
   let digits = 0
@@ -376,7 +380,7 @@ const point = 0x2e
 const zeroDigit = 0x30
 const nineDigit = 0x39
 
-/** What follows the name of an attribute that may be a location. */
+/** The bytes after the name of an attribute that may be a location. */
 const startOfLocation = Buffer.from(':{"type":"geo:')
 
 function standsAt(encoded: Buffer, at: number, bytes: Uint8Array): boolean {
@@ -384,13 +388,13 @@ function standsAt(encoded: Buffer, at: number, bytes: Uint8Array): boolean {
   return true
 }
 
-/** Behind the string that begins at a place; behind the image if the string has no end. */
+/** The position after the string that begins at `at`; after the encoded entity if the string has no end. */
 function endOfString(encoded: Buffer, at: number): number {
   for (at++; encoded[at] !== quote && at < encoded.length; at++) if (encoded[at] === backslash) at++
   return at + 1
 }
 
-/** Where the attributes begin: behind `{"id":"..","type":".."`. */
+/** The position of the attributes: after `{"id":"..","type":".."`. */
 function endOfIdentity(encoded: Buffer, jsonAt: number): number {
   const behindId = endOfString(encoded, jsonAt + '{"id":'.length)
   return endOfString(encoded, behindId + ',"type":'.length)
@@ -400,7 +404,7 @@ function entityOf(encoded: Buffer, id: string, type: string, attributes: Readonl
   return { id, type, attributes, created: encodedCreated(encoded), modifiedMs: encoded.readDoubleBE(10) }
 }
 
-/** The hidden attribute, whose record stands at a place, the last. */
+/** The hidden attribute. Its record, at `recordAt`, is the last one. */
 function hiddenOf(encoded: Buffer, recordAt: number): Attribute {
   const stored = JSON.parse(
     encoded.toString('utf8', recordAt + recordBytes, encoded.readUInt32BE(30)),
@@ -418,7 +422,7 @@ function attributeOf(stored: StoredAttribute, encoded: Buffer, recordAt: number)
   }
 }
 
-/** When an attribute was created and last modified. */
+/** The times of creation and last change of an attribute. */
 const timesAt = (encoded: Buffer, recordAt: number): Pick<Attribute, 'createdMs' | 'modifiedMs'> => ({
   createdMs: encoded.readUIntBE(recordAt, 6),
   modifiedMs: encoded.readUIntBE(recordAt + 6, 6),

@@ -1,7 +1,8 @@
 #!/usr/bin/env node
-// The program as it is started; what it does stands in program.ts.
+// The entry point of the executable. The program itself is in program.ts.
 //
-// The import of program.ts is dynamic, so that a Node.js that is too old reports that instead of a failure to link.
+// The import of program.ts is dynamic, so that a Node.js version that is too old gets a clear message and not a link
+// error.
 
 import { isTooOld, oldestNode } from './process/node-version.js'
 

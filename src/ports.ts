@@ -1,6 +1,6 @@
-// The outside world as several rooms of the broker need it. A port that one room calls is declared there:
-// broker/clustered-shards.ts, http/admin.ts, shard/replicate/replication.ts. Here are those that two rooms share which
-// may not import each other.
+// The outside world, as several folders of the broker need it. A port that only one folder calls is declared there:
+// broker/clustered-shards.ts, http/admin.ts, shard/replicate/replication.ts. Here are the ports that two folders share
+// which may not import each other.
 //
 // The code that implements a port lives at the edge (storage, observe, clock, deliver). The code that uses it receives
 // it as an argument. Nothing here knows a product.
@@ -13,40 +13,40 @@ import type { DeadCause } from './messages/documents.js'
 
 /** Time, as the broker sees it. Tests pass a fake one. */
 export interface Clock {
-  /** Whole milliseconds since 1970, may jump with the machine's clock. */
+  /** Whole milliseconds since 1970. May jump when the machine's clock is set. */
   wallMs(): number
-  /** The same with a fraction as fine as the machine tells it: for the order of what happens in several processes. */
+  /** The same, with the finest fraction that the machine has. It orders what happens in several processes. */
   fineWallMs(): number
   /** Milliseconds that only grow, for deadlines and durations. */
   monoMs(): number
-  /** Calls `run` once after `delayMs`; the function returned takes the call back. */
+  /** Calls `run` once after `delayMs`. The returned function cancels the call. */
   after(delayMs: number, run: () => void): () => void
-  /** Calls `run` once, when the event loop has taken what is ready now. */
+  /** Calls `run` once, after the event loop has handled all events that are ready now. */
   endOfTick(run: () => void): void
 }
 
-/** Memory for answers under way, of which there is not any amount (docs/operations/answers.md). */
+/** A limited budget of memory for answers in progress (docs/operations/answers.md). */
 export interface AnswerRoom {
-  /** Begins to count what one answer takes. */
+  /** Begins to count the memory of one answer. */
   open(): AnswerHold
 }
 
-/** What one answer takes, as far as it is not small. */
+/** The memory of one answer, apart from small amounts. */
 export interface AnswerHold {
-  /** Counts some more; false: there is no room for it, and nothing was counted. */
+  /** Counts more bytes. Returns false when there is no room for them; then nothing was counted. */
   take(bytes: number): boolean
-  /** Gives all of it back; more may be taken afterwards. */
+  /** Returns all bytes to the budget. More may be taken afterwards. */
   release(): void
 }
 
-/** Moments that never repeat and never go back on one node (domain/stamp.ts). */
+/** Stamps that never repeat and never go back on one node (domain/stamp.ts). */
 export interface Stamps {
   /**
-   * `wanted` was given by another node, for this moment: it is taken, unless it is not above all given here or is far
-   * in the future.
+   * `wanted` is a stamp that another node chose for this moment. It is used if it is above all stamps returned here,
+   * and not far in the future.
    */
   next(wanted?: number): number
-  /** The latest one given. */
+  /** The latest stamp that was returned. */
   readonly last: number
 }
 
@@ -54,7 +54,7 @@ export interface Stamps {
 export interface Chance {
   /** A fresh lower-case UUID, 36 characters. */
   uuid(): string
-  /** A number from 0 up to but without 1. */
+  /** A number from 0 to 1, without 1. */
   fraction(): number
 }
 
@@ -64,46 +64,48 @@ export interface Row {
   readonly value: Buffer
 }
 
-/** The keys from `gte` up to but without `lt`, in byte order. */
+/** The keys from `gte` up to `lt`, without `lt`, in byte order. */
 export interface Range {
   readonly gte: Buffer
   readonly lt: Buffer
 }
 
-/** Rows of a range as they stood when the cursor was opened, in key order, whatever is committed meanwhile. */
+/** The rows of a range in key order, as they were when the cursor was opened. Later commits do not change them. */
 export interface Cursor {
-  /** The next rows, `rowsMax` at most. May give fewer: only an empty answer is the end. One call at a time. */
+  /**
+   * Returns the next rows, at most `rowsMax`. It may return fewer: only an empty result is the end. One call at a time.
+   */
   next(rowsMax: number): Promise<Row[]>
   /** Must be called, also after a failure. */
   close(): Promise<void>
 }
 
-/** What a cursor is to give of each row: the rest may be left out, empty, which is cheaper. */
+/** The parts of each row that a cursor reads. Parts that are left out are empty, which is cheaper. */
 export type RowParts = 'both' | 'keys' | 'values'
 
-/** What can be read of a store. */
+/** The read access to a store. */
 export interface StoreReader {
   get(key: Uint8Array): Buffer | undefined
-  /** As `get`, for several keys at once; same order, same length. */
+  /** Like `get`, for several keys at once; same order, same length. */
   getMany(keys: readonly Uint8Array[]): (Buffer | undefined)[]
   cursor(range: Range, parts?: RowParts): Cursor
 }
 
-/** An open store as it is handed to a thread. */
+/** An open store in the form that can be sent to another thread. */
 export interface SharedStore {
   readonly kind: 'rocksdb'
   readonly handle: bigint
 }
 
-/** Where rows are written to. */
+/** A destination of row writes. */
 export interface RowSink {
   put(key: Buffer, value: Buffer): void
   del(key: Buffer): void
 }
 
-/** Changes to be made durable together, all or none. Reusable: `clear` makes it empty again. */
+/** Changes that become durable together, all or none. Reusable: `clear` empties it. */
 export interface Batch {
-  /** Copies both: the buffers stay the caller's. */
+  /** Copies both buffers; the caller keeps them. */
   put(key: Uint8Array, value: Uint8Array): void
   del(key: Uint8Array): void
   clear(): void
@@ -111,122 +113,127 @@ export interface Batch {
   readonly length: number
 }
 
-/** What a store tells of itself (docs/operations/metrics.md). */
+/** The numbers that a store reports about itself (docs/operations/metrics.md). */
 export interface StoreNumbers {
-  /** Of its tables on the disk; its log is not counted. */
+  /** The bytes of its tables on disk, without its log. */
   readonly tableBytes: number
-  /** Of what is in memory and not in tables yet. */
+  /** The bytes that are in memory and not in tables yet. */
   readonly memtableBytes: number
   readonly cacheBytes: number
-  /** Under way. */
+  /** Compactions that are running. */
   readonly compactions: number
   readonly flushes: number
-  /** That compactions have yet to rewrite. */
+  /** Bytes that compactions have yet to rewrite. */
   readonly pendingCompactionBytes: number
   /** Whether writes wait until compactions have caught up. */
   readonly isStalled: boolean
-  /** To how many bytes a second writes are slowed down; 0: they are not. */
+  /** The limit in bytes per second to which writes are slowed down; 0: they are not. */
   readonly delayedBytesPerS: number
-  /** Of compactions and flushes, since the start. */
+  /** Errors of compactions and flushes since the start. */
   readonly backgroundErrors: number
 }
 
 /**
  * An ordered map of bytes on one machine. Keys compare as unsigned bytes.
  *
- * Reads see every batch whose commit has ended, and of the one in flight all or nothing: who must know keeps what it
- * has staged in memory until `onDone`. A failed commit leaves its outcome unknown, and the store refuses every later
- * one with the same error.
+ * Reads see every batch whose commit has ended. Of the batch in flight they see all or nothing, so a caller that must
+ * know keeps its staged changes in memory until `onDone`. A failed commit leaves its outcome unknown, and the store
+ * refuses every later commit with the same error.
  */
 export interface Store extends StoreReader {
-  /** What it is, for logs: `rocksdb`, `level`, `memory`. */
+  /** The name of the engine, for logs: `rocksdb`, `level`, `memory`. */
   readonly name: string
-  /** What it does and takes, for those who watch; absent where it cannot tell. */
+  /** Its numbers, for metrics. Absent where the engine has none. */
   numbers?(): StoreNumbers
-  /** What another thread of this process needs to read the store; undefined when only this one can. */
+  /** The handle with which another thread of this process reads the store; undefined: only this thread can read it. */
   readonly shared: SharedStore | undefined
   batch(): Batch
   /**
-   * Makes the batch durable as the store's durability says and then calls `onDone`, with the error if it failed.
-   * One commit at a time, and no other write while one is in flight. The batch must not be touched until `onDone`.
+   * Makes the batch durable, to the level of the store's durability, and then calls `onDone`, with the error if it
+   * failed. One commit at a time, and no other write while one is in flight. The batch must not be touched until
+   * `onDone`.
    */
   commit(batch: Batch, onDone: (error?: Error) => void): void
   /**
-   * Calls back when all that was committed before survives a loss of power, whatever the store's durability; with the
-   * error if it failed, as a commit. It counts as a commit: one at a time, and no other write while it is in flight.
+   * Calls back when all earlier commits survive a loss of power, whatever the store's durability; with the error if it
+   * failed, as for a commit. It counts as a commit: one at a time, and no other write while it is in flight.
    */
   sync(onDone: (error?: Error) => void): void
-  /** Waits for the commit in flight, syncs, and lets go of the files. */
+  /** Waits for the commit in flight, syncs, and closes the files. */
   close(): Promise<void>
 }
 
 /**
- * What room there is on the disk of the store, as it was last seen (docs/operations/full-disk.md). Each state includes
- * those before it.
+ * The free space on the disk of the store, as last measured (docs/operations/full-disk.md). Each state includes the
+ * states before it.
  */
 export interface DiskRoom {
-  /** What needs room is refused. */
+  /** Requests that need space are refused. */
   readonly isShort: boolean
   /** Copies that follow the shards of other nodes wait. */
   readonly isScarce: boolean
   /** Nothing is written: deletions are refused as well, and commits wait. */
   readonly isExhausted: boolean
-  /** What is free above the reserve; negative when part of the reserve is in use. */
+  /** Free bytes above the reserve; negative when part of the reserve is in use. */
   readonly freeBytes: number
   readonly reserveBytes: number
-  /** Calls back as soon as the room is not scarce: at once, or later. */
+  /** Calls back as soon as the state is not scarce: at once, or later. */
   afterScarce(run: () => void): void
 }
 
 /** A notification that has not ended: it is sent until an outcome ends it. */
 export interface PendingNotification {
-  /** By which the receiver knows it when it comes again. */
+  /** The name by which the receiver recognises a repeated notification. */
   readonly id: string
   readonly tenant: string
   readonly subscription: string
-  /** Tries that have failed. */
+  /** The number of failed tries. */
   readonly attempts: number
-  /** Wall clock before which no further try is made; undefined: now. */
+  /** The wall clock time before which no further try is made; undefined: now. */
   readonly dueMs: number | undefined
-  /** Whether it is a dead letter that is sent again: it has one try, and does not wait for a receiver that is away. */
+  /** Whether it is a dead letter that is sent again. It has one try, and does not wait for a receiver that is away. */
   readonly isReplay?: boolean
-  /** What its message is rendered from; may have to be read from the store. undefined: it has ended. */
+  /**
+   * Returns the data from which its message is rendered. It may be read from the store. undefined: the notification has
+   * ended.
+   */
   input(): NotificationInput | undefined
-  /** What became of a try. */
+  /** Reports the outcome of a try. */
   onOutcome(outcome: DeliveryOutcome): void
 }
 
-/** What delivers notifications. */
+/** The delivery of notifications. */
 export interface Deliverer {
-  /** Takes a notification over, in the order of the calls. One that finds no room is asked for its `input` again. */
+  /** Takes a notification over, in the order of the calls. If there is no room, its `input` is read again later. */
   deliver(pending: PendingNotification): void
-  /** Notifications of this subscription are likely: what takes its time can be done before. */
+  /** Announces that notifications of this subscription are likely, so that slow preparations can be done before. */
   prepare(subscription: Subscription): void
-  /** The name of the receiver that a subscription has; undefined: it depends on each message. */
+  /** The name of the receiver of a subscription; undefined: it depends on each message. */
   receiverOf(subscription: Subscription): string | undefined
-  /** First tries that wait in the queue which the tenant uses (docs/interface/notifications.md#flow-control). */
+  /** First tries that wait in the queue of this tenant (docs/interface/notifications.md#flow-control). */
   queueLength(tenant: string): number
 }
 
 /**
- * What became of one try. With a `code`, or `delivered`, it counts as a success for the subscription
+ * The outcome of one try. With a `code`, or `delivered`, it counts as a success for the subscription
  * (docs/interface/notifications.md#outcomes).
  */
 export type DeliveryOutcome =
-  /** Ended. `code` is that of the HTTP answer. */
+  /** Ended. `code` is the status of the HTTP answer. */
   | { readonly kind: 'delivered'; readonly code: number | undefined }
   /** Ended, and nothing was sent (`-simulatedNotification`). */
   | { readonly kind: 'simulated' }
   /**
-   * To be tried again. `held`: the notifier has it and will do so. Otherwise it has no room: its owner offers it again,
-   * with `attempts` as `attempt`, when `nextAttemptMs` (wall clock) has come; undefined: at once, before what came
-   * later, since its receiver does not answer and it keeps its place. Not `sent`: it was held back.
+   * To be tried again. `held`: the notifier keeps it and will try again. If not `held`, the notifier has no room, and
+   * the owner offers it again at `nextAttemptMs` (wall clock), with the same `attempts`. If that time is undefined, the
+   * owner offers it at once, before later ones: its receiver does not answer, and it keeps its place. Not `sent`: it
+   * was held back.
    */
   | (Failure & { readonly kind: 'failed'; readonly nextAttemptMs: number | undefined; readonly held: boolean })
-  /** Ended: it was the last try, or another one would change nothing. */
+  /** Ended: it was the last try, or another try would fail in the same way. */
   | (Failure & { readonly kind: 'dead'; readonly cause: DeadCause })
   /**
-   * Ended: this cannot be sent, and is not a failure of the receiver. Nothing is counted
+   * Ended: this cannot be sent, and it is not a failure of the receiver. Nothing is counted
    * (docs/interface/notifications.md#request, docs/interface/notifications.md#mqtt).
    */
   | { readonly kind: 'dropped'; readonly why: string }
@@ -239,20 +246,20 @@ export interface Failure {
   readonly attempts: number
 }
 
-/** Who asks context providers. */
+/** The client side of context providers. */
 export interface Providers {
-  /** POSTs a request, and tells once, later, what came of it. */
+  /** POSTs a request, and calls `onAnswer` once, later, with the outcome. */
   ask(request: ProviderRequest, onAnswer: (answer: ProviderAnswer) => void): void
 }
 
 export interface ProviderRequest {
   readonly url: string
-  /** Names and values in turn, free of control characters; host and framing are added. */
+  /** Names and values in turn, free of control characters. Host and framing headers are added. */
   readonly headers: readonly string[]
   readonly body: string
-  /** Whether it may reach the provider twice. */
+  /** Whether the request may reach the provider twice. */
   readonly isRepeatable: boolean
-  /** Monotonic: since when its time runs; undefined: since it is asked. */
+  /** Monotonic: the start of its time limit; undefined: the time of the call. */
   readonly sinceMs?: number
 }
 
@@ -261,7 +268,7 @@ export type ProviderAnswer =
       readonly kind: 'answered'
       readonly status: number
       readonly body: Buffer
-      /** A header by its lower-case name; undefined: it is not there, or more than once. */
+      /** The value of a header, by its lower-case name; undefined: the header is absent, or occurs more than once. */
       header(name: string): string | undefined
     }
   | { readonly kind: 'failed'; readonly reason: string }
@@ -269,29 +276,29 @@ export type ProviderAnswer =
 /** `sync`: survives the loss of power if the disk honours a flush. `os`: survives the death of the process. */
 export type Durability = 'sync' | 'os'
 
-/** A request that has been answered, as those see it who count and log. Valid during the call only. */
+/** A request that has been answered, for code that counts and logs. Valid during the call only. */
 export interface AnsweredRequest {
-  /** Upper case, but not necessarily one that exists. */
+  /** Upper case; it may be a method that does not exist. */
   readonly method: string
-  /** The template of its path; '' when there is none, or when a check failed before it was looked for. */
+  /** The template of its path; '' when there is none, or when a check failed before the route was looked up. */
   readonly route: string
-  /** As sent, with its query. */
+  /** As the client sent it, with its query. */
   readonly url: string
   readonly status: number
-  /** Why it was refused; undefined: it was not. */
+  /** The refusal with which it was answered; undefined: it was not refused. */
   readonly refusal: Refusal | undefined
-  /** Of the bodies. That of a request whose head was refused does not count. */
+  /** Bytes of the bodies. The body of a request whose head was refused does not count. */
   readonly requestBytes: number
   readonly responseBytes: number
-  /** From its head to its answer. */
+  /** The time from its head to its answer. */
   readonly durationMs: number
   readonly correlator: string
-  /** Vendor headers as sent; '' when absent. */
+  /** The vendor headers as the client sent them; '' when absent. */
   readonly tenant: string
   readonly paths: string
   /**
-   * The client's address, as a proxy has told it or as the socket has it (docs/interface/administration.md#log-lines).
-   * Costs 1 us.
+   * The client's address, from a proxy's header or from the socket (docs/interface/administration.md#log-lines). Costs
+   * 1 us.
    */
   from(): string
   /** The beginning of the body, if `payloadBytes` asked for it. */
@@ -300,31 +307,31 @@ export interface AnsweredRequest {
 
 /**
  * Why the server closed a client's connection. `room`: it had waited longest, and a new one came at the limit. `full`:
- * it was new, and none waited. `address`: it was new, and its address had as many as it may. `head`, `body`: its
+ * it was new, and none waited. `address`: it was new, and its address already had its maximum. `head`, `body`: its
  * request came too slowly.
  */
 export type DropReason = 'room' | 'full' | 'address' | 'head' | 'body'
 
-/** Who counts and logs requests. All is told synchronously and must cost next to nothing: every request passes here. */
+/** Counts and logs requests. All calls are synchronous and must cost next to nothing: every request passes here. */
 export interface RequestWatch {
   /** Whether `from` will be asked of each request. */
   readonly wantsOrigin: boolean
-  /** Bytes of each body that are to be kept for `onAnswered`; 0: none. */
+  /** Bytes of each body to keep for `onAnswered`; 0: none. */
   readonly payloadBytes: number
-  /** A route has been found for a request; `payload` says what its body is, if it has one. */
+  /** A route was found for a request. `payload` is the kind of its body. */
   onRouted(route: string, method: string, payload: 'json' | 'text' | 'none'): void
   onAnswered(request: AnsweredRequest): void
-  /** A body was parsed as JSON; only asked for when `isTimed`. */
+  /** A body was parsed as JSON. Only called when `isTimed`. */
   readonly isTimed: boolean
   onParsed(ms: number): void
   /**
-   * Something deprecated is used; `usage` completes `Deprecated usage of`
+   * A client used something deprecated. `usage` completes `Deprecated usage of`
    * (docs/interface/administration.md#deprecated-usages).
    */
   onDeprecated(feature: DeprecatedFeature, usage: string, context: LogContext): void
 }
 
-/** A try to send something, when it has ended. */
+/** A finished try to send something. */
 export interface EndedTry {
   readonly what: 'notification' | 'mqttNotification' | 'forward'
   readonly tenant: string
@@ -333,13 +340,13 @@ export interface EndedTry {
   readonly receiver: string
   readonly requestBytes: number
   readonly responseBytes: number
-  /** Why there was no answer, or why it was not sent at all; undefined: there was one, of any status. */
+  /** Why there was no answer, or why nothing was sent; undefined: there was an answer, of any status. */
   readonly failure: string | undefined
-  /** From when it was asked for to its end; undefined: not measured. */
+  /** The time from the order to send it until its end; undefined: not measured. */
   readonly durationMs?: number | undefined
 }
 
-/** Who counts what is sent. */
+/** Counts the messages that are sent. */
 export interface SendWatch {
   onEnded(ended: EndedTry): void
   /** As in `RequestWatch`. */
@@ -347,8 +354,8 @@ export interface SendWatch {
 }
 
 /**
- * What a request's log lines carry (docs/interface/administration.md#log-lines). One object is one transaction: its
- * lines get one number.
+ * The context that a request's log lines carry (docs/interface/administration.md#log-lines). One object is one
+ * transaction: its lines get one number.
  */
 export interface LogContext {
   readonly correlator?: string
@@ -365,6 +372,6 @@ export interface Logger {
   warn(message: string, context?: LogContext): void
   info(message: string, context?: LogContext): void
   debug(message: string, context?: LogContext): void
-  /** A line whatever the level. */
+  /** Writes a line at any level. */
   summary(message: string): void
 }

@@ -1,5 +1,5 @@
-// Reads the rows of a store in a loop: some at a time, and with a cursor that is closed when the loop ends, however it
-// ends.
+// Reads the rows of a store in a loop, some rows at a time. The cursor is closed whenever the loop ends, also after an
+// error or a `break`.
 //
 // Not here: cursors themselves (storage), loops that read ahead or keep their place between requests (shard/read).
 
@@ -10,12 +10,12 @@ export interface ReadOptions {
   /** Default: both. */
   readonly parts?: RowParts
   /**
-   * Rows that are read at once, and in memory at a time. More are quicker, as long as they are small. Default: 1000.
+   * Rows per read, which are in memory at the same time. More rows are faster while the rows are small. Default: 1000.
    */
   readonly rowsPerRead?: number
 }
 
-/** The rows of a range as they stand when the loop begins, in key order. */
+/** The rows of a range, in key order, in their state at the start of the loop. */
 export async function* rowsOf(
   store: Pick<StoreReader, 'cursor'>,
   range: Range,
@@ -29,7 +29,7 @@ export async function* rowsOf(
   }
 }
 
-/** All rows of a range at once: for ranges that are known to be short. */
+/** All rows of a range at once. Only for ranges that are known to be short. */
 export async function allRowsOf(
   store: Pick<StoreReader, 'cursor'>,
   range: Range,
@@ -40,10 +40,10 @@ export async function allRowsOf(
   return all
 }
 
-/** Bytes of a key that a sentence shows. */
+/** Bytes of a key that an error text shows. */
 const shownBytesMax = 100
 
-/** Gives what `read` makes of the row with a key. If it fails, the failure says which row that is. */
+/** Returns the result of `read` for the row with this key. If `read` fails, the error text names the row. */
 export function readRow<T>(key: Buffer, read: () => T): T {
   try {
     return read()

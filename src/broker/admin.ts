@@ -1,17 +1,19 @@
-// Administration: orders to all processes at once (messages/admin.ts), which arrive as asks of any of a process's
-// shards.
+// Administration: admin commands to all processes (messages/admin.ts). A command is sent as a request to any shard of a
+// process.
 //
 // A process that cannot be reached is left out: numbers of the others are better than none.
 //
-// Not here: what a process tells (observe/operator.ts), how parts become one (observe/operator.ts), forms
-// (http/admin.ts).
+// Not here: the reply of a process and the merging of replies (observe/operator.ts), their JSON (http/admin.ts).
 
 import type { AdminCommand, AdminReply, Shards } from '../messages/messages.js'
 
 export class AdminOperations {
   constructor(private readonly shards: Shards) {}
 
-  /** Gives an order to all owners; `onTold` gets what those told that could be reached, always in the same order. */
+  /**
+   * Sends a command to all owners. `onTold` gets the replies of the owners that could be reached, always in the same
+   * order.
+   */
   all<O extends AdminCommand>(order: O, onTold: (told: AdminReply[O['what']][]) => void): void {
     const owners = this.shards.owners()
     const parts: (AdminReply[O['what']] | undefined)[] = []
@@ -23,7 +25,7 @@ export class AdminOperations {
       })
   }
 
-  /** Gives an order to the first owner alone: what all of them would tell alike. undefined: it cannot be reached. */
+  /** Sends a command only to the first owner, when all owners would reply alike. undefined: it cannot be reached. */
   first<O extends AdminCommand>(order: O, onTold: (told: AdminReply[O['what']] | undefined) => void): void {
     this.shards.ask(this.shards.owners()[0]!, { kind: 'admin', order }, reply =>
       onTold(reply.kind === 'admin' ? (reply.told as AdminReply[O['what']]) : undefined),
@@ -35,7 +37,10 @@ export interface OrderHandler {
   execute(order: AdminCommand): AdminReply[AdminCommand['what']]
 }
 
-/** A process answers others before all of it has started. Until there is a handler, an order is `unreachable`. */
+/**
+ * Executes the admin commands of this process. A process answers requests before it has fully started; until there is a
+ * handler, a command is `unreachable`.
+ */
 export class ProcessAdmin {
   private handler: OrderHandler | undefined
 
@@ -43,7 +48,7 @@ export class ProcessAdmin {
     this.handler = handler
   }
 
-  /** The shards, which also take orders. */
+  /** Wraps the shards so that they also execute admin commands. */
   over(shards: Shards): Shards {
     return {
       ask: (shard, request, onReply) => {

@@ -1,9 +1,8 @@
-// What an owner of shards knows of service paths that all owners have heard of, and what it creates there at the
-// moment.
+// The service paths that all owners know, as an owner of shards remembers them, and the creations in progress there.
 //
-// The owner announces a path before it creates the first entity there. A tenant that has nothing any more may leave the
-// register (shard/documents/unused-tenants.ts). Before that, the owner forgets its paths, and waits until the creations
-// that it has let through have ended. The next creation announces its path anew.
+// The owner announces a path before it creates the first entity there. The register may drop a tenant that has no
+// entity any more (shard/documents/unused-tenants.ts). Before that, the owner forgets its paths, and waits until the
+// creations that it has admitted have ended. The next creation announces its path anew.
 
 import { Recent } from '../domain/recent.js'
 import type { ShardReply } from '../messages/messages.js'
@@ -15,7 +14,10 @@ export interface CreationScope {
   readonly path: string
 }
 
-/** Service paths known to be announced, or twice as many, some 120 bytes each; the others are announced again. */
+/**
+ * The number of announced paths that are remembered, up to twice as many, some 120 bytes each. Other paths are
+ * announced again.
+ */
 const announcedKept = 32_768
 
 /** The creations that began between two calls of `forget`. */
@@ -28,11 +30,11 @@ export class Announcements {
   private readonly announced = new Recent<true>(announcedKept)
   private readonly waiting = new Map<string, OnReply[]>()
   private period: Period = { creations: 0, onEnd: undefined }
-  /** Whether creations that began before the last time of forgetting have not ended. */
+  /** Whether creations that began before the last `forget` have not ended. */
   private isEnding = false
 
   constructor(
-    /** Asks the keeper of the register to tell all owners of a path. */
+    /** Asks the keeper of the register to announce a path to all owners. */
     private readonly ask: (scope: CreationScope, onReply: OnReply) => void,
   ) {}
 
@@ -41,7 +43,7 @@ export class Announcements {
     return this.announced.get(keyOf(scope)) !== undefined
   }
 
-  /** Has all owners told of a path. Replies `done` when they have heard of it. */
+  /** Announces a path to all owners. Replies `done` when they know it. */
   announce(scope: CreationScope, onReply: OnReply): void {
     const key = keyOf(scope)
     const waiting = this.waiting.get(key)
@@ -55,7 +57,7 @@ export class Announcements {
     })
   }
 
-  /** Lets through what may create an entity in a path that `has` knows. The reply ends it. */
+  /** Admits a request that may create an entity in a path that `has` knows. The reply ends the creation. */
   letThrough(onReply: OnReply): OnReply {
     const { period } = this
     period.creations++
@@ -66,14 +68,15 @@ export class Announcements {
   }
 
   /**
-   * Forgets the paths of tenants, but for those with one that is being announced. Calls back with the names of the
-   * others when all that was let through so far has ended; with undefined when an earlier call still waits.
+   * Forgets the paths of tenants, except tenants with a path that is being announced. When all creations admitted so
+   * far have ended, it calls back with the names of the forgotten tenants; with undefined when an earlier call still
+   * waits.
    */
   forget(tenants: readonly string[], onForgotten: (tenants: readonly string[] | undefined) => void): void {
     if (this.isEnding) return onForgotten(undefined)
     const leaving = new Set(tenants)
     for (const key of this.waiting.keys()) leaving.delete(tenantOf(key))
-    // A map may be changed while a loop goes through it.
+    // A map may be changed while a loop iterates over it.
     if (leaving.size > 0)
       for (const [key] of this.announced.entries()) if (leaving.has(tenantOf(key))) this.announced.delete(key)
     const { period } = this

@@ -1,17 +1,16 @@
-// Shards whose asks end in time, whatever becomes of them: for the shards of a cluster's node, which that node asks
-// itself.
+// Gives every ask a deadline. It wraps the shards of a cluster node for the asks of that node itself.
 //
-// The reply to a write waits for its commit, and so does a read of what was just written. In a cluster the commit waits
-// for the engine of the log, which may be away for hours. An ask whose time is over gets the reply `lost`, since the
-// commit may still happen. A later reply is dropped. A list may take long for other reasons: it is given up early only
-// while the log takes nothing, since every list waits for the commit in flight.
+// The reply to a write waits for its commit, and so does a read of rows that were just written. In a cluster the commit
+// waits for the engine of the log, which may be away for hours. After its deadline an ask gets the reply `lost`, since
+// the commit may still happen. A later reply is dropped. A list may take long for other reasons. It gets the short
+// deadline only while the log accepts nothing, since every list waits for the commit in flight.
 //
-// Until its commit ends, an ask that was given up keeps its callback. So beyond `lateMax` asks of the kind are turned
-// away as `busy`, as they are when a shard's mailbox (shard.ts) or an append (replicate/replicated-log.ts) is full.
+// An ask past its deadline keeps its callback until its commit ends. So beyond `lateMax` of them, further asks of the
+// kind get the reply `busy`, as when a shard's mailbox (shard.ts) or an append (replicate/replicated-log.ts) is full.
 //
-// [hot] Each ask costs an object and a closure; one that is not answered at once also a look at the clock and an entry
-// in a set. Each kind has one timer, since its deadlines end in order. Measured with 50 asks outstanding: 0.3 us an
-// ask.
+// [hot] Each ask costs an object and a closure; one that is not answered at once also a reading of the clock and an
+// entry in a set. Each kind has one timer, since its deadlines end in order. Measured with 50 asks outstanding: 0.3 us
+// an ask.
 
 import type { ShardReply, ShardRequest, Shards } from '../messages/messages.js'
 import type { Clock } from '../ports.js'
@@ -20,22 +19,23 @@ type OnReply = (reply: ShardReply) => void
 
 export interface AskTimes {
   /**
-   * How long an ask may take that is no list. Longer than other nodes are waited for: waiting out an election of the
-   * engine beats an unknown outcome. Keep it below the client's own timeout.
+   * How long an ask that is not a list may take. It is longer than the wait for other nodes: to wait out an election of
+   * the engine is better than an unknown outcome. Keep it below the client's own timeout.
    */
   readonly waitMs: number
   /**
-   * For lists, and writes that wait for their notifications (`options=flowControl`); `waitMs` when the log is stalled.
+   * For lists, and for writes that wait for their notifications (`options=flowControl`); `waitMs` when the log is
+   * stalled.
    */
   readonly listWaitMs: number
   /** How long the commit in flight has waited for the log; 0: there is none. */
   readonly stalledMs: () => number
 }
 
-/** Asks of one kind that were given up and are not over, some 300 bytes each. */
+/** Asks of one kind past their deadline whose commit has not ended, some 300 bytes each. */
 export const lateMax = 20_000
 
-/** Between two looks at the oldest one that waits. */
+/** The longest time between two checks of the oldest ask. */
 const lookMs = 1_000
 
 const busy: ShardReply = { kind: 'busy' }
@@ -91,7 +91,7 @@ export class AskDeadlines implements Shards {
 }
 
 class Waiting {
-  /** undefined: it is answered, or was given up. */
+  /** undefined: it is answered, or past its deadline. */
   onReply: OnReply | undefined
   /** undefined: `ask` has not returned yet. */
   beganMs: number | undefined
@@ -101,7 +101,7 @@ class Waiting {
   }
 }
 
-/** The asks of one kind, which all may take the same time. */
+/** The asks of one kind, which have the same deadline. */
 class Deadline {
   private readonly waiting = new Set<Waiting>()
   private isTimed = false
@@ -145,7 +145,7 @@ class Deadline {
     })
   }
 
-  /** Ends what is over, and waits for the next one. */
+  /** Ends the asks past their deadline, and waits for the next one. */
   private giveUp(): void {
     const { stalledMs, waitMs: stalledWaitMs } = this.times
     const mayMs = stalledMs() >= stalledWaitMs ? stalledWaitMs : this.waitMs
@@ -153,7 +153,7 @@ class Deadline {
     const lost: ShardReply = { kind: 'lost', reason: `it was not done within ${mayMs} ms` }
     for (const one of this.waiting) {
       const leftMs = one.beganMs! + mayMs - nowMs
-      // The log may be stalled before this one is over.
+      // The log may be stalled before the deadline of this ask.
       if (leftMs > 0) return this.isTimed ? undefined : this.wait(Math.min(leftMs, lookMs))
       this.waiting.delete(one)
       this.late++

@@ -1,15 +1,15 @@
-// Makes one backup of all shards from the pages that their owners give (shard/backup-source.ts), as fast as the reader
-// takes the bytes.
+// Makes one backup of all shards from the pages of their owners (shard/backup-source.ts), as fast as the reader takes
+// the bytes.
 //
-// The owner of the register begins first. It lets one backup in at a time, so of two that begin together one goes on.
-// Then the others begin. Each shard has to be in exactly one part. In a cluster, shards may move just then: the backup
-// begins anew until `beginMsMax` is over. Later moves do no harm, since each owner keeps its rows as they were. But an
-// owner that owns nothing any more cannot be asked, and then the backup fails.
+// The owner of the register begins first. It accepts one backup at a time, so of two that begin together one continues.
+// Then the others begin. Each shard has to be in exactly one part. In a cluster, shards may move at that time. Then the
+// backup begins again, until `beginMsMax` is over. Later moves do no harm, since each owner keeps its rows as they
+// were. But an owner that owns no shard any more cannot be asked, and then the backup fails.
 //
-// Pages come from all owners in turn, so no owner gives the backup up while others have more rows. The backup works a
+// Pages come from all owners in turn, so no owner abandons the backup while others have more rows. The backup works a
 // tenth of the time.
 //
-// Not here: the form of the file (backup/backup-file.ts), who may have it (http/backup.ts).
+// Not here: the form of the file (backup/backup-file.ts), access to it (http/backup.ts).
 
 import { BackupError, type BackupOwner, BackupWriter } from '../backup/backup-file.js'
 import { accepted, type Refusal, type Result, refusals, refused } from '../domain/refusal.js'
@@ -20,9 +20,9 @@ import type { Chance, Clock, Logger } from '../ports.js'
 export interface BackupParts {
   readonly shards: Shards
   readonly placement: Placement
-  /** Of rows, as the data directory has it. */
+  /** The format of rows, as in the data directory. */
   readonly rowFormat: number
-  /** What runs here: `orrery 1.2.3`. */
+  /** The program and its version: `orrery 1.2.3`. */
   readonly by: string
   readonly clock: Pick<Clock, 'monoMs' | 'wallMs' | 'after'>
   readonly chance: Pick<Chance, 'uuid'>
@@ -32,9 +32,11 @@ export interface BackupParts {
 /** How long it tries to begin while shards move, and the pause between two tries. */
 const beginMsMax = 10_000
 const beginPauseMs = 300
-/** For each millisecond of work so many of rest: requests under way keep their latency. */
+/** Units of rest for each unit of work: requests in progress keep their latency. */
 const restPerWork = 9
-/** Owners that have given all are asked so often, so that they do not give the backup up. */
+/**
+ * The interval at which owners that have sent all their rows are asked again, so that they do not abandon the backup.
+ */
 const keepAliveMs = 10_000
 
 /** An owner that takes part. */
@@ -45,15 +47,15 @@ interface Part {
   askedMs: number
 }
 
-/** Why a backup did not begin: for good, or as long as shards move. */
+/** Why a backup did not begin, and whether the reason may pass because shards are moving. */
 type NotBegun = { readonly refusal: Refusal; readonly mayPass: boolean }
 
 export class BackupOperations {
   constructor(private readonly parts: BackupParts) {}
 
   /**
-   * Begins a backup, and gives the bytes of its file. A caller that stops early has to return the generator, so that
-   * the owners let go of what they hold.
+   * Begins a backup, and returns the bytes of its file. A caller that stops early must return the generator, so that
+   * the owners release their snapshots.
    */
   async begin(): Promise<Result<AsyncGenerator<Uint8Array, void, void>>> {
     const { clock, chance } = this.parts
@@ -72,7 +74,7 @@ export class BackupOperations {
     const { placement, clock } = this.parts
     const owners = this.owners()
     const [first, ...others] = owners
-    // The answer of one that has begun may have been lost: all are told.
+    // The answer of an owner that has begun may have been lost, so all owners get the end.
     const giveUp = async (notBegun: NotBegun): Promise<NotBegun> => {
       const outcome = { succeeded: false, endedMs: clock.wallMs(), durationMs: 0, bytes: 0 }
       await this.endAll(session, owners, outcome)
@@ -98,7 +100,7 @@ export class BackupOperations {
     return { refusal: refusals.backupIncomplete(reasonOf(reply)), mayPass: reply.kind !== 'failed' }
   }
 
-  /** Each owner once, that of the register first. */
+  /** Each owner once, the owner of the register first. */
   private owners(): readonly number[] {
     const { shards, placement } = this.parts
     const owners = new Set([shards.ownerOf(placement.shards)])
@@ -175,7 +177,7 @@ export class BackupOperations {
   }
 }
 
-/** Why parts are not all that there is, each once; undefined: they are. */
+/** Why the parts do not have each shard exactly once; undefined: they do. */
 function faultIn(parts: readonly Part[], shards: number): string | undefined {
   const times = new Array<number>(shards).fill(0)
   for (const { begun } of parts) for (const shard of begun.shards) times[shard]!++

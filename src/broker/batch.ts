@@ -1,12 +1,11 @@
 // Batches: op/update and op/notify (docs/interface/batch.md#outcome, docs/interface/batch.md#notify).
 //
-// Entities are asked for in the order of the payload, without waiting for each other's reply. All asks about one id go
-// to one shard, which takes them in order, so an entity that comes several times sees its earlier items. A long batch
-// is asked in slices, between which the event loop has its turn; those of one owner travel together. There is no
-// roll-back.
+// The items are sent in the order of the payload, without waiting for each other's reply. All items of one id go to one
+// shard, which executes them in order, so a later item of an entity sees the effect of earlier ones. A long batch is
+// sent in slices, and the event loop runs between them. Items of one owner are sent together. There is no roll-back.
 //
-// If the outcome of some entities is unknown, the answer names them: it is never a success, and never a refusal that
-// says less. An owner that does not answer in time makes it a 503, as for a single entity; a failure makes it a 500.
+// If the outcome of some entities is unknown, the answer names them. It is never a success, and never a refusal without
+// them. An owner that does not answer in time makes it a 503, as for a single entity; a failure makes it a 500.
 
 import { type BatchIdentity, type BatchItem, type BatchUpdate, batchOutcome } from '../domain/entities/batch.js'
 import { defaultEntityType } from '../domain/entities/entity.js'
@@ -22,11 +21,11 @@ import type { Outward } from './forwarding.js'
 import { type OnResult, refusalOf } from './replies.js'
 import type { ShardClient } from './shard-client.js'
 
-/** Entities asked for in one step: some 1 ms. A usual batch is one step, before the collector looks at it. */
+/** Items sent in one step: some 1 ms. A usual batch is one step, which ends before a garbage collection. */
 const itemsPerStep = 128
 
 export class BatchOperations {
-  /** `updates`: with what providers have; undefined: nothing is forwarded. */
+  /** `updates`: passes attributes on to providers; undefined: nothing is forwarded. */
   constructor(
     private readonly shards: ShardClient,
     private readonly clock: Clock,
@@ -52,7 +51,7 @@ export class BatchOperations {
     })
   }
 
-  /** An update of which a part may be provided by others: it keeps the payload until it ends. */
+  /** An update that providers may execute in part: it keeps the payload until it ends. */
   private updateEverywhere(
     updates: ForwardedUpdates,
     index: ProviderIndex,
@@ -79,7 +78,7 @@ export class BatchOperations {
     })
   }
 
-  /** `POST /v2/op/notify`: the sender hears only of what was not, or perhaps not, made durable. */
+  /** `POST /v2/op/notify`: the sender gets an error only for changes that were not, or perhaps not, made durable. */
   notify(scope: Scope, batch: BatchUpdate, origin: Origin, onResult: OnResult<undefined>): void {
     const options = { overrideMetadata: false, forcedUpdate: false }
     this.write(batch, scope, options, origin, answered => {
@@ -93,7 +92,7 @@ export class BatchOperations {
     this.step(batch, 0, item => requestOf(batch.action, item, scope, options, origin), pending)
   }
 
-  /** Asks for the next items; the last step lets go of the payload, while the answers wait for their commits. */
+  /** Sends the next items. The last step releases the payload, while the answers wait for their commits. */
   private step(batch: BatchUpdate, from: number, request: (item: BatchItem) => WriteRequest, pending: Pending): void {
     const { items } = batch
     const until = Math.min(from + itemsPerStep, items.length)
@@ -106,9 +105,9 @@ export class BatchOperations {
 type OnReplies = (answered: Pending) => void
 
 /**
- * A batch whose answers are awaited. [hot] It waits as long as a commit takes, so it keeps of the payload only what an
- * answer may need: with all of it, half of what a batch allocates outlived the collector's first look, at a fifth of
- * the processor time.
+ * A batch that waits for its answers. [hot] It waits as long as a commit takes, so it keeps only the parts of the
+ * payload that an answer may need. With the whole payload, half of a batch's memory survived the first garbage
+ * collection, which cost a fifth of the processor time.
  */
 class Pending {
   private readonly ids: string[] = []
@@ -123,7 +122,7 @@ class Pending {
     this.open = size
   }
 
-  /** Notes more items; what is given back is to be told the reply to each. */
+  /** Notes more items. The returned function receives the reply to each. */
   expect(items: readonly BatchIdentity[]): (index: number, reply: ShardReply) => void {
     const first = this.ids.length
     for (const { id, type } of items) {
@@ -161,10 +160,13 @@ const refusalOfUpdate = (action: BatchUpdate['action'], all: readonly Ended[]): 
 const refusalOfNotification = (all: readonly Ended[]): Refusal | undefined =>
   all.find(({ refusal }) => refusal !== undefined && notDurable.has(refusal.kind))?.refusal
 
-/** Refusals of what the rules would have taken. */
+/** Refusals of changes that the rules would have accepted. */
 const notDurable: ReadonlySet<Refusal['kind']> = new Set(['Unavailable', 'InternalServerError', 'InsufficientStorage'])
 
-/** What of a batch is written here, and what others provide: of replacements, which would add it. */
+/**
+ * Divides a batch into items for this broker and items of providers. Only replacements are divided, since they would
+ * add the provided attributes here.
+ */
 function splitAll(
   updates: ForwardedUpdates,
   index: ProviderIndex,
@@ -192,7 +194,7 @@ function splitAll(
   }
 }
 
-/** What of a batch is not here; undefined: something was refused for another reason, or its outcome is unknown. */
+/** The items that are missing here; undefined: an item was refused for another reason, or its outcome is unknown. */
 function undoneOf(items: readonly BatchItem[], replies: readonly ShardReply[]): readonly Undone[] | undefined {
   const undone: Undone[] = []
   for (const [index, reply] of replies.entries()) {
@@ -205,7 +207,7 @@ function undoneOf(items: readonly BatchItem[], replies: readonly ShardReply[]): 
   return undone
 }
 
-/** The result of a batch, from the reply to each item and what those come to whose outcome is known. */
+/** The result of a batch, from the reply to each item and the refusal for the items whose outcome is known. */
 function resultOf(pending: Pending, refusalOfAll: (known: readonly Ended[]) => Refusal | undefined): Result<undefined> {
   const { all: replies } = pending
   if (replies.every(reply => reply.kind === 'done')) return done
@@ -228,7 +230,7 @@ function resultOf(pending: Pending, refusalOfAll: (known: readonly Ended[]) => R
   return refused(refusals.batchUnknown(kind, unknown, replies.length, [...reasons], others))
 }
 
-/** The single operation that an action is for one entity (docs/interface/batch.md#outcome). */
+/** The single operation that corresponds to an action for one entity (docs/interface/batch.md#outcome). */
 function requestOf(
   action: BatchUpdate['action'],
   { id, type, attributes, names }: BatchItem,

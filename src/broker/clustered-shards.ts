@@ -1,18 +1,17 @@
-// All shards of a cluster: this node's own are asked directly, those of others through their bytes, and owners may
+// All shards of a cluster. This node's own shards are asked directly, those of other nodes through bytes. Owners may
 // change.
 //
-// An ask about one shard goes to its owner. Without an owner, or when the owner says that it is none any more, nothing
-// has happened: the ask waits until another owner is known, and is made again. So a shard that moves is a pause, not a
-// failure.
+// An ask about one shard goes to its owner. If there is no owner, or if the node replies that it is not the owner any
+// more, nothing has happened: the ask waits until another owner is known, and is sent again. So a shard that moves is a
+// pause, not a failure.
 //
-// An ask about all that an owner has (a list, for one) says what the asker believes that to be. If it is something
-// else, parts put together would have gaps or show something twice: the reply is `moved`, and gathering begins anew
-// (shard-client.ts).
+// An ask about everything that an owner has (a list, for example) carries the set of shards that the asking node
+// expects there, as a number (`view`). If the owner has another set, merged parts would have gaps or duplicates. Then
+// the reply is `moved`, and gathering begins again (shard-client.ts).
 //
-// Before an owner creates an entity, every owner has to know the service path, a row of the register
-// (announcements.ts).
+// Before an owner creates an entity, every owner must know the service path, a row of the register (announcements.ts).
 //
-// Not here: who owns what (cluster/), how bytes get there.
+// Not here: the choice of owners (cluster/), the transport of bytes.
 
 import type { ShardMap } from '../domain/scope.js'
 import {
@@ -32,33 +31,36 @@ import { Announcements, type CreationScope } from './announcements.js'
 
 type OnReply = (reply: ShardReply) => void
 
-/** How long an ask waits for an owner, or for another one. */
+/** How long an ask waits for an owner, or for another owner. */
 const ownerWaitMs = 2_000
-/** Between two looks whether there is one, besides those when something has changed. */
+/** The interval at which waiting asks look for an owner, besides after each change. */
 const lookMs = 25
-/** Asks that wait for an owner; beyond, they are turned away. */
+/** The limit of asks that wait for an owner. Further asks get a refusal. */
 const waitingMax = 10_000
-/** How long an owner waits for the keeper of the register: less than others wait for this owner. */
+/** How long an owner waits for the keeper of the register: less than other nodes wait for this owner. */
 const announceWaitMs = 1_000
 
 const noOwner = -1
 
-/** The nodes of a cluster as the broker asks them, and who of them owns which shard at this moment. */
+/** The nodes of a cluster as the broker asks them, and the current owner of each shard. */
 export interface Nodes {
   readonly self: string
-  /** undefined: nobody, as far as is known. */
+  /** undefined: no owner is known. */
   ownerOf(shard: number): string | undefined
   /** Whether this node may answer for a shard now. */
   serves(shard: number): boolean
-  /** Whether the log lacks what this node knows: then it answers for no shard until the log is back. */
+  /** Whether the log lacks records that this node knows. Then the node answers for no shard until the log is back. */
   readonly isLost: boolean
-  /** Stands for all that a node owns, as far as is known here; changes whenever that does. Above 0. */
+  /**
+   * A number for the set of shards that a node owns, as far as is known here. It changes whenever that set does. Above
+   * 0.
+   */
   viewOf(node: string): number
-  /** The same of what this node may answer for now. */
+  /** The same for the shards for which this node may answer now. */
   readonly ownView: number
   /**
    * Asks a node about one of its shards; `onOutcome` is called exactly once. Both buffers may be parts of larger ones.
-   * `waitMs`: for slow asks. `view`: what the asker believes that the node owns; 0: it does not matter.
+   * `waitMs`: for slow asks. `view`: the set of shards that the node is expected to own; 0: it does not matter.
    */
   ask(
     node: string,
@@ -68,9 +70,9 @@ export interface Nodes {
     waitMs: number | undefined,
     view: number,
   ): void
-  /** Something that a node has sent could not be read: it is counted, and told to the log and to that node. */
+  /** Reports an unreadable message of a node. It is counted, logged, and reported to that node. */
   noteUndecodable(node: string, what: string): void
-  /** Calls back when somebody owns something else than before. */
+  /** Calls back when the owner of any shard has changed. */
   onChange(listener: () => void): void
 }
 
@@ -79,13 +81,13 @@ export interface ClusteredParts {
   readonly nodes: Nodes
   readonly shardMap: ShardMap
   readonly clock: Pick<Clock, 'monoMs' | 'after'>
-  /** All service paths of a tenant, as the register has them; undefined: they are many. */
+  /** All service paths of a tenant in the register; undefined: they are many. */
   readonly pathsOf: (tenant: string) => Iterable<string> | undefined
   readonly listWaitMs: number
 }
 
 export class ClusteredShards implements Shards {
-  /** The number of each node that has owned something. */
+  /** The number of each node that has owned a shard. */
   private readonly numbers = new Map<string, number>()
   private waiting: (() => void)[] = []
   private readonly announcements = new Announcements(({ tenant, path }, onReply) =>
@@ -111,12 +113,12 @@ export class ClusteredShards implements Shards {
     const untilMs = this.parts.clock.monoMs() + ownerWaitMs
     if (request.kind === 'batch') this.askBatch(shard, request, untilMs, onReply)
     else if (isWide(request))
-      // Whoever is gone will soon be found to own nothing.
+      // An owner that is gone will soon be found to own nothing.
       this.askOnce(shard, request, reply => onReply(reply.kind === 'unreachable' ? { kind: 'moved' } : reply))
     else this.askUntil(shard, request, untilMs, onReply)
   }
 
-  /** Asks the owner of a shard, and whoever is the owner after it. */
+  /** Asks the owner of a shard, and after a change the next owner. */
   private askUntil(shard: number, request: ShardRequest, untilMs: number, onReply: OnReply): void {
     this.askOnce(shard, request, reply => {
       if (reply.kind !== 'moved' && reply.kind !== 'unreachable') return onReply(reply)
@@ -125,7 +127,7 @@ export class ClusteredShards implements Shards {
     })
   }
 
-  /** As `askUntil`, for each item of a batch: where items have moved, these are asked for again. */
+  /** Like `askUntil`, for each item of a batch: items whose shard has moved are asked again. */
   private askBatch(shard: number, request: BatchRequest, untilMs: number, onReply: OnReply): void {
     this.askOnce(shard, request, reply => {
       const replies =
@@ -143,7 +145,7 @@ export class ClusteredShards implements Shards {
     })
   }
 
-  /** Asks for the items that are left, of each owner together, and puts the replies where they belong. */
+  /** Asks again for the remaining items, together for each owner, and puts each reply in the place of its item. */
   private askLeft(
     items: readonly WriteRequest[],
     left: readonly number[],
@@ -169,7 +171,7 @@ export class ClusteredShards implements Shards {
       })
   }
 
-  /** Asks whoever owns a shard now. `moved`: nobody, or not any more. */
+  /** Asks the present owner of a shard. `moved`: there is none, or it is not the owner any more. */
   private askOnce(shard: number, request: ShardRequest, onReply: OnReply): void {
     const { nodes, listWaitMs } = this.parts
     const owner = nodes.ownerOf(shard)
@@ -182,7 +184,7 @@ export class ClusteredShards implements Shards {
     nodes.ask(owner, shard, encodeRequest(request), onOutcome, isSlow ? listWaitMs : undefined, view)
   }
 
-  /** Asks this node's own shards, as long as they are. */
+  /** Asks this node's own shards, while it owns them. */
   private askOwn(shard: number, request: ShardRequest, view: number, onReply: OnReply): void {
     const { local, nodes } = this.parts
     if (request.kind === 'admin') return local.ask(shard, request, onReply)
@@ -193,12 +195,12 @@ export class ClusteredShards implements Shards {
     if (scope) return this.askCreation(scope, shard, request, onReply)
     if (request.kind === 'unused')
       return this.askUnused(shard, request, reply => onReply(isOurs() ? reply : { kind: 'moved' }))
-    // A write that is durable was made by the owner; what was read counts only if we still are.
+    // A durable write was made by the owner. The result of a read counts only if this node still is the owner.
     if (isWrite(request)) return local.ask(shard, request, onReply)
     local.ask(shard, request, reply => onReply(isOurs() ? reply : { kind: 'moved' }))
   }
 
-  /** Leaves out of the beginning of a backup the shards that another node may have taken over. */
+  /** Removes from the begin reply of a backup the shards that another node may have taken over. */
   private served(reply: ShardReply): ShardReply {
     if (reply.kind !== 'backup' || reply.told.what !== 'begun') return reply
     const { nodes, shardMap } = this.parts
@@ -208,7 +210,7 @@ export class ClusteredShards implements Shards {
     return { kind: 'backup', told: { ...told, shards, isKeeper } }
   }
 
-  /** Asks this node's own shards for what may create an entity, once all owners have heard of its path. */
+  /** Asks this node's own shards for a write that may create an entity, after all owners know its path. */
   private askCreation(scope: CreationScope, shard: number, request: ShardRequest, onReply: OnReply): void {
     const { announcements } = this
     const { local, nodes } = this.parts
@@ -221,7 +223,7 @@ export class ClusteredShards implements Shards {
     })
   }
 
-  /** Asks twice: creations that were let through before the paths were forgotten may have brought an entity. */
+  /** Asks twice: a creation that was admitted before the paths were forgotten may have added an entity. */
   private askUnused(shard: number, request: UnusedRequest, onReply: OnReply): void {
     const { local } = this.parts
     local.ask(shard, request, first => {
@@ -243,7 +245,7 @@ export class ClusteredShards implements Shards {
     )
   }
 
-  /** Shards without an owner count as one owner: a request to all owners has to find out that one is missing. */
+  /** Shards without an owner count as one owner: a request to all owners must notice that one is missing. */
   owners(): readonly number[] {
     if (!this.asked) {
       const shards = new Map<number, number>()
@@ -272,7 +274,7 @@ export class ClusteredShards implements Shards {
     return this.parts.pathsOf(tenant)
   }
 
-  /** Calls `again` when an owner may be known, unless it is too late for that. */
+  /** Calls `again` when an owner may be known. Returns false if it is too late for that. */
   private wait(untilMs: number, again: () => void): boolean {
     const { clock } = this.parts
     if (clock.monoMs() >= untilMs || this.waiting.length >= waitingMax) return false
@@ -293,7 +295,7 @@ export class ClusteredShards implements Shards {
   }
 }
 
-/** Where a request may create an entity; of a batch all items have one scope. */
+/** The scope in which a request may create an entity. All items of a batch have one scope. */
 function newScope(request: ShardRequest): CreationScope | undefined {
   if (request.kind === 'batch') return request.items[0] && newScope(request.items[0])
   return 'target' in request && mayCreate(request) ? request.target : undefined
@@ -303,7 +305,7 @@ const wide: ReadonlySet<ShardRequest['kind']> = new Set(['list', 'fetch', 'types
 
 const slow: ReadonlySet<ShardRequest['kind']> = new Set(['list', 'backup', 'tenants'])
 
-/** Whether the reply is about all that the asked owner has, and not about one shard. */
+/** Whether the reply covers everything that the asked owner has, and not one shard. */
 function isWide(request: ShardRequest): boolean {
   if (request.kind === 'find') return request.paths.length !== 1 || request.paths[0]!.endsWith('#')
   if (request.kind === 'tenants') return request.step.what !== 'delete' && request.step.what !== 'deletions'
@@ -311,8 +313,8 @@ function isWide(request: ShardRequest): boolean {
 }
 
 /**
- * Whether a request changes something that, made again by the next owner, would be refused or be counted twice. What is
- * claimed again is granted again (claims.ts), and learning changes nothing.
+ * Whether a request makes a change that the next owner, when asked again, would refuse or count twice. A repeated
+ * permit request is granted again (permits.ts), and reading changes nothing.
  */
 const isWriteOf: Readonly<Record<ShardRequest['kind'], boolean>> = {
   create: true,
@@ -352,7 +354,7 @@ const isWriteOf: Readonly<Record<ShardRequest['kind'], boolean>> = {
   deliveries: false,
   admin: false,
   backup: false,
-  // An order to delete a tenant may be given twice.
+  // A command to delete a tenant may be repeated.
   tenants: false,
 }
 

@@ -1,9 +1,9 @@
 // Operations on subscriptions and registrations (docs/interface/subscriptions.md#create,
-// docs/interface/registrations.md#registration-operations): one method each, in the words of NGSI.
+// docs/interface/registrations.md#registration-operations): one method each, named as in NGSI.
 //
-// Both belong to their tenant. The service path says what a subscription watches, or which requests a registration is
-// for, and finds it in lists. Every owner knows a part of what became of a subscription's notifications: a client sees
-// all of it.
+// Both belong to their tenant. The service path is the path that a subscription watches, or of the requests that a
+// registration is for. Lists also filter by it. Every owner knows a part of the outcomes of a subscription's
+// notifications; a client gets the sum.
 
 import type { Registration } from '../domain/providers/registration.js'
 import { accepted, refusals, refused } from '../domain/refusal.js'
@@ -21,7 +21,7 @@ import type { Chance, Stamps } from '../ports.js'
 import type { OnResult } from './replies.js'
 import type { KnownPage, RegistrationPage, ShardClient } from './shard-client.js'
 
-/** Makes the ids of new documents, in the order of creation. */
+/** Generates the ids of new documents, in the order of creation. */
 export interface DocumentIds {
   next(): string
 }
@@ -36,7 +36,7 @@ export class SubscriptionOperations {
     private readonly ids: DocumentIds,
   ) {}
 
-  /** `POST /v2/subscriptions`: gives the id. */
+  /** `POST /v2/subscriptions`: returns the id. */
   create(wanted: Omit<Subscription, 'id'>, onResult: OnResult<string>): void {
     const id = this.ids.next()
     const subscription = { ...wanted, id }
@@ -66,7 +66,7 @@ export class SubscriptionOperations {
     this.shards.changeDocument({ kind: 'removeSubscription', tenant, id }, onResult)
   }
 
-  /** `GET /v2/subscriptions/{id}/deliveries`: the last tries to notify, and dead letters, `limit` of each at most. */
+  /** `GET /v2/subscriptions/{id}/deliveries`: the last tries to notify, and dead letters, at most `limit` of each. */
   deliveries(tenant: string, id: string, limit: number, onResult: OnResult<DeliveryReport>): void {
     this.retrieve(tenant, id, result => {
       if (result.ok) this.shards.deliveries({ kind: 'deliveries', tenant, id, limit }, onResult)
@@ -74,7 +74,7 @@ export class SubscriptionOperations {
     })
   }
 
-  /** `POST /v2/subscriptions/{id}/deliveries/retry`: sends dead letters again; gives how many. */
+  /** `POST /v2/subscriptions/{id}/deliveries/retry`: sends dead letters again, and returns their number. */
   retryDeliveries(tenant: string, id: string, onResult: OnResult<number>): void {
     this.retrieve(tenant, id, result => {
       if (result.ok) this.shards.retryDeliveries({ kind: 'retryDeliveries', tenant, id }, onResult)
@@ -89,7 +89,7 @@ export class RegistrationOperations {
     private readonly ids: DocumentIds,
   ) {}
 
-  /** `POST /v2/registrations`: gives the id. */
+  /** `POST /v2/registrations`: returns the id. */
   create(wanted: Omit<Registration, 'id'>, onResult: OnResult<string>): void {
     const id = this.ids.next()
     const registration = { ...wanted, id }

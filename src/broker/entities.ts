@@ -1,8 +1,8 @@
 // Operations on entities, their attributes and their types (docs/interface/queries.md#lists to
 // docs/interface/updates.md#single-attributes, docs/interface/types.md): one method each, as in NGSI.
 //
-// A write acts on one scope; a read may leave the path open and then means all paths of the tenant that its list
-// covers. Reading one attribute is reading its entity.
+// A write acts on one scope. A read has a list of paths, perhaps with wildcards, and covers all matching paths of the
+// tenant. To read one attribute is to read its entity.
 
 import type { WantedAttribute, WantedEntity } from '../domain/entities/entity.js'
 import type { UpdateOptions } from '../domain/entities/update.js'
@@ -29,7 +29,7 @@ export interface ForwardedOperations {
 }
 
 export class Entities {
-  /** `forwarded`: with what providers have; undefined: nothing is forwarded. */
+  /** `forwarded`: the operations that include providers; undefined: nothing is forwarded. */
   constructor(
     private readonly shards: ShardClient,
     private readonly forwarded?: ForwardedOperations,
@@ -48,12 +48,12 @@ export class Entities {
     this.shards.write({ kind: 'create', target, entity, upsert, options, origin }, onResult)
   }
 
-  /** `GET /v2/entities`: a page in order of creation, of what is here. */
+  /** `GET /v2/entities`: a page of the entities stored here, in order of creation. */
   list(request: Omit<ListRequest, 'kind'>, onResult: OnResult<Listed>): void {
     this.shards.list({ ...request, kind: 'list' }, onResult)
   }
 
-  /** The same with what providers have, unless `elsewhere` is undefined. */
+  /** The same including entities of providers, unless `elsewhere` is undefined. */
   listEverywhere(
     request: Omit<ListRequest, 'kind'>,
     elsewhere: Elsewhere | undefined,
@@ -64,7 +64,7 @@ export class Entities {
     this.shards.list(wanted, take ?? onResult)
   }
 
-  /** `GET /v2/entities/{id}` and all reads below it: exactly one entity that is here, or the reason why not. */
+  /** `GET /v2/entities/{id}` and all reads below it: exactly one entity that is stored here, or a refusal. */
   retrieve(target: ReadTarget, onResult: OnResult<FoundEntity>): void {
     const { tenant, paths, id, type } = target
     this.shards.find({ kind: 'find', tenant, paths, id, type }, result => {
@@ -75,13 +75,15 @@ export class Entities {
     })
   }
 
-  /** The same with what providers have, unless `elsewhere` is undefined. */
+  /** The same including entities of providers, unless `elsewhere` is undefined. */
   retrieveEverywhere(target: ReadTarget, elsewhere: Elsewhere | undefined, onResult: OnResult<Shown>): void {
     const take = elsewhere && this.forwarded?.reads.retrieve(target, elsewhere, onResult)
     this.retrieve(target, take ?? onResult)
   }
 
-  /** `POST`, `PATCH` and `PUT` on `/v2/entities/{id}/attrs`. Appends, and all without `outward`, stay here. */
+  /**
+   * `POST`, `PATCH` and `PUT` on `/v2/entities/{id}/attrs`. Appends are never forwarded; others only with `outward`.
+   */
   changeAttributes(
     kind: AttributesRequest['kind'],
     target: EntityTarget,
@@ -145,7 +147,7 @@ interface TypesTarget {
   readonly paths: readonly string[]
 }
 
-/** What types there are, and what their entities have in common. */
+/** The types of entities, and what the entities of a type have in common. */
 export class TypeOperations {
   constructor(private readonly shards: ShardClient) {}
 

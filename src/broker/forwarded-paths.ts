@@ -1,20 +1,20 @@
-// At which of its two known paths a provider answers (docs/interface/forwarding.md).
+// Finds out which of two possible paths a provider serves (docs/interface/forwarding.md).
 //
-// A provider that answers 404 at the first path may serve the other one. Only a 404 that says nothing in the words of
-// the interface is taken for a wrong path. An update that a provider has looked at must not be sent again, because a
-// part of it may have been done.
+// A provider that answers 404 at the first path may serve the other one. Only a 404 without an error of the interface
+// counts as a wrong path. An update that a provider has handled must not be sent again, because a part of it may have
+// been executed.
 //
 // A path that has served once is known: each answer from there is the provider's own, and the other path is not tried.
-// The process forgets a known path after `pathKnownMs`, or when the registration changes that taught it. Each process
-// learns for itself.
+// The process forgets a known path after `pathKnownMs`, or when the registration from which it was learned changes.
+// Each process learns for itself.
 //
-// Not here: which paths there are (domain/providers/registration.ts).
+// Not here: the list of paths (domain/providers/registration.ts).
 
 import { isObject, type Json } from '../domain/json.js'
 import { operationBases, type Pathless, type Registration } from '../domain/providers/registration.js'
 import type { Clock, ProviderAnswer } from '../ports.js'
 
-/** Providers whose path is known at a time; the one that was learned first makes room. */
+/** The limit of providers whose path is known. The one that was learned first is forgotten first. */
 export const knownPathsMax = 1_000
 
 /** How long a path is known. Raising it saves one request to a provider in that time, and notices a change later. */
@@ -27,7 +27,7 @@ interface Known {
 }
 
 export class ForwardedPaths {
-  /** By the URL of the provider, those that were learned first come first. */
+  /** By the URL of the provider, in the order in which they were learned. */
   private readonly known = new Map<string, Known>()
 
   constructor(
@@ -35,7 +35,7 @@ export class ForwardedPaths {
     private readonly pathless: Pathless,
   ) {}
 
-  /** Where a provider is asked, and where then if the answer `isFromElsewhere`. */
+  /** The base URL at which a provider is asked, and the other one if the answer `isFromElsewhere`. */
   basesOf(registration: Registration): readonly [first: string, other?: string] {
     const { url } = registration.provider
     const known = this.known.get(url)
@@ -46,7 +46,7 @@ export class ForwardedPaths {
     return operationBases(url, this.pathless)
   }
 
-  /** The provider has served a request at this of several bases. */
+  /** Notes the base at which the provider has served a request. */
   learn(registration: Registration, base: string): void {
     const { url } = registration.provider
     if (this.known.has(url)) return
@@ -59,11 +59,11 @@ export class ForwardedPaths {
   }
 }
 
-/** Whether nobody has looked at a request: it was sent to a path that the provider does not serve. */
+/** Whether the provider has not handled a request: it was sent to a path that the provider does not serve. */
 export const isFromElsewhere = (answer: ProviderAnswer): boolean =>
   answer.kind === 'answered' && answer.status === 404 && !isOfProvider(answer.body)
 
-/** Larger bodies are not looked into: no router tells so much of a path that it does not know. */
+/** Larger bodies are not parsed: no router writes so much about an unknown path. */
 const lookedBytesMax = 64 * 1024
 
 /**

@@ -1,8 +1,8 @@
-// Queries of which a part may be a provider's (docs/interface/registrations.md#queries): what is stored here, with what
-// providers add.
+// Queries that providers may answer in part (docs/interface/registrations.md#queries): the stored entities, merged with
+// the answers of providers.
 //
-// What they send is not checked against the filters of the query, and not kept. Whatever they do, what is here is
-// answered.
+// The answers of providers are not checked against the filters of the query, and not stored. Whatever providers do, the
+// stored entities are in the answer.
 
 import { pageLimitDefault } from '../domain/limits.js'
 import { ForwardedQuery, type LocatedEntity, mayBeProvided } from '../domain/providers/forwarded-query.js'
@@ -16,19 +16,22 @@ import type { Forwarding, Outward, RefusedBy } from './forwarding.js'
 import type { Listed, OnResult, ReadTarget, Shown, ShownPage } from './replies.js'
 
 export interface Elsewhere {
-  /** Attributes that are named; empty: all. */
+  /** The requested attributes; empty: all. */
   readonly attrs: readonly string[]
   readonly outward: () => Outward
 }
 
 export class ForwardedReads {
-  /** `room`: for what is here while providers are asked; undefined: nobody counts it. */
+  /** `room`: the budget for stored entities while providers are asked; undefined: it is not counted. */
   constructor(
     private readonly forwarding: Forwarding,
     private readonly room?: AnswerRoom,
   ) {}
 
-  /** What takes the local page of a list and adds what providers have; undefined: none are registered for it. */
+  /**
+   * Returns a function that receives the local page of a list and adds the entities of providers; undefined: no
+   * provider is registered for it.
+   */
   list(request: ListRequest, elsewhere: Elsewhere, onResult: OnResult<ShownPage>): OnResult<Listed> | undefined {
     const index = this.forwarding.of(request.tenant)
     if (!index || !mayBeProvided(index, request.selection)) return undefined
@@ -46,8 +49,8 @@ export class ForwardedReads {
   }
 
   /**
-   * Takes the local outcome of a read and adds what providers have of the entity; undefined: none are registered for
-   * it.
+   * Returns a function that receives the local result of a read and adds the attributes of providers; undefined: no
+   * provider is registered for it.
    */
   retrieve(target: ReadTarget, elsewhere: Elsewhere, onResult: OnResult<Shown>): OnResult<FoundEntity> | undefined {
     const index = this.forwarding.of(target.tenant)
@@ -85,13 +88,13 @@ export class ForwardedReads {
     )
     this.forwarding.query(query, outward, refusedBy => {
       const { entities, total } = query.result()
-      // What nobody has added to is answered as it is stored.
+      // An entity to which no provider has added is answered in its stored form.
       onPage({ entities: entities.map((one, at) => (one.isJoined ? one : found[at]!)), total }, refusedBy)
     })
   }
 }
 
-/** The selection of one entity. Its texts have been checked. */
+/** The selection of one entity. Its texts were already checked. */
 function selectionOf(id: string, type: string | undefined): Selection {
   const selectors = [{ ids: [id], types: type === undefined ? undefined : [type] }]
   const selection = compileSelection({ selectors, from: 'url' })
@@ -99,6 +102,6 @@ function selectionOf(id: string, type: string | undefined): Selection {
   return selection.value
 }
 
-/** Where entities of providers are said to be: where they were asked for, if that is one place. */
+/** The path that is reported for entities of providers: the requested path, if it is exactly one. */
 const placeOf = ([first = '/', ...others]: readonly string[]): string =>
   others.length > 0 || first.endsWith('#') ? '/' : first

@@ -1,10 +1,10 @@
-// Updates of which a part may be a provider's (docs/interface/registrations.md#updates-to-providers): what is not
-// stored here goes to its provider.
+// Updates that providers may execute in part (docs/interface/registrations.md#updates-to-providers): attributes that
+// are not stored here are sent to their provider.
 //
-// The local part is done first, durably, in one turn that reports what was not there. So an update that finds
-// everything here costs nothing. Only a replacement, which would add what is not there, has to be split before. What
-// was done here stays, whatever the providers do. A local part that is refused for another reason than missing names
-// decides alone.
+// The local part is executed first, durably, in one turn that reports the missing attributes. So an update that finds
+// everything here costs nothing extra. Only a replacement has to be split before, since it would add the missing
+// attributes here. The local part stays, whatever the providers do. A local part that is refused for another reason
+// than missing names decides alone.
 
 import { defaultType, type WantedAttribute } from '../domain/entities/entity.js'
 import { forwardedOutcome, type Undone, updateRequests } from '../domain/providers/forwarded-update.js'
@@ -28,7 +28,7 @@ export type ForwardableRequest = AttributesRequest | AttributeRequest | ValueReq
 
 export interface LocalPart {
   readonly isAnyDone: boolean
-  /** Told when nothing of what is undone is provided by anybody. */
+  /** The refusal of the request if no provider has any of the remaining attributes. */
   readonly refusal: Refusal
 }
 
@@ -43,7 +43,7 @@ export class ForwardedUpdates {
     return this.forwarding.of(tenant)
   }
 
-  /** Writes, and forwards what cannot be written here. */
+  /** Writes, and forwards the attributes that are not stored here. */
   write(request: ForwardableRequest, outward: () => Outward, onResult: OnResult<undefined>): void {
     const index = this.forwarding.of(request.target.tenant)
     if (!index) return this.shards.write(request, onResult)
@@ -79,7 +79,7 @@ export class ForwardedUpdates {
     })
   }
 
-  /** Splits a replacement into what is written here and what others provide; without `undone` all is written here. */
+  /** Splits a replacement into a local part and the part of providers. Without `undone` everything is written here. */
   split(
     index: ProviderIndex,
     target: EntityTarget,
@@ -99,7 +99,7 @@ export class ForwardedUpdates {
         ),
       )
       if (provided.size === 0) return onSplit(whole)
-      // Of an entity that is not here, what nobody provides is not updated either.
+      // If the entity is not stored here, attributes without a provider are not updated either.
       const isUndone = (name: string): boolean => (entity ? provided.has(name) : true)
       const local = new Map([...attributes].filter(([name]) => !isUndone(name)))
       onSplit({ local, undone: { ...wanted, attributes: new Map([...absent].filter(([name]) => isUndone(name))) } })
@@ -111,7 +111,7 @@ export class ForwardedUpdates {
   }
 
   /**
-   * Forwards what is undone, and says what came of the whole update
+   * Forwards the remaining attributes, and reports the result of the whole update
    * (docs/interface/registrations.md#updates-to-providers).
    */
   finish(
@@ -138,7 +138,7 @@ export class ForwardedUpdates {
   }
 
   /**
-   * Finds the stored type of those whose request names none: it finds their providers
+   * Looks up the stored type of entities whose request names no type: it finds their providers
    * (docs/interface/registrations.md#which-provider-is-asked).
    */
   private typed(
@@ -166,7 +166,9 @@ export class ForwardedUpdates {
   }
 }
 
-/** What a refusal says is not here, of what was wanted; undefined: it was refused for another reason. */
+/**
+ * The attributes, among those wanted, that a refusal reports as missing; undefined: it was refused for another reason.
+ */
 export function missingOf(refusal: Refusal, wanted: Attributes): Attributes | undefined {
   switch (refusal.code) {
     case 'entityNotFound':
@@ -179,7 +181,7 @@ export function missingOf(refusal: Refusal, wanted: Attributes): Attributes | un
   }
 }
 
-/** Whether a refusal says that a part was done. */
+/** Whether a refusal reports that a part was executed. */
 export const isPartly = ({ kind }: Refusal): boolean => kind === 'PartialUpdate'
 
 function wantedOf(request: ForwardableRequest): Attributes {

@@ -1,15 +1,15 @@
-// Forwarding: asks context providers for what is not here (docs/interface/registrations.md#which-provider-is-asked),
-// one request after the other.
+// Forwarding: asks context providers for entities and attributes that are not stored here
+// (docs/interface/registrations.md#which-provider-is-asked), one request after the other.
 //
-// It happens outside of any turn, in the process that holds the client's connection: a provider may well write to the
-// same entity meanwhile. Nothing that is received is kept. A provider that does not answer, or not as it should, costs
-// its own part, and the log of what is sent tells.
+// It happens outside of any turn, in the process that has the client's connection: a provider may write to the same
+// entity meanwhile. The received data are not stored. If a provider does not answer, or answers wrongly, only its own
+// part is missing, and the log of sent requests shows it.
 //
-// A provider that does not serve the path that it was asked at is asked at the other one, within the same deadline and
-// as one more of the requests that there may be (docs/interface/forwarding.md).
+// A provider that does not serve the requested path is asked at the other path, within the same deadline. That counts
+// as one more of the allowed requests (docs/interface/forwarding.md).
 //
-// Not here: who is asked for what (domain/providers), which part of a write is local (forwarded-updates.ts), at which
-// path a provider is asked (forwarded-paths.ts), connections (deliver).
+// Not here: which provider is asked for what (domain/providers), the local part of a write (forwarded-updates.ts), the
+// path of a provider (forwarded-paths.ts), connections (deliver).
 
 import { defaultEntityType, type Entity } from '../domain/entities/entity.js'
 import type { Json } from '../domain/json.js'
@@ -24,11 +24,11 @@ import { withoutSecretEntries } from '../domain/subscriptions/secrets.js'
 import type { Clock, Logger, ProviderAnswer, Providers, SendWatch } from '../ports.js'
 import { ForwardedPaths, isFromElsewhere } from './forwarded-paths.js'
 
-/** What a client's request gives along to providers. */
+/** The parts of a client's request that are passed on to providers. */
 export interface Outward {
-  /** As the client has named it; '': it has not. */
+  /** As the client sent it; '': it did not. */
   readonly tenant: string
-  /** As sent; `/` when it was not. */
+  /** As the client sent it; `/` when it did not. */
   readonly servicePath: string
   readonly correlator: string
   /** undefined: there is none. Never logged. */
@@ -40,7 +40,7 @@ export interface Outward {
 export interface ForwardingOptions {
   readonly vocabulary: 'Ctx' | 'Fiware'
   readonly userAgent: string
-  /** Requests to providers for one of a client; 0: nothing is forwarded. */
+  /** The limit of requests to providers for one request of a client; 0: nothing is forwarded. */
   readonly requestsMax: number
   readonly pathless: Pathless
   /** Bytes of a payload that a log line shows. */
@@ -51,20 +51,20 @@ export interface Registered {
   of(tenant: string): ProviderIndex | undefined
 }
 
-/** Attributes that were updated, by where their entity stands among all that was undone. */
+/** The attributes that were updated, by the index of their entity in `undone`. */
 export type Updated = ReadonlyMap<number, ReadonlySet<string>>
 
-/** Providers that have refused a part of what was asked. */
+/** Providers that have refused a part of the request. */
 export type RefusedBy = readonly ProviderRefusal[]
 
-/** Takes an answer; gives what is wrong with it. */
+/** Receives an answer. Returns a description of its fault, if it has one. */
 type Take = (answer: ProviderAnswer) => string | undefined
 
 export interface ForwardingPorts {
   readonly providers: Providers
   readonly clock: Pick<Clock, 'wallMs' | 'monoMs'>
   readonly logger: Pick<Logger, 'level' | 'info'>
-  /** undefined: nobody counts. */
+  /** undefined: they are not counted. */
   readonly watch?: Pick<SendWatch, 'onEnded'> | undefined
 }
 
@@ -79,7 +79,7 @@ export class Forwarding {
     this.paths = new ForwardedPaths(ports.clock, options.pathless)
   }
 
-  // [hot] Once per request, and all that one of a tenant without registrations pays.
+  // [hot] Once per request. A tenant without registrations pays only for this.
   /** The registrations of a tenant; undefined when it has none. */
   of(tenant: string): ProviderIndex | undefined {
     return this.options.requestsMax === 0 ? undefined : this.registered.of(tenant)
@@ -89,7 +89,7 @@ export class Forwarding {
     return this.ports.clock.wallMs()
   }
 
-  /** Asks for all that a query wants from elsewhere; calls back when it has it, or knows that it will not. */
+  /** Sends all requests of a query to providers. Calls back when all have ended, or no more are allowed. */
   query(query: ForwardedQuery, outward: () => Outward, onDone: (refusedBy: RefusedBy) => void): void {
     const relay = new Relay(this.options, this.ports, this.paths, outward)
     const step = (): void => {
@@ -110,7 +110,7 @@ export class Forwarding {
     step()
   }
 
-  /** Sends updates to their providers; calls back with what they have done. */
+  /** Sends updates to their providers. Calls back with the updated attributes. */
   update(
     undone: readonly Undone[],
     requests: readonly UpdateRequest[],
@@ -146,7 +146,7 @@ interface Asked {
   readonly sinceMs: number
 }
 
-/** The requests that one of a client causes: they are numbered, and carry what it has brought. */
+/** The requests that one request of a client causes. They are numbered, and carry the client's headers. */
 class Relay {
   readonly refusedBy: ProviderRefusal[] = []
   private known: Outward | undefined
@@ -182,7 +182,7 @@ class Relay {
     this.askAt(first, other, { kind, registration, parameters, body, take, onTaken, sinceMs })
   }
 
-  /** Asks at a base, and then at the other one if this is not a path of the provider. */
+  /** Asks at one base, and then at the other if the provider does not serve the first. */
   private askAt(base: string, other: string | undefined, asked: Asked, isSecond = false): void {
     const { kind, registration, parameters, body, take, onTaken, sinceMs } = asked
     const { providers, logger } = this.ports
@@ -222,14 +222,14 @@ class Relay {
     })
   }
 
-  /** As those of notifications (docs/interface/registrations.md#queries). */
+  /** The same headers as those of notifications (docs/interface/registrations.md#queries). */
   private headers(): readonly string[] {
     const { vocabulary, userAgent } = this.options
     const { tenant, servicePath, authToken, correlator } = this.outward
     const headers = ['User-Agent', userAgent]
     if (authToken !== undefined) headers.push('X-Auth-Token', authToken)
     headers.push('Accept', 'application/json', 'Content-Type', jsonType)
-    // An agent that came with the original broker hears `Fiware-*` only, whatever our clients speak.
+    // An agent that was made for the original broker reads only `Fiware-*`, whatever prefix our clients use.
     for (const prefix of vocabulary === 'Ctx' ? ['Ctx', 'Fiware'] : [vocabulary]) {
       if (tenant !== '') headers.push(`${prefix}-Service`, tenant)
       headers.push(`${prefix}-ServicePath`, servicePath)
@@ -260,7 +260,7 @@ class Relay {
 }
 
 /**
- * Whether a status says that the provider does not have what it was asked for
+ * Whether a status means that the provider does not have the requested entity or attributes
  * (docs/interface/registrations.md#updates-to-providers).
  */
 const hasRefused = (kind: ForwardedKind, status: number): boolean =>
@@ -279,13 +279,13 @@ function totalOf({ header }: Extract<ProviderAnswer, { kind: 'answered' }>): num
   return /^[0-9]{1,15}$/.test(text) ? Number(text) : undefined
 }
 
-/** The entities of an answer; undefined: it is none. */
+/** The entities of an answer; undefined: the answer is not a list of entities. */
 function entitiesOf(body: Buffer, type: string): readonly Entity[] | undefined {
   const json = body.length === 0 ? undefined : parse(body)
   return json === undefined ? undefined : readProvidedEntities(json, type)
 }
 
-/** What counts of a URL: where it is, whatever it asks for. */
+/** The part of a URL that names the receiver, without the query. */
 function receiverOf(url: string): string {
   const parts = parseReceiverUrl(url)
   return parts ? `${parts.host}:${parts.port}${parts.path}` : url

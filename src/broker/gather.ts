@@ -1,18 +1,18 @@
-// Gathering: what several owners hold, answered as if one had all of it.
+// Gathering: merges the parts of several owners into the answer that one owner of everything would give.
 //
-// A list is merged by keys, so that its order is that of one owner whatever the page:
+// A list is merged by keys, so its order is the same as that of one owner, for every page:
 //
 //   offset 0     each owner gives its first `limit` entities with their keys; the page is cut from them
 //   further on   each owner gives the keys of its first `offset + limit`; those who have the page's bodies send them
 //   limit 0      each owner counts
 //
-// No owner sends more than some MB at a time, and a page ends where its entities have more bytes than an answer may
-// have: large entities are fetched, a little from each owner in turn.
+// No owner sends more than some MB at a time, and large entities are fetched, a little from each owner in turn. A page
+// with more bytes of entities than an answer may have is refused.
 //
-// So an offset costs every owner as many keys (shard/read/pages), as far as it has so many entities. An entity that
-// goes between the two rounds is missing in the page. One that changes is shown as it is now.
+// So an offset costs every owner as many keys (shard/read/pages), up to the number of its entities. An entity that is
+// deleted between the two rounds is missing in the page. One that changes is shown in its new state.
 //
-// Not here: whom to ask (shard-client).
+// Not here: the choice of owners to ask (shard-client).
 
 import { compareSortValues, type OrderKey } from '../domain/queries/order.js'
 import { accepted, done, type Refusal, type Result, refusals, refused } from '../domain/refusal.js'
@@ -37,7 +37,7 @@ export interface ShardAsk {
   readonly request: ReadRequest | DeliveryRequest | TenantsRequest
 }
 
-/** Asks several owners and waits for all; the first that has no answer decides. */
+/** Asks several owners and waits for all. The first refusal ends it. */
 export function askAll<T>(
   shards: Shards,
   asks: readonly ShardAsk[],
@@ -69,13 +69,13 @@ export interface GatherLimits {
 }
 
 /**
- * Bytes of entities that each owner sends at once, first with its keys and then at a time. Nothing counts what is on
- * its way from other owners, so it is little; nearly all pages have less.
+ * Bytes of entities that each owner sends at once, first with its keys and then per fetch. Bytes on their way from
+ * other owners are not counted, so this is little; nearly all pages have less.
  */
 const firstBytesMax = 1024 * 1024
 const fetchBytesMax = 4 * 1024 * 1024
 
-/** The page of a list from the owners of the shards, several of them. */
+/** Gathers the page of a list from several owners of shards. */
 export function gatherList(
   shards: Shards,
   asked: readonly number[],
@@ -118,14 +118,14 @@ function gatherTotal(shards: Shards, asked: readonly number[], request: ListRequ
   )
 }
 
-/** An entity of a page that is still to be fetched, and from whom. */
+/** An entity of a page that has yet to be fetched, and its owner. */
 interface Wanted {
   readonly index: number
   readonly place: EntityPosition
   readonly owner: number
 }
 
-/** Fetches entities of a page, each from its owner: of all owners at once, and from each a little at a time. */
+/** Fetches entities of a page from their owners: from all owners at once, and from each a little at a time. */
 function fetchAll(
   shards: Shards,
   asked: readonly number[],
@@ -152,7 +152,7 @@ function fetchAll(
         const { index, place } = wanted[at]![next]!
         if (encoded && !page.add(index, place.path, encoded)) return onResult(page.refuse())
       }
-    // Each owner has sent one at least, or told that it has gone.
+    // Each owner has sent at least one entity, or reported that it is gone.
     const left = wanted.flatMap((all, at) => all.slice(result.value[at]!.length))
     fetchAll(shards, asked, tenant, left, page, onResult)
   })
@@ -173,12 +173,15 @@ class GatheredPage {
     this.hold = limits.room.open()
   }
 
-  /** Each owner looks all of them up: no more than will be sent, if they are as large as those that are here. */
+  /**
+   * Each owner looks up all requested entities. So this is the number that fits, if they are as large as those
+   * received.
+   */
   get placesPerFetch(): number {
     return this.count === 0 ? this.entities.length : Math.ceil((2 * fetchBytesMax * this.count) / this.bytes)
   }
 
-  /** False: it is too much. */
+  /** Returns false if the page is too large. */
   add(index: number, path: string, encoded: Buffer): boolean {
     this.entities[index] = { path, encoded }
     this.bytes += encoded.length
@@ -197,7 +200,7 @@ class GatheredPage {
     this.hold.release()
   }
 
-  /** All that are there, to be counted by whoever takes them. */
+  /** Returns all entities of the page. The caller counts their memory from now on. */
   end(): FoundEntity[] {
     this.release()
     return this.entities.filter(entity => entity !== undefined)
@@ -221,7 +224,7 @@ function position(keys: readonly ListKeys[], { part, at }: Picked): EntityPositi
   return { created: created[at]!, shard: shards[at]!, path, type }
 }
 
-/** The reports of several owners on a subscription's notifications as one: the latest of all, `limit` in each list. */
+/** Merges the reports of several owners on a subscription's notifications: the latest of all, `limit` in each list. */
 export const mergeReports = (reports: readonly DeliveryReport[], limit: number): DeliveryReport => ({
   deliveries: latest(
     reports.flatMap(({ deliveries }) => deliveries),
@@ -234,17 +237,17 @@ export const mergeReports = (reports: readonly DeliveryReport[], limit: number):
   deadCount: reports.reduce((sum, { deadCount }) => sum + deadCount, 0),
 })
 
-/** Of one moment those of one owner stay in their order. */
+/** Records of one millisecond and one owner stay in their order. */
 const latest = (records: readonly DeliveryRecord[], limit: number): readonly DeliveryRecord[] =>
   records.toSorted((a, b) => b.atMs - a.atMs).slice(0, limit)
 
-/** An entity of the page: the part that has it, and where its key stands there. */
+/** An entity of the page: the index of its part, and the index of its key in the part. */
 interface Picked {
   readonly part: number
   readonly at: number
 }
 
-/** The page from `offset` on, `limit` at most. Each part has at least its first `offset + limit` keys, or all. */
+/** The page from `offset` on, at most `limit`. Each part has at least its first `offset + limit` keys, or all. */
 export function mergedPage(
   parts: readonly ListKeys[],
   order: readonly OrderKey[],
@@ -257,16 +260,17 @@ export function mergedPage(
 }
 
 /**
- * What comes before the page is not walked through. The beginning is found in all parts at once by halving:
+ * The keys before the page are not walked through. The beginning of the page is found in all parts at once by
+ * bisection:
  *
  *   part 0   . . . . . | . .  .        the cuts together leave `offset` keys to their left,
  *   part 1   . . | . . . . . . .       and nothing to the left comes after anything to the right
  *   part 2   . . . | . . . .
  *
- * and from there the parts are merged as far as the page goes.
+ * From there the parts are merged up to the end of the page.
  */
 class Merge {
-  /** Of each part, the key that comes next. */
+  /** The index of the next key in each part. */
   private at: number[]
 
   constructor(
@@ -310,7 +314,7 @@ class Merge {
     return taken
   }
 
-  /** How many keys of a part come before a key, if it is known that this is between two numbers. */
+  /** How many keys of a part come before a key, if the number is known to be between `low` and `high`. */
   private before(key: Picked, part: number, low: number, high: number): number {
     if (part === key.part) return key.at
     while (low < high) {
@@ -331,7 +335,7 @@ class Merge {
   }
 }
 
-/** Of which part it is least known where it has to be cut. */
+/** The part with the widest range of possible cuts. */
 function widest(low: readonly number[], high: readonly number[]): number {
   let widest = 0
   for (let part = 1; part < low.length; part++)

@@ -1,7 +1,7 @@
-// What reads are about, and what the replies of shards mean to the broker's user.
+// Results of operations: the targets of reads, and what the replies of shards mean to the client of the broker.
 //
-// A refusal stays a refusal wherever it was decided. Where nothing has happened for certain, and for every read, the
-// client may come again: Unavailable. A failure becomes an internal error, since nobody knows what has happened.
+// A refusal stays a refusal wherever it was decided. If certainly nothing has happened, and for every read, the client
+// may try again: Unavailable. A failure becomes an internal error, since its effect is unknown.
 
 import type { Entity } from '../domain/entities/entity.js'
 import { type Result, refusals, refused } from '../domain/refusal.js'
@@ -9,7 +9,7 @@ import type { FoundEntity, ShardReply } from '../messages/messages.js'
 
 export type OnResult<T> = (result: Result<T>) => void
 
-/** What a read is about: paths may end in `#`. */
+/** The target of a read: paths may end in `#`. */
 export interface ReadTarget {
   readonly tenant: string
   readonly paths: readonly string[]
@@ -23,16 +23,16 @@ export interface Listed {
   readonly total: number
 }
 
-/** An entity that was found, or one that is not only stored here: put together with what providers have sent. */
+/** An entity in its stored form, or one that was merged with the answers of providers. */
 export type Shown = FoundEntity | { readonly path: string; readonly entity: Entity }
 
-/** A page of a list, providers' entities among it. */
+/** A page of a list, including entities of providers. */
 export interface ShownPage {
   readonly entities: readonly Shown[]
   readonly total: number
 }
 
-/** The refusal of a reply that is not the one hoped for, to a read or to a write. */
+/** The refusal that corresponds to an unsuccessful reply, to a read or to a write. */
 export function refusalOf(reply: ShardReply, asked: 'read' | 'write'): ReturnType<typeof refused> {
   switch (reply.kind) {
     case 'refused':

@@ -1,8 +1,9 @@
-// The one caller of `ask`: finds the shards that a request is about, asks, and turns what comes back into a result.
+// The one caller of `ask`: finds the shards that a request is about, asks them, and turns the replies into a result.
 //
-// What lives with one owner is asked there; subscriptions and registrations are asked of the register's keeper. Where
-// several owners may have a part, each is asked once, and their answers become one (gather). Owners' clocks do not know
-// of each other, so with several every write gets its stamp here: a client's creations are listed in their order.
+// A request about data of one owner goes to that owner; one about subscriptions or registrations goes to the document
+// owner. Where several owners may have a part, each is asked once, and their answers become one (gather). The clocks of
+// owners are not synchronised, so with several owners every write gets its stamp here: a client's creations are listed
+// in their order.
 
 import type { Registration } from '../domain/providers/registration.js'
 import { namedIds } from '../domain/queries/selection.js'
@@ -34,10 +35,10 @@ import type { Clock, Stamps } from '../ports.js'
 import { askAll, type GatherLimits, gatherList, mergeReports, type ShardAsk } from './gather.js'
 import { type Listed, type OnResult, refusalOf } from './replies.js'
 
-/** Shards counted to find out whom to ask; when there may be more, every owner is asked. */
+/** The limit of shards that are examined to find the owners to ask. With more shards every owner is asked. */
 const shardsCountedMax = 512
 
-/** How long a read may begin anew because owners change, and the pause before it does. */
+/** How long a read is repeated because owners change, and the pause before a repetition. */
 const steadyMsMax = 2_000
 const againMs = 20
 
@@ -63,13 +64,14 @@ export interface RegistrationPage {
 }
 
 /**
- * More notifications than one step of a batch causes at an owner, times owners: the next step's numbers begin behind.
+ * More than the notifications that one step of a batch causes at an owner, times owners. The numbers of the next step
+ * begin after them.
  */
 const numbersPerStep = 1_000_000_000
 
 type OnReply = (index: number, reply: ShardReply) => void
 
-/** Writes for one owner, a shard of it, and where each stands among all. */
+/** Writes for one owner, one of its shards, and the index of each among all writes. */
 interface Together {
   readonly shard: number
   readonly origin: Origin
@@ -79,8 +81,8 @@ interface Together {
 
 export class ShardClient {
   /**
-   * `stamps` gives writes their moment; not needed with one owner. `clock`: where owners change, for reads that begin
-   * anew then. `gathering`: what a page of entities may come to.
+   * `stamps` gives writes their moment; not needed with one owner. `clock`: present where owners change, for reads that
+   * are repeated then. `gathering`: the limits of a page of entities.
    */
   constructor(
     private readonly shards: Shards,
@@ -96,11 +98,11 @@ export class ShardClient {
     })
   }
 
-  // [hot] Once per entity of a batch. A caller that waits must not hold on to the requests (batch.ts), so the functions
-  // that make the callbacks know nothing else of them.
+  // [hot] Once per entity of a batch. A caller that waits must not keep references to the requests (batch.ts), so the
+  // functions that make the callbacks see nothing else of them.
   /**
-   * Asks for several changes, in order as far as they are about one id, and tells the reply to each. Those for one of
-   * several owners travel together, and are answered together.
+   * Sends several writes, in order for each id, and reports the reply to each. Writes for one owner are sent together,
+   * and answered together.
    */
   writeAll(requests: readonly WriteRequest[], onReply: OnReply): void {
     const owners = this.shards.owners()
@@ -108,7 +110,7 @@ export class ShardClient {
     for (const { shard, indexes, items } of this.byOwner(requests)) this.askTogether(shard, items, indexes, onReply)
   }
 
-  /** `indexes`: where each stands among all; undefined: where it stands. */
+  /** `indexes`: the index of each item among all writes; undefined: its own index. */
   private askTogether(
     shard: number,
     items: readonly WriteRequest[],
@@ -124,7 +126,8 @@ export class ShardClient {
 
   // [hot] Once per read by id.
   /**
-   * All entities of an id under the paths, in no order: one shard for an exact path, else all owners that may have one.
+   * All entities of an id under the paths, in no order. For an exact path it asks one shard, else all owners that may
+   * have one.
    */
   find(request: FindRequest, onResult: OnResult<readonly FoundEntity[]>): void {
     const { tenant, paths, id } = request
@@ -162,7 +165,7 @@ export class ShardClient {
     askAll(this.shards, asks, readFound, result => onResult(result.ok ? accepted(result.value.flat()) : result))
   }
 
-  /** Whom to ask for what, where it is known under which paths the id may be; undefined when it is not. */
+  /** The owners to ask, with the paths for each, if the paths of the tenant are known; undefined when they are not. */
   private findAsks(request: FindRequest): ShardAsk[] | undefined {
     const { tenant, id } = request
     const known = this.shards.pathsOf(tenant)
@@ -188,7 +191,7 @@ export class ShardClient {
     const asked = owners.length === 1 ? owners : this.concerned(request, namedIds(request.selection))
     const { gathering } = this
     if (asked.length > 1) return gatherList(this.shards, asked, request, gathering, onResult)
-    // What comes from elsewhere comes in one piece: of a large page the entities are fetched.
+    // A reply of another owner comes in one piece, so the entities of a large page are fetched.
     const { answerBytesMax } = gathering
     const bytesMax = owners.length === 1 ? answerBytesMax : Math.min(answerBytesMax, onePieceBytesMax)
     this.shards.ask(asked[0]!, { ...request, bytesMax }, reply => {
@@ -224,7 +227,7 @@ export class ShardClient {
     })
   }
 
-  /** Asks the home for subscriptions, and all other owners for what became of their notifications there. */
+  /** Asks the document owner for subscriptions, and all other owners for the outcomes of their notifications. */
   readSubscriptions(request: SubscriptionRead, onResult: OnResult<KnownPage>): void {
     const { tenant } = request
     const home = this.shardMap.register
@@ -252,14 +255,14 @@ export class ShardClient {
     })
   }
 
-  /** Asks every owner what became of a subscription's notifications there. */
+  /** Asks every owner for the outcomes of a subscription's notifications. */
   deliveries(request: DeliveriesRequest, onResult: OnResult<DeliveryReport>): void {
     askAll(this.shards, this.everywhere(request), readReport, result =>
       onResult(result.ok ? accepted(mergeReports(result.value, request.limit)) : result),
     )
   }
 
-  /** Has every owner send again what it has given up for a subscription; gives how many that were. */
+  /** Every owner sends the dead letters of a subscription again. Returns their number. */
   retryDeliveries(request: RetryDeliveriesRequest, onResult: OnResult<number>): void {
     askAll(this.shards, this.everywhere(request), readRetried, result =>
       onResult(result.ok ? accepted(result.value.reduce((sum, count) => sum + count, 0)) : result),
@@ -311,7 +314,7 @@ export class ShardClient {
   }
 
   /**
-   * Gives the origin of some writes again and again, each time with notification numbers of its own
+   * Returns a function that returns the origin of some writes, each time with its own notification numbers
    * (docs/interface/notifications.md#correlators).
    */
   private originsOf([first]: readonly WriteRequest[]): () => Origin {
@@ -324,7 +327,7 @@ export class ShardClient {
     return () => ({ ...origin, numbering: { next: next++, step } })
   }
 
-  /** One shard of each owner that may have what a read is about: an owner that is not concerned may be away. */
+  /** One shard of each owner that may have data for a read: an owner that has none may be away. */
   private concerned(
     { tenant, paths }: { readonly tenant: string; readonly paths: readonly string[] },
     ids?: ReadonlySet<string>,
@@ -356,7 +359,7 @@ const readProgress = (reply: ShardReply): Result<readonly SubscriptionProgress[]
 const readReport = (reply: ShardReply): Result<DeliveryReport> =>
   reply.kind === 'deliveries' ? accepted(reply) : refusalOf(reply, 'read')
 
-/** An owner that cannot be asked does not mean that nothing was done: others were asked. To ask again is safe. */
+/** An unreachable owner does not mean that nothing was done: other owners were asked. To ask again is safe. */
 function readRetried(reply: ShardReply): Result<number> {
   if (reply.kind === 'retried') return accepted(reply.count)
   return reply.kind === 'unreachable' ? refused(refusals.unanswered(reply.reason)) : refusalOf(reply, 'read')

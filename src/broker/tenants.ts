@@ -1,9 +1,9 @@
 // Whole tenants, for operators: a list, one of them, and the deletion of one (docs/operations/tenants.md).
 //
-// Every owner of shards is asked for its part, and an answer is about all of them: if an owner does not answer, there
-// is none. A tenant exists as long as anything is stored of it, or its deletion is under way.
+// Every owner of shards is asked for its part, and an answer covers all owners: if one does not answer, the request
+// fails. A tenant exists as long as it has stored data, or its deletion is in progress.
 //
-// Not here: what owners count (shard/tenants/tenant-sizes.ts), how a tenant is deleted
+// Not here: the sizes at an owner (shard/tenants/tenant-sizes.ts), the deletion itself
 // (shard/tenants/tenant-deletions.ts).
 
 import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
@@ -17,19 +17,19 @@ import type { ShardClient } from './shard-client.js'
 export interface TenantSummary {
   readonly tenant: string
   readonly entities: number
-  /** Of the entities, an estimate. */
+  /** Bytes of the entities, an estimate. */
   readonly bytes: number
   readonly subscriptions: number
   readonly registrations: number
   /** Milliseconds since 1970; undefined: not known. */
   readonly changedMs: number | undefined
-  /** Since when it is being deleted; undefined: it is not. */
+  /** The start of its deletion; undefined: it is not being deleted. */
   readonly deletingSinceMs: number | undefined
 }
 
 export interface TenantPage {
   readonly tenants: readonly TenantSummary[]
-  /** Of all pages. */
+  /** The number on all pages. */
   readonly total: number
 }
 
@@ -57,7 +57,7 @@ export class TenantOperations {
     })
   }
 
-  /** Begins to delete a tenant, or finds that somebody has begun. From then on no owner lets its requests in. */
+  /** Begins to delete a tenant, unless a deletion has already begun. From then on no owner accepts its requests. */
   remove(tenant: string, onResult: OnResult<TenantSummary>): void {
     this.retrieve(tenant, found => {
       if (!found.ok) return onResult(found)
@@ -91,7 +91,7 @@ const exists = ({ entities, subscriptions, registrations, deletingSinceMs }: Ten
 
 const byShownName = (a: string, b: string): number => (tenantShown(a) < tenantShown(b) ? -1 : 1)
 
-/** Entities add up. Of the register every owner knows all, some a moment later than others. */
+/** Entities are added up. Every owner has all rows of the register, some owners a moment later than others. */
 function summed(
   names: readonly string[],
   parts: readonly { readonly sizes: readonly TenantSize[] }[],

@@ -1,11 +1,11 @@
-// Instants: the texts that clients write and the one text that is rendered.
+// Instants: parses the texts that clients write, and renders the one form of the interface.
 //
 // An instant is a whole number of milliseconds since 1970-01-01T00:00Z, in the years 0000 to 9999 UTC: its rendering
 // has four digits of year and is accepted again.
 //
 // [hot] One call per DateTime value of a request: one pass over character codes, nothing allocated.
 
-/** Characters of a date-time text (docs/interface/entities.md#dates). */
+/** The longest date-time text, in characters (docs/interface/entities.md#dates). */
 const textLengthMax = 29
 
 const secondMs = 1000
@@ -21,7 +21,7 @@ const colon = 0x3a
 const letterT = 0x54
 const letterZ = 0x5a
 
-/** The instant of a text; undefined when it is no valid date-time (docs/interface/entities.md#dates). */
+/** Parses a text to an instant; undefined when it is not a valid date-time (docs/interface/entities.md#dates). */
 export function parseDateTime(text: string): number | undefined {
   if (text.length > textLengthMax) return undefined
   const year = digits(text, 0, 4)
@@ -39,13 +39,13 @@ export function renderDateTime(ms: number): string {
   return new Date(ms).toISOString()
 }
 
-/** Reads `hh`, `hh:mm[:ss[.f]]` or `hhmm[ss[.f]]` and a zone, from behind the T to the end. */
+/** Reads `hh`, `hh:mm[:ss[.f]]` or `hhmm[ss[.f]]` and a zone, from after the T to the end. */
 function withTime(text: string, midnight: number): number | undefined {
   let at = 13
   const hour = digits(text, 11, 2)
   if (hour < 0 || hour > 23) return undefined
   const extended = text.charCodeAt(at) === colon
-  // How far the next part is: in `hh:mm:ss` there is a colon before its two digits, in `hhmmss` there is not.
+  // The length of the next part: in `hh:mm:ss` there is a colon before its two digits, in `hhmmss` there is not.
   const step = extended ? 3 : 2
 
   let minute = 0
@@ -71,11 +71,11 @@ function withTime(text: string, midnight: number): number | undefined {
   const offset = zoneOffsetMs(text, at)
   if (offset === undefined) return undefined
   const instant = midnight + hour * hourMs + minute * minuteMs + second * secondMs + fraction - offset
-  // A zone can push the last hours of 9999, or the first of 0000, out of what four digits can render.
+  // A zone can move the last hours of 9999, or the first of 0000, to a year without four digits.
   return instant >= instantMin && instant <= instantMax ? instant : undefined
 }
 
-/** The zone that reaches from `at` to the end: nothing, `Z`, or a sign with `hh`, `hhmm` or `hh:mm`. */
+/** The zone from `at` to the end: nothing, `Z`, or a sign with `hh`, `hhmm` or `hh:mm`. */
 function zoneOffsetMs(text: string, at: number): number | undefined {
   const left = text.length - at
   if (left === 0) return 0
@@ -92,7 +92,7 @@ function zoneOffsetMs(text: string, at: number): number | undefined {
   return sign === plus ? offset : -offset
 }
 
-/** The number that `count` digits from `at` denote, or -1 when one of them is no digit or missing. */
+/** The number in the `count` digits from `at`, or -1 when one of them is missing or not a digit. */
 function digits(text: string, at: number, count: number): number {
   let n = 0
   for (let end = at + count; at < end; at++) {
@@ -103,7 +103,7 @@ function digits(text: string, at: number, count: number): number {
   return n
 }
 
-// Behind the end of a text the code is NaN, which is no digit.
+// After the end of a text the code is NaN, which is not a digit.
 function isDigit(code: number): boolean {
   return code >= zero && code <= zero + 9
 }
@@ -121,7 +121,7 @@ function daysSince1970(year: number, month: number, day: number): number {
   return 365 * y + leapDays + Math.floor((153 * monthsSinceMarch + 2) / 5) + day - daysToEpoch
 }
 
-/** What the sum in `daysSince1970` gives for 1970-01-01. */
+/** The sum in `daysSince1970` for 1970-01-01. */
 const daysToEpoch = 719_469
 
 const instantMin = daysSince1970(0, 1, 1) * dayMs

@@ -1,15 +1,16 @@
-// The service paths of each tenant that has few. With them a read by id without a path need not ask every owner.
+// The service paths of each tenant that has few of them. With them, a read by id without a path need not ask every
+// owner.
 //
-// Clients make up tenants, and most tenants have one path. So one path is a text and several are a set. Of many, or of
-// long ones, only that is known.
+// Clients create tenants freely, and most tenants have one path. So one path is stored as a text and several as a set.
+// If they are many or long, only that fact is stored.
 
 import { fewPathsLengthMax, fewPathsMax } from './limits.js'
 import { ownText } from './recent.js'
 
-/** null: they are many. */
+/** null: there are many. */
 type FewPaths = string | ReadonlySet<string> | null
 
-/** The paths of a tenant with one more; `known` is undefined where none was. */
+/** Adds a path to the paths of a tenant; `known` is undefined when it had none. */
 function withPath(known: FewPaths | undefined, path: string): FewPaths {
   if (known === null || known === path) return known
   if (known === undefined) return path.length > fewPathsLengthMax ? null : ownText(path)
@@ -20,13 +21,13 @@ function withPath(known: FewPaths | undefined, path: string): FewPaths {
   return paths.size > fewPathsMax || length > fewPathsLengthMax ? null : paths
 }
 
-/** The paths; undefined: they are many. */
+/** The paths; undefined: there are many. */
 function listed(known: FewPaths): ReadonlySet<string> | undefined {
   if (known === null) return undefined
   return typeof known === 'string' ? new Set([known]) : known
 }
 
-/** Tenants of which paths are known, some 120 bytes each. With so many, nothing is known of any. */
+/** Tenants whose paths are known, some 120 bytes each. At this limit `few` returns none any more. */
 export const tenantsOfPathsMax = 100_000
 
 const none: ReadonlySet<string> = new Set()
@@ -35,7 +36,7 @@ const none: ReadonlySet<string> = new Set()
 export class TenantPaths {
   private readonly tenants = new Map<string, FewPaths>()
 
-  /** Whether there may be tenants that are not known. */
+  /** Whether there may be unknown tenants. */
   get isFull(): boolean {
     return this.tenants.size >= tenantsOfPathsMax
   }
@@ -55,20 +56,20 @@ export class TenantPaths {
     return known === undefined ? none : listed(known)
   }
 
-  /** Whether knowing this one as well makes a difference. */
+  /** Whether adding this path would change anything. */
   wants(tenant: string, path: string): boolean {
     const known = this.tenants.get(tenant)
     if (known === undefined) return !this.isFull
     return known !== null && withPath(known, path) !== known
   }
 
-  /** Notes that a path exists, or will. */
+  /** Notes a path that exists, or will exist. */
   add(tenant: string, path: string): void {
     const known = this.tenants.get(tenant)
     this.tenants.set(known === undefined ? ownText(tenant) : tenant, withPath(known, path))
   }
 
-  /** Forgets a tenant: it has no path any more. */
+  /** Forgets a tenant that has no path any more. */
   delete(tenant: string): void {
     this.tenants.delete(tenant)
   }

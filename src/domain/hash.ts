@@ -1,8 +1,8 @@
-// xxHash64 of an ASCII string, seed 0: the hash that decides where an entity lives. It must never change: every data
+// xxHash64 of an ASCII string, seed 0: the hash that decides the shard of an entity. It must never change: every data
 // directory and every cluster depends on it (test vectors: test/domain/hash.test.ts).
 //
 // Every number is a pair of 32-bit halves; BigInt took ten times as long. Identifiers, tenants and paths are ASCII. Of
-// any other text the low byte of each code unit counts.
+// any other text only the low byte of each code unit is used.
 
 /** The low and the high 32 bits of a hash, both unsigned. */
 export interface Hash64 {
@@ -22,7 +22,7 @@ const p4l = 0xc2b2ae63
 const p5h = 0x27d4eb2f
 const p5l = 0x165667c5
 
-// The number being worked on. Module-level registers instead of returned objects: this runs for every request.
+// The current number. Module-level registers instead of returned objects: this runs for every request.
 let h = 0
 let l = 0
 

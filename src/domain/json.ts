@@ -1,7 +1,7 @@
-// JSON values: equality, order, and how they are written, as text and as bytes.
+// JSON values: equality, order, and writing them as text and as bytes.
 //
-// Values come from a parser, so they hold own keys only, and any key is ordinary data, `__proto__` included: look keys
-// up with `Object.hasOwn`, build objects with spread or `Object.fromEntries`, never by assignment. Functions recurse: a
+// Values come from a parser, so they have only own keys, and any key is ordinary data, `__proto__` included. Look keys
+// up with `Object.hasOwn`. Build objects with spread or `Object.fromEntries`, never by assignment. Functions recurse: a
 // value has at most `valueDepthMax` levels. `equal`, `compare` and `canonical` agree.
 //
 // Not here: the limit on depth and the search for duplicate keys, which need the bytes (http/body.ts).
@@ -27,11 +27,11 @@ export function isInteger(value: Json | undefined): value is number {
   return typeof value === 'number' && Number.isInteger(value) && Math.abs(value) <= integerMax
 }
 
-// The largest integers of 64 bits are no doubles: they are read as this power of two, which therefore passes.
+// The largest 64-bit integers cannot be represented as doubles. They are read as this power of two, so it is accepted.
 const integerMax = 2 ** 63
 
 /**
- * Whether two values are the same; the order of keys does not matter, that of elements does
+ * Whether two values are the same. The order of keys does not matter, the order of elements does
  * (docs/interface/entities.md#changes).
  */
 export function equal(a: Json, b: Json): boolean {
@@ -47,8 +47,8 @@ export function equal(a: Json, b: Json): boolean {
  * The order of values (docs/interface/queries.md#order): missing or null, number, string, object, array, boolean.
  * Negative, 0 or positive.
  *
- * The interface leaves the order among arrays and among objects open. Arrays compare element by element, a beginning is
- * lower. Objects compare as the list of their keys and values in the order of the keys.
+ * The interface leaves the order among arrays and among objects open. Here arrays compare element by element, and a
+ * prefix is lower. Objects compare as the list of their keys and values in the order of the keys.
  */
 export function compare(a: Json | undefined, b: Json | undefined): number {
   if (a === b) return 0
@@ -106,7 +106,7 @@ function compareObjects(a: JsonObject, b: JsonObject): number {
   return keysOfA.length - keysOfB.length
 }
 
-/** A text that two values share exactly when they are `equal`: a key for sets and maps. */
+/** A text that is the same for two values exactly when they are `equal`: a key for sets and maps. */
 export function canonical(value: Json): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
   if (isArray(value)) return `[${value.map(canonical).join()}]`
@@ -115,11 +115,11 @@ export function canonical(value: Json): string {
 }
 
 /**
- * A number as the interface writes it (docs/interface/errors.md#form): at most nine decimals, never an exponent, never
- * `-0`.
+ * Renders a number as the interface writes it (docs/interface/errors.md#form): at most nine decimals, never an
+ * exponent, never `-0`.
  */
 export function renderNumber(n: number): string {
-  // Measured from the integer towards zero, as the reference does: 42.000000001 is 42, yet 42.999999999 stays.
+  // Measured from the integer towards zero, as the reference does: 42.000000001 becomes 42, but 42.999999999 stays.
   const whole = Math.trunc(n)
   if (Math.abs(n - whole) < wholeDistance) return renderWhole(whole)
   const shortest = String(n)
@@ -135,22 +135,21 @@ function renderWhole(n: number): string {
   const text = String(n)
   const exponentAt = text.indexOf('e')
   if (exponentAt < 0) return text
-  // From 1e21 on the language writes `d.ddde+xx`. Digits beyond double precision become zeros, as they do below 1e21.
+  // From 1e21 on, JavaScript writes `d.ddde+xx`. Digits beyond double precision become zeros, as they do below 1e21.
   const pointAt = text.indexOf('.')
   const mantissa = text.slice(0, exponentAt)
   const decimals = pointAt < 0 ? 0 : exponentAt - pointAt - 1
   return mantissa.replace('.', '') + '0'.repeat(Number(text.slice(exponentAt + 1)) - decimals)
 }
 
-// From 2^23 on, nine decimals are more than a double holds: 123456789.123 would become 123456789.123000003.
+// From 2^23 on, nine decimals are more than a double has: 123456789.123 would become 123456789.123000003.
 function isPlainDecimal(text: string): boolean {
   return text.length - text.indexOf('.') - 1 <= decimalsMax && !text.includes('e')
 }
 
-/**
- * Whether `JSON.stringify` writes the value exactly as `renderJson` does, so that stored bytes can be sent untouched.
- */
-// [hot] Runs for every value that is stored. Whole numbers and strings, which are most values, never reach a text.
+/** Whether `JSON.stringify` writes the value exactly as `renderJson` does. Then stored bytes can be sent unchanged. */
+// [hot] Runs for every value that is stored. Whole numbers and strings, which are most values, are not converted to
+// text.
 export function isRenderedAsIs(value: Json): boolean {
   switch (typeof value) {
     case 'number':
@@ -165,13 +164,13 @@ export function isRenderedAsIs(value: Json): boolean {
 
 const exponentFrom = 1e21
 
-/** The same for a number alone. */
+/** The same for a single number. */
 export function isNumberRenderedAsIs(n: number): boolean {
   if (Number.isInteger(n)) return Math.abs(n) < exponentFrom
   return Math.abs(n - Math.trunc(n)) >= wholeDistance && isPlainDecimal(String(n))
 }
 
-/** A value as compact JSON with the number format of the interface (docs/interface/errors.md#form). */
+/** Renders a value as compact JSON with the number format of the interface (docs/interface/errors.md#form). */
 export function renderJson(value: Json): string {
   return isRenderedAsIs(value) ? JSON.stringify(value) : renderPart(value)
 }
@@ -188,7 +187,7 @@ function renderPart(value: Json): string {
 const forbidden = /[<>"'=;()]/
 
 /**
- * Whether the text holds one of the general forbidden characters `< > " ' = ; ( )`
+ * Whether the text contains one of the general forbidden characters `< > " ' = ; ( )`
  * (docs/interface/entities.md#forbidden-characters).
  */
 export function hasForbiddenCharacters(text: string): boolean {
@@ -196,7 +195,7 @@ export function hasForbiddenCharacters(text: string): boolean {
 }
 
 /**
- * Whether a string or a key holds a forbidden character, at any depth
+ * Whether a string or a key contains a forbidden character, at any depth
  * (docs/interface/entities.md#forbidden-characters).
  */
 export function valueHasForbiddenCharacters(value: Json): boolean {
@@ -206,35 +205,35 @@ export function valueHasForbiddenCharacters(value: Json): boolean {
   return Object.keys(value).some(key => forbidden.test(key) || valueHasForbiddenCharacters(value[key]!))
 }
 
-// JSON text written straight into bytes. [hot] Every accepted change writes its whole entity.
+// Writes JSON text directly into bytes. [hot] Every accepted change writes its whole entity.
 //
-// A loop over characters takes about 1 ns a byte. Strings that were put together first left 2 KB of garbage for an
-// entity of 300 bytes, and the collector took a fifth of the time of a create. Numbers are written in full precision.
+// A loop over characters takes about 1 ns a byte. Building strings first left 2 KB of garbage for an entity of 300
+// bytes, and the garbage collector took a fifth of the time of a create. Numbers are written in full precision.
 
 const quote = 0x22
 const backslash = 0x5c
 const zero = 0x30
 
-/** From so many bytes on, the runtime's own copying is worth the view it needs. */
+/** From this number of bytes on, the runtime's own copying is worth the view that it needs. */
 const viewFrom = 128
 /** Whole numbers below this are written digit by digit, which takes a tenth of the time of a text. */
 const digitsBelow = 1e9
 
 export class JsonWriter {
-  /** What has been written, up to `length`. Replaced by a larger one when it is full. */
+  /** The written bytes, up to `length`. Replaced by a larger array when it is full. */
   bytes = new Uint8Array(64 * 1024)
   length = 0
-  /** Whether every number written so far is written as it is rendered. */
+  /** Whether the stored form of every number so far equals its rendered form. */
   asIs = true
 
-  /** Begins anew, leaving `offset` bytes for the caller. */
+  /** Starts again, with `offset` bytes left free for the caller. */
   restart(offset: number): void {
     this.length = offset
     this.asIs = true
     this.reserve(0)
   }
 
-  /** ASCII text as it is. */
+  /** Writes ASCII text unchanged. */
   raw(text: string): void {
     this.reserve(text.length)
     const { bytes } = this
@@ -243,7 +242,7 @@ export class JsonWriter {
     this.length = at
   }
 
-  /** Bytes that another writer wrote. */
+  /** Copies bytes of another writer. */
   copy(from: Uint8Array, begin: number, end: number): void {
     this.reserve(end - begin)
     const { bytes } = this
@@ -256,7 +255,7 @@ export class JsonWriter {
     this.length = at
   }
 
-  /** A string with its quotes. */
+  /** Writes a string with its quotes. */
   string(text: string): void {
     this.reserve(text.length + 2)
     const { bytes } = this
@@ -271,7 +270,7 @@ export class JsonWriter {
     this.length = at
   }
 
-  /** Any text as UTF-8. Lone surrogates must have been escaped or refused before. */
+  /** Writes any text as UTF-8. Lone surrogates must have been escaped or refused before. */
   utf8(text: string): void {
     this.reserve(text.length * 3)
     const { bytes } = this

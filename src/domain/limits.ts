@@ -18,14 +18,14 @@ export const pathsMax = 10
 /** Service paths of a tenant under each of which an id is looked up. With more, every owner is asked. */
 export const fewPathsMax = 8
 
-/** Characters of all service paths of a tenant that has few of them: of tenants there may be many thousands. */
+/** Characters of all service paths of a tenant with few of them: there may be many thousands of tenants. */
 export const fewPathsLengthMax = 1_000
 
-/** Page size when the request names none, and the highest it may name (docs/interface/limits.md#every-limit). */
+/** Page size when the request has none, and the highest allowed one (docs/interface/limits.md#every-limit). */
 export const pageLimitDefault = 20
 export const pageLimitMax = 1000
 
-/** Keys of an `orderBy`: sorting compares n log n times, by all keys where the first ones do not tell. */
+/** Keys of an `orderBy`: sorting makes n log n comparisons, by all keys if the first ones are equal. */
 export const orderKeysMax = 16
 
 /** Levels of nesting inside an attribute or metadata value (docs/interface/requests.md#bodies). */
@@ -33,33 +33,33 @@ export const valueDepthMax = 50
 
 /**
  * Attributes of an entity: a change copies, writes and compares all of them, some 8 ms at this limit. An entity that
- * had more before there was this limit keeps them, and gets no more.
+ * had more before this limit existed keeps them, and may get no more.
  */
 export const attributesMax = 5_000
 
-/** Metadata of one attribute; what an attribute had before there was this limit stays. */
+/** Metadata of one attribute. An attribute that had more before this limit existed keeps them. */
 export const metadataMax = 500
 
 /**
- * JSON values and names in a body: 131,072 at the default of 1 MB. Each takes up to 0.4 us to be made, looked at and
+ * JSON values and names in a body: 131,072 at the default of 1 MB. Each takes up to 0.4 us to be parsed, checked and
  * written.
  */
 export const valuesMax = (bodyBytesMax: number): number =>
   Math.max(valuesMin, Math.floor(bodyBytesMax / bytesPerValueMin))
 const bytesPerValueMin = 8
-/** Where bodies are small, this many are always taken. */
+/** The limit is never lower than this, also where bodies are small. */
 const valuesMin = 1_000
 
 /** Elements of a list in a body: ids, types, names, entities. */
 export const listLengthMax = 10_000
 
 /**
- * Positions of one location in all. The test for self-intersection moves edges within an array: in the worst case the
+ * Positions of one location in total. The test for self-intersection moves edges within an array: in the worst case the
  * square of this number, some 10 ms.
  */
 export const positionsMax = 10_000
 
-/** Bytes of all that is stored under one id in one scope, all its types together: one row of the store. */
+/** Bytes of all entities of one id in one scope, of all types together: one row of the store. */
 export const entityRowBytesMax = 16 * 1024 * 1024
 
 /** Characters of a `q` or `mq`. Parsing costs up to 0.1 us a character, and a list in it is kept as a set. */
@@ -74,7 +74,7 @@ export const queryPatternsMax = 10
 /** Characters of a regular expression: room for a list of a hundred ids. */
 export const patternLengthMax = 4096
 
-/** Characters of a list of texts that is written out: `^urn:x:(1|2|3)$` is three texts. */
+/** Characters of a list of texts that replaces a pattern: `^urn:x:(1|2|3)$` is three texts. */
 export const plainTextsLengthMax = 65_536
 
 /** Groups within groups of a regular expression: its compiler recurses once for each. */
@@ -84,8 +84,8 @@ export const patternDepthMax = 100
 export const patternStepsMax = 1_000
 
 /**
- * Steps times characters of the text that a regular expression is tried on; a longer text does not match. A hundred
- * steps look at 2,560 characters, ten at 25,600, any number at an identifier.
+ * Steps of a regular expression times characters of the tested text; a longer text does not match. A hundred steps can
+ * test 2,560 characters, ten 25,600, and any number an identifier.
  *
  * A test takes some 10 ns a character while the automaton has all its states in memory. A pattern with more states than
  * memory takes 5 to 15 ns for each step and character, 4 ms at this limit.
@@ -93,29 +93,29 @@ export const patternStepsMax = 1_000
 export const patternWorkMax = patternStepsMax * identifierLengthMax
 
 /**
- * Bytes of the automaton of one regular expression, some 300 states, which take 2 to 4 ms to fill. An expression with
- * more goes without. A lower limit makes ordinary patterns slow.
+ * Bytes of the automaton of one regular expression, some 300 states, which take 2 to 4 ms to fill. An expression that
+ * needs more has no automaton. A lower limit makes ordinary patterns slow.
  */
 export const automatonBytesMax = 128 * 1024
 
 /**
- * Transitions that may be made in advance for one automaton, each with the places in the program that it leads to: 0.1
- * to 0.4 us each. Patterns in use need 100 to 3,000.
+ * Transitions that may be computed in advance for one automaton, each with the positions in the program that it leads
+ * to: 0.1 to 0.4 us each. Typical patterns need 100 to 3,000.
  */
 export const explorationMax = 4_000
 
-/** The same for all expressions of one subscription or selection. The rest goes without automata. */
+/** The same for all expressions of one subscription or selection. Further expressions have no automata. */
 export const explorationTogetherMax = 40_000
 
 /**
- * Characters that a `~=` of a subscription looks at in one attribute, all elements of an array together; a longer value
+ * Characters that a `~=` of a subscription tests in one attribute, all elements of an array together; a longer value
  * does not match. A subscription is charged for all of them.
  */
 export const subscriptionTextLengthMax = 4_096
 
 /**
  * Steps times characters of all regular expressions of a tenant for one event: 20 ms at most. There is room for 1,700
- * usual patterns of ids, or 110 different `~=`, that all look at the same entities.
+ * usual patterns of ids, or 110 different `~=`, that all test the same entities.
  */
 export const eventWorkMax = 1_000_000
 
@@ -125,7 +125,7 @@ export const selectionPatternsMax = 200
 /** Their steps together. Every entity may be compared with all of them: 25 ms at worst. */
 export const selectionStepsMax = 1_500
 
-/** Compiled regular expressions kept for the next request that uses the same text, each with its automaton. */
+/** Compiled regular expressions that are cached for later requests with the same text, each with its automaton. */
 export const patternsKeptMax = 64
 
 /**
@@ -149,11 +149,11 @@ export const topicLengthMax = 21_845
 /** Subscriptions of all tenants together. Every owner of shards keeps a copy of each: 1 to 2 KB, and 10 us at start. */
 export const subscriptionsMax = 1_000_000
 
-/** Bytes of a stored subscription: it has to fit into what owners send each other, where its quotes are escaped. */
+/** Bytes of a stored subscription: it must fit into a message between owners, where its quotes are escaped. */
 export const subscriptionBytesMax = 8 * 1024 * 1024
 
 /** Registrations of all tenants together. Every owner of shards keeps a copy of each: 1 to 2 KB, and 10 us at start. */
 export const registrationsMax = 1_000_000
 
-/** Bytes of a registration as it is stored, for the same reason. */
+/** Bytes of a stored registration, for the same reason. */
 export const registrationBytesMax = 8 * 1024 * 1024

@@ -1,31 +1,31 @@
-// Long work in steps, so that the event loop has its turn between them. A list over many entities, or a type with very
-// many attributes, asks a `Pace` now and then whether its step is over.
+// Long work in steps, so that the event loop runs between them. A list over many entities, or a type with very many
+// attributes, asks a `Pace` regularly whether its step is over.
 //
-// A step is measured in time: how long a piece of work takes differs by a factor of a thousand between entities.
+// A step is measured in time: the duration of a piece of work differs by a factor of a thousand between entities.
 
-/** What tells the time, and gives the event loop its turn: part of `Clock` (ports.ts). */
+/** The clock and the way to the event loop: part of `Clock` (ports.ts). */
 export interface Ticks {
   monoMs(): number
   endOfTick(run: () => void): void
 }
 
-/** How long a step may take, its last piece of work not counted. */
+/** The duration of a step, without its last piece of work. */
 const stepMs = 5
 
 export class Pace {
   private readonly ticks: Ticks
-  /** When the event loop had its turn. */
+  /** The last time when the event loop ran. */
   private sinceMs: number
   private readonly endMs: number
 
-  /** `deadlineMs`: what all steps together may take. */
+  /** `deadlineMs`: the limit for all steps together. */
   constructor(ticks: Ticks, deadlineMs = Number.POSITIVE_INFINITY) {
     this.ticks = ticks
     this.sinceMs = ticks.monoMs()
     this.endMs = this.sinceMs + deadlineMs
   }
 
-  /** Whether others should have their turn now. */
+  /** Whether the event loop should run now. */
   get isOver(): boolean {
     return this.ticks.monoMs() - this.sinceMs >= stepMs
   }
@@ -35,17 +35,17 @@ export class Pace {
     return this.sinceMs > this.endMs
   }
 
-  /** Gives the event loop its turn. */
+  /** Lets the event loop run. */
   async breathe(): Promise<void> {
     await new Promise<void>(resolve => this.ticks.endOfTick(resolve))
     this.sinceMs = this.ticks.monoMs()
   }
 }
 
-/** Elements sorted, or merged, between two looks at the time. */
+/** Elements that are sorted, or merged, between two checks of the time. */
 const piece = 1_024
 
-/** The elements in order; equal ones keep theirs. */
+/** Sorts the elements; equal ones keep their order. */
 export async function sorted<T>(elements: readonly T[], compare: (a: T, b: T) => number, pace: Pace): Promise<T[]> {
   let runs: T[][] = []
   for (let from = 0; from < elements.length; from += piece) {

@@ -1,17 +1,17 @@
-// The latest of many texts, with what is known of each: a cache with bounded memory.
+// A cache with bounded memory: the latest of many texts, with a value for each.
 //
 // There are two generations. A text that is looked up or set is in the younger one. When that is full it becomes the
-// older one, and the texts of the older one are forgotten. So texts in use stay, and no order of use has to be kept.
+// older one, and the texts of the older one are forgotten. So texts in use stay, without an LRU order.
 //
-// Names come from clients. A text that was cut out of a longer one keeps all of that in memory: use `ownText` for keys.
+// Names come from clients. A text that was cut out of a longer one keeps the whole longer text in memory: use `ownText`
+// for keys.
 
 export class Recent<T> {
   private younger = new Map<string, T>()
   private older = new Map<string, T>()
 
   /**
-   * Keeps the latest `generationMax` at least, and twice as many at most. `onForgotten`: told of each that had to give
-   * way.
+   * Keeps at least the latest `generationMax`, and at most twice as many. `onForgotten`: called with each removed key.
    */
   constructor(
     private readonly generationMax: number,
@@ -22,7 +22,7 @@ export class Recent<T> {
     return this.younger.size + this.older.size
   }
 
-  /** undefined: it is not known, or not any more. */
+  /** undefined: it is unknown, or was removed. */
   get(key: string): T | undefined {
     const known = this.younger.get(key)
     if (known !== undefined) return known
@@ -48,7 +48,7 @@ export class Recent<T> {
     this.older.delete(key)
   }
 
-  /** All that is known. */
+  /** All entries. */
   *entries(): Iterable<readonly [string, T]> {
     yield* this.older
     yield* this.younger
@@ -60,8 +60,8 @@ export class Recent<T> {
   }
 }
 
-/** A copy of a text. One that was cut out of a longer text keeps all of that in memory. */
+/** A copy of a text. A text that was cut out of a longer one keeps the whole longer text in memory. */
 export const ownText = (text: string): string => (text.length < cutMin ? text : `${text} `.slice(0, -1))
 
-/** Shorter ones are copied when they are cut. */
+/** V8 copies shorter texts when they are cut. */
 const cutMin = 13

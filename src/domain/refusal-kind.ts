@@ -1,9 +1,9 @@
-// The kinds of refusals, and the form of the rule of one code: its kind, the names of its facts, its text.
+// The kinds of refusals, and the form of a rule, one for each code: its kind, the names of its facts, its text.
 
 /**
  * The error names of the interface (docs/interface/errors.md#names). Four are ours: `Unavailable`, no shard could
  * answer in time (503), `InsufficientStorage`, the disk is full (507), `Forbidden`, the tenant has used up its share or
- * the caller may not do this (403), and `Conflict`, the same is under way already (409).
+ * the caller may not do this (403), and `Conflict`, the same operation is already in progress (409).
  */
 export const refusalKinds = [
   'ParseError',
@@ -12,7 +12,7 @@ export const refusalKinds = [
   'TooManyResults',
   'Unprocessable',
   'PartialUpdate',
-  /** Called PartialUpdate as well, with another status (docs/interface/errors.md). */
+  /** Its name is PartialUpdate as well, with another status (docs/interface/errors.md). */
   'PartlyForwarded',
   'NoResourceAvailable',
   'MethodNotAlowed',
@@ -30,28 +30,28 @@ export const refusalKinds = [
 
 export type RefusalKind = (typeof refusalKinds)[number]
 
-/** What all refusals have, whatever their code. */
+/** The members of all refusals, whatever their code. */
 export interface AnyRefusal {
   readonly kind: RefusalKind
   readonly code: string
 }
 
-/** What a refusal may carry. It crosses nodes as JSON, so nothing is ever undefined. */
+/** A fact of a refusal. It crosses nodes as JSON, so it is never undefined. */
 type Fact = string | number | readonly string[] | readonly { readonly [name: string]: Fact | null }[] | AnyRefusal
 
 export interface Rule<Names extends readonly string[] = readonly string[], Facts extends readonly Fact[] = never> {
   /** undefined: the first fact is the kind. */
   readonly kind: RefusalKind | undefined
-  /** The members of a refusal that hold its facts. */
+  /** The names of the members with its facts. */
   readonly names: Names
-  /** For humans; not yet HTML-escaped. Takes the facts in the order of their names. */
+  /** The text for humans, not yet HTML-escaped. It takes the facts in the order of their names. */
   readonly text: (...facts: Facts) => string
 }
 
 /** One fact for each name. */
 type FactsFor<Names extends readonly string[]> = readonly Fact[] & { readonly length: Names['length'] }
 
-/** A rule whose text is made by a function of its facts, or one without facts. */
+/** A rule whose text is computed from its facts, or one without facts. */
 export function rule(kind: RefusalKind, text: string): Rule<readonly [], []>
 export function rule<const Names extends readonly string[], Facts extends FactsFor<Names>>(
   kind: RefusalKind,
@@ -62,13 +62,13 @@ export function rule(kind: RefusalKind, names: string | readonly string[], text 
   return { kind, names: typeof names === 'string' ? [] : names, text }
 }
 
-/** The same of a refusal whose first fact is its kind. */
+/** The same for a refusal whose first fact is its kind. */
 export const ruleOfKinds = <const Names extends readonly ['kind', ...string[]], Facts extends FactsFor<Names>>(
   names: Names,
   text: (...facts: Facts) => string,
 ): Rule<Names, Facts> => ({ kind: undefined, names, text })
 
-/** A place in a text where a fact stands: the fact's name, and how it is written there. */
+/** A place in a text for a fact: the fact's name, and how it is written there. */
 interface Slot<Name extends string = string, T extends Fact = never> {
   readonly name: Name
   readonly write: (fact: T) => string
@@ -87,7 +87,7 @@ type Slots = readonly (string | Slot)[]
 type NamesOf<S extends Slots> = { readonly [At in keyof S]: S[At] extends Slot<infer Name> ? Name : S[At] & string }
 type FactsOf<S extends Slots> = { -readonly [At in keyof S]: S[At] extends Slot<string, infer T> ? T : string }
 
-/** Makes rules of one kind, of a text with or without slots. */
+/** Returns a function that makes rules of one kind, from a text with or without slots. */
 export function rulesOf(kind: RefusalKind) {
   function make(text: string): Rule<readonly [], []>
   function make<const S extends Slots>(texts: TemplateStringsArray, ...slots: S): Rule<NamesOf<S>, FactsOf<S>>

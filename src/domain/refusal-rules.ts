@@ -1,10 +1,11 @@
 // Every code of a refusal, with its kind, its facts and its text.
 //
 // Texts are those of docs/interface/requests.md to docs/interface/errors.md and docs/interface/errors.md#subscriptions;
-// where docs/interface/README.md names the error, its spelling wins (MethodNotAlowed, 21.1). A code is a promise to
-// other builds: its meaning and its facts never change. A refusal that needs other facts gets a new code (refusal.ts).
+// where docs/interface/README.md names the error, its spelling has precedence (MethodNotAlowed, 21.1). A code is a
+// promise to other builds: its meaning and its facts never change. A refusal that needs other facts gets a new code
+// (refusal.ts).
 //
-// Not here: what a refusal is (refusal.ts), rules about documents (subscriptions/document-rules.ts).
+// Not here: refusals themselves (refusal.ts), rules about documents (subscriptions/document-rules.ts).
 
 import {
   type AnyRefusal,
@@ -19,7 +20,7 @@ import {
 } from './refusal-kind.js'
 import { documentRules } from './subscriptions/document-rules.js'
 
-/** The places an identifier can stand, as the error texts name them (docs/interface/entities.md#identifiers). */
+/** The places of an identifier, as the error texts name them (docs/interface/entities.md#identifiers). */
 export type IdentifierPlace =
   | 'entity id'
   | 'entity type'
@@ -28,7 +29,7 @@ export type IdentifierPlace =
   | 'metadata name'
   | 'metadata type'
 
-/** What there may only be so many of in one request or entity, as the error texts name it. */
+/** The things whose number is limited in one request or entity, as the error texts name them. */
 export type CountedThing =
   | 'attributes'
   | 'metadata'
@@ -54,16 +55,16 @@ export type QueryOperator =
 /** The kinds of values in a query, as the error texts name them (docs/interface/errors.md#queries). */
 export type QueryValueKind = 'String' | 'Bool' | 'Number' | 'Null' | 'Date'
 
-/** Where a geographical query stands: in URL parameters or in the `expression` of a payload. */
+/** The source of a geographical query: URL parameters or the `expression` of a payload. */
 export type GeoQuerySource = 'url' | 'payload'
 
 /**
- * Whose location it is (docs/interface/geography.md#geojson): an attribute of a new entity, a new one, or an existing
- * one.
+ * The owner of the location (docs/interface/geography.md#geojson): an attribute of a new entity, a new attribute, or an
+ * existing one.
  */
 export type LocationPrefix = '' | ' for new attribute' | ' for existing attribute'
 
-/** What became of one entity of a batch (docs/interface/batch.md#outcome); null: the entity itself is missing. */
+/** The result of one entity of a batch (docs/interface/batch.md#outcome); null: the entity itself is missing. */
 export type BatchPart = {
   /** Its label. */
   readonly entity: string
@@ -75,7 +76,7 @@ const missingPhrase = 'do not exist: '
 
 const namesOf = (entity: string, names: readonly string[]): string => `${entity} - [ ${names.join(', ')} ]`
 
-/** Later parts lack the dash before "entity itself": existing clients see it so. */
+/** Later parts have no dash before "entity itself": existing clients expect it so. */
 const partText = ({ entity, names }: BatchPart, index: number): string =>
   names ? namesOf(entity, names) : `${entity}${index === 0 ? ' -' : ''} [entity itself]`
 
@@ -84,7 +85,7 @@ const othersText = (others: 'none' | 'done' | AnyRefusal): string =>
     ? ''
     : `; ${others === 'done' ? 'the others were done' : `of the others, not all were done: ${refusalText(others)}`}`
 
-/** Names that a text spells out; it counts the rest. */
+/** The number of names that a text lists; it counts the rest. */
 const namesMax = 10
 
 const listed = (names: readonly string[]): string =>
@@ -129,7 +130,7 @@ export const refusalRules = {
 
   // docs/interface/requests.md#bodies: body
   payloadTooLarge: tooLarge`payload size: ${num('bytes')}, max size supported: ${num('bytesMax')}`,
-  /** Nobody knows how long it would have been: reading ends at the limit. */
+  /** The full length is unknown: reading ends at the limit. */
   payloadBeyond: rule(
     'RequestEntityTooLarge',
     ['bytesMax'],
@@ -166,7 +167,7 @@ export const refusalRules = {
   identifierCharacters: bad`Invalid characters in ${place}`,
   identifierTooShort: bad`${place} length: 0, min length supported: 1`,
   identifierTooLong: bad`${place} length: ${num('length')}, max length supported: ${num('lengthMax')}`,
-  /** `what`: of which there are more than the limit (limits.ts). */
+  /** `what`: the thing whose number exceeds the limit (limits.ts). */
   tooMany: bad`too many ${slot<CountedThing>()('what')}: ${num('count')}, at most ${num('countMax')}`,
   charactersInValue: bad('Invalid characters in attribute value'),
   charactersInMetadataValue: bad('Invalid characters in metadata value'),
@@ -230,7 +231,7 @@ export const refusalRules = {
   metadataFilterUnary: bad('no metadata in right-hand-side of q-item'),
   metadataFilterWithoutMetadata: bad('no metadata name - not valid for metadata filters'),
   metadataFilterWithoutAttribute: bad('no attribute name - not valid for metadata filters'),
-  // Ours: what the table leaves open.
+  // Ours: cases that the table leaves open.
   queryPathEmptyName: bad('empty name in path of q-item'),
   queryTooLong: bad`${language} length: ${num('length')}, max length supported: ${num('lengthMax')}`,
   statementsTooMany: bad`number of statements in ${language}: ${num('count')}, max supported: ${num('countMax')}`,
@@ -355,8 +356,8 @@ export const refusalRules = {
     'invalid alteration type for notifications, accepted values: entityCreate, entityChange, entityUpdate, entityDelete',
   ),
 
-  // docs/interface/batch.md#query and docs/interface/errors.md#subscriptions: fields of payloads, called as each text
-  // calls them
+  // docs/interface/batch.md#query and docs/interface/errors.md#subscriptions: fields of payloads, with the name that
+  // each text uses
   fieldMissing: bad`${'name'} is missing`,
   fieldEmpty: bad`${'name'} is empty`,
   fieldNotObject: bad`${'name'} is not an object`,
@@ -377,7 +378,7 @@ export const refusalRules = {
   traceLevels: bad('poorly formatted trace level string'),
   metricsOff: bad('metrics desactivated'),
 
-  // Ours: limits that the interface does not name.
+  // Ours: limits that the interface does not define.
   subscriptionsTooMany: unprocessable`there are ${num('max')} subscriptions, and no room for more: delete some`,
   patternsTooCostly: forbidden`too many costly patterns: with this subscription one event may take ${num('steps')} steps in the patterns of the tenant, max ${num('stepsMax')}`,
   subscriptionTooLarge: tooLarge`subscription size: ${num('bytes')}, max size supported: ${num('bytesMax')}`,
@@ -387,7 +388,7 @@ export const refusalRules = {
   scanTooLarge: bad`the query has to look into ${num('rows')} entities, more than ${num('max')}: narrow it by id, type or service path`,
   scanTooLong: unavailable`the query has taken longer than ${num('ms')} ms: narrow it by id, type or service path`,
   pageTooDeep: bad('the page begins too deep in the list: narrow the query by id, type or service path'),
-  /** Nobody knows how large it would have been: reading ends when it is too much. */
+  /** The full size is unknown: reading ends at the limit. */
   answerTooLarge: rule(
     'BadRequest',
     ['bytesMax'],
@@ -396,14 +397,14 @@ export const refusalRules = {
   ),
   answersTooMany: unavailable('the answers under way take all the memory that answers may have, try again later'),
   requestsTooMany: unavailable('too many requests are waiting, try again later'),
-  /** The owner that was asked does not own the shard, or not any more. Nothing has happened: ask again. */
+  /** The asked node does not own the shard, or not any more. Nothing has happened: ask again. */
   ownerChanging: unavailable(
     'a part of the broker cannot be reached, nothing was done, try again later: its owner is changing',
   ),
   unreachable: unavailable`a part of the broker cannot be reached, nothing was done, try again later: ${'reason'}`,
   unanswered: unavailable`a part of the broker does not answer, try again later: ${'reason'}`,
   outcomeUnknown: unavailable`a part of the broker does not answer, whether the change was made is unknown: ${'reason'}`,
-  /** `unknown`: labels of entities, of `count` in all. `others`: what became of these, if there are any. */
+  /** `unknown`: labels of entities, out of `count`. `others`: the result of the others, if there are any. */
   batchUnknown: ruleOfKinds(
     ['kind', 'unknown', 'count', 'reasons', 'others'],
     (
@@ -416,11 +417,11 @@ export const refusalRules = {
       `the outcome is unknown for ${unknown.length} of ${count} entities (${listed(unknown)}): ${listed(reasons)}` +
       othersText(others),
   ),
-  /** `freeBytes`: above the reserve. */
+  /** `freeBytes`: free bytes above the reserve. */
   noRoom: noStorage`no room on the disk of this node: ${megabytes('freeBytes')} free, ${megabytes('reservedBytes')} reserved`,
   stopping: unavailable('the node is stopping or its store has failed'),
   copiesWait: unavailable('the disk of this node is full: its copies wait for room'),
-  /** `reason`: what the log engine has lost of what this node knows. */
+  /** `reason`: what the log engine has lost, compared with what this node knows. */
   notReady: unavailable`${'reason'}`,
   handingOver: unavailable('not all shards have found another owner yet'),
   failure: internal`${'reason'}`,
@@ -429,7 +430,7 @@ export const refusalRules = {
   backupOff: forbidden('backups are off: start with -backupKeyFile'),
   backupKey: forbidden('the key of -backupKeyFile is missing, or it is another one'),
   backupUnderWay: rule('Conflict', 'a backup is under way: wait until it has ended'),
-  /** `reason`: which shards cannot be asked. */
+  /** `reason`: the shards that cannot be asked. */
   backupIncomplete: unavailable`the backup would not have all shards: ${'reason'}`,
 
   // Ours: tenants (docs/operations/tenants.md). `tenant` is a name as operators see it.
@@ -442,15 +443,15 @@ export const refusalRules = {
   // Ours: lines of an export (docs/operations).
   badLine: bad`${'problem'}`,
 
-  /** A refusal of another build, of a code that this one does not know: its kind, code and text. */
+  /** A refusal from another build, with a code that this build does not know: its kind, code and text. */
   unknownCode: ruleOfKinds(['kind', 'name', 'text'], (_: RefusalKind, _name: string, text: string) => text),
 } as const satisfies Record<string, Rule>
 
-/** What is known of the rules at compile time. */
+/** The rules at compile time. */
 export type RefusalRules = typeof refusalRules
 export type RefusalCode = keyof RefusalRules
 
-/** What a refusal tells a human; not yet HTML-escaped. */
+/** The text of a refusal for humans, not yet HTML-escaped. */
 export function refusalText(refusal: AnyRefusal): string {
   const { names, text }: Rule = refusalRules[refusal.code as RefusalCode]
   return (text as (...facts: unknown[]) => string)(

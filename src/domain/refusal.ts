@@ -1,14 +1,14 @@
-// A refusal is a reasoned no: a normal answer, returned as a value, never thrown.
+// A refusal is a negative answer with a reason: a normal answer, returned as a value, never thrown.
 //
-// It has a code, a kind, and its facts as members; decisions look at nothing else. `refusalText` makes the text at the
+// It has a code, a kind, and its facts as members; decisions use nothing else. `refusalText` makes the text at the
 // edge: for an HTTP answer, a line of the log, the output of a command. A refusal crosses nodes inside the reply as
-// JSON, and becomes an HTTP status in http/reply.ts only.
+// JSON, and only http/reply.ts turns it into an HTTP status.
 //
-// Another build may know other codes, kinds and facts. A reader that knows the code and finds all its facts makes its
+// Another build may use other codes, kinds and facts. A reader that knows the code and finds all its facts creates its
 // own refusal, and ignores other members. Otherwise the refusal becomes an `unknownCode` with the kind and the text of
-// the sender. A kind that the reader does not know becomes InternalServerError.
+// the sender. An unknown kind becomes InternalServerError.
 //
-// Not here: which codes there are, with their facts and texts (refusal-rules.ts).
+// Not here: the codes, with their facts and texts (refusal-rules.ts).
 
 import { type RefusalKind, type Rule, refusalKinds } from './refusal-kind.js'
 import { type RefusalCode, type RefusalRules, refusalRules, refusalText } from './refusal-rules.js'
@@ -37,14 +37,14 @@ export type Refusal = { [Code in RefusalCode]: RefusalOf<Code> }[RefusalCode]
 
 export type Result<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: Refusal }
 
-/** A result that carries nothing but its success. */
+/** A success without a value. */
 export const done: Result<undefined> = { ok: true, value: undefined }
 
 export const accepted = <T>(value: T): Result<T> => ({ ok: true, value })
 
 export const refused = (refusal: Refusal): { readonly ok: false; readonly refusal: Refusal } => ({ ok: false, refusal })
 
-/** What several parsers give, which run in their order. The first refusal ends it. */
+/** Runs several parsers in their order. The first refusal ends it. */
 export function allOf<T extends object>(parsers: { readonly [Name in keyof T]: () => Result<T[Name]> }): Result<T> {
   const values: Partial<T> = {}
   for (const name in parsers) {
@@ -55,7 +55,10 @@ export function allOf<T extends object>(parsers: { readonly [Name in keyof T]: (
   return accepted(values as T)
 }
 
-/** A code without facts has one refusal. Any other code has a function that makes one of its facts, in their order. */
+/**
+ * A code without facts has one refusal. Any other code has a function that creates a refusal from its facts, in their
+ * order.
+ */
 type Maker<Code extends RefusalCode> =
   RefusalRules[Code] extends Rule<infer _, infer Facts>
     ? Facts extends []
@@ -79,14 +82,14 @@ export const refusals = Object.fromEntries(
 interface WireRefusal {
   readonly kind?: unknown
   readonly code?: unknown
-  /** The text. No fact is called so. */
+  /** The text. No fact has this name. */
   readonly description?: unknown
 }
 
-/** What of a refusal is sent. */
+/** The form of a refusal for other processes. */
 export const refusalToWire = (refusal: Refusal): WireRefusal => ({ ...refusal, description: refusalText(refusal) })
 
-/** The refusal of what another process sent, whatever its build. */
+/** Reads a refusal that another process sent, whatever its build. */
 export function refusalFromWire(wire: WireRefusal): Refusal {
   const kind = (refusalKinds as readonly unknown[]).includes(wire.kind)
     ? (wire.kind as RefusalKind)
@@ -97,7 +100,7 @@ export function refusalFromWire(wire: WireRefusal): Refusal {
 const textOf = (json: unknown): string => (typeof json === 'string' ? json : '')
 
 /**
- * The refusal with these members; undefined if this build does not know the code, or cannot make a text of the facts.
+ * The refusal with these members; undefined if this build does not know the code, or cannot make a text from the facts.
  */
 function knownRefusal(members: { readonly [name: string]: unknown }): Refusal | undefined {
   const { code } = members

@@ -1,4 +1,4 @@
-// Where an entity belongs: a tenant and a service path (together: its scope), and from there its shard.
+// The place of an entity: a tenant and a service path (together: its scope), which determine its shard.
 //
 // Syntax and texts are those of docs/interface/tenants-and-paths.md#tenants and
 // docs/interface/tenants-and-paths.md#service-paths. A path in a query may end in `#`: the path and all below it. An
@@ -15,31 +15,30 @@ export interface Scope {
   readonly path: string
 }
 
-/** The whole tenant: what a query without a service path is about. */
+/** The whole tenant: the paths of a query without a service path. */
 export const allPaths: readonly string[] = ['/#']
 
 const tenantSyntax = /^[A-Za-z0-9_]*$/
 const levelSyntax = /^[A-Za-z0-9_]*$/
 
 /**
- * The tenant that a header names, lower-cased (docs/interface/tenants-and-paths.md#tenants); '' for an empty or absent
- * header.
+ * The tenant in a header, lower-cased (docs/interface/tenants-and-paths.md#tenants); '' for an empty or absent header.
  */
 export function parseTenant(header: string): Result<string> {
   if (header === '') return accepted('')
   if (header.length > tenantLengthMax) return refused(refusals.tenantTooLong(tenantLengthMax))
-  // Before lower-casing, which makes a letter k of the sign for kelvin.
+  // Checked before lower-casing, which turns the kelvin sign into the letter k.
   if (!tenantSyntax.test(header)) return refused(refusals.tenantCharacters)
   return accepted(header.toLowerCase())
 }
 
-/** What the default tenant is called where a tenant has to have a name. No other tenant can have it: it has a dash. */
+/** The name of the default tenant where a tenant must have a name. No other tenant can have it: it has a dash. */
 export const defaultTenantName = 'default-service'
 
-/** A tenant as operators see it. */
+/** The name of a tenant for operators. */
 export const tenantShown = (tenant: string): string => tenant || defaultTenantName
 
-/** The tenant that an operator names as it is shown; undefined: none can be called so. */
+/** The tenant with a name in the form for operators; undefined: no tenant can have this name. */
 export function tenantNamed(name: string): string | undefined {
   if (name === defaultTenantName) return ''
   const tenant = parseTenant(name)
@@ -47,8 +46,8 @@ export function tenantNamed(name: string): string | undefined {
 }
 
 /**
- * The paths that a header lists, wildcards included (docs/interface/tenants-and-paths.md#service-paths); none for an
- * empty or absent header.
+ * The paths in a header, wildcards included (docs/interface/tenants-and-paths.md#service-paths); none for an empty or
+ * absent header.
  */
 export function parseServicePaths(header: string): Result<readonly string[]> {
   const items = header.trim() === '' ? [] : header.split(',')
@@ -59,7 +58,7 @@ export function parseServicePaths(header: string): Result<readonly string[]> {
     const path = trimmed.length > 1 && trimmed.endsWith('/') ? trimmed.slice(0, -1) : trimmed
     const refusal = checkPath(path)
     if (refusal) return refused(refusal)
-    // One of several would hold on to all of them.
+    // A part of a list would keep the whole list in memory.
     paths.push(items.length > 1 ? ownText(path) : path)
   }
   return accepted(paths)
@@ -80,7 +79,7 @@ function checkPath(path: string): Refusal | undefined {
 }
 
 /**
- * The texts an update is refused with when it names several paths, or a wildcard
+ * The refusals of an update that names several paths, or a wildcard
  * (docs/interface/tenants-and-paths.md#service-paths).
  */
 const updateTexts = {
@@ -90,7 +89,7 @@ const updateTexts = {
   PUT: { list: refusals.pathListInUpdate, wildcard: refusals.pathWildcardInUpdate },
 } as const
 
-/** The one path an update acts on: the root scope when the header named none. */
+/** The one path of an update: the root path when the header had none. */
 export function updatePath(paths: readonly string[], verb: keyof typeof updateTexts): Result<string> {
   if (paths.length > 1) return refused(updateTexts[verb].list)
   const path = paths[0] ?? '/'
@@ -119,32 +118,36 @@ export function anyCoversPath(patterns: readonly string[], path: string): boolea
   return false
 }
 
-/** How a data directory spreads its entities: both are powers of two and fixed when it is created. */
+/** The distribution of entities in a data directory. Both numbers are powers of two and fixed when it is created. */
 export interface Placement {
   /** V: number of shards. */
   readonly shards: number
-  /** Over how many shards one (tenant, path) is spread: 1 keeps it in one, `shards` ignores the path. */
+  /** The number of shards over which one (tenant, path) is spread: 1 keeps it in one, `shards` ignores the path. */
   readonly spread: number
 }
 
-/** The worker, of several on one machine, that owns a shard of entities: fixed, so that no two ever believe to. */
+/**
+ * The worker, of several on one machine, that owns a shard of entities. It is fixed, so no two workers claim one shard.
+ */
 export const workerOf = (shard: number, workers: number): number => shard % workers
 
 /** The worker that keeps the register. */
 export const keeper = 0
 
-/** How the data of a new single node or cluster is spread (docs/operations/shards.md says what the number costs). */
+/** The distribution in a new single node or cluster (docs/operations/shards.md describes the cost of the number). */
 export const placementDefault: Placement = { shards: 256, spread: 16 }
 
-/** Scopes whose hashes are kept, some 250 bytes each, or twice as many: to find one again takes 0.8 us. */
+/**
+ * The number of scopes whose hashes are cached, up to twice as many, some 250 bytes each: computing one takes 0.8 us.
+ */
 const scopesKept = 4096
 
-/** Gives the shard of an entity: ( H(tenant, path) + odd(H(tenant)) * ( H(id) mod spread ) ) mod V. */
+/** Computes the shard of an entity: ( H(tenant, path) + odd(H(tenant)) * ( H(id) mod spread ) ) mod V. */
 export class ShardMap {
   readonly placement: Placement
-  /** Hashes of scopes seen lately. */
+  /** A cache of the hashes of recent scopes. */
   private readonly scopes = new Recent<HashedScope>(scopesKept)
-  /** The scope looked at last: nearly always the next one too. */
+  /** The last scope: nearly always the next one too. */
   private last: HashedScope | undefined
 
   constructor(placement: Placement) {
@@ -152,7 +155,7 @@ export class ShardMap {
   }
 
   /**
-   * The number of the register, which comes behind the shards of entities. Its owner decides about the subscriptions,
+   * The number of the register, which comes after the shards of entities. Its owner decides about the subscriptions,
    * registrations and service paths of all tenants, and every owner follows it.
    */
   get register(): number {
@@ -160,7 +163,7 @@ export class ShardMap {
   }
 
   // [hot] Once per request.
-  /** The shard where the entity of that id lives, all its types together. */
+  /** The shard of the entity with that id, all its types together. */
   shardOf(tenant: string, path: string, id: string): number {
     const { base, stride } = this.scope(tenant, path)
     const step = xxHash64(id).low & (this.placement.spread - 1)
@@ -186,7 +189,7 @@ export class ShardMap {
     const key = `${tenant}\0${path}`
     const known = this.scopes.get(key)
     if (known) return known
-    // The texts of a request are cut out of its headers, and hold on to these.
+    // The texts of a request are cut out of its headers, and would keep these in memory.
     const own = { tenant: key.slice(0, tenant.length), path: key.slice(tenant.length + 1) }
     const hashed = { ...own, base: xxHash64(key).low | 0, stride: oddLow(xxHash64(tenant)) }
     this.scopes.set(key, hashed)
@@ -194,7 +197,7 @@ export class ShardMap {
   }
 }
 
-/** What the hashes of a tenant and a path come to. */
+/** The hashes of a tenant and a path. */
 interface HashedScope {
   readonly tenant: string
   readonly path: string

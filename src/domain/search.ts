@@ -1,8 +1,8 @@
 // Binary search.
 
 /**
- * The first place from `low` to `high` (included) for which `isBefore` does not hold. It must hold for all places below
- * some place, and for none from there on.
+ * The first position from `low` to `high` (included) for which `isBefore` does not hold. It must hold for all positions
+ * below some position, and for none from there on.
  */
 export function partitionPoint(isBefore: (at: number) => boolean, low: number, high: number): number {
   let from = low

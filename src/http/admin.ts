@@ -2,10 +2,10 @@
 // (docs/interface/administration.md to docs/interface/administration.md#metrics-by-tenant), and a node's place in its
 // cluster.
 //
-// With several workers an answer is about all of them, and an order is given to all. They are not scoped by tenant, and
-// authenticate nobody: expose them to operators only.
+// With several workers an answer covers all of them, and a command is sent to all. These paths are not scoped by
+// tenant, and do not authenticate clients: expose them to operators only.
 //
-// Not here: the code that counts, and that makes one text of what several workers have counted (observe).
+// Not here: the code that counts, and the merging of several workers' counts into one text (observe).
 
 import type { AdminOperations } from '../broker/admin.js'
 import { refusals } from '../domain/refusal.js'
@@ -24,7 +24,7 @@ import type { Reply } from './reply.js'
 import type { Request } from './request.js'
 
 export interface AdminSettings {
-  /** How this process logs; the others do alike. */
+  /** The log settings of this process; the other processes have the same. */
   readonly log: Readonly<LogSettings>
   /** Whether metrics by tenant are kept (`-disableMetrics`). */
   readonly hasServiceMetrics: boolean
@@ -59,7 +59,7 @@ const semaphoresText = JSON.stringify(Object.fromEntries(semaphores.map(name => 
 
 const resetText = JSON.stringify({ message: 'All statistics counter reset' })
 
-/** What `level` may be, in lower case (docs/interface/administration.md#log-settings). */
+/** The values of `level`, in lower case (docs/interface/administration.md#log-settings). */
 const levels: Readonly<Record<string, LogLevel>> = {
   none: 'NONE',
   fatal: 'FATAL',
@@ -104,8 +104,7 @@ export class AdminHandlers {
   }
 
   /**
-   * Parameters are applied in the order of docs/interface/administration.md#log-settings, up to the first that is
-   * wrong.
+   * Parameters are applied in the order of docs/interface/administration.md#log-settings, up to the first invalid one.
    */
   changeLog({ parameters: { values } }: Request, reply: Reply): void {
     const change: { -readonly [K in keyof LogChange]: LogChange[K] } = {}
@@ -198,12 +197,12 @@ const tracesText = (key: string, text: string): string => JSON.stringify({ [key]
 export interface ClusterAdmin {
   status(): ClusterStatus
   numbers(): ClusterNumbers
-  /** Gives all shards away, and takes none; false: some found no new owner in time. */
+  /** Gives all shards away, and takes none. Resolves to false if some found no new owner in time. */
   drain(): Promise<boolean>
   resume(): void
 }
 
-/** Of a node of a cluster: members, owners, and giving shards away. A process without a cluster has none. */
+/** Handlers of a cluster node: members, owners, and the drain of a node. A process without a cluster has none. */
 export class ClusterHandlers {
   constructor(private readonly clusterAdmin: ClusterAdmin) {}
 

@@ -1,10 +1,10 @@
-// Memory for answers under way: what is read, gathered, rendered and sent for clients is counted, and there is not any
-// amount of it.
+// A limited budget of memory for answers in progress: bytes that are read, gathered, rendered and sent for clients are
+// counted.
 //
-// Whoever holds an answer counts it, and gives it back in the same turn in which the next one takes it: the lists of a
-// shard while they read, the gathering of several owners' parts, the handler while it renders, the front until the
-// system has taken the last byte. What is small is not counted, so small answers go out however many large ones are
-// under way.
+// The code that has an answer in memory counts it, in this order: the lists of a shard while they read, the gathering
+// of several owners' parts, the handler while it renders, the front until the system has taken the last byte. Each
+// releases its count in the same turn in which the next one counts. Small answers are not counted, so they are sent
+// however many large ones are in progress.
 //
 // Not here: how an answer is sent (uws-front, node-front), the numbers' place among metrics (observe/families).
 
@@ -14,14 +14,14 @@ import type { AnswerHold, AnswerRoom } from '../ports.js'
 export interface AnswerLimits {
   /** Bytes of one answer. Raising it trades memory for larger pages. */
   readonly answerBytesMax: number
-  /** Bytes of all answers under way in this process. */
+  /** Bytes of all answers in progress in this process. */
   readonly answersInFlightMax: number
 }
 
-/** Of one answer, this much is not counted. */
+/** This many bytes of each answer are not counted. */
 const uncountedBytes = 64 * 1024
 
-/** Why an answer was not sent, or not to its end. */
+/** Why an answer was not sent, or not completely. */
 type AnswerFailure = 'too_large' | 'no_room' | 'stalled'
 
 export class AnswersInFlight implements AnswerRoom {
@@ -31,14 +31,14 @@ export class AnswersInFlight implements AnswerRoom {
   bytes = 0
   readonly failures: Record<AnswerFailure, number> = { too_large: 0, no_room: 0, stalled: 0 }
 
-  /** There is room for one answer at least. */
+  /** The limit always allows at least one answer. */
   constructor({ answerBytesMax, answersInFlightMax }: AnswerLimits) {
     this.answerBytesMax = answerBytesMax
     this.tooLarge = refusals.answerTooLarge(answerBytesMax)
     this.bytesMax = Math.max(answerBytesMax, answersInFlightMax)
   }
 
-  /** Counts refusals that are about this, wherever they were made. */
+  /** Counts the refusals that are about this budget, wherever they were made. */
   onRefused({ code }: Refusal): void {
     if (code === 'answerTooLarge') this.failures.too_large++
     else if (code === 'answersTooMany') this.failures.no_room++

@@ -1,7 +1,7 @@
 // Handlers of /v2/entities/{id}/attrs/{name} and its /value (docs/interface/updates.md#single-attributes).
 //
-// A value travels as JSON or as plain text: scalars are text, objects and arrays are JSON unless the client likes text
-// better.
+// A value is sent as JSON or as plain text. Scalars are text. Objects and arrays are JSON, unless the client prefers
+// text.
 
 import type { Entities } from '../broker/entities.js'
 import {
@@ -89,7 +89,7 @@ export class AttributeHandlers {
     this.entities.removeAttribute(target.value, name, originOf(request, reply), result => reply.conclude(result))
   }
 
-  /** The one attribute that the path names, wherever it may lie. */
+  /** Reads the one attribute that the path names, here or at a provider. */
   private read(request: Request, reply: Reply, onAttribute: (attribute: Attribute, name: string) => void): void {
     const place = pathPlace(request)
     if (!place.ok) return reply.refuse(place.refusal)
@@ -133,7 +133,7 @@ function textValue(body: Uint8Array): Result<Json> {
   return parseTextValue(text)
 }
 
-/** A value alone, in the form that the client takes (docs/interface/updates.md#plain-values). */
+/** Replies with the value alone, in the form that the client accepts (docs/interface/updates.md#plain-values). */
 function replyValue(attribute: Attribute, accept: Accept, reply: Reply): void {
   const value = renderedValue(attribute)
   if (typeof value === 'object' && value !== null) {

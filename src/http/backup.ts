@@ -1,10 +1,10 @@
-// POST /admin/backup: the file of a backup, streamed to a client that knows the key (docs/operations/backup.md).
+// POST /admin/backup: streams the file of a backup to a client that has the key (docs/operations/backup.md).
 //
-// The file has everything of all tenants, and secrets that no other answer shows. So there is no backup without a key
-// that the operator has chosen. The address of a client proves nothing: a proxy on the same machine makes all of them
-// local.
+// The file has all data of all tenants, and secrets that no other answer shows. So there is no backup without a key
+// that the operator has chosen. The address of a client proves nothing: behind a proxy on the same machine all clients
+// look local.
 //
-// Not here: what is in the file (broker/backup.ts), how a body without a known length is sent (front.ts).
+// Not here: the content of the file (broker/backup.ts), sending a body without a known length (front.ts).
 
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { BackupOperations } from '../broker/backup.js'
@@ -17,7 +17,7 @@ const digestOf = (text: string): Buffer => createHash('sha256').update(text).dig
 export class BackupHandlers {
   private readonly key: Buffer | undefined
 
-  /** `key`: what clients have to know; undefined: nobody gets a backup. */
+  /** `key`: the key that clients must send; undefined: no client gets a backup. */
   constructor(
     private readonly operations: Pick<BackupOperations, 'begin'>,
     key: string | undefined,
@@ -27,7 +27,7 @@ export class BackupHandlers {
 
   backUp({ authToken }: Pick<Request, 'authToken'>, reply: Reply): void {
     if (!this.key) return reply.refuse(refusals.backupOff)
-    // Takes the same time for every key.
+    // The comparison takes the same time for every key.
     if (!timingSafeEqual(digestOf(authToken), this.key)) return reply.refuse(refusals.backupKey)
     this.operations.begin().then(
       begun => (begun.ok ? reply.stream(begun.value, 'application/octet-stream') : reply.refuse(begun.refusal)),

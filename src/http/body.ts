@@ -1,11 +1,11 @@
-// The bytes of a body as JSON, refusing what JSON.parse would let pass: keys that stand twice, nesting without end,
-// numbers beyond a double, lone surrogates, bytes that are not UTF-8 (docs/interface/requests.md#bodies,
-// docs/interface/entities.md#duplicate-names). And the turns in which bodies that take long are handled.
+// Parses a body as JSON. It refuses some input that JSON.parse accepts: duplicate keys, unlimited nesting, numbers
+// beyond a double, lone surrogates, bytes that are not UTF-8 (docs/interface/requests.md#bodies,
+// docs/interface/entities.md#duplicate-names). It also spreads slow bodies over several turns of the event loop.
 //
 // One pass over the bytes, or the text if they are plain, counts structural colons and depth; one walk over the parsed
-// value counts its keys. Only when the two counts differ has a key been swallowed, and only then a slow parser looks
-// for it. Nothing here recurses deeper than `documentDepthMax`, because deeper documents are refused before they are
-// parsed.
+// value counts its keys. The two counts differ only when JSON.parse has dropped a duplicate key. Only then a slow
+// parser looks for it. Nothing here recurses deeper than `documentDepthMax`, because deeper documents are refused
+// before they are parsed.
 
 import { isAscii, isUtf8 } from 'node:buffer'
 import type { Payload } from '../domain/entities/entity.js'
@@ -14,7 +14,7 @@ import { valueDepthMax, valuesMax } from '../domain/limits.js'
 import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
 import type { Clock } from '../ports.js'
 
-/** A value may nest 50 levels; around it stand an entity, an attribute, its metadata, and a batch. */
+/** A value may nest 50 levels. The rest is for the entity, attribute, metadata and batch around it. */
 const documentDepthMax = valueDepthMax + 10
 
 const quote = 0x22
@@ -61,9 +61,9 @@ function scan(bytes: Uint8Array): Scan {
   return { colons, depth: deepest, escapes }
 }
 
-// [hot] Most bodies are ASCII without a backslash: the runtime finds the ends of their strings in two thirds of the
-// time.
-/** As `scan`, for the text of such a body. */
+// [hot] Most bodies are ASCII without a backslash. For these, `indexOf` finds the ends of strings, which takes two
+// thirds of the time.
+/** Like `scan`, for the text of such a body. */
 function scanPlain(text: string): Scan {
   let colons = 0
   let depth = 0
@@ -85,7 +85,7 @@ function scanPlain(text: string): Scan {
   return { colons, depth: deepest, escapes: false }
 }
 
-/** Commas, colons, and brackets and braces that open: about as many as there are values and names. */
+/** Counts commas, colons, and opening brackets and braces: about as many as there are values and names. */
 function countValues(bytes: Uint8Array): number {
   let values = 0
   const { length } = bytes
@@ -97,7 +97,7 @@ function countValues(bytes: Uint8Array): number {
   return values
 }
 
-/** The JSON of a body. `bytesMax`: what a body may have, which limits how many values it may hold (`valuesMax`). */
+/** Parses the JSON of a body. `bytesMax`: the limit of a body, which also limits its number of values (`valuesMax`). */
 export function parseJson(bytes: Uint8Array, bytesMax?: number): Result<Payload> {
   const text = readText(bytes, bytesMax)
   if (!text.ok) return text
@@ -109,9 +109,8 @@ export function parseJson(bytes: Uint8Array, bytesMax?: number): Result<Payload>
 export const parsedInTurnsFrom = 256 * 1024
 
 /**
- * As `parseJson`, for a large body: its bytes are looked at in one turn of the event loop, its values made in the next
- * and looked at in a third. At the limit each takes up to 40 ms. The bytes may be used for something else when this
- * returns.
+ * Like `parseJson`, for a large body. It scans the bytes in one turn of the event loop, parses the values in the next,
+ * and checks them in a third. At the limit each takes up to 40 ms. The bytes may be reused when this returns.
  */
 export function parseJsonInTurns(
   bytes: Uint8Array,
@@ -142,7 +141,7 @@ function readText(bytes: Uint8Array, bytesMax?: number): Result<Text> {
   const plain = ascii && !buffer.includes(backslash) ? buffer.toString('latin1') : undefined
   const scanned = plain === undefined ? scan(buffer) : scanPlain(plain)
   if (scanned.depth > documentDepthMax) return refused(refusals.nestedTooDeep(valueDepthMax))
-  // [hot] Nearly all bodies are too short to hold so many.
+  // [hot] Nearly all bodies are too short for so many values.
   if (bytesMax !== undefined && buffer.length > valuesMax(bytesMax)) {
     const values = countValues(buffer)
     if (values > valuesMax(bytesMax)) return refused(refusals.tooMany('values', values, valuesMax(bytesMax)))
@@ -160,9 +159,9 @@ function makeValue({ text }: Text): Result<Json> {
 }
 
 interface Count {
-  /** At all depths; negative when there is a number beyond a double or a lone surrogate. */
+  /** Keys at all depths; negative when there is a number beyond a double or a lone surrogate. */
   readonly keys: number
-  /** Of large numbers, as they are shown: `1e300` has 301. */
+  /** Digits of large numbers when they are written out: `1e300` has 301. */
   readonly digits: number
 }
 
@@ -178,9 +177,9 @@ function payloadOf(
   return accepted({ value, duplicates: keys === colons ? [] : findDuplicates(text), deep: depth > valueDepthMax })
 }
 
-/** From here on numbers are written with an exponent, and shown without one. */
+/** From here on JSON.parse accepts numbers with an exponent, which are rendered without one. */
 const largeFrom = 1e21
-/** Of the value that is being counted. */
+/** The sum for the value that is being counted. */
 let largeDigits = 0
 
 function count(value: Json, checkStrings: boolean): Count {
@@ -201,7 +200,7 @@ function countKeys(value: Json, checkStrings: boolean): number {
     for (const item of value) keys += countKeys(item, checkStrings)
     return keys
   }
-  // What JSON.parse makes has no enumerable properties but its own.
+  // The result of JSON.parse has no inherited enumerable properties.
   const object = value as { readonly [key: string]: Json }
   for (const key in object) {
     if (checkStrings && !key.isWellFormed()) return Number.NEGATIVE_INFINITY
@@ -212,10 +211,10 @@ function countKeys(value: Json, checkStrings: boolean): number {
 
 type Path = readonly (string | number)[]
 
-/** Where keys stand twice in a text that is valid JSON; a key that stands more often is reported once. */
+/** The duplicate keys in a text that is valid JSON. A key that occurs more than twice is reported once. */
 function findDuplicates(text: string): Path[] {
   const duplicates: Path[] = []
-  /** The keys and positions from the root to where we are. */
+  /** The keys and indexes from the root to the present position. */
   const here: (string | number)[] = []
   let at = 0
   const skipBlanks = () => {
@@ -276,27 +275,27 @@ function findDuplicates(text: string): Path[] {
   return duplicates
 }
 
-/** A comma, a closing bracket or brace, a blank. */
+/** A comma, a closing bracket or brace, or a blank. */
 const endsScalar = (code: number): boolean => code === 0x2c || code === 0x5d || code === 0x7d || code <= 0x20
 
 type Handle = (body: Uint8Array) => void
 
-/** How long such bodies may hold the event loop in one tick: as long as the batches of a shard (turn/batches.ts). */
+/** How long slow bodies may use the event loop in one tick: as long as the batches of a shard (turn/batches.ts). */
 const sliceMs = 10
 
-/** Bodies of this size take part: they cost some 0.2 ms. Smaller ones are handled when they arrive. */
+/** Bodies from this size on share the slice: they cost some 0.2 ms. Smaller ones are handled when they arrive. */
 export const sharedFrom = 8 * 1024
 
 /**
- * Bodies that take long share one slice of time in each tick of the event loop; the rest of them wait as bytes. If all
- * batches that arrive in one tick were parsed at once, their entities would wait in memory for the slice of the shards
- * (shard/turn/batches.ts), and the garbage collector would copy them again and again: with 64 clients a batch cost 4 %
- * more processor time. A body that waits as bytes costs one copy, and lies outside of the collector's heap.
+ * Slow bodies share one slice of time in each tick of the event loop; the others wait as bytes. If all batches of one
+ * tick were parsed at once, their entities would wait in memory for the slice of the shards (shard/turn/batches.ts),
+ * and the garbage collector would copy them repeatedly: with 64 clients a batch cost 4 % more processor time. A body
+ * that waits as bytes costs one copy, and is outside of the collector's heap.
  */
 export class BodyTurns {
   private readonly endOfTick: (run: () => void) => void
   private waiting: { readonly body: Uint8Array; readonly handle: Handle }[] = []
-  /** When the slice of this tick ends; undefined: no body has begun one. */
+  /** The end of this tick's slice; undefined: no body has begun one. */
   private endMs: number | undefined
 
   constructor(

@@ -1,10 +1,10 @@
-// One request under way, for the code that counts and logs: its correlator, and what is noted on its way and reported
-// with the answer.
+// One request in progress, for the code that counts and logs: its correlator, and facts that are noted on the way and
+// reported with the answer.
 //
-// The head of a request is gone when `onRequest` returns. What a line in the log or an alarm needs of it is read before
-// that, and only where somebody may want it: two looks at headers cost as much as all the rest of this.
+// The head of a request is gone when `onRequest` returns. Values that a log line or an alarm needs are read before
+// that, and only where they may be needed: reading two headers costs as much as all the rest of this.
 //
-// Not here: what is made of it (observe/traffic-watcher.ts).
+// Not here: the counting and logging itself (observe/traffic-watcher.ts).
 
 import type { WantedAttribute } from '../domain/entities/entity.js'
 import type { Registration } from '../domain/providers/registration.js'
@@ -19,7 +19,7 @@ export interface CallWatch {
   readonly clock: Pick<Clock, 'monoMs'>
 }
 
-/** A header may name anything as the client; longer is no address. */
+/** The header is not trusted: a longer value is not an address. */
 const fromLengthMax = 200
 
 export class Call implements AnsweredRequest {
@@ -31,7 +31,7 @@ export class Call implements AnsweredRequest {
   durationMs = 0
   payload: Buffer | undefined
   private readonly startedMs: number
-  /** What a proxy says of the client; undefined: not read yet. */
+  /** The client's address from a proxy's header; undefined: not read yet. */
   private forwarded: string | undefined
   private hasHead = true
   private isEnded = false
@@ -60,7 +60,7 @@ export class Call implements AnsweredRequest {
     return this.forwarded || this.exchange.clientAddress()
   }
 
-  /** Reads the client as a proxy names it: later the head is gone. */
+  /** Reads the client's address from a proxy's header, while the head is still available. */
   noteOrigin(): void {
     if (this.forwarded !== undefined || !this.hasHead) return
     const told = this.exchange.header('x-real-ip') || this.exchange.header('x-forwarded-for')
@@ -89,7 +89,7 @@ export class Call implements AnsweredRequest {
     this.watching.watch.onDeprecated(feature, usage, { correlator, tenant, path: paths, from: this.from() })
   }
 
-  /** Runs `parse`, and reports how long it took if that is wanted. */
+  /** Runs `parse`, and reports its duration if that is wanted. */
   timed<T>(parse: () => T): T {
     const { watch, clock } = this.watching
     if (!watch.isTimed) return parse()
@@ -112,18 +112,18 @@ export class Call implements AnsweredRequest {
 
 const countMax = 2 ** 48
 
-// [hot] Writing all twelve digits anew for every request was 1 % of a create.
+// [hot] Formatting all twelve digits for every request took 1 % of a create.
 const lastDigits = Array.from({ length: 4096 }, (_, n) => n.toString(16).padStart(3, '0'))
 
 /**
  * Correlators for requests that bring none: UUIDs (docs/interface/requests.md#correlator). A correlator has to be
- * unique, not secret. So chance is asked once, and the last twelve digits count from there: a fresh random UUID for
+ * unique, not secret. So one random UUID is drawn, and the last twelve digits count up from it: a fresh random UUID for
  * every request was 5 % of all garbage of a write.
  */
 export class Correlators {
   private readonly start: string
   private count: number
-  /** The UUID without its last three digits, for this count without them. */
+  /** The start of the UUID without the last three digits, cached for the count without them (`headOf`). */
   private head = ''
   private headOf = -1
 
@@ -149,11 +149,8 @@ export class Correlators {
 const letterG = 0x67
 const oldLocation = /^geo:(point|line|box|polygon)$/
 
-// [hot] Looks at one character of each attribute's type.
-/**
- * Notes locations in the forms before GeoJSON, which are deprecated
- * (docs/interface/administration.md#deprecated-usages).
- */
+// [hot] Checks one character of each attribute's type first.
+/** Reports locations in the deprecated forms before GeoJSON (docs/interface/administration.md#deprecated-usages). */
 export function noteOldLocations(
   attributes: Iterable<readonly [name: string, attribute: WantedAttribute]>,
   call: Call | undefined,
@@ -177,7 +174,7 @@ export function noteLegacyFormat(
     call?.deprecated('ngsiv1NotifFormat', `notification legacy format at subscription ${when} (subId: ${id})`)
 }
 
-/** Notes a registration whose provider speaks the interface's first version; `when` says what is done with it. */
+/** Reports a registration whose provider uses the interface's first version; `when` names the operation. */
 export function noteLegacyForwarding(
   { provider }: Pick<Registration, 'provider'>,
   when: 'creation' | 'retrieval',

@@ -1,9 +1,9 @@
-// The body of a request that comes in chunks, put together as it comes.
+// The body of a request that comes in chunks, assembled as it comes.
 //
-// Nobody knows how long it will be. One buffer grows with it, twice as large each time, up to the limit of a body: a
-// buffer for each chunk would take some 100 bytes for one of a single byte.
+// Its length is unknown in advance. One buffer doubles its size as needed, up to the limit of a body. A buffer for each
+// chunk would take some 100 bytes for a chunk of a single byte.
 //
-// Not here: where a chunk begins and ends (the servers' parsers), and what is answered when it is too much (server.ts).
+// Not here: the boundaries of chunks (the servers' parsers), the answer to a body that is too large (server.ts).
 
 import { chunksMax, type Excess } from './front.js'
 
@@ -21,7 +21,7 @@ export class ChunkedBody {
     this.#chunksMax = chunksMax(bytesMax)
   }
 
-  /** Copies a chunk, or a part of one. Once it has told of an excess it must not be called again. */
+  /** Copies a chunk, or a part of one. After it has returned an excess it must not be called again. */
   add(chunk: Uint8Array): Excess | undefined {
     const bytes = this.#bytes + chunk.length
     if (bytes > this.#bytesMax) return 'bytes'
@@ -32,7 +32,7 @@ export class ChunkedBody {
     return undefined
   }
 
-  /** All that has come. */
+  /** The bytes received so far. */
   whole(): Uint8Array {
     return this.#buffer.subarray(0, this.#bytes)
   }

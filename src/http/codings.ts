@@ -1,17 +1,18 @@
-// Content codings (RFC 9110 §8.4, docs/interface/updates.md#plain-values.3): which one an answer gets, and which one
-// the body of a request has (docs/interface/compression.md).
+// Content codings (RFC 9110 §8.4, docs/interface/updates.md#plain-values.3): the coding of an answer, and the coding of
+// a request's body (docs/interface/compression.md).
 //
-// A header that is given twice, or that is malformed in part, gives the client less and never something that it did
-// not ask for: the malformed part counts as absent.
+// If a header occurs twice, or a part of it is malformed, that part counts as absent. So the client may get less, but
+// never something that it did not ask for.
 //
-// Not here: the work itself (compressor.ts, inflater.ts), and which answers take part (routes.ts, reply.ts).
+// Not here: the work itself (compressor.ts, inflater.ts), and the choice of answers that are compressed (routes.ts,
+// reply.ts).
 
 import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
 import type { Exchange } from './front.js'
 
 export type Coding = 'gzip' | 'br'
 
-/** In the order of our preference: at the levels of compressor.ts brotli takes as long and makes less of it. */
+/** In the order of our preference: at the levels of compressor.ts brotli takes as long and produces fewer bytes. */
 const codings: readonly Coding[] = ['br', 'gzip']
 
 const weightShape = /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/
@@ -19,8 +20,8 @@ const weightShape = /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/
 let lastHeader = ''
 let lastCoding: Coding | undefined
 
-// [hot] Clients send few different values: the latest one is remembered.
-/** The coding that an `Accept-Encoding` likes best; undefined: none, or the body as it is. */
+// [hot] Clients send few different values, so the latest one is cached.
+/** The preferred coding of an `Accept-Encoding`; undefined: none, or the unencoded body. */
 export function preferredCoding(header: string): Coding | undefined {
   if (header !== lastHeader) {
     lastCoding = parse(header)
@@ -57,21 +58,21 @@ function weightOf(parameters: readonly string[]): number | undefined {
 
 const noTransform = /(?:^|[\s,])no-transform(?:[\s,]|$)/i
 
-/** The coding of the answer to a request that has an `Accept-Encoding`; undefined: the body goes out as it is. */
+/** The coding of the answer to a request that has an `Accept-Encoding`; undefined: the body is sent unencoded. */
 export function answerCoding(exchange: Pick<Exchange, 'header' | 'headerTimes'>): Coding | undefined {
   if (exchange.headerTimes('accept-encoding') > 1) return undefined
   const coding = preferredCoding(exchange.header('accept-encoding'))
   return coding && noTransform.test(exchange.header('cache-control')) ? undefined : coding
 }
 
-/** What a client may send, for the answer to one that sends anything else. */
+/** The codings that a client may send, for the answer to a request with another one. */
 const supported = 'gzip, br'
 const supportedWhenOff = 'identity'
 
 // [hot] Once per write.
 /**
- * The coding of the body of a request, by its `Content-Encoding`; undefined: it has none. `isOn`: compressed bodies are
- * taken.
+ * The coding of a request's body, from its `Content-Encoding`; undefined: it has none. `isOn`: compressed bodies are
+ * accepted.
  */
 export function requestCoding(
   exchange: Pick<Exchange, 'header' | 'headerTimes'>,
@@ -88,7 +89,7 @@ export function requestCoding(
   return refused(refusals.contentCoding(name, isOn ? supported : supportedWhenOff))
 }
 
-/** Headers of an answer, with `Accept-Encoding` among the names of `Vary`. */
+/** Adds `Accept-Encoding` to the names of `Vary` in the headers of an answer. */
 export function varying(headers: readonly string[]): string[] {
   const all = [...headers]
   for (let at = 0; at < all.length; at += 2) {

@@ -1,14 +1,14 @@
 // Compresses the bodies of answers (docs/interface/compression.md).
 //
 // A short body is compressed at once: at the levels below, 16 KB take up to 0.1 ms. A longer one goes to zlib's threads
-// in pieces, so that no thread is away for longer than some 2 ms: the store needs them too. While as many bodies as
-// `jobsMax`, or as many bytes as `jobBytesMax`, are on their way, further long bodies are sent as they are: compression
-// may save a network, and must not make anybody wait for a processor.
+// in pieces, so that no thread is busy for longer than some 2 ms: the store needs them too. While `jobsMax` bodies or
+// `jobBytesMax` bytes are being compressed, further long bodies are sent uncompressed: compression may save network
+// traffic, but no client should wait for a processor because of it.
 //
 // Measured with lists of sensors (bytes left of 100, one core): 4 KB: br 4 13.0 in 0.03 ms, gzip 6 14.3 in 0.02 ms;
 // 64 KB: br 3 8.3 in 0.14 ms, gzip 4 9.9 in 0.18 ms; 1 MB: br 2 8.2 in 3.5 ms, gzip 2 9.9 in 3.0 ms.
 //
-// Not here: what the client wants (codings.ts), and the memory of the answer (answers-in-flight.ts).
+// Not here: the choice of coding (codings.ts), and the memory of the answer (answers-in-flight.ts).
 
 import {
   type BrotliOptions,
@@ -21,21 +21,21 @@ import {
 } from 'node:zlib'
 import type { Coding } from './codings.js'
 
-/** Bodies up to this size are sent as they are: they fit a packet or little more, and heads take as much. */
+/** Bodies up to this size are sent uncompressed: they fit a packet or little more, and heads take as much. */
 export const compressBytesMin = 1024
 /** Bodies up to this size are compressed in the turn in which they are sent. */
 export const compressNowBytesMax = 16 * 1024
 
 export interface CompressorLimits {
-  /** Long bodies at a time. */
+  /** The limit of long bodies that are compressed at a time. */
   readonly jobsMax: number
-  /** Bytes of all of them, before they are compressed. */
+  /** The limit of their bytes before compression. */
   readonly jobBytesMax: number
 }
 
 const limitsDefault: CompressorLimits = { jobsMax: 8, jobBytesMax: 64 * 1024 * 1024 }
 
-/** Bytes that a thread takes at a time. */
+/** Bytes that a thread compresses at a time. */
 const pieceBytesMax = 64 * 1024
 
 /** The level of each coding for bodies up to some size. The last line is for all longer ones. */
@@ -60,7 +60,7 @@ export class Compressor {
     this.#limits = limits
   }
 
-  /** Compresses a body of up to `compressNowBytesMax`; undefined: that makes it no shorter. */
+  /** Compresses a body of up to `compressNowBytesMax`; undefined: the result is not shorter. */
   compressNow(body: Uint8Array, coding: Coding): Uint8Array | undefined {
     const { length } = body
     const compressed =
@@ -69,8 +69,8 @@ export class Compressor {
   }
 
   /**
-   * Begins to compress a body of `length` bytes; false: there is no room, and `onCompressed` is not called. It is
-   * called later otherwise, with undefined if the body gets no shorter.
+   * Begins to compress a body of `length` bytes. Returns false if there is no room; then `onCompressed` is not called.
+   * Otherwise it is called later, with undefined if the result is not shorter.
    */
   compressLater(parts: readonly Uint8Array[], length: number, coding: Coding, onCompressed: OnCompressed): boolean {
     const { jobsMax, jobBytesMax } = this.#limits

@@ -1,11 +1,11 @@
-// How many connections an HTTP front has, how fast their requests must come, and how fast their answers must be taken
-// (docs/operations/connections.md).
+// Limits of an HTTP front: the number of connections, the time for requests to arrive, and the time for clients to read
+// answers (docs/operations/connections.md).
 //
-// A connection waits while it may send: before a request, and until the rest of one has come. At the limit the one that
-// has waited longest is closed, so that clients that send slowly or not at all cannot lock others out. A connection
+// A connection counts as waiting before a request, and until the whole request has come. At the limit the connection
+// that has waited longest is closed, so that clients that send slowly or not at all cannot block others. A connection
 // that waits for its answer keeps its place.
 //
-// Not here: how each front learns what a connection does (uws-front, node-front).
+// Not here: how each front observes its connections (uws-front, node-front).
 
 import type { DropReason } from '../ports.js'
 
@@ -44,7 +44,10 @@ export class Admission {
     return this.limits.connectionsPerAddressMax > 0
   }
 
-  /** Whether one more may come to `others`; may close the one that has waited longest. After `true` call `enter`. */
+  /**
+   * Whether one more connection may come to `others`. It may close the one that has waited longest. After `true` call
+   * `enter`.
+   */
   admits(others: number, address: string): boolean {
     const { connectionsMax, connectionsPerAddressMax } = this.limits
     if (this.countsAddresses && (this.byAddress.get(address) ?? 0) >= connectionsPerAddressMax) {
@@ -85,9 +88,9 @@ export class Admission {
 }
 
 export interface ArrivingBody {
-  /** How much has come; may count more than the body, as long as it grows with it. */
+  /** The number of bytes received. It may count more than the body, as long as it grows with it. */
   bytesCome(): number
-  /** It is fast enough so far: called each second. */
+  /** Called each second while the body is fast enough. */
   goesOn(): void
   close(): void
 }
@@ -120,8 +123,8 @@ export class BodyPace {
 
   private check(): void {
     const nowMs = performance.now()
-    // When this process itself was late, bytes may have come that nobody has read yet: no client is blamed for that
-    // time.
+    // When this process itself was late, received bytes may still be unread, so that time does not count against
+    // clients.
     const lateMs = Math.max(0, nowMs - this.checkedMs - 2 * checkIntervalMs)
     this.checkedMs = nowMs
     for (const [body, window] of this.windows) {
@@ -142,7 +145,7 @@ export class BodyPace {
   }
 }
 
-/** An answer that the system has not taken to its end. */
+/** An answer that the system has not completely taken. */
 export interface SlowAnswer {
   /** Bytes that the system has taken; NaN: it is not its turn yet. */
   taken(): number
@@ -152,7 +155,7 @@ export interface SlowAnswer {
 
 export const answerStallMsDefault = 30_000
 
-/** Looks per stall, so that it is noticed not much later, and the pause between them at most. */
+/** Checks per stall time, so that a stall is noticed soon after it, and the longest pause between two checks. */
 const looksPerStall = 8
 const lookMsMax = 1_000
 
@@ -162,9 +165,9 @@ interface Watched {
 }
 
 /**
- * Looks at the answers that are being sent, and gives up a client that takes no byte of its answer for a while:
- * otherwise one that asks for much and reads nothing would hold its memory for ever. Nothing runs while no answer
- * waits.
+ * Checks the answers that are being sent, and closes the connection of a client that reads no byte of its answer for
+ * `stallMs`. Otherwise a client that asks for much and reads nothing would hold the memory forever. Nothing runs while
+ * no answer waits.
  */
 export class StallWatch {
   private readonly watched = new Map<SlowAnswer, Watched>()
@@ -180,7 +183,7 @@ export class StallWatch {
     this.timer ??= setInterval(() => this.look(), Math.min(lookMsMax, this.stallMs / looksPerStall)).unref()
   }
 
-  /** It has been sent, or its client has gone. */
+  /** Called when the answer has been sent, or its client is gone. */
   remove(answer: SlowAnswer): void {
     this.watched.delete(answer)
     if (this.watched.size > 0 || !this.timer) return
@@ -206,7 +209,7 @@ export class StallWatch {
   }
 }
 
-/** Whether 4 or 16 bytes, as uWebSockets.js gives addresses, are an IPv4 address, perhaps in the clothes of IPv6. */
+/** Whether 4 or 16 bytes, as uWebSockets.js returns addresses, are an IPv4 address, perhaps mapped to IPv6. */
 export function isIPv4(address: Uint8Array): boolean {
   return address.length === 4 || address.every((byte, i) => i >= 12 || byte === (i < 10 ? 0 : 255))
 }

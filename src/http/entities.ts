@@ -1,7 +1,7 @@
 // Handlers of /v2/entities, /v2/entities/{id} and /v2/entities/{id}/attrs (docs/interface/queries.md#lists,
 // docs/interface/updates.md#one-entity).
 //
-// A handler reads what is special to its operation, asks the broker, and hands the result to the reply. The order
+// A handler reads the parameters of its operation, asks the broker, and passes the result to the reply. The order
 // inside each is that of docs/interface/requests.md#order-of-checks: path identifiers, payload, tenant and scope,
 // operation.
 

@@ -1,16 +1,16 @@
-// `GET /`: what answers here, as JSON for clients and as a small page for browsers (docs/interface/browsers.md).
+// `GET /`: describes this server, as JSON for clients and as a small page for browsers (docs/interface/browsers.md).
 //
-// Both are made once, from the version alone, and contain nothing about tenants or data. The page has no script and
+// Both are built once, from the version alone, and contain nothing about tenants or data. The page has no script and
 // loads nothing. Its links are relative, so that they also work behind a proxy that serves the broker below a path.
 //
-// Not here: which of the two a request gets (request.ts), the answer (service.ts).
+// Not here: the choice between the two (request.ts), the answer (service.ts).
 
 import { createHash } from 'node:crypto'
 
 const name = 'Orrery'
 const description = 'an NGSIv2 context broker'
 
-/** Paths that tell more, each with what it is. */
+/** Paths with more information, each with a description. */
 const links: Readonly<Record<string, readonly [path: string, about: string]>> = {
   interface: ['/v2', 'the NGSIv2 interface'],
   entities: ['/v2/entities', 'entities'],
@@ -33,7 +33,7 @@ export interface EntryPage {
   readonly html: string
 }
 
-/** Headers of the answer: the page may use its own style sheet and nothing else. */
+/** Headers of the answer: they allow the page its own style sheet and nothing else. */
 export const entryPageHeaders: readonly string[] = [
   'Content-Security-Policy',
   `default-src 'none'; style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,

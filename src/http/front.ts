@@ -1,6 +1,6 @@
-// The HTTP port: what a server must offer to the broker, and what both servers do alike: where a head ends, how long it
-// may be, and the body of an answer in pieces. uws-front.ts and node-front.ts implement it, and one suite of tests runs
-// both; where they cannot agree, the README's table says so.
+// The HTTP port: what a server must offer to the broker, and the code that both servers share: where a head ends, how
+// long it may be, and the body of an answer in pieces. uws-front.ts and node-front.ts implement it, and one test suite
+// runs both. Where they cannot agree, the README's table lists the difference.
 //
 // A front knows bytes, headers and connections. It knows no route, no status by name and no entity.
 
@@ -10,54 +10,54 @@ import type { CutOff } from './drain.js'
 
 export type AnswerBody = string | Uint8Array | readonly Uint8Array[]
 
-/** One request and its answer. Its address must be asked for before `onRequest` returns. */
+/** One request and its answer. Read its address before `onRequest` returns. */
 export interface Exchange {
   /** Upper case. */
   readonly method: string
-  /** As sent: percent-encoded, from the first `/` up to but without `?`. */
+  /** As the client sent it: percent-encoded, from the first `/` up to the `?`, without it. */
   readonly path: string
-  /** As sent, without `?`; '' when there is none. */
+  /** As the client sent it, without `?`; '' when there is none. */
   readonly query: string
   /** The value of a header, named in lower case; '' when it is absent or empty. */
   header(name: string): string
-  /** How often a header is there, also with an empty value; 0: it is absent. */
+  /** How often a header occurs, also with an empty value; 0: it is absent. */
   headerTimes(name: string): number
   clientAddress(): string
   /**
-   * Answers, once; a second call and a call after the client has gone are ignored. Later than `onRequest` is fine.
-   * `headers` is name, value, name, value, ... Content-Length is written by the front; a 204 has no body. What is large
-   * is sent in pieces, as fast as the client takes it. `onSent` is called once: when the system has taken all of it, or
-   * the client has gone.
+   * Answers, once. A second call, and a call after the client is gone, are ignored. It may be called after `onRequest`.
+   * `headers` is name, value, name, value, ... The front writes Content-Length; a 204 has no body. A large body is sent
+   * in pieces, as fast as the client reads it. `onSent` is called once: when the system has taken the whole body, or
+   * when the client is gone.
    */
   reply(status: number, headers: readonly string[], body?: AnswerBody, onSent?: () => void): void
   /**
-   * Answers with a body of unknown length, as fast as the client takes it. It asks for the next part when the system
-   * has taken the one before, whose memory may then be used again. If `parts` fails, it closes the connection, so that
-   * the client sees that the body is not whole. When the client has gone, it returns `parts`.
+   * Answers with a body of unknown length, as fast as the client reads it. It requests the next part when the system
+   * has taken the previous one, whose memory may then be reused. If `parts` fails, it closes the connection, so that
+   * the client sees that the body is incomplete. When the client is gone, it returns `parts`.
    */
   stream(status: number, headers: readonly string[], parts: AsyncGenerator<Uint8Array, void, void>): void
-  /** As `reply`, and then closes the connection: for a request whose body is not wanted. */
+  /** Like `reply`, and then closes the connection: for a request whose body is not wanted. */
   replyAndClose(status: number, headers: readonly string[], body?: Uint8Array | string): void
 }
 
 /**
- * Takes the whole body of a request. The bytes are valid during the call only. `excess`: the body came in chunks and
- * was too much, so there are no bytes; what is answered ends the connection.
+ * Receives the whole body of a request. The bytes are valid during the call only. `excess`: the body came in chunks and
+ * was too large, so there are no bytes; the answer ends the connection.
  */
 export type BodyHandler = (body: Uint8Array, excess?: Excess) => void
 
-/** What there was too much of: bytes (`FrontOptions.bodyBytesMax`), or chunks (`chunksMax`). */
+/** The limit that was exceeded: bytes (`FrontOptions.bodyBytesMax`), or chunks (`chunksMax`). */
 export type Excess = 'bytes' | 'chunks'
 
 export interface FrontHandler {
-  /** The head of a request has arrived. Returns what takes its body; undefined: it is answered without one. */
+  /** The head of a request has arrived. Returns the receiver of its body; undefined: it is answered without one. */
   onRequest(exchange: Exchange): BodyHandler | undefined
 }
 
 export interface TlsFiles {
   readonly keyFile: string
   readonly certFile: string
-  /** The oldest version that is spoken; uws cannot leave out 1.2. */
+  /** The oldest version that is accepted; uws cannot exclude 1.2. */
   readonly minVersion: '1.2' | '1.3'
 }
 
@@ -70,45 +70,45 @@ export interface TlsPair {
 export interface FrontOptions {
   /** 0 lets the system choose. */
   readonly port: number
-  /** Where node:http listens besides, whatever serves at `port`; undefined: nowhere. 0 lets the system choose. */
+  /** A second port for node:http, whichever server uses `port`; undefined: none. 0 lets the system choose. */
   readonly http1Port?: number | undefined
-  /** Address to listen on; undefined: all of the family. */
+  /** Address to listen on; undefined: all addresses of the family. */
   readonly host?: string | undefined
   readonly family: 'both' | 'ipv4' | 'ipv6'
-  /** Sibling processes listen on the same port, and connections are spread among them (`uws` only). */
+  /** Sibling processes listen on the same port, and the system spreads connections among them (`uws` only). */
   readonly shared?: boolean
   /**
-   * Another process listens for several, and hands out connections (`node` only); undefined: the front listens by
-   * itself.
+   * Another process listens for several processes, and passes connections on (`node` only); undefined: the front
+   * listens itself.
    */
   readonly source?: ConnectionSource | undefined
   /** PEM files; undefined: plain HTTP. */
   readonly tls?: TlsFiles | undefined
-  /** Client connections at a time; for a further one that makes room which has waited longest. */
+  /** The limit of client connections. At the limit, a new connection replaces the one that has waited longest. */
   readonly connectionsMax: number
-  /** Of one address; further ones are closed at once. 0: no limit. */
+  /** The limit per address; further connections are closed at once. 0: no limit. */
   readonly connectionsPerAddressMax: number
-  /** Called for each connection that is closed without having ended. */
+  /** Called for each connection that the server closes before its end. */
   readonly onDropped?: OnDropped | undefined
   /** Idle client connections are closed after this time; 0: the server's own default. */
   readonly idleTimeoutS: number
   /**
-   * Bytes of a body that are collected at most. The handler refuses longer ones by their Content-Length before, and is
-   * told of those that come in chunks.
+   * The limit of bytes of a body that are collected. The handler refuses longer bodies by their Content-Length before,
+   * and gets an `excess` for those in chunks.
    */
   readonly bodyBytesMax: number
-  /** A client that takes no byte of its answer for so long is closed; undefined: 30 s. */
+  /** The connection of a client that reads no byte of its answer for this time is closed; undefined: 30 s. */
   readonly answerStallMs?: number | undefined
   readonly onStall?: (() => void) | undefined
 }
 
-/** Where a front gets connections from that another process has accepted. */
+/** The source of connections that another process has accepted. */
 export interface ConnectionSource {
   /** Resolves with the port when that process listens there. */
   open(port: number, take: (socket: Socket) => void): Promise<number>
 }
 
-/** Connections of clients that are open at one server. */
+/** The number of open client connections at one server. */
 export interface OpenConnections {
   readonly server: 'uws' | 'node'
   readonly isTls: boolean
@@ -116,60 +116,61 @@ export interface OpenConnections {
 }
 
 export interface Front {
-  /** Of each server that listens. */
+  /** For each server that listens. */
   readonly connections: readonly OpenConnections[]
-  /** Where `FrontOptions.http1Port` listens, once `listen` has ended; undefined: nowhere. */
+  /** The actual port for `FrontOptions.http1Port`, after `listen` has ended; undefined: none. */
   readonly http1Port?: number | undefined
-  /** Starts to listen; gives the port. Fails when the address is in use or may not be used. */
+  /** Starts to listen, and returns the port. Fails when the address is in use or not permitted. */
   listen(): Promise<number>
   /**
-   * New connections get this certificate, which `FrontOptions.tls` names the files of; those that are open go on.
-   * Without TLS it does nothing. Fails with a sentence, and goes on with the old one, when the pair is of no use.
+   * New connections get this certificate, from the files that `FrontOptions.tls` names; open connections continue.
+   * Without TLS it does nothing. If the pair cannot be used, it fails with a clear message and continues with the old
+   * one.
    */
   renewTls(pair: TlsPair): void
   /**
-   * From now on each answer ends its connection, and new ones are taken: so clients are gone, each to where its
-   * balancer sends it, before `close` ends what is left.
+   * From now on each answer ends its connection, while new connections are still accepted. So clients leave, each to
+   * the node that its balancer chooses, before `close` ends the remaining connections.
    */
   dismiss(): void
   /**
-   * Takes the clients that have connected, and closes its listeners. From now on each answer ends its connection.
-   * Answers are held back until `close`, which the caller calls at once: so all of several workers can stop listening
+   * Accepts the clients that have connected, and closes its listeners. From now on each answer ends its connection.
+   * Answers are held back until `close`, which the caller calls at once. So all of several workers can stop listening
    * before any of them ends a connection.
    */
   unlisten(): Promise<void>
   /**
-   * Stops accepting, answers the requests that still come on connections that are open, and closes all connections:
-   * those that rest after `quietMs` (drain.ts), the last of them after `drainMs`. Resolves with what was cut off then;
-   * undefined: all ended in order.
+   * Stops accepting, answers the requests that still come on open connections, and closes all connections: idle ones
+   * after `quietMs` (drain.ts), the last of them after `drainMs`. Resolves with the connections and requests that were
+   * cut off then; undefined: all ended in order.
    */
   close(drainMs: number): Promise<CutOff | undefined>
 }
 
-/** Bytes of a request's line and headers together, for both servers. */
+/** The limit of a request's line and headers together, in bytes, for both servers. */
 export const headBytesMax = 16 * 1024
 
 /**
- * uWebSockets.js reads its limit, 4 KB by default, from the environment of the process when it loads. A thread has a
- * copy of that environment, so the main thread calls this before it starts one.
+ * uWebSockets.js reads its limit, 4 KB by default, from the environment of the process when it is loaded. A thread has
+ * a copy of that environment, so the main thread calls this before it starts one.
  */
 export function setHeadLimit(): void {
   process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= String(headBytesMax)
 }
 
 /**
- * How the end of a request's body is told: not at all or by a length, by its chunks, or in a way that nobody serves.
+ * How the end of a request's body is determined: by a length (or there is no body), by its chunks, or ambiguously,
+ * which is refused.
  */
 export type Framing = 'length' | 'chunks' | 'ambiguous'
 
 const withChunks: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH'])
 
 /**
- * The framing of a request, by its headers: names (in any case) and values in turn. It is ambiguous where they leave
- * open where the body ends or which host is meant. A proxy that finds another end than this server takes a part of one
- * client's body for the next client's request. So such a request is refused, and its connection is closed before
- * another byte of it is read (docs/operations/http-servers.md#framing). Only methods whose body means something may
- * have chunks.
+ * The framing of a request, by its headers: names (in any case) and values in turn. It is ambiguous if the end of the
+ * body or the host is not clear. A proxy that finds another end than this server could take a part of one client's body
+ * for the next client's request. So such a request is refused, and its connection is closed before another byte of it
+ * is read (docs/operations/http-servers.md#framing). Only methods whose body means something may have chunks.
  */
 export function framingOf(method: string, headers: readonly string[]): Framing {
   let hosts = 0
@@ -192,31 +193,33 @@ export function framingOf(method: string, headers: readonly string[]): Framing {
 }
 
 /**
- * Chunks of one body, counted as the server gives them to us. Each costs a call: without a limit a body of single bytes
- * would hold the event loop for some 100 ms.
+ * The limit of chunks of one body, as the server passes them on. Each chunk costs a call: without a limit a body of
+ * single bytes would block the event loop for some 100 ms.
  */
 export const chunksMax = (bodyBytesMax: number): number => 1024 + Math.floor(bodyBytesMax / 64)
 
 const wholeNumber = /^\d+$/
 
-/** What such a request is answered with. */
+/** The answer to such a request. */
 export const ambiguousBody = '{"error":"BadRequest","description":"ambiguous length, transfer encoding or host"}'
 
-/** So much of an unwanted body is read away, so that the client finishes sending and sees the answer. */
+/**
+ * The number of bytes of an unwanted body that are discarded, so that the client finishes sending and sees the answer.
+ */
 export const unwantedBytesMax = 16 * 1024 * 1024
 
 /** Bytes of a piece. A TLS connection encrypts one piece at a time, and reports only whole ones as taken. */
 export const pieceBytesMax = 64 * 1024
 
 /**
- * The body of an answer in pieces, each sent as soon as the system has taken the one before. Its parts are never put
- * together: what has been sent is let go part by part.
+ * The body of an answer in pieces. Each piece is sent as soon as the system has taken the one before. Its parts are
+ * never concatenated: each part is released after it was sent.
  */
 export class BodyPieces {
   readonly length: number
   private readonly parts: (Uint8Array | undefined)[]
   private part = 0
-  /** Where that part begins. */
+  /** The offset of that part. */
   private partAt = 0
 
   constructor(body: AnswerBody) {
@@ -224,7 +227,7 @@ export class BodyPieces {
     this.length = lengthOf(body)
   }
 
-  /** What begins at an offset, which never goes back: all of a piece, or what is left of its part. */
+  /** The bytes at an offset, which never goes back: a whole piece, or the rest of its part. */
   at(offset: number): Uint8Array {
     let part = this.parts[this.part]
     while (part && offset >= this.partAt + part.length) {
@@ -240,24 +243,24 @@ export class BodyPieces {
 
 const nothing = new Uint8Array(0)
 
-/** Bytes of a body. */
+/** The number of bytes of a body. */
 export function lengthOf(body: AnswerBody): number {
   if (typeof body === 'string') return Buffer.byteLength(body)
   return body instanceof Uint8Array ? body.length : body.reduce((sum, part) => sum + part.length, 0)
 }
 
-/** What no header may hold becomes `?`: a line end would let the client write headers of its own. */
+/** Replaces characters that no header may contain by `?`: a line end would let the client inject headers. */
 export function headerText(value: string): string {
   return value.replace(/[^\t -~\x80-\xff]/g, '?')
 }
 
-/** Where to listen, in the words of node:net. */
+/** The listen options of node:net. */
 export function listenOptions({ port, host, family }: Pick<FrontOptions, 'port' | 'host' | 'family'>): ListenOptions {
   const address = host ?? (family === 'ipv4' ? '0.0.0.0' : family === 'ipv6' ? '::' : undefined)
   return { port, host: address, ipv6Only: family === 'ipv6' }
 }
 
-/** The reason why an address cannot be listened on, in the words both fronts use. */
+/** The error for an address that cannot be listened on, with the same text for both fronts. */
 export function listenFailure(
   cause: NodeJS.ErrnoException | undefined,
   options: Pick<FrontOptions, 'port' | 'host' | 'family'>,

@@ -1,13 +1,13 @@
-// Bodies of requests that come compressed (docs/interface/compression.md#requests).
+// Inflates compressed bodies of requests (docs/interface/compression.md#requests).
 //
-// The limit of a body counts for what it inflates to, while it is being inflated: a bomb ends at the limit, and costs
-// no more than a body of that size. Above `freeBytes` a body may also not inflate to more than `ratioMax` times its
-// size, so that a large limit does not let few bytes on the wire cost much memory.
+// The limit of a body applies to the inflated bytes, while they are produced. So a decompression bomb ends at the
+// limit, and costs no more than a body of that size. Above `freeBytes` a body may also not inflate to more than
+// `ratioMax` times its size, so that a large limit does not let few bytes on the wire cost much memory.
 //
-// Short bodies are inflated at once, up to `nowBytesMax`. The rest goes to zlib's threads, `jobsMax` at a time; others
-// wait, as they came, up to `waitingBytesMax`. So bombs that come together take the memory of `jobsMax` bodies.
+// Short bodies are inflated at once, up to `nowBytesMax`. The others go to zlib's threads, `jobsMax` at a time; the
+// rest wait compressed, up to `waitingBytesMax`. So several bombs at a time take the memory of `jobsMax` bodies.
 //
-// Not here: which codings there are (codings.ts), how long a body may be on the wire (request.ts, front.ts).
+// Not here: the list of codings (codings.ts), the limit of a body on the wire (request.ts, front.ts).
 
 import {
   type BrotliOptions,
@@ -20,21 +20,23 @@ import {
 import { accepted, type Refusal, type Result, refusals, refused } from '../domain/refusal.js'
 import type { Coding } from './codings.js'
 
-/** What a compressed body may inflate to, whatever its ratio. */
+/** The size to which a compressed body may inflate, whatever its ratio. */
 const freeBytes = 1024 * 1024
-/** Bodies of readings that repeat each other reach some 50. */
+/** Bodies of similar readings reach a ratio of some 50. */
 export const inflateRatioMax = 250
 
-/** Compressed bodies up to this size are tried at once, and given up for a thread beyond so many inflated bytes. */
+/**
+ * Compressed bodies up to this size are inflated at once; beyond `nowBytesMax` inflated bytes a thread starts again.
+ */
 const triedBytesMax = 16 * 1024
 const nowBytesMax = 64 * 1024
-/** Bytes inflated in one go. */
+/** Bytes that are inflated in one step. */
 const chunkSize = 64 * 1024
 
 export interface InflaterLimits {
   /** Bodies that threads inflate at a time. */
   readonly jobsMax: number
-  /** Bytes of bodies that wait for that, as they came; one may wait whatever its size. */
+  /** The limit of compressed bytes that wait for a thread. One body may wait whatever its size. */
   readonly waitingBytesMax: number
 }
 
@@ -49,10 +51,10 @@ interface Waiting {
   readonly onInflated: OnInflated
 }
 
-/** What zlib gives with `info`; its types leave it out. */
+/** The result of zlib with `info`, which its types lack. */
 interface Inflated {
   readonly buffer: Uint8Array
-  /** What it has read: less than it was given when something stands behind the end. */
+  /** Bytes that it has read: fewer than it received when there are bytes after the end. */
   readonly engine: { readonly bytesWritten: number }
 }
 
@@ -66,7 +68,10 @@ export class Inflater {
     this.#limits = limits
   }
 
-  /** Calls `onInflated` once, now or later. The caller may reuse `body` when this returns. `bytesMax`: of a body. */
+  /**
+   * Calls `onInflated` once, now or later. The caller may reuse `body` when this returns. `bytesMax`: the limit of a
+   * body.
+   */
   inflate(body: Uint8Array, coding: Coding, bytesMax: number, onInflated: OnInflated): void {
     const { jobsMax, waitingBytesMax } = this.#limits
     if (body.length <= triedBytesMax) {
@@ -92,14 +97,14 @@ export class Inflater {
       this.#begin()
       onInflated(error ? refused(refusalOf(error, body, coding, bytesMax)) : whole(inflated, body, coding))
     }
-    // Brotli does not take the trouble to name `info` among its options, and has it.
+    // The types of brotli lack `info`, but it accepts the option.
     const options = { maxOutputLength: limitOf(body, bytesMax), chunkSize, info: true }
     if (coding === 'gzip') gunzip(body, options as ZlibOptions, onDone)
     else brotliDecompress(body, options as BrotliOptions, onDone)
   }
 }
 
-/** undefined: it is too long for that. */
+/** undefined: the inflated body is too long for that. */
 function inflateNow(body: Uint8Array, coding: Coding, bytesMax: number): Result<Uint8Array> | undefined {
   const limit = limitOf(body, bytesMax)
   const options = { maxOutputLength: Math.min(limit, nowBytesMax), info: true }
@@ -115,7 +120,7 @@ function inflateNow(body: Uint8Array, coding: Coding, bytesMax: number): Result<
   }
 }
 
-/** At least 1: zlib takes no 0. */
+/** At least 1: zlib does not accept 0. */
 const limitOf = ({ length }: Uint8Array, bytesMax: number): number =>
   Math.max(1, Math.min(bytesMax, Math.max(freeBytes, length * inflateRatioMax)))
 

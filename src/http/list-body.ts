@@ -1,12 +1,12 @@
-// What of an entity a request wants to see (docs/interface/representations.md), and entities as the body of an answer:
-// a list, or one item that may be large. Items are rendered one after the other, some in each turn of the event loop,
-// and counted as they come.
+// The view that a request selects (docs/interface/representations.md), and entities as the body of an answer: a list,
+// or one item that may be large. Items are rendered one after the other, some in each turn of the event loop, and their
+// bytes are counted.
 //
-// [hot] The usual answer, an entity as it is stored, is sent without being parsed or rendered. Nearly every list is
-// rendered in one turn, into one buffer. A large one becomes parts, which are sent as they are: an item that is large
-// already is a part of its own and not copied.
+// [hot] The usual answer, an entity in its stored form, is sent without parsing or rendering. Nearly every list is
+// rendered in one turn, into one buffer. A large list becomes parts: a large item is a part of its own and is not
+// copied.
 //
-// Not here: how many bytes an answer may have (reply).
+// Not here: the limit of bytes of an answer (reply).
 
 import type { Shown } from '../broker/replies.js'
 import type { Entity } from '../domain/entities/entity.js'
@@ -25,24 +25,24 @@ import { decodeEntity, encodedJson, isAnswer } from '../encoded-entity.js'
 import type { Reply } from './reply.js'
 import { listParameter, type Parameters } from './url.js'
 
-/** The JSON of an item. A large one may come in pieces, which are rendered when they are taken. */
+/** The JSON of an item. A large item may come in pieces, which are rendered when they are read. */
 export type ListItem = Uint8Array | string | Iterator<string>
 
 export interface ListItems {
   readonly length: number
-  /** Renders one. Called once for each, in order. */
+  /** Renders one item. Called once for each, in order. */
   render(index: number): ListItem
-  /** Bytes that have to be looked at for that, if they are more than it has. */
+  /** Bytes that must be read for that, if they are more than the rendered bytes. */
   cost?(index: number): number
-  /** Bytes that are held until all are rendered. */
+  /** Bytes that stay in memory until all items are rendered. */
   readonly heldBytes?: number
 }
 
 /** Bytes rendered in one turn: up to 5 ms. */
 const turnBytesMax = 256 * 1024
-/** What a piece of an item counts at least: one that adds nothing may have taken as long as one that does. */
+/** The minimum that a piece of an item counts: even an empty piece may have taken time. */
 const pieceBytesMin = 4 * 1024
-/** Items up to this size are put together, up to so many bytes. */
+/** Items up to this size are joined, up to this many bytes. */
 const smallBytesMax = 32 * 1024
 const partBytesMax = 256 * 1024
 
@@ -72,7 +72,7 @@ class ListBody {
   private smallBytes: number
   private bytes: number
   private next = 0
-  /** What is left of the item before. */
+  /** The remaining pieces of the last item. */
   private pieces: Iterator<string> | undefined
   private readonly closing: Uint8Array
   private readonly hold
@@ -91,7 +91,7 @@ class ListBody {
     this.closing = closing
   }
 
-  /** Renders what one turn has time for, and answers when all is done. */
+  /** Renders for one turn, and answers when all items are done. */
   goOn(): void {
     const { items, reply, hold } = this
     if (this.next === 0 && items.heldBytes && !hold.take(items.heldBytes)) return this.refuse(refusals.answersTooMany)
@@ -131,7 +131,7 @@ class ListBody {
     reply.json(this.parts.length === 1 ? only! : this.parts, this.total)
   }
 
-  /** `isOwn`: it is not part of what is held anyway. */
+  /** `isOwn`: the bytes are not part of memory that is counted anyway. */
   private add(bytes: Uint8Array, isOwn: boolean): Refusal | undefined {
     this.bytes += bytes.length
     if (this.bytes > this.reply.answers.answerBytesMax) return this.reply.answers.tooLarge
@@ -177,7 +177,9 @@ const modes: readonly Mode[] = ['keyValues', 'values', 'unique']
 export const viewOfParameters = (parameters: Parameters): View =>
   viewOf(parameters.options, listParameter(parameters, 'attrs'), listParameter(parameters, 'metadata'))
 
-/** The deprecated options name a builtin that `attrs` may name as well (docs/interface/requests.md#options). */
+/**
+ * The deprecated options name a builtin attribute that `attrs` may name as well (docs/interface/requests.md#options).
+ */
 function withBuiltins(
   options: ReadonlySet<string>,
   named: readonly string[] | undefined,
@@ -188,7 +190,7 @@ function withBuiltins(
 
 export const entityOf = (shown: Shown): Entity => ('encoded' in shown ? decodeEntity(shown.encoded) : shown.entity)
 
-/** Entities with more bytes are rendered in steps: those of 16 MB take 70 ms. */
+/** Entities with more bytes are rendered in steps: an entity of 16 MB takes 70 ms. */
 const largeBytes = 1024 * 1024
 
 const isLarge = (shown: Shown): boolean => 'encoded' in shown && shown.encoded.length > largeBytes
@@ -205,7 +207,7 @@ export function attributesItem(shown: Shown, view: View): ListItem {
   return render(entityOf(shown), shown.path, view)
 }
 
-/** A list of entities as JSON. What was stored is held until all of them are rendered. */
+/** A list of entities as JSON. The stored forms stay in memory until all of them are rendered. */
 export function entityItems(entities: readonly Shown[], view: View): ListItems {
   const cost = (index: number): number => {
     const shown = entities[index]!

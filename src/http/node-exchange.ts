@@ -1,7 +1,7 @@
-// One request and its answer over node:http: what the head says, the body as a whole, and an answer in one piece, in
-// pieces, or as a stream.
+// One request and its answer over node:http: its head, the body as a whole, and an answer in one piece, in pieces, or
+// as a stream.
 //
-// Not here: connections, and which requests are let in (node-front.ts).
+// Not here: connections, and the admission of requests (node-front.ts).
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ownText } from '../domain/recent.js'
@@ -21,10 +21,10 @@ import {
 } from './front.js'
 import { cutFromMax } from './url.js'
 
-/** How long a body that is not wanted may take. */
+/** The time limit for a body that is not wanted. */
 const unwantedTimeoutMs = 10_000
 
-/** What an exchange asks of its front. */
+/** The parts of the front that an exchange uses. */
 export interface NodeExchangeFront {
   /** Whether each answer is to close its connection. */
   readonly draining: boolean
@@ -50,7 +50,7 @@ export class NodeExchange implements Exchange, SlowAnswer {
     this.#request = request
     this.#response = response
     this.method = request.method ?? ''
-    request.on('error', () => {}) // The client went away: 'close' of the response reports it.
+    request.on('error', () => {}) // The client is gone: 'close' of the response reports it.
     response.on('error', () => {})
     const target = originForm(request.url ?? '')
     const mark = target.indexOf('?')
@@ -75,7 +75,7 @@ export class NodeExchange implements Exchange, SlowAnswer {
     return plainAddress(this.#request.socket.remoteAddress ?? '')
   }
 
-  /** An answer before the last chunk ends the connection: nobody knows how much would have to be read away. */
+  /** An answer before the last chunk ends the connection: the number of bytes to discard is unknown. */
   reply(status: number, headers: readonly string[], body?: AnswerBody, onSent?: () => void): void {
     const { gate } = this.#front
     if (gate.isShut) return gate.hold(() => this.reply(status, headers, body, onSent))
@@ -106,7 +106,7 @@ export class NodeExchange implements Exchange, SlowAnswer {
     const response = this.#response
     const { stalls } = this.#front
     const isGone = (): boolean => response.destroyed || response.closed
-    // Also for a client that has gone: what has not begun does not learn that it was returned.
+    // The loop also runs for a client that is gone: a generator that has not begun does not notice `return`.
     for await (const part of parts) {
       if (isGone()) return
       stalls.add(this)
@@ -129,7 +129,7 @@ export class NodeExchange implements Exchange, SlowAnswer {
   }
 
   /**
-   * Gives the whole body to `onBody`; never calls it when the client goes away before, or sends more than it announced.
+   * Passes the whole body to `onBody`. It never does so when the client leaves before, or sends more than it announced.
    */
   collect(onBody: BodyHandler, bytesMax: number): void {
     this.#onBody = onBody
@@ -189,11 +189,11 @@ export class NodeExchange implements Exchange, SlowAnswer {
   #send(pieces: BodyPieces): void {
     this.#pieces = pieces
     this.#writePieces()
-    // An earlier answer of the connection may still be on its way.
+    // The socket still carries an earlier answer.
     if (!this.#response.socket) this.#watch()
   }
 
-  /** The system has not taken it at once. */
+  /** Called when the system has not taken the answer at once. */
   #watch(): void {
     const { stalls } = this.#front
     stalls.add(this)
@@ -219,7 +219,7 @@ export class NodeExchange implements Exchange, SlowAnswer {
     }
   }
 
-  /** Not known while an earlier answer of the connection is being sent. */
+  /** Unknown while an earlier answer of the connection is being sent. */
   taken(): number {
     return this.#response.socket ? this.#offset : Number.NaN
   }
@@ -234,7 +234,7 @@ export class NodeExchange implements Exchange, SlowAnswer {
     return !this.#request.complete && announcesBody(this.#request)
   }
 
-  /** To close with bytes unread resets the connection, which may cost the client the answer it has not read yet. */
+  /** Closing with unread bytes resets the connection, and the client may lose the answer that it has not read yet. */
   #finishAfterBody(content: Uint8Array | undefined): void {
     const request = this.#request
     if (content) this.#response.write(content)
@@ -265,7 +265,7 @@ export function announcesBody(request: IncomingMessage): boolean {
   return isChunked(request) || Number(request.headers['content-length'] ?? 0) > 0
 }
 
-/** `http://host/path`, as a proxy would send it, names the same thing as `/path`. */
+/** `http://host/path`, as a proxy would send it, means the same as `/path`. */
 function originForm(target: string): string {
   if (target.startsWith('/')) return target
   const scheme = target.indexOf('://')
@@ -274,7 +274,7 @@ function originForm(target: string): string {
   return slash < 0 ? '/' : target.slice(slash)
 }
 
-/** An IPv4 client of a dual-stack socket is an IPv4 client. */
+/** Returns the IPv4 form for an IPv4 client of a dual-stack socket. */
 export function plainAddress(address: string): string {
   return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address
 }

@@ -1,14 +1,13 @@
 // The HTTP front over node:http and node:https: for platforms without the uWebSockets.js binary, and for HTTP/1.0.
 //
-// It behaves as uws-front.ts does and gives way where node cannot: methods that its parser does not know are answered
-// 400 without asking anybody. Where node would do more than the other front it is held back: of a header sent twice the
-// first one counts, too many headers are a 431 (node would drop the rest in silence, perhaps the one that names the
-// tenant).
+// It behaves as uws-front.ts does, except where node cannot: methods that its parser does not know get a 400 from node
+// itself. Where node would do more than the other front, it is restricted. Of a header sent twice the first one counts.
+// Too many headers are a 431; node would drop the rest silently, perhaps the header that names the tenant.
 //
-// When it stops, it closes its own side of a connection first, and reads away what the client still sends: so no
-// connection is reset (drain.ts).
+// When it stops, it closes its own side of a connection first, and discards the bytes that the client still sends. So
+// no connection is reset (drain.ts).
 //
-// Not here: routes and statuses (routes, reply); which front is used (open-front).
+// Not here: routes and statuses (routes, reply); the choice of front (open-front).
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
@@ -33,7 +32,7 @@ import { announcesBody, NodeExchange, plainAddress } from './node-exchange.js'
 import { checkTls, readTls } from './tls.js'
 
 const headersMax = 100
-/** How often node looks for heads that have not come in time. */
+/** How often node checks for heads that are late. */
 const headCheckMs = 1000
 
 /** A front over node:http. Fails when the TLS files cannot be used. */
@@ -42,7 +41,7 @@ export async function openNodeFront(options: FrontOptions, handler: FrontHandler
     maxHeaderSize: headBytesMax,
     headersTimeout: headMsMax,
     connectionsCheckingInterval: headCheckMs,
-    requestTimeout: 0, // Bodies have a pace instead.
+    requestTimeout: 0, // Bodies have a minimum pace instead.
   }
   if (!options.tls) return new NodeFront(createServer(limits), options, handler)
   const server = createTlsServer({ ...readTls(options.tls), ...limits, handshakeTimeout: headMsMax })
@@ -58,9 +57,9 @@ class NodeFront implements Front {
   readonly #admission: Admission
   readonly #pace: BodyPace
   readonly #connections = new Set<NodeConnection>()
-  /** By the socket that requests name: with TLS it is not the one that was accepted. */
+  /** By the socket of requests: with TLS it is not the accepted socket. */
   readonly #bySocket = new WeakMap<Duplex, NodeConnection>()
-  /** Connections whose last request has left open where it ends. */
+  /** Connections whose last request had an ambiguous end. */
   readonly #refused = new WeakSet<Socket>()
   #inFlight = 0
   readonly #arrivals = new Arrivals()
@@ -75,7 +74,7 @@ class NodeFront implements Front {
     this.#admission = new Admission(options)
     this.#pace = new BodyPace(this.#admission.dropped)
     server.maxHeadersCount = 0
-    // node's own close() calls this, and takes a connection for idle whose answer is still being sent.
+    // node's own close() calls this, and treats a connection as idle while its answer is still being sent.
     server.closeIdleConnections = () => {}
     server.keepAliveTimeout = options.idleTimeoutS * 1000
     const onRequest = (request: IncomingMessage, response: ServerResponse) =>
@@ -97,7 +96,7 @@ class NodeFront implements Front {
   listen(): Promise<number> {
     const { source, port } = this.#options
     if (source) {
-      this.#server.emit('listening') // From then on node looks for heads that have not come in time.
+      this.#server.emit('listening') // From then on node checks for heads that are late.
       return source.open(port, socket => this.#onHanded(socket))
     }
     return new Promise((resolve, reject) => {
@@ -157,7 +156,7 @@ class NodeFront implements Front {
     return cutOff
   }
 
-  /** As if the server had accepted it by itself. */
+  /** Treats the socket as if the server had accepted it itself. */
   #onHanded(socket: Socket): void {
     socket.allowHalfOpen = true
     socket.setNoDelay(true)
@@ -184,7 +183,7 @@ class NodeFront implements Front {
     this.#admission.waits(connection)
   }
 
-  /** Node does not say which accepted socket a TLS socket is over: the client's address and port tell. */
+  /** Node does not expose the accepted socket below a TLS socket. The client's address and port identify it. */
   #knowTlsSockets(): void {
     const accepted = new Map<string, NodeConnection>()
     const nameOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`
@@ -239,7 +238,7 @@ class NodeFront implements Front {
       return
     }
     const framing = framingOf(exchange.method, request.rawHeaders)
-    // HTTP/1.0 knows no chunks: a proxy of that age reads on until the end of the connection.
+    // HTTP/1.0 has no chunks: such a proxy reads on until the end of the connection.
     const isClear = framing === 'length' || (framing === 'chunks' && request.httpVersion !== '1.0')
     if (!isClear || this.#refused.has(request.socket)) {
       this.#refuse(request, response)
@@ -250,7 +249,7 @@ class NodeFront implements Front {
     else if (announcesBody(request)) request.resume()
   }
 
-  /** Node has read what follows in the same segment as a request of its own: that is not served. */
+  /** Node has parsed the following bytes of the same segment as another request, which is not served. */
   #refuse(request: IncomingMessage, response: ServerResponse): void {
     const isFirst = !this.#refused.has(request.socket)
     this.#refused.add(request.socket)
@@ -264,15 +263,15 @@ class NodeFront implements Front {
 class NodeConnection implements WaitingConnection, ArrivingBody {
   isOpen = true
   requests = 0
-  /** A request has come. */
+  /** Whether a request has come. */
   hasAsked = false
-  /** The server has closed its side: nobody can be answered any more. */
+  /** The server has closed its side: no further answer is possible. */
   hasEnded = false
   readonly #socket: Socket
-  /** What is read and written; with TLS it is not the socket that was accepted. */
+  /** The stream that is read and written; with TLS it is not the accepted socket. */
   #stream: Socket
   readonly #onEnd: () => void
-  /** When something came last, or the server closed its side; and how many bytes had come then. */
+  /** The time of the last received byte, or of the server's end; and the number of bytes received by then. */
   #sinceMs = 0
   #bytes = 0
   #isLingering = false
@@ -285,13 +284,13 @@ class NodeConnection implements WaitingConnection, ArrivingBody {
     socket.once('close', () => this.#end())
   }
 
-  /** Its TLS socket is there. */
+  /** Called when its TLS socket exists. */
   speaksOver(stream: Socket): void {
     this.#stream = stream
     if (this.#isLingering) this.linger()
   }
 
-  /** node would close a connection at once behind its last answer, and so reset it if the client still sends. */
+  /** node would close a connection directly after its last answer. That resets it if the client still sends. */
   linger(): void {
     this.#isLingering = true
     this.#stream.destroySoon = () => this.#endSide()
@@ -303,7 +302,7 @@ class NodeConnection implements WaitingConnection, ArrivingBody {
     this.#bytes = this.bytesCome()
   }
 
-  /** Ends the connection when it rests (drain.ts), and closes it when the client does not end it as well. */
+  /** Ends an idle connection (drain.ts), and closes it when the client does not end its side. */
   look(nowMs: number): void {
     if (this.hasEnded) {
       // The client may be slow to read its answer.
@@ -326,7 +325,7 @@ class NodeConnection implements WaitingConnection, ArrivingBody {
     this.hasEnded = true
     this.#sinceMs = performance.now()
     this.#stream.end()
-    // What still comes is read away: node reads no more of a connection behind its last answer.
+    // Discards further bytes: node reads no more of a connection after its last answer.
     this.#stream.resume()
   }
 
@@ -348,7 +347,7 @@ class NodeConnection implements WaitingConnection, ArrivingBody {
   }
 }
 
-/** What cannot be parsed: no request that anybody could answer properly. */
+/** Answers bytes that cannot be parsed, so there is no request to answer properly. */
 function refuse(error: NodeJS.ErrnoException, socket: Duplex): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()

@@ -1,9 +1,10 @@
-// Which HTTP front serves: the one that was asked for, or the best this platform has.
+// Chooses the HTTP front: the configured one, or the best that this platform has.
 //
-// uWebSockets.js is several times faster and comes as a binary for common platforms only. Where nobody has chosen, its
-// absence costs a warning; where somebody has, it is an error: he would find out under load.
+// uWebSockets.js is several times faster, and its binary exists only for common platforms. Without a configured choice,
+// its absence causes a warning. With a configured choice it is an error: otherwise the operator would notice only under
+// load.
 //
-// Not here: how they serve (uws-front, node-front).
+// Not here: the fronts themselves (uws-front, node-front).
 
 import type { Logger } from '../ports.js'
 import type { CutOff } from './drain.js'
@@ -13,8 +14,8 @@ import { loadUws, UwsMissing } from './uws-binary.js'
 import { openUwsFront } from './uws-front.js'
 
 /**
- * Opens the front named by `kind`; undefined: uws where its binary loads, else node with a warning. With `http1Port`
- * two of them.
+ * Opens the front named by `kind`; undefined: uws where its binary loads, else node with a warning. With `http1Port` it
+ * opens two fronts.
  */
 export async function openFront(
   kind: 'uws' | 'node' | undefined,
@@ -52,13 +53,13 @@ async function openMain(
   }
 }
 
-/** What it means that the binary could not be corrected (uws-addon.ts). */
+/** The consequence when the binary could not be corrected (uws-addon.ts). */
 const bytesAreCut =
   'uWebSockets.js cuts bytes outside ASCII off both ends of header values, so a request may select another tenant than it names' +
   ' (use -httpServer node, or a proxy that refuses such bytes)'
 
 /**
- * The front at `-port`, and node:http at `-http1Port` (docs/operations/http-servers.md#http10). Both ask one handler,
+ * The front at `-port`, and node:http at `-http1Port` (docs/operations/http-servers.md#http10). Both call one handler,
  * and each has the limits of its own options: `-maxConnections` counts for each listener. They start and stop together.
  */
 class TwoFronts implements Front {
@@ -85,7 +86,8 @@ class TwoFronts implements Front {
   }
 
   /**
-   * What the first takes the other one takes as well: it checks the pair alike, and does nothing else that may fail.
+   * A pair that the first front accepts is accepted by the other too: it makes the same check, and nothing else may
+   * fail.
    */
   renewTls(pair: TlsPair): void {
     this.front.renewTls(pair)
@@ -102,7 +104,7 @@ class TwoFronts implements Front {
   }
 
   async close(drainMs: number): Promise<CutOff | undefined> {
-    // No answer sends a client from one port to the other one while that still listens.
+    // Both stop listening first, so that no answer sends a client from one port to the other.
     if (drainMs > 0) await this.unlisten()
     const [one, two] = await Promise.all([this.front.close(drainMs), this.other.close(drainMs)])
     if (!one || !two) return one ?? two

@@ -1,7 +1,7 @@
 // Handlers of /v2/registrations and /v2/registrations/{id} (docs/interface/registrations.md#registration-operations).
 //
 // The order inside each is that of docs/interface/requests.md#order-of-checks: payload, tenant, path, operation. An id
-// that none can have is one that is not found.
+// of an impossible form gets the same answer as an id that is not found.
 
 import type { RegistrationOperations } from '../broker/documents.js'
 import type { Payload } from '../domain/entities/entity.js'
@@ -19,7 +19,7 @@ import type { Reply } from './reply.js'
 import { jsonPayload, type Request, tenantOf, writeScope } from './request.js'
 import type { MayReach } from './subscriptions.js'
 
-/** Whose it is, where it is looked for and what it is called is looked at when its body is right. */
+/** The tenant, the path and the id, which are filled in after the body has passed its checks. */
 const noHead: RegistrationHead = { id: '', tenant: '', servicePath: '' }
 
 export class RegistrationHandlers {
@@ -49,7 +49,7 @@ export class RegistrationHandlers {
     const tenant = tenantOf(request)
     if (!tenant.ok) return reply.refuse(tenant.refusal)
     const { limit, offset, options } = request.parameters
-    // Of a list of paths the first one counts (docs/interface/subscriptions.md#list).
+    // Only the first path of a list counts (docs/interface/subscriptions.md#list).
     const servicePath = request.paths[0]
     this.registrations.list({ tenant: tenant.value, servicePath, offset, limit }, result => {
       if (!result.ok) return reply.refuse(result.refusal)
@@ -90,7 +90,7 @@ export class RegistrationHandlers {
   }
 }
 
-/** The URL that a patch names; undefined: none. Its form is checked by the owner. */
+/** The URL in a patch; undefined: none. The owner checks its form. */
 function patchedProvider({ value }: Payload): string | undefined {
   const provider = isObject(value) ? value.provider : undefined
   const http = isObject(provider) ? provider.http : undefined

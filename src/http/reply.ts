@@ -1,11 +1,12 @@
 // Results as HTTP answers: the only place that knows status codes, the shape of an error body
-// (docs/interface/requests.md#answers, docs/interface/errors.md#form, docs/interface/errors.md) and the headers that
-// let a browser show an answer to a page from elsewhere (docs/interface/browsers.md#pages-from-other-origins-cors).
+// (docs/interface/requests.md#answers, docs/interface/errors.md#form, docs/interface/errors.md) and the headers with
+// which a browser shows an answer to a page of another origin
+// (docs/interface/browsers.md#pages-from-other-origins-cors).
 //
-// Texts may echo what a client sent, so the eight forbidden characters leave as HTML entities.
+// Texts may echo input of a client, so the eight forbidden characters are sent as HTML entities.
 //
-// Cross-origin headers are off unless origins are configured. A request whose `Origin` is none of them gets its answer
-// all the same, but without these headers; rights are not decided here. Credentials are never allowed.
+// Cross-origin headers are off unless origins are configured. A request with another `Origin` gets the same answer
+// without these headers; this is not access control. Credentials are never allowed.
 
 import { type Refusal, type RefusalKind, type Result, refusals, refusalText } from '../domain/refusal.js'
 import { type AnswersInFlight, unlimitedAnswers } from './answers-in-flight.js'
@@ -14,7 +15,7 @@ import { answerCoding, varying } from './codings.js'
 import { type Compressor, compressBytesMin, compressNowBytesMax } from './compressor.js'
 import { type AnswerBody, type Exchange, lengthOf } from './front.js'
 
-/** The prefix of the vendor headers: ours, or that of clients from elsewhere. Every request may use both. */
+/** The prefix of the vendor headers: ours, or that of the original broker. Every request may use either. */
 export type Vocabulary = 'Ctx' | 'Fiware'
 
 export interface CorsSettings {
@@ -24,7 +25,7 @@ export interface CorsSettings {
   readonly maxAgeS: number
 }
 
-/** The status of each kind; docs/interface/errors.md lists them. */
+/** The status of each kind of refusal; docs/interface/errors.md lists them. */
 export const statusOf = {
   ParseError: 400,
   BadRequest: 400,
@@ -65,7 +66,7 @@ const escaped = (text: string): string => text.replace(/[<>()=;'"]/g, character 
 /** A text has up to three bytes for each of its characters. */
 const smallLengthMax = 21 * 1024
 
-/** Whether it may be worth compressing, by characters where it is a text. */
+/** Whether compression may be worth it; a text is measured in characters. */
 const isLong = (body: AnswerBody): boolean =>
   (typeof body === 'string' || body instanceof Uint8Array ? body.length : lengthOf(body)) > compressBytesMin
 
@@ -74,12 +75,12 @@ const mayBeCounted = (body: AnswerBody): boolean =>
 
 /** Answers one request. Every answer carries the correlator. */
 export class Reply {
-  /** undefined: nothing is said of origins. */
+  /** undefined: no headers about origins. */
   private readonly cors: CorsAnswer | undefined
-  /** undefined: no watch. */
+  /** undefined: there is no watch. */
   readonly call: Call | undefined
   readonly answers: AnswersInFlight
-  /** undefined: the answer goes out as it is (routes.ts). */
+  /** undefined: the answer is sent uncompressed (routes.ts). */
   compressor: Compressor | undefined
 
   constructor(
@@ -107,33 +108,33 @@ export class Reply {
     this.content(body, type, [])
   }
 
-  /** 200 with what is of a type, and further headers. */
+  /** 200 with content of a type, and further headers. */
   content(body: string, type: string, headers: readonly string[]): void {
     this.send(200, this.headers('Content-Type', type, ...headers), body)
   }
 
-  /** 200 with a body that comes in parts, and that nobody else may keep. */
+  /** 200 with a body that comes in parts, and that no cache may store. */
   stream(parts: AsyncGenerator<Uint8Array, void, void>, type: string): void {
     this.call?.end(200, undefined, undefined)
     this.exchange.stream(200, this.headers('Content-Type', type, 'Cache-Control', 'no-store'), parts)
   }
 
-  /** 201 for what was created, or 204 for an entity that `POST /v2/entities` may have updated. */
+  /** 201 for a created resource, or 204 for an entity that `POST /v2/entities` may have updated. */
   created(location: string, upsert: boolean): void {
     this.send(upsert ? 204 : 201, this.headers('Location', location))
   }
 
-  /** 202: what was asked for has begun, and goes on. */
+  /** 202: the operation has begun and continues. */
   begun(json: string): void {
     this.send(202, this.headers('Content-Type', 'application/json'), json)
   }
 
-  /** 200 without a body: a notification was taken, a setting changed. */
+  /** 200 without a body: a notification was accepted, a setting changed. */
   taken(): void {
     this.send(200, this.headers())
   }
 
-  /** 200 to a preflight, with headers only if it matches. */
+  /** 200 to a preflight, with headers only if the origin matches. */
   preflight(allow: string, settings: CorsSettings): void {
     this.send(200, this.headers(...(this.cors?.isMatch ? preflightHeaders(allow, this.vocabulary, settings) : [])))
   }
@@ -142,13 +143,13 @@ export class Reply {
     this.send(204, this.headers())
   }
 
-  /** 204, or what the refusal says. */
+  /** 204, or the refusal. */
   conclude(result: Result<unknown>): void {
     if (result.ok) this.done()
     else this.refuse(result.refusal)
   }
 
-  /** The status of the refusal, and what it says. */
+  /** Answers with the status and the text of the refusal. */
   refuse(refusal: Refusal): void {
     this.answers.onRefused(refusal)
     const body = JSON.stringify({ error: escaped(nameOf(refusal.kind)), description: escaped(refusalText(refusal)) })
@@ -156,7 +157,7 @@ export class Reply {
     if (refusal.kind === 'Unavailable') headers.push('Retry-After', '1')
     if (refusal.code === 'contentCoding') headers.push('Accept-Encoding', refusal.supported)
     const status = statusOf[refusal.kind]
-    // What follows is no request: it is the body that was too long, or whose end is not known.
+    // The following bytes are not a request: they are the rest of a body that was too long, or of unknown length.
     if (refusal.kind === 'RequestEntityTooLarge' || refusal.kind === 'ContentLengthRequired') {
       this.call?.end(status, body, refusal)
       this.exchange.replyAndClose(status, headers, body)
@@ -164,8 +165,8 @@ export class Reply {
   }
 
   /**
-   * As `refuse`, in the form of /admin/log (docs/interface/administration.md#log-settings). A text without the client's
-   * words may go verbatim.
+   * Like `refuse`, in the form of /admin/log (docs/interface/administration.md#log-settings). A text without input of
+   * the client may be sent verbatim.
    */
   refuseInShort(refusal: Refusal, as: 'escaped' | 'verbatim' = 'escaped'): void {
     const text = refusalText(refusal)
@@ -174,7 +175,7 @@ export class Reply {
   }
 
   /**
-   * 405 with the methods that there are, and a body unless it is to be silent (docs/interface/administration.md,
+   * 405 with the allowed methods, and a body unless `isSilent` (docs/interface/administration.md,
    * docs/interface/requests.md#methods).
    */
   refuseMethod(allow: string, isSilent: boolean): void {
@@ -196,7 +197,9 @@ export class Reply {
     else this.sendPlain(status, headers, body, refusal)
   }
 
-  /** To a client that has an `Accept-Encoding`: compressed if it likes that, and there is room and use. */
+  /**
+   * For a client that sends `Accept-Encoding`: compresses if the client accepts it, there is room, and it saves bytes.
+   */
   private sendCoded(
     compressor: Compressor,
     status: number,
@@ -235,7 +238,10 @@ export class Reply {
     this.exchange.reply(status, headers, body)
   }
 
-  /** Sends what is not small, if it is not too large and there is room for it, which it takes until it was sent. */
+  /**
+   * Sends a body that is not small. It refuses if the body is too large or the budget has no room. The body counts in
+   * the budget until it was sent.
+   */
   private sendCounted(status: number, headers: readonly string[], body: AnswerBody, refusal?: Refusal): void {
     const { answers } = this
     const bytes = typeof body === 'string' ? Buffer.from(body) : body
@@ -254,14 +260,14 @@ export class Reply {
   }
 }
 
-/** Whether a path takes part. */
+/** Whether cross-origin headers apply to a path. */
 export const hasCors = (path: string): boolean => /^\/(v2(\/|$)|version\/?$)/.test(path)
 
-/** What answers to one request say of origins. */
+/** The cross-origin headers of the answers to one request. */
 export interface CorsAnswer {
-  /** Whether the request is of an origin that may see the answer. */
+  /** Whether the request has an allowed origin. */
   readonly isMatch: boolean
-  /** Of every answer but a 405. */
+  /** The headers of every answer but a 405. */
   readonly headers: readonly string[]
 }
 
@@ -269,8 +275,8 @@ const byOrigin = ['Vary', 'Origin'] as const
 const noMatch: CorsAnswer = { isMatch: false, headers: byOrigin }
 
 /**
- * The headers of the answers to a request; undefined: there are none. Where origins are named an answer depends on
- * `Origin`, also one without it: a cache has to know (docs/interface/browsers.md).
+ * The headers of the answers to a request; undefined: there are none. If single origins are configured, an answer
+ * depends on `Origin`, also on its absence, and a cache must know that (docs/interface/browsers.md).
  */
 export function corsHeaders(
   exchange: Exchange,
@@ -305,6 +311,6 @@ function preflightHeaders(allow: string, vocabulary: Vocabulary, { maxAgeS }: Co
   ]
 }
 
-/** A preflight has no vendor headers yet: it names those that will come. */
+/** A preflight has no vendor headers yet: it lists those of the request to come. */
 export const asksForFiware = (exchange: Exchange): boolean =>
   /(^|[\s,])fiware-/i.test(exchange.header('access-control-request-headers'))

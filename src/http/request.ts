@@ -1,9 +1,9 @@
 // The head of a request: everything before its body, checked in the order of
 // docs/interface/requests.md#order-of-checks, and the payload after it.
 //
-// Headers of both vocabularies are read, and the answer speaks the one the client spoke. A vendor header that is there
-// twice, or in both with different values, is refused: a proxy that checks rights may have looked at the other one.
-// With `-compat fiware` only `Fiware-*` is heard (docs/operations/trust.md#vendor-headers).
+// Headers of both vocabularies are read, and the answer uses the client's vocabulary. A vendor header that occurs
+// twice, or in both vocabularies with different values, is refused: a proxy that checks rights may have read the other
+// one. With `-compat fiware` only `Fiware-*` is read (docs/operations/trust.md#vendor-headers).
 
 import type { Elsewhere } from '../broker/forwarded-reads.js'
 import type { Outward } from '../broker/forwarding.js'
@@ -26,14 +26,14 @@ export interface HttpSettings {
   readonly bodyBytesMax: number
   /** Whether the tenant header selects data (`-multiservice`); its syntax is checked either way. */
   readonly tenants: boolean
-  /** Whether anything may be forwarded now; undefined: never. Without providers a request pays this question only. */
+  /** Whether requests may be forwarded now; undefined: never. Without providers a request costs only this call. */
   readonly forwards?: (() => boolean) | undefined
-  /** undefined: cross-origin requests are not spoken of. */
+  /** undefined: no cross-origin headers. */
   readonly cors?: CorsSettings | undefined
   readonly answers?: AnswersInFlight | undefined
-  /** How our headers are called in every answer; undefined: as the request calls them. */
+  /** The prefix of our headers in every answer; undefined: the prefix of the request. */
   readonly vocabulary?: Vocabulary | undefined
-  /** undefined: nothing is compressed, and no compressed body is taken. */
+  /** undefined: no answer is compressed, and compressed bodies are refused. */
   readonly compression?: Compression | undefined
 }
 
@@ -44,13 +44,13 @@ export interface Compression {
 
 const verbsWithBody = new Set(['POST', 'PUT', 'PATCH'])
 
-/** The vendor headers of a request, and with them the means to answer it. Each is read once: a look costs 0.1 us. */
+/** The vendor headers of a request, and the reply that uses them. Each is read once: reading one costs 0.1 us. */
 export interface Vendor {
   readonly reply: Reply
-  /** As sent; '' when absent. */
+  /** As the client sent it; '' when absent. */
   readonly tenant: string
   readonly paths: string
-  /** Which of them is not clear, and why; undefined: all are. */
+  /** The refusal of an ambiguous header; undefined: all are unambiguous. */
   readonly conflict: Refusal | undefined
 }
 
@@ -122,26 +122,26 @@ const isSpoken = (headers: { correlator: string; tenant: string; paths: string }
 /** A request whose head has passed its checks. */
 export interface Request {
   readonly method: string
-  /** Path and query as sent. */
+  /** Path and query as the client sent them. */
   readonly path: string
   readonly query: string
   readonly components: readonly string[]
   readonly parameters: Parameters
   readonly accept: Accept
-  /** Of the path /: the client likes HTML better than JSON, as browsers do. */
+  /** Of the path /: the client prefers HTML to JSON, as browsers do. */
   readonly prefersHtml: boolean
   /** Without parameters; '' when there is no body. */
   readonly contentType: string
   readonly hasBody: boolean
-  /** Of the body; undefined: it comes as it is. */
+  /** The coding of the body; undefined: it is not compressed. */
   readonly coding: Coding | undefined
-  /** As sent; checked only after the payload (docs/interface/requests.md#order-of-checks). */
+  /** As the client sent it; checked only after the payload (docs/interface/requests.md#order-of-checks). */
   readonly tenantHeader: string
-  /** Of a write: how a notification says its entities are rendered (`Ngsiv2-AttrsFormat`); '' when it does not. */
+  /** Of a write: the rendering of a notification's entities (`Ngsiv2-AttrsFormat`); '' when the header is absent. */
   readonly notificationFormat: string
   /** Whether it is a custom notification of an entity that its subscription has patched (`Ctx-Notification-Kind`). */
   readonly isPatchedNotification: boolean
-  /** Of a notification: what has happened to its entities (`Ctx-Alteration`, ours); '' when it does not say. */
+  /** Of a notification: the alteration of its entities (`Ctx-Alteration`, ours); '' when the header is absent. */
   readonly notifiedAlteration: string
   /** Of a write, and of a read that may be forwarded: `X-Auth-Token`; '' when absent. */
   readonly authToken: string
@@ -149,7 +149,7 @@ export interface Request {
   readonly paths: readonly string[]
   readonly tenants: boolean
   readonly bodyBytesMax: number
-  /** Of a large body: what `parseJsonInTurns` has made of it. */
+  /** Of a large body: the result of `parseJsonInTurns`. */
   parsed?: Result<Payload>
   readonly mayForward: boolean
   readonly call: Call | undefined
@@ -208,9 +208,9 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
 }
 
 /**
- * A retry of deliveries says all in its path; so do orders about the log
- * (docs/interface/administration.md#log-settings), to a node, and for a backup. The path / takes no write at all, so a
- * missing body is not the first fault.
+ * A retry of deliveries needs only its path. So do commands about the log
+ * (docs/interface/administration.md#log-settings), to a node, and for a backup. The path / accepts no write at all, so
+ * a missing body is not the first error.
  */
 function needsNoBody(method: string, components: readonly string[]): boolean {
   const [first, second] = components
@@ -245,7 +245,7 @@ function readPaths(header: string, method: string): Result<readonly string[]> {
 }
 
 /**
- * `text/plain` passes here and is refused by operations that take JSON only
+ * `text/plain` passes here. Operations that accept only JSON refuse it later
  * (docs/interface/requests.md#order-of-checks).
  */
 function readContentType(header: string): Result<string> {
@@ -256,7 +256,7 @@ function readContentType(header: string): Result<string> {
   return refused(refusals.contentType(type))
 }
 
-/** A value, and metrics. */
+/** Paths of a value, and of metrics. */
 const mayBeText = (components: readonly string[]): boolean =>
   components.at(-1) === 'value' || (components.length === 1 && components[0] === 'metrics')
 
@@ -275,7 +275,7 @@ export function tenantOf(request: Request): Result<string> {
   return request.tenants ? tenant : accepted('')
 }
 
-/** The one scope that a write acts on (docs/interface/tenants-and-paths.md#service-paths). */
+/** The one scope of a write (docs/interface/tenants-and-paths.md#service-paths). */
 export function writeScope(request: Request): Result<Scope> {
   const tenant = tenantOf(request)
   if (!tenant.ok) return tenant
@@ -283,14 +283,14 @@ export function writeScope(request: Request): Result<Scope> {
   return path.ok ? accepted({ tenant: tenant.value, path: path.value }) : path
 }
 
-/** Where a read looks: the paths of the header, or all of the tenant. */
+/** The scope of a read: the paths of the header, or all paths of the tenant. */
 export function readScope(request: Request): Result<{ readonly tenant: string; readonly paths: readonly string[] }> {
   const tenant = tenantOf(request)
   if (!tenant.ok) return tenant
   return accepted({ tenant: tenant.value, paths: request.paths.length === 0 ? allPaths : request.paths })
 }
 
-/** The body of an operation that takes JSON only. */
+/** The body of an operation that accepts only JSON. */
 export function jsonPayload(request: Request, body: Uint8Array): Result<Payload> {
   if (request.contentType !== 'application/json') return refused(refusals.contentType(request.contentType))
   return parsedJson(request, body)
@@ -309,10 +309,10 @@ export function parsedJson(request: Request, body: Uint8Array): Result<Payload> 
 export const isLargeJson = ({ contentType }: Request, body: Uint8Array): boolean =>
   body.length >= parsedInTurnsFrom && contentType === 'application/json'
 
-/** A header's value as it can be sent along: without the tabs that a request may have. */
+/** Makes a header's value safe to send on: a request may contain tabs. */
 const sendable = (value: string): string => (value.search(control) < 0 ? value : value.replace(control, ' '))
 
-/** Where a write comes from, for the owner of the shard. */
+/** The origin of a write, for the owner of the shard. */
 export function originOf(request: Request, reply: Reply): Origin {
   const correlator = sendable(reply.correlator)
   const semicolon = correlator.indexOf(';')
@@ -323,13 +323,13 @@ export function originOf(request: Request, reply: Reply): Origin {
     isCustomNotification: request.notificationFormat === 'custom' || undefined,
     isPatchedNotification: request.isPatchedNotification || undefined,
     isPaced: request.parameters.options.has('flowControl') || undefined,
-    // One that goes in a circle causes no more notifications.
+    // A request in a loop triggers no more notifications.
     numbering: isLooped(correlator) ? undefined : { next: 1, step: 1 },
   }
 }
 
 /**
- * What providers get of a request; undefined: it is not forwarded (docs/interface/registrations.md#queries,
+ * The parts of a request that providers get; undefined: it is not forwarded (docs/interface/registrations.md#queries,
  * docs/interface/registrations.md#forwarded-requests).
  */
 export function outwardOf(request: Request, reply: Reply): (() => Outward) | undefined {
@@ -349,7 +349,7 @@ export function outwardOf(request: Request, reply: Reply): (() => Outward) | und
 
 const builtins: ReadonlySet<string> = new Set(['dateCreated', 'dateModified', 'dateExpires', 'servicePath'])
 
-/** What providers get of a read that names these attributes; undefined: it is not forwarded. */
+/** The parts of a read of these attributes that providers get; undefined: it is not forwarded. */
 export function elsewhereOf(
   request: Request,
   reply: Reply,
@@ -364,15 +364,15 @@ export function elsewhereOf(
 }
 
 /**
- * Which of the two forms, JSON or plain text, a client takes, and which it likes better
- * (docs/interface/requests.md#accept). Ranges nobody here knows are skipped, and so are parameters behind `q`. A first
- * parameter that is not `q` is an error of the reference that no client depends on; it is tolerated unless the
- * parameter is written as a broken `q`.
+ * Which of the two forms, JSON or plain text, a client accepts, and which it prefers
+ * (docs/interface/requests.md#accept). Unknown ranges are skipped, and so are parameters after `q`. A first parameter
+ * that is not `q` is an error in the reference, but no client depends on that; it is tolerated unless the parameter is
+ * written as a broken `q`.
  */
 export interface Accept {
   readonly json: boolean
   readonly text: boolean
-  /** For a value that has both forms: the highest q, at a tie what came first, `*` meaning JSON. */
+  /** For a value that has both forms: the highest q wins, at a tie the first one; `*` means JSON. */
   readonly prefersText: boolean
 }
 
@@ -389,8 +389,8 @@ const ranges: Readonly<Record<string, Accept>> = {
 }
 
 /**
- * Whether an `Accept` names HTML, and with a higher q than JSON if it names that as well. Wildcards are of no account:
- * browsers send them behind HTML, and clients alone.
+ * Whether an `Accept` names HTML, and with a higher q than JSON if it names that as well. Wildcards do not count:
+ * browsers send them after HTML, and other clients send them alone.
  */
 export function likesHtml(header: string): boolean {
   let html = 0

@@ -1,5 +1,5 @@
-// The table of contents: every path and method that is served, and who serves it. The order of methods is that of the
-// `Allow` header (docs/interface/requests.md#methods).
+// The table of routes: every path and method, with its handler. The order of methods is that of the `Allow` header
+// (docs/interface/requests.md#methods).
 
 import type { AdminHandlers, ClusterHandlers } from './admin.js'
 import type { AttributeHandlers } from './attributes.js'
@@ -17,13 +17,13 @@ import type { TypeHandlers } from './types.js'
 type Plain = (request: Request, reply: Reply) => void
 export type WithBody = (request: Request, reply: Reply, body: Uint8Array) => void
 
-/** Methods of one path. Those in `read` look at no body. */
+/** Methods of one path. Those in `read` ignore a body. */
 export interface Route {
   /** Its path in the table below. */
   readonly template: string
   readonly allow: string
   /**
-   * The form of refusals that its operations do not decide: some administration paths have forms of their own
+   * The form of refusals that are made before its operations. Some administration paths have their own form
    * (docs/interface/administration.md, docs/interface/administration.md#log-settings), or answer a wrong verb with
    * headers alone.
    */
@@ -35,9 +35,9 @@ export interface Route {
 }
 
 /**
- * Paths whose answers may be compressed, as they begin. Answers of other paths may hold credentials beside text that
- * a client chose: subscriptions, registrations, logs, backups. The length of such an answer, once compressed, would
- * tell one from the other, also through TLS (docs/interface/compression.md#secrets).
+ * The paths whose answers may be compressed. Answers of other paths may contain credentials next to text that a client
+ * chose: subscriptions, registrations, logs, backups. The compressed length of such an answer would reveal information
+ * about the credentials, also through TLS (docs/interface/compression.md#secrets).
  */
 const compressedPaths = /^\/(?:$|v2$|v2\/(?:entities|types|op)(?:\/|$)|(?:version|metrics|statistics|admin\/metrics)$)/
 
@@ -57,7 +57,7 @@ function route(served: Served, refusals: Entry['refusals'] = 'usual'): Entry {
   }
 }
 
-/** As `route`, but a wrong verb is told by headers alone. */
+/** Like `route`, but the answer to a wrong verb has only headers. */
 const silent = (served: Served): Entry => route(served, 'silent405')
 
 export type Router = (components: readonly string[]) => Route | undefined
@@ -77,7 +77,7 @@ export interface Handlers {
   readonly cluster?: ClusterHandlers | undefined
 }
 
-/** The routes of a broker. A component in braces stands for any single component, the empty one included. */
+/** The routes of a broker. A component in braces matches any single component, also an empty one. */
 export function routesOf(handlers: Handlers): Router {
   const { entities, attributes, batch, types, subscriptions, registrations } = handlers
   const { service, admin, backup, tenants, cluster } = handlers

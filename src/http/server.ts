@@ -1,7 +1,7 @@
-// From an exchange of the front to a handler: head, route, body (docs/interface/requests.md#order-of-checks). Failures
-// end here, are logged once, and become a 500.
+// Passes an exchange of the front to its handler: head, route, body (docs/interface/requests.md#order-of-checks).
+// Failures end here, are logged once, and become a 500.
 //
-// [hot] What is reported of each request to the counters costs 0.2 to 0.3 us of it (bench/watch.ts).
+// [hot] Reporting a request to the counters costs 0.2 to 0.3 us (bench/watch.ts).
 
 import { isLooped } from '../domain/providers/registration.js'
 import { type Refusal, refusals } from '../domain/refusal.js'
@@ -26,7 +26,7 @@ export class Server implements FrontHandler {
   private readonly watching: CallWatch | undefined
   private readonly turns: BodyTurns
 
-  /** `watching`: what gets a report of each request; undefined: nothing. */
+  /** `watching`: the receiver of a report on each request; undefined: none. */
   constructor(
     private readonly route: Router,
     private readonly settings: HttpSettings,
@@ -109,7 +109,7 @@ export class Server implements FrontHandler {
     }
   }
 
-  /** A large body is parsed before the handler has its turn. */
+  /** A large body is parsed before the handler runs. */
   private writeLater(write: WithBody, request: Request, reply: Reply, body: Uint8Array): void {
     parseJsonInTurns(body, request.bodyBytesMax, setImmediate, payload => {
       request.parsed = payload
@@ -120,7 +120,7 @@ export class Server implements FrontHandler {
   private otherMethod(method: string, { template, allow, refusals: form }: Route, reply: Reply): void {
     const cors = hasCors(template) ? this.settings.cors : undefined
     if (cors && method === 'OPTIONS') return reply.preflight(allow, cors)
-    // It is not said of /version, though it is so (docs/interface/requests.md#methods).
+    // `Allow` does not list it for /version, although it is served (docs/interface/requests.md#methods).
     reply.refuseMethod(cors && template !== '/version' ? `${allow}, OPTIONS` : allow, form === 'silent405')
   }
 
@@ -132,7 +132,7 @@ export class Server implements FrontHandler {
     else reply.refuse(refusal)
   }
 
-  /** A broken invariant or a failed read: this request ends, the others go on. */
+  /** A broken invariant or a failed read: this request ends, the others continue. */
   private fail(reply: Reply, error: Error): void {
     this.logger.error(`Runtime Error (${error.stack ?? error.message})`, { correlator: reply.correlator })
     reply.refuse(refusals.failure('internal error'))

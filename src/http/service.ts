@@ -1,5 +1,5 @@
-// What the service says of itself: the page at /, entry point, version, health (docs/interface/requests.md#entry-point,
-// docs/interface/administration.md#version).
+// Answers about the service itself: the page at /, entry point, version, health
+// (docs/interface/requests.md#entry-point, docs/interface/administration.md#version).
 
 import { refusals } from '../domain/refusal.js'
 import type { Clock } from '../ports.js'
@@ -9,13 +9,13 @@ import type { Request } from './request.js'
 
 export interface ProductFacts {
   readonly version: string
-  /** Names and versions of what the program stands on, by the role that the answer's fixed keys name. */
+  /** Names and versions of the libraries, by the role that the fixed keys of the answer name. */
   readonly libraries: Readonly<Record<string, string>>
   readonly machine: string
   readonly runtime: string
 }
 
-/** The release of the reference whose interface is spoken: existing tools read it. */
+/** The release of the reference with the same interface. Existing tools read it. */
 const interfaceRelease = '3.12.0'
 
 const entryPoint = JSON.stringify({
@@ -25,7 +25,7 @@ const entryPoint = JSON.stringify({
   registrations_url: '/v2/registrations',
 })
 
-/** Keys of `libversions` that tools expect, each with the role that takes its place here. */
+/** Keys of `libversions` that tools expect, each with the corresponding role here. */
 const libraryRoles = {
   boost: 'regex',
   libcurl: 'client',
@@ -38,9 +38,9 @@ const libraryRoles = {
 } as const
 
 export interface DiskState {
-  /** Writes are refused for want of room. */
+  /** Writes are refused because the disk is short of space. */
   isShort(): boolean
-  /** Copies of other nodes' shards lag behind for want of room. */
+  /** Copies of other nodes' shards wait because the disk is short of space. */
   copiesWait(): boolean
 }
 
@@ -50,7 +50,9 @@ export class ServiceHandlers {
   private readonly disk: DiskState | undefined
   private readonly unready: () => string | undefined
 
-  /** `unready`: why some shards of the cluster cannot answer, in words (docs/operations/cluster-health.md). */
+  /**
+   * `unready`: the reason, as a text, why some shards of the cluster cannot answer (docs/operations/cluster-health.md).
+   */
   constructor(
     private readonly facts: ProductFacts,
     private readonly clock: Clock,
@@ -64,7 +66,7 @@ export class ServiceHandlers {
     this.unready = unready
   }
 
-  /** `GET /`: JSON, or a page for browsers. A cache has to keep the two apart. */
+  /** `GET /`: JSON, or a page for browsers. `Vary` makes a cache keep the two apart. */
   root({ prefersHtml }: Request, reply: Reply): void {
     const { json, html } = this.entryPage
     const headers = ['Vary', 'Accept', ...entryPageHeaders]
@@ -75,7 +77,7 @@ export class ServiceHandlers {
   readonly entryPoint = (_request: Request, reply: Reply): void => reply.json(entryPoint)
 
   /**
-   * What tools expect; with `options=libVersions` our own version and libraries as well
+   * The answer that tools expect. With `options=libVersions` it adds our own version and libraries
    * (docs/interface/administration.md#version).
    */
   version({ parameters: { options } }: Request, reply: Reply): void {
@@ -103,7 +105,7 @@ export class ServiceHandlers {
     reply.json('{"status":"live"}')
   }
 
-  /** The node takes requests. One on a full disk still reads and deletes (docs/operations/full-disk.md). */
+  /** Whether the node takes requests. A node on a full disk still reads and deletes (docs/operations/full-disk.md). */
   ready(_request: Request, reply: Reply): void {
     const reason = this.unready()
     if (reason !== undefined) reply.refuse(refusals.notReady(reason))

@@ -1,10 +1,10 @@
-// Handlers of /v2/subscriptions, /v2/subscriptions/{id} (docs/interface/subscriptions.md#create) and what is ours below
-// it: /deliveries and /deliveries/retry.
+// Handlers of /v2/subscriptions, /v2/subscriptions/{id} (docs/interface/subscriptions.md#create) and our additions
+// below it: /deliveries and /deliveries/retry.
 //
-// The order inside each is that of docs/interface/requests.md#order-of-checks: payload, tenant, path, operation. So
-// whether there is such a subscription is asked last, and only a retrieval tells an id that none can have from one that
-// none has (docs/interface/subscriptions.md#change, docs/interface/subscriptions.md#read,
-// docs/interface/subscriptions.md#remove), and so does what is ours.
+// The order inside each is that of docs/interface/requests.md#order-of-checks: payload, tenant, path, operation. So the
+// existence of the subscription is checked last. Only a retrieval and our additions distinguish an id of an impossible
+// form from an id that is not found (docs/interface/subscriptions.md#change, docs/interface/subscriptions.md#read,
+// docs/interface/subscriptions.md#remove).
 
 import type { SubscriptionOperations } from '../broker/documents.js'
 import type { Entities } from '../broker/entities.js'
@@ -24,14 +24,14 @@ import { replyWithList } from './list-body.js'
 import type { Reply } from './reply.js'
 import { jsonPayload, type Request, readScope, tenantOf } from './request.js'
 
-/** Whether messages may go to a URL, as far as it tells (docs/operations/egress.md). */
+/** Whether messages may be sent to a URL, as far as the URL shows it (docs/operations/egress.md). */
 export type MayReach = (url: string) => boolean
 
-/** Whose it is, where it watches and what it is called is looked at when its body is right. */
+/** The tenant, the path and the id, which are filled in after the body has passed its checks. */
 const noHead: SubscriptionHead = { id: '', tenant: '', servicePath: '' }
 
 export class SubscriptionHandlers {
-  /** `entities`: where one is found that an explanation is about. */
+  /** `entities`: finds the entity for an explanation. */
   constructor(
     private readonly subscriptions: SubscriptionOperations,
     private readonly entities: Entities,
@@ -61,7 +61,7 @@ export class SubscriptionHandlers {
     const tenant = tenantOf(request)
     if (!tenant.ok) return reply.refuse(tenant.refusal)
     const { limit, offset, options } = request.parameters
-    // Of a list of paths the first one counts (docs/interface/subscriptions.md#list).
+    // Only the first path of a list counts (docs/interface/subscriptions.md#list).
     const servicePath = request.paths[0]
     this.subscriptions.list({ tenant: tenant.value, servicePath, offset, limit }, result => {
       if (!result.ok) return reply.refuse(result.refusal)
@@ -90,7 +90,7 @@ export class SubscriptionHandlers {
     })
   }
 
-  /** Retrieval with `options=explain`: what the subscription makes of one stored entity. */
+  /** Retrieval with `options=explain`: how the subscription treats one stored entity. */
   private explain(request: Request, reply: Reply): void {
     const { values } = request.parameters
     const id = values.get('entity')
@@ -153,7 +153,7 @@ export class SubscriptionHandlers {
   }
 }
 
-/** The subscription that a path names, if one can have such an id (docs/interface/subscriptions.md#read). */
+/** The subscription in the path, if the id has a possible form (docs/interface/subscriptions.md#read). */
 function namedSubscription(request: Request): Result<{ readonly tenant: string; readonly id: string }> {
   const id = request.components[2] as string
   const refusal = checkSubscriptionId(id)
@@ -173,7 +173,7 @@ function renderExplanation(
   return JSON.stringify({ ...about, ...explain(subscription, progress, entity, path, nowMs) })
 }
 
-/** The URL that a patch names; undefined: none. Its form has been checked, or will be by the owner. */
+/** The URL in a patch; undefined: none. Its form was checked, or the owner will check it. */
 function patchedUrl({ value }: Payload): string | undefined {
   const notification = isObject(value) ? value.notification : undefined
   if (!isObject(notification)) return undefined
@@ -192,7 +192,7 @@ const renderDeliveries = ({ deliveries, deadLetters, deadCount }: DeliveryReport
     deadLettersCount: deadCount,
   })
 
-/** Why it was given up, and when it is sent by itself, at the earliest. */
+/** Why it became a dead letter, and the earliest time at which the broker sends it again by itself. */
 const shownReplay = ({ cause, nextReplayMs }: DeliveryRecord) => ({
   cause,
   nextReplay: nextReplayMs === undefined ? undefined : renderDateTime(nextReplayMs),

@@ -1,7 +1,7 @@
-// GET and DELETE /admin/tenants: which tenants there are, and the deletion of one (docs/operations/tenants.md).
+// GET and DELETE /admin/tenants: the list of tenants, and the deletion of one (docs/operations/tenants.md).
 //
-// A deletion cannot be taken back, so the client has to name the tenant twice. The log has a line about each order,
-// with the address of the client and the correlator. As the other paths of administration these authenticate nobody.
+// A deletion cannot be undone, so the client must name the tenant twice. The log has a line about each order, with the
+// address of the client and the correlator. Like the other paths of administration, these do not authenticate clients.
 
 import type { TenantOperations, TenantSummary } from '../broker/tenants.js'
 import { renderDateTime } from '../domain/date-time.js'
@@ -54,7 +54,7 @@ export class TenantHandlers {
   }
 }
 
-/** The tenant that the path names. */
+/** The tenant in the path. */
 function tenantIn({ components }: Request): Result<string> {
   const name = components[2] as string
   const tenant = tenantNamed(name)

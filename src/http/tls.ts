@@ -1,15 +1,15 @@
-// The certificate of the HTTP port: what both servers offer with it, and whether a key and a certificate make a server.
+// The certificate of the HTTP port: the TLS settings of both servers, and the check of a key and a certificate.
 //
 // A certificate may be replaced while clients are connected (`Front.renewTls`). A pair is checked before a server gets
-// it, because uWebSockets.js would only say that it cannot be used.
+// it, because uWebSockets.js would only report that it cannot be used.
 //
-// Not here: when the files have changed (src/process/certificate-watch.ts).
+// Not here: detecting changed files (src/process/certificate-watch.ts).
 
 import { readFileSync } from 'node:fs'
 import { createSecureContext, type SecureContextOptions } from 'node:tls'
 import type { TlsFiles, TlsPair } from './front.js'
 
-/** The only suites that are offered: with forward secrecy and authenticated encryption, as all of TLS 1.3. */
+/** The only suites that are offered: with forward secrecy and authenticated encryption, like all suites of TLS 1.3. */
 const suites13 = ['TLS_AES_128_GCM_SHA256', 'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256']
 export const suites12 = [
   'ECDHE-ECDSA-AES128-GCM-SHA256',
@@ -20,12 +20,12 @@ export const suites12 = [
   'ECDHE-RSA-CHACHA20-POLY1305',
 ]
 
-/** Reads the two PEM files, and throws a sentence when they do not make a server. */
+/** Reads the two PEM files. Throws an error with a clear text when they cannot be used. */
 export function readTls(tls: TlsFiles): SecureContextOptions {
   return usable(tls, () => ({ key: readFileSync(tls.keyFile), cert: readFileSync(tls.certFile) }))
 }
 
-/** The same of what was read already. */
+/** The same check for files that were already read. */
 export const checkTls = (tls: TlsFiles, pair: TlsPair): SecureContextOptions => usable(tls, () => pair)
 
 function usable(tls: TlsFiles, read: () => TlsPair): SecureContextOptions {

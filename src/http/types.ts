@@ -61,10 +61,10 @@ async function typesJson(page: readonly TypeSummary[], detail: boolean, pace: Pa
   return types
 }
 
-/** Attributes between two looks at the time. */
+/** Attributes between two checks of the time. */
 const attributesPerLook = 256
 
-/** `"attrs":{..},"count":n`: names and types ascending, each once; without detail the types are left out. */
+/** `"attrs":{..},"count":n`: names and types ascending, each once. Without detail the types are left out. */
 async function membersOf({ attributes, count }: TypeSummary, detail: boolean, pace: Pace): Promise<string> {
   const types = new Map<string, Set<string>>()
   let looks = 0

@@ -1,9 +1,9 @@
-// The request line taken apart: path components and URL parameters, with the checks that need nothing else
+// Parses the request line: path components and URL parameters, with the checks that need nothing else
 // (docs/interface/requests.md#paths, docs/interface/requests.md#url-parameters).
 //
 // A path is percent-decoded once, before it is split, so an encoded slash is a slash. In a query string `+` means a
-// blank. Both may hold any character but the eight forbidden ones; the parameters of the query languages have
-// exceptions of their own.
+// blank. Both may contain any character but the eight forbidden ones; the parameters of the query languages have their
+// own exceptions.
 
 import { pageLimitDefault, pageLimitMax } from '../domain/limits.js'
 import { ownText } from '../domain/recent.js'
@@ -12,7 +12,7 @@ import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
 const forbidden = /[<>"'=;()]/
 const encodedByte = /%[0-9A-Fa-f]{2}/
 
-/** Bytes behind the percent signs; what is no UTF-8 becomes U+FFFD and is refused as a character later. */
+/** Decodes percent-encoded bytes. Bytes that are not UTF-8 become U+FFFD, which is refused as a character later. */
 function decode(text: string): string {
   if (!encodedByte.test(text)) return text
   return Buffer.from(
@@ -33,8 +33,9 @@ export function parsePath(path: string): Result<readonly string[]> {
 }
 
 /**
- * Names that are cut out of a longer text are copied: some are kept for long (an id with its entity, a name in a
- * cache), and a request line has up to 16 KB. Shorter ones cost less than the copy.
+ * The length from which names that are cut out of a longer text are copied. Some are kept for long (an id with its
+ * entity, a name in a cache) and would keep a request line of up to 16 KB. For shorter texts that costs less than the
+ * copy.
  */
 export const cutFromMax = 512
 
@@ -56,7 +57,7 @@ const optionWords = new Set([
   'skipInitialNotification',
   'dateCreated',
   'dateModified',
-  // Ours: retrieval of a subscription, of the version.
+  // Our additions: for a subscription, for the version.
   'explain',
   'libVersions',
 ])
@@ -64,7 +65,7 @@ const optionWords = new Set([
 const noOptions: ReadonlySet<string> = new Set()
 
 export interface Parameters {
-  /** By name; of a name that stands twice the last one. */
+  /** Values by name; of a repeated name the last one. */
   readonly values: ReadonlyMap<string, string>
   readonly options: ReadonlySet<string>
   readonly limit: number
@@ -78,13 +79,13 @@ const noParameters: Parameters = {
   offset: 0,
 }
 
-/** Query strings seen lately, read: clients send the same few over and over. Both limits bound its memory. */
+/** A cache of recent query strings, parsed: clients send the same few repeatedly. Both limits bound its memory. */
 const seen = new Map<string, Result<Parameters>>()
 const seenMax = 256
 const seenLengthMax = 64
 
-// [hot] Once per request. Reading `options=upsert` took 0.7 us of a write's 15, finding it again 0.05.
-/** Reads a query string. Unknown parameters are kept: only their characters are checked. */
+// [hot] Once per request. Parsing `options=upsert` took 0.7 us of a write's 15, the cache takes 0.05.
+/** Parses a query string. Unknown parameters are kept; only their characters are checked. */
 export function parseParameters(query: string): Result<Parameters> {
   if (query === '') return accepted(noParameters)
   const known = seen.get(query)
@@ -119,8 +120,8 @@ function readParameters(query: string): Result<Parameters> {
 }
 
 /**
- * The characters that a parameter may not hold (docs/interface/requests.md#url-parameters); the query language has its
- * own rules.
+ * Checks the characters that a parameter may not contain (docs/interface/requests.md#url-parameters). The query
+ * language has its own rules.
  */
 function hasForbidden(name: string, value: string): boolean {
   switch (name) {

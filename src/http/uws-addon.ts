@@ -1,35 +1,34 @@
-// A corrected copy of the binary of uWebSockets.js: how it is made, and how it is loaded.
+// Makes and loads a corrected copy of the binary of uWebSockets.js.
 //
-// The parser removes white space from both ends of a header value, and takes each `char` below 33 for white space. On
+// The parser removes white space from both ends of a header value, and treats each `char` below 33 as white space. On
 // x64 `char` is signed, so it removes the bytes from 0x80 on as well: `Ctx-Service: seca\x80` would select the tenant
 // `seca`. Upstream's source has the same comparison, so a newer build would not help. Under Linux on arm and arm64
 // `char` is unsigned, and the builds need no correction.
 //
-// The correction replaces the two conditional jumps behind these comparisons by unsigned ones (`jge` by `jae`, `jg` by
+// The correction replaces the two conditional jumps after these comparisons by unsigned ones (`jge` by `jae`, `jg` by
 // `ja`), and nothing else. A build has these loops once, for plain and for TLS connections. The licence of
 // uWebSockets.js (Apache 2.0) permits the change and demands this notice. The builds for macOS and Windows stay
-// uncorrected: macOS may end a process that maps changed pages of a signed file, Windows keeps a loaded file.
+// uncorrected: macOS may end a process that maps changed pages of a signed file, Windows does not delete a loaded file.
 //
-// Not here: what happens without a corrected copy (uws-binary.ts), which builds an installed program carries
-// (uws-packed.ts).
+// Not here: the case without a corrected copy (uws-binary.ts), the builds inside an installed program (uws-packed.ts).
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sha256 } from './uws-packed.js'
 
-/** A conditional jump behind a signed comparison: its place in the file, and which one it is. */
+/** A conditional jump after a signed comparison: its offset in the file, and its opcode. */
 interface SignedJump {
   readonly at: number
   readonly is: keyof typeof opcodes
 }
 
-/** Bytes of the signed jump, and of the unsigned one in its place. */
+/** The bytes of the signed jump, and of the unsigned one that replaces it. */
 const opcodes = {
   jge: { signed: 0x7d, unsigned: 0x73 },
   jg: { signed: 0x7f, unsigned: 0x77 },
 } as const
 
-/** The jumps to change in each build that is known, by its SHA-256; none where `char` is unsigned. */
+/** The jumps to change in each known build, by its SHA-256; none where `char` is unsigned. */
 export type Builds = ReadonlyMap<string, readonly SignedJump[]>
 
 /** The loops at the end and at the beginning of a value. */
@@ -57,13 +56,13 @@ export const knownBuilds: Builds = new Map([
   ['0e1d4024b629a1fe17ec76cde8fe7e320101eb8bdcf7b2c4086933932e3cea23', []],
 ])
 
-/** Corrected bytes to load, or why to load the package's own file: it is right, or it cannot be corrected. */
+/** Corrected bytes to load, or the reason to load the package's own file: it is right, or it cannot be corrected. */
 export type Correction =
   | { readonly kind: 'corrected'; readonly bytes: Uint8Array }
   | { readonly kind: 'right' }
   | { readonly kind: 'impossible'; readonly reason: string }
 
-/** Corrects a build; `original` stays as it is. */
+/** Corrects a build; `original` stays unchanged. */
 export function correct(original: Uint8Array, builds: Builds = knownBuilds): Correction {
   const hash = sha256(original)
   const jumps = builds.get(hash)
@@ -79,9 +78,8 @@ export function correct(original: Uint8Array, builds: Builds = knownBuilds): Cor
 }
 
 /**
- * Loads an addon from its bytes, by way of a file in a new folder below `parent`, which is removed before this returns.
- * Only the owner can open the folder, and writing fails if the file exists: no other user can put anything in its
- * place.
+ * Loads an addon from its bytes, through a file in a new folder below `parent`, which is removed before this returns.
+ * Only the owner can open the folder, and writing fails if the file exists. So no other user can replace the file.
  */
 export function loadBytes(bytes: Uint8Array, parent: string, load: (file: string) => unknown = loadAddon): unknown {
   const folder = mkdtempSync(join(parent, 'orrery-uws-')) // Its mode is 0700.

@@ -1,11 +1,11 @@
-// The binary of uWebSockets.js: how it is loaded, and what of it is used.
+// Loads the binary of uWebSockets.js, and declares the parts that are used.
 //
 // The process loads a corrected copy of the binary where a correction of this build is known. An installed program
-// unpacks the binary that it carries. A clone has the package of uWebSockets.js: if the copy fails there, the process
-// loads the package's own binary, and the log warns of the consequence.
+// unpacks the binary inside it. A clone has the package of uWebSockets.js: if the copy fails there, the process loads
+// the package's own binary, and the log warns of the consequence.
 //
-// Not here: what is done with it (uws-front.ts), which build it is and why (its head), the correction (uws-addon.ts),
-// the binaries that an installed program carries (uws-packed.ts).
+// Not here: its use (uws-front.ts), the choice of the build (its head), the correction (uws-addon.ts), the binaries
+// inside an installed program (uws-packed.ts).
 
 import type { TemplatedApp, us_listen_socket } from 'uWebSockets.js'
 import { existsSync, readFileSync } from 'node:fs'
@@ -14,17 +14,17 @@ import { setHeadLimit } from './front.js'
 import { correct, loadBytes } from './uws-addon.js'
 import { isPacked, noBuild, packedFrom, unpack } from './uws-packed.js'
 
-/** The binary is not there, or not for this platform. */
+/** The binary is missing, or there is none for this platform. */
 export class UwsMissing extends Error {}
 
-/** What the package exports; its own types lack some of it. */
+/** The exports of the package; its own types lack some of them. */
 type OnListen = (socket: us_listen_socket | false) => void
 export type App = Omit<TemplatedApp, 'listen'> & {
   listen(port: number, options: number, onListen: OnListen): void
   listen(host: string, port: number, options: number, onListen: OnListen): void
-  /** Names this application to `addChildAppDescriptor`. */
+  /** A number that identifies this application in `addChildAppDescriptor`. */
   getDescriptor(): number
-  /** From now on what this application accepts is served by the other one. */
+  /** From now on the other application serves the connections that this one accepts. */
   addChildAppDescriptor(descriptor: number): void
   removeChildAppDescriptor(descriptor: number): void
 }
@@ -40,15 +40,15 @@ export interface Uws {
 /** The package, loaded. */
 export interface LoadedUws {
   readonly uws: Uws
-  /** Which build of which package it is, for the log. */
+  /** The build and its package, for the log. */
   readonly build: string
-  /** Why the binary is the package's own although it needs a correction; undefined: header values are right. */
+  /** Why the package's own binary was loaded although it needs a correction; undefined: header values are right. */
   readonly uncorrected: string | undefined
 }
 
 let loading: Promise<LoadedUws> | undefined
 
-/** Loads it, once; fails with UwsMissing. */
+/** Loads the binary, once. Fails with UwsMissing. */
 export function loadUws(): Promise<LoadedUws> {
   loading ??= load()
   return loading
@@ -68,7 +68,7 @@ async function load(): Promise<LoadedUws> {
   }
 }
 
-/** What was loaded, and which package it is from. */
+/** The loaded addon, and its package. */
 interface Loaded {
   readonly addon: unknown
   readonly from: string
@@ -95,7 +95,8 @@ async function loadFromPackage(binary: string): Promise<Loaded> {
 }
 
 /**
- * The corrected copy, or the reason why it cannot be loaded; neither where the package's own one needs no correction.
+ * Loads the corrected copy, or returns the reason why that failed. Returns neither if the package's own file needs no
+ * correction.
  */
 function loadCorrected(binary: URL): { addon?: unknown; reason?: string } {
   try {

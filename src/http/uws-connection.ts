@@ -1,19 +1,19 @@
-// A connection of the uWebSockets.js front that the server knows, so that it can close it and count it for its address.
+// A tracked connection of the uWebSockets.js front. The server can close it, and counts it for its address.
 //
-// The binary says that some connection has ended, but not which one, and a request does not say on which connection it
-// comes. So the connections of this kind live in an application of their own (uws-front), and keep two handlers
-// registered with the binary from their beginning: one that is called at the end of the connection, and one that is
-// called with the body of a request, also with none, right after its head. A head is handed over in between (`Heads`).
-// An answer makes the binary forget both, so both are registered again after each one. That costs a request some 2 us,
-// which is why most connections do without (docs/operations/connections.md).
+// The binary reports that some connection has ended, but not which one, and a request does not name its connection. So
+// tracked connections live in a separate application (uws-front). From its beginning, each has two handlers registered
+// with the binary. One is called at the end of the connection. The other is called with the body of a request, also an
+// empty one, directly after its head. In between, the head waits in `RequestHeads`. An answer removes both handlers, so
+// both are registered again after each answer. That costs a request some 2 us, so most connections are not tracked
+// (docs/operations/connections.md).
 //
-// `handle` is valid as long as `#isOpen`: the binary ends the process when it is touched later.
+// `handle` is valid while `#isOpen`: a later use ends the process.
 
 import type { Admission, WaitingConnection } from './connections.js'
 
 /**
- * What it needs of the binary's object: a response that was given at the beginning of the connection, and not with a
- * request.
+ * The functions of the binary's object that it needs. The object is a response that was passed at the beginning of the
+ * connection, and not with a request.
  */
 export interface Handle {
   onAborted(handler: () => void): unknown
@@ -21,18 +21,18 @@ export interface Handle {
   close(): unknown
 }
 
-/** What a connection needs of the request that it carries. */
+/** The functions of a request that its connection calls. */
 export interface ConnectionRequest {
-  /** Now it is known on which connection the request comes. */
+  /** The request was linked to its connection. */
   linked(connection: UwsConnection): void
   onChunk(chunk: ArrayBuffer, isLast: boolean): void
   /** The connection has ended before the answer. */
   onAborted(): void
 }
 
-/** The way of a head to its connection. */
+/** Passes a head to its connection. */
 export interface RequestHeads<Request> {
-  /** The head that has come last and belongs to no connection yet. */
+  /** The latest head, which belongs to no connection yet. */
   take(): Request | undefined
 }
 
@@ -56,7 +56,7 @@ export class UwsConnection implements WaitingConnection {
     admission.waits(this)
   }
 
-  /** Its request has been answered. A connection that is open may send another one. */
+  /** Its request was answered. An open connection may send another one. */
   answered(state: 'open' | 'closing' | 'closed'): void {
     this.#request = undefined
     if (state === 'closed') return this.ended()
@@ -65,7 +65,7 @@ export class UwsConnection implements WaitingConnection {
     else this.#admission.waits(this)
   }
 
-  /** The connection is no more. */
+  /** The connection has ended. */
   ended(): void {
     if (!this.#isOpen) return
     this.#isOpen = false

@@ -1,18 +1,18 @@
 // One request over uWebSockets.js, and its answer. [hot] Every request passes here.
 //
-// A handler may keep the exchange and read headers later: they are copied once, in one pass, which costs as much as
-// eleven looks at the native request (2 us with six headers, less with two). A body chunk is a window into the receive
-// buffer and lives inside its call only. After the end of an answer the native object throws when touched: `#open` says
-// whether it may be.
+// A handler may keep the exchange and read headers later. They are copied once, in one pass, which costs as much as
+// eleven reads of the native request (2 us with six headers, less with two). A body chunk is a window into the receive
+// buffer and is valid only during its call. After the end of an answer the native object throws when it is used:
+// `#open` shows whether it may be.
 //
-// The binary reads chunks leniently: it takes `:` and `G` for digits, what stands between two chunks for a line end,
-// and what follows the last one for the next request, trailers included. A proxy may read them otherwise. So a request
-// with chunks is the last one of its connection: it is answered in a later turn, the connection ends with its answer,
-// and nothing behind its last chunk is ever served (docs/operations/http-servers.md#chunks).
+// The binary parses chunks leniently. It accepts `:` and `G` as digits and any bytes between two chunks as a line end.
+// It reads the bytes after the last chunk as the next request, trailers included. A proxy may parse them differently.
+// So a request with chunks is the last one of its connection: it is answered in a later turn, the connection ends with
+// its answer, and nothing after its last chunk is ever served (docs/operations/http-servers.md#chunks).
 //
-// Where the connection is known (uws-connection.ts), nothing may be answered inside the call that brings the body.
+// On a tracked connection (uws-connection.ts), no answer may be sent inside the call that brings the body.
 //
-// Not here: connections, and which of them may stay (uws-front.ts).
+// Not here: connections, and their admission (uws-front.ts).
 
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import { STATUS_CODES } from 'node:http'
@@ -24,7 +24,7 @@ import type { AnswerBody, BodyHandler, Excess, Exchange, Framing, FrontHandler }
 import { ambiguousBody, BodyPieces, framingOf, headerText, lengthOf, unwantedBytesMax } from './front.js'
 import type { ConnectionRequest, UwsConnection } from './uws-connection.js'
 
-/** What an exchange needs of its front. */
+/** The parts of the front that an exchange uses. */
 export interface UwsExchangeFront {
   readonly draining: boolean
   readonly bodyBytesMax: number
@@ -32,9 +32,9 @@ export interface UwsExchangeFront {
   readonly admission: Admission
   readonly pace: BodyPace
   readonly gate: AnswerGate
-  /** Ends of connections that are known, so far. */
+  /** The number of tracked connections that have ended. */
   readonly knownEnds: number
-  /** An exchange has been answered, or its client has gone. */
+  /** An exchange was answered, or its client is gone. */
   settled(): void
 }
 
@@ -45,37 +45,37 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
   readonly #front: UwsExchangeFront
   readonly #response: HttpResponse
   /**
-   * Names in lower case and values in turn. Copied at once: one pass costs less than the looks that follow, and the
-   * request is gone after them.
+   * Names in lower case and values in turn. Copied at once: one pass costs less than the later reads, and the request
+   * is no longer valid after the call.
    */
   readonly #headers: readonly string[]
   readonly #framing: Framing
-  /** The native response may be touched. */
+  /** Whether the native response may be used. */
   #open = true
   #answered = false
-  /** The answer is out, the rest of the body is being read away. */
+  /** The answer was sent, and the rest of the body is being discarded. */
   #lingering = false
-  /** We are inside a call of the binary for this connection, which collects what is written. */
+  /** The binary is calling for this connection, and collects the bytes that are written. */
   #corked = true
   #bodyArriving = false
   #bodyRead = false
   #onBody: BodyHandler | undefined
   #chunks: Buffer[] | undefined
-  /** Of a request with chunks: what has come, and what was too much. */
+  /** Of a request with chunks: the received body, and the limit that it exceeded. */
   #chunked: ChunkedBody | undefined
   #excess: Excess | undefined
   #bytes = 0
-  /** What is being sent. */
+  /** The body that is being sent. */
   #pieces: BodyPieces | undefined
   #onSent: (() => void) | undefined
-  /** Of a body whose length is not known: what the system has taken, and what waits until it takes more. */
+  /** Of a body of unknown length: the bytes that the system has taken, and the callback for when it takes more. */
   #streamed = 0
   #goOn: (() => void) | undefined
-  /** The rest of the body is awaited. */
+  /** The rest of the body is expected. */
   #isPaced = false
-  /** The handler has been asked, where the connection is known. */
+  /** The handler was called, on a tracked connection. */
   #hasBegun = false
-  /** Where it is known. */
+  /** The connection, if it is tracked. */
   #connection: UwsConnection | undefined
 
   constructor(front: UwsExchangeFront, response: HttpResponse, request: HttpRequest) {
@@ -106,7 +106,7 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
     this.#onBody = onBody
     this.#bodyArriving = true
     this.#response.onData((chunk, isLast) => this.onChunk(chunk, isLast))
-    // Bytes that begin a chunk and are none of its own reach nobody: without this they could come for ever.
+    // Bytes that begin a chunk but are not its content reach no handler: without this a client could send them forever.
     if (this.#framing === 'chunks') this.#awaitRest()
   }
 
@@ -117,7 +117,7 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
     this.#corked = false
   }
 
-  /** As `start`, where the connection is known. The body, or the first part of it, has come. */
+  /** Like `start`, for a tracked connection. The body, or its first part, has come. */
   begin(handler: FrontHandler): void {
     if (this.#answered || !this.#open) return
     this.#hasBegun = true
@@ -129,7 +129,7 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
     else if (this.#bodyRead) this.#deliver()
   }
 
-  /** Its connection is closed, because nobody can say which one it is. */
+  /** Closes its connection, because the connection could not be identified. */
   drop(mayAnswer: boolean): void {
     this.#open = false
     const [status, body] = this.#framing === 'ambiguous' ? [400, ambiguousBody] : [411, withoutLength]
@@ -148,7 +148,7 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
     return this.#bytes
   }
 
-  /** The binary would close a body slower than 16 KB/s. To resume starts its timer of 10 s anew. */
+  /** The binary would close a body slower than 16 KB/s. A resume restarts its timer of 10 s. */
   goesOn(): void {
     if (!this.#open) return
     this.#response.pause()
@@ -183,7 +183,7 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
       onSent?.()
       return
     }
-    // Of a connection that is known the next request must not come before the body of this one has ended.
+    // On a tracked connection, the next request must not come before the body of this one has ended.
     if ((this.#connection || this.#framing === 'chunks') && !this.#bodyRead) {
       this.replyAndClose(status, headers, bodyInOne(body))
       onSent?.()
@@ -216,7 +216,7 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
   }
 
   async #writeParts(parts: AsyncGenerator<Uint8Array, void, void>): Promise<void> {
-    // Also for a client that has gone: what has not begun does not learn that it was returned.
+    // The loop also runs for a client that is gone: a generator that has not begun does not notice `return`.
     for await (const part of parts) {
       if (!this.#open) return
       let isTaken = true
@@ -234,7 +234,7 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
     this.#ended(ends, false)
   }
 
-  /** Waits until the system has taken what was written, or the client has gone. */
+  /** Waits until the system has taken the written bytes, or the client is gone. */
   async #untilTaken(): Promise<void> {
     this.#front.stalls.add(this)
     await new Promise<void>(resolve => {
@@ -260,14 +260,14 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
     return Number(this.header('content-length')) > 0 || this.header('transfer-encoding') !== ''
   }
 
-  /** Of a head in two pieces with `Content-Length: 0` the binary never tells that its body is over. */
+  /** For a head in two segments with `Content-Length: 0`, the binary never reports the end of the body. */
   #announcesNothing(): boolean {
     return /^0+$/.test(this.header('content-length'))
   }
 
   /**
-   * The answer is left unfinished on purpose: the binary would read what follows in the same segment as the next
-   * request, and a request behind an unfinished answer makes it close the connection instead.
+   * The answer is left unfinished on purpose. The binary would read the following bytes of the same segment as the next
+   * request; after an unfinished answer such a request makes it close the connection instead.
    */
   #refuseAndClose(): void {
     this.#answered = true
@@ -287,14 +287,14 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
       return
     }
     const isTooLong = this.#bytes > this.#front.bodyBytesMax
-    // A request that has not begun may want no body: then its length is all the same.
+    // A request that has not begun may want no body: then the length of the body does not matter.
     if (isTooLong && (!this.#connection || (this.#hasBegun && this.#onBody))) {
       this.#response.close()
       return
     }
     if (!isLast) {
       this.#awaitRest()
-      if (chunk.byteLength === 0 || isTooLong) return // The body comes in a segment of its own: the usual case of one chunk after all.
+      if (chunk.byteLength === 0 || isTooLong) return // The body follows in its own segment, mostly as one chunk.
       this.#chunks ??= []
       this.#chunks.push(Buffer.from(chunk.slice(0)))
       return
@@ -351,7 +351,7 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
     onBody(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
   }
 
-  /** A part of the body is still to come. */
+  /** A part of the body has yet to come. */
   #awaitRest(): void {
     if (this.#isPaced) return
     this.#isPaced = true
@@ -393,9 +393,9 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
   }
 
   /**
-   * The answer to a request with chunks. One that is short is left unfinished, as that of `#refuseAndClose`. While a
-   * longer one is being sent, the binary ends the connection if anything comes; when it has been sent, nothing is read
-   * any more, and the binary's timer of 10 s ends the connection if the client does not.
+   * The answer to a request with chunks. A short one is left unfinished, like that of `#refuseAndClose`. While a longer
+   * one is being sent, the binary ends the connection if any bytes come. After it was sent, nothing more is read, and
+   * the binary's timer of 10 s ends the connection if the client does not.
    */
   #writeLast(status: number, headers: readonly string[], body: AnswerBody | undefined): void {
     const small = smallOf(body)
@@ -408,7 +408,7 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
   }
 
   /**
-   * What comes behind a request with chunks stays with the system. Called before each write that may end the answer.
+   * Leaves bytes after a request with chunks unread in the system. Called before each write that may end the answer.
    */
   #hearNoMore(): void {
     if (this.#framing === 'chunks') this.#response.pause()
@@ -421,20 +421,19 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
   }
 
   /**
-   * The answer has ended: the native object must not be touched any more. `endsBefore`: ends of known connections
-   * before that call.
+   * The answer has ended, so the native object must not be used any more. `endsBefore`: the number of tracked
+   * connections that had ended before that call.
    */
   #ended(endsBefore: number, isClosing: boolean): void {
     this.#settle()
-    // The binary may have closed the connection in that call, and does not tell: the answer has made it forget our
-    // handlers.
+    // The binary may have closed the connection in that call without a report: the answer has removed our handlers.
     this.#connection?.answered(this.#front.knownEnds > endsBefore ? 'closed' : isClosing ? 'closing' : 'open')
   }
 
   /**
-   * False: the system takes no more. What `end` could not write the binary would keep, whatever it has already, and go
-   * on with the next request: a client that asks and does not read would fill the memory. An answer that has not ended
-   * makes it close the connection instead.
+   * False: the system takes no more. With `end` the binary would keep the unsent bytes, whatever it has already, and
+   * continue with the next request: a client that sends requests and does not read would fill the memory. After an
+   * answer that has not ended, it closes the connection instead.
    */
   #writeSmall(body: string | Uint8Array): boolean {
     const ends = this.#front.knownEnds
@@ -463,7 +462,7 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
     if (this.#pieces) this.#front.stalls.add(this)
   }
 
-  /** Gives the system what it takes; false: it takes no more now. */
+  /** Passes bytes to the system while it takes them; false: it takes no more now. */
   #writePieces(): boolean {
     const pieces = this.#pieces
     if (!pieces) return true
@@ -491,8 +490,8 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
   }
 
   /**
-   * The binary closes a connection 10 s after a write that failed, and the system tells of room only when a third of
-   * its buffer is free.
+   * The binary closes a connection 10 s after a write that failed, and the system reports room only when a third of its
+   * buffer is free.
    */
   retry(): void {
     if (this.#pieces) this.#response.cork(() => this.#writePieces())
@@ -504,9 +503,9 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
   }
 
   /**
-   * Answers at once, reads away the rest of the body, and then closes: to close with bytes unread resets the
-   * connection, which may cost the client the answer. The binary cannot go on reading after an answer, so it is told
-   * all of it as a status line. It adds an empty line, which no client looks at after `Connection: close`.
+   * Answers at once, discards the rest of the body, and then closes. Closing with unread bytes resets the connection,
+   * and the client may lose the answer. The binary cannot read on after an answer, so the whole answer is passed to it
+   * as a status line. It adds an empty line, which no client reads after `Connection: close`.
    */
   #writeAndLinger(
     status: number,
@@ -529,7 +528,7 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
     else if (!this.#bodyArriving) this.#response.onData((chunk, isLast) => this.onChunk(chunk, isLast))
   }
 
-  /** Not at once: what has been written is still in the cork buffer. */
+  /** Not at once: the written bytes are still in the cork buffer. */
   #closeSoon(): void {
     setImmediate(() => {
       if (this.#open) this.#response.close()
@@ -537,9 +536,9 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
   }
 }
 
-/** Answers up to this size are handed over in one piece: nearly always the system's send buffer takes them. */
+/** Answers up to this size are passed to the system in one piece: its send buffer nearly always takes them. */
 const smallBytesMax = 16 * 1024
-/** Bytes given to the system in one turn of the event loop. */
+/** Bytes passed to the system in one turn of the event loop. */
 const turnBytesMax = 1024 * 1024
 
 /** The body, unless it is large. */
@@ -549,7 +548,7 @@ const smallOf = (body: AnswerBody = ''): string | Uint8Array | undefined =>
 const bodyInOne = (body: AnswerBody | undefined): string | Uint8Array =>
   typeof body === 'string' || body instanceof Uint8Array ? body : Buffer.concat(body ?? [])
 
-/** A head whose body comes in chunks later. */
+/** The answer to a head whose body comes in chunks later. */
 const withoutLength =
   '{"error":"ContentLengthRequired","description":"Zero/No Content-Length in PUT/POST/PATCH request"}'
 
@@ -561,7 +560,7 @@ function statusLine(status: number): string {
   return line
 }
 
-/** Such an answer has no body, and says nothing of a length. */
+/** Such an answer has no body and no length. */
 function hasNoLength(status: number): boolean {
   return status === 204 || status === 304
 }
@@ -570,8 +569,7 @@ function hasNoLength(status: number): boolean {
 const notAscii = /[^\x00-\x7f]/
 
 /**
- * One character for each byte, as node:http gives it. The binary reads UTF-8; bytes that are none have become U+FFFD
- * there.
+ * One character for each byte, as node:http returns it. The binary reads UTF-8, and has replaced other bytes by U+FFFD.
  */
 function asSent(text: string): string {
   return notAscii.test(text) ? Buffer.from(text).toString('latin1') : text
@@ -591,7 +589,7 @@ function headersOf(request: HttpRequest): readonly string[] {
 
 const unusual = /[^\t -~]/
 
-/** The binary writes strings as UTF-8: what came in must go out the same. */
+/** The binary writes strings as UTF-8. Received bytes must be sent unchanged. */
 function wireValue(value: string): string | Buffer {
   return unusual.test(value) ? Buffer.from(headerText(value), 'latin1') : value
 }

@@ -4,27 +4,26 @@
 // bytes answered late (wrk, 64 connections; medians of 11 pairs of runs on a busy machine, middle halves 0.99-1.08,
 // 0.94-1.07).
 //
-// What the binary does by itself, and we rely on: it writes Date, answers `Expect: 100-continue`, reads away a body
-// that no handler has asked for, and keeps connections alive. What it decides alone, and we can only document
-// (docs/operations/http-servers.md): it closes an idle connection after some 10 s, and a body slower than 16 KB/s; it
-// refuses HTTP/1.0, garbage and over 98 headers; it closes a connection when a second request comes before the first
-// one was answered; it answers 505 to a first line cut at one of eleven places.
+// The front relies on this behaviour of the binary: it writes Date, answers `Expect: 100-continue`, discards a body
+// that no handler wants, and keeps connections alive. The rest can only be documented
+// (docs/operations/http-servers.md). It closes an idle connection after some 10 s, and a body slower than 16 KB/s. It
+// refuses HTTP/1.0, garbage and over 98 headers. It closes a connection when a second request comes before the first
+// one was answered. It answers 505 to a first line cut at one of eleven places.
 //
-// The build is `uws-pack` 20.0.8, with one correction (uws-addon). `uwebsockets` 3.0.6, which served before, answered
-// 505 to 50 of 103 cuts of a GET and stayed silent to header names such as `X_A`. The cost per request of both is
-// alike.
+// The build is `uws-pack` 20.0.8, with one correction (uws-addon). The earlier package, `uwebsockets` 3.0.6, answered
+// 505 to 50 of 103 cuts of a GET and did not answer header names such as `X_A`. The cost per request of both is alike.
 //
-// There are two applications, and the system's socket belongs to the first. While there is room it serves what it takes
-// in, and knows of a connection only that it is there. The last tenth of the places, and all of them where addresses
-// are counted, go to the second one, which knows each of its connections and can close it to make room (uws-connection,
-// docs/operations/connections.md).
+// There are two applications. The system's socket belongs to the first one. While there is room, it serves the
+// connections that it accepts, and knows only their number. The last tenth of the places go to the second application;
+// with a limit per address, all places do. It tracks each of its connections and can close it to make room
+// (uws-connection, docs/operations/connections.md).
 //
-// An application keeps its certificate for life. So a new certificate makes two new applications, to which the first
-// one, whose socket it stays, passes on what it accepts. The binary passes on a connection before the first byte of
-// TLS, so none is refused. Applications whose certificate is old serve the connections that they have; the binary keeps
-// their memory (`certificatesMax`).
+// An application keeps its certificate forever. So a new certificate makes two new applications. The first application
+// keeps the socket, and passes accepted connections on to them. The binary passes a connection on before the first byte
+// of TLS, so none is refused. Applications with an old certificate serve their open connections; the binary keeps their
+// memory (`certificatesMax`).
 //
-// Not here: one request and its answer (uws-exchange), the same over node:http (node-front), which one is used
+// Not here: one request and its answer (uws-exchange), the same over node:http (node-front), the choice of front
 // (open-front), routes and statuses.
 import type { HttpResponse, us_listen_socket } from 'uWebSockets.js'
 import { createServer } from 'node:net'
@@ -50,7 +49,7 @@ import { UwsExchange } from './uws-exchange.js'
 export async function openUwsFront(options: FrontOptions, handler: FrontHandler): Promise<Front> {
   const { uws } = await loadUws()
   if (!options.tls) return new UwsFront(uws, () => uws.App(), options, handler)
-  readTls(options.tls) // The binary would say "App construction failed" and no more.
+  readTls(options.tls) // The binary would report only "App construction failed".
   const { keyFile, certFile } = options.tls
   return new UwsFront(
     uws,
@@ -61,20 +60,20 @@ export async function openUwsFront(options: FrontOptions, handler: FrontHandler)
 }
 
 /**
- * Certificates that a front serves in its life. The binary never frees an application: two of them, for one
- * certificate, take 75 KB. A larger number lasts longer and takes more memory: with this one 166 days where
- * certificates change every hour, and 300 MB.
+ * The limit of certificates that a front serves in its life. The binary never frees an application: two of them, for
+ * one certificate, take 75 KB. A larger number lasts longer and takes more memory: this one lasts 166 days with a new
+ * certificate every hour, and takes 300 MB.
  */
 const certificatesMax = 4_000
 
 /**
- * Connections that the system may have ready for one turn of the loop: the binary lets so many wait. Once they are
- * passed on, each is counted only in a later turn. So from then on the server begins earlier, by that number, to know
- * connections, and never has too many that it cannot close.
+ * Connections that the system may have ready for one turn of the event loop; the binary lets so many wait. A connection
+ * that is passed on is counted only in a later turn. So from then on the server begins to track connections earlier, by
+ * that number, and never has too many that it cannot close.
  */
 const acceptedAtOnceMax = 512
 
-/** Of ten places so many are for connections that the server knows, and always one. */
+/** The share of places, in tenths, for tracked connections. There is always at least one. */
 const knownOfTen = 1
 
 class UwsFront implements Front, RequestHeads<UwsExchange> {
@@ -84,33 +83,33 @@ class UwsFront implements Front, RequestHeads<UwsExchange> {
   readonly admission: Admission
   readonly pace: BodyPace
   readonly gate = new AnswerGate()
-  /** Ends of connections that are known, so far. */
+  /** The number of tracked connections that have ended. */
   knownEnds = 0
   readonly #uws: Uws
   readonly #openApp: () => App
   readonly #handler: FrontHandler
-  /** Has the system's socket. */
+  /** The application that has the system's socket. */
   readonly #app: App
-  /** Serves connections that are not known: `#app` itself, until there is another certificate. */
+  /** Serves untracked connections: `#app` itself, until there is another certificate. */
   #unknowing: App
-  /** Serves the connections that are known. */
+  /** Serves the tracked connections. */
   #knowing: App
   /** Serves the next connection. */
   #next: App
-  /** Open connections by who serves them; whoever has none is not in it. */
+  /** The number of open connections of each application; those without a connection are not in it. */
   readonly #served = new Map<App, number>()
   #certificates = 1
   readonly #options: FrontOptions
-  /** At so many connections further ones become known ones. */
+  /** From this number of connections on, further ones are tracked. */
   #unknownMax: number
   #isClosed = false
-  /** A head that came on a connection that is known, until it is known which one that is. */
+  /** A head on a tracked connection, until its connection is known. */
   #head: UwsExchange | undefined
   #listenSocket: us_listen_socket | undefined
   #connections = 0
   #inFlight = 0
   readonly #arrivals = new Arrivals()
-  /** When a connection was accepted last. */
+  /** The time when a connection was last accepted. */
   #openedMs = 0
   #unlistened: Promise<void> | undefined
   #closed: Promise<CutOff | undefined> | undefined
@@ -159,7 +158,7 @@ class UwsFront implements Front, RequestHeads<UwsExchange> {
 
   async listen(): Promise<number> {
     const { port, host, family } = this.#options
-    // An empty host would be taken for the port: two signatures.
+    // The binary has two signatures, and would take an empty host for the port.
     const address = host ?? (family === 'ipv4' ? '0.0.0.0' : family === 'ipv6' ? '::' : undefined)
     const exclusive = this.#options.shared ? 0 : this.#uws.LIBUS_LISTEN_EXCLUSIVE_PORT
     const socket = await new Promise<us_listen_socket | false>(resolve => {
@@ -171,7 +170,7 @@ class UwsFront implements Front, RequestHeads<UwsExchange> {
     return this.#uws.us_socket_local_port(socket)
   }
 
-  /** The binary reads the files once more. If they have changed since, whoever watches them comes again. */
+  /** The binary reads the files again. If they have changed meanwhile, the watcher of the files calls this again. */
   renewTls(pair: TlsPair): void {
     const { tls } = this.#options
     if (!tls || this.#isClosed) return
@@ -211,7 +210,7 @@ class UwsFront implements Front, RequestHeads<UwsExchange> {
     return head
   }
 
-  /** An exchange has been answered, or its client has gone. */
+  /** An exchange was answered, or its client is gone. */
   settled(): void {
     this.#inFlight--
     this.#arrivals.count++
@@ -232,7 +231,7 @@ class UwsFront implements Front, RequestHeads<UwsExchange> {
     this.dismiss()
     this.gate.open()
     const isInOrder = await this.#quiet(untilMs)
-    // The last answer is still in the cork buffer. And a connection with bytes unread would be reset.
+    // The last answer is still in the cork buffer. Also, a connection with unread bytes would be reset.
     await this.#arrivals.still(isInOrder ? Number.POSITIVE_INFINITY : 0)
     const cutOff = isInOrder ? undefined : { connections: this.#connections, requests: this.#inFlight }
     this.#isClosed = true
@@ -241,8 +240,8 @@ class UwsFront implements Front, RequestHeads<UwsExchange> {
   }
 
   /**
-   * Resolves when no connection is left, or all of them rest (drain.ts): which of them does is not known. False: that
-   * did not come to be until `untilMs`.
+   * Resolves with true when no connection is left, or all of them are idle (drain.ts); which ones are idle is not
+   * known. False: that was not so until `untilMs`.
    */
   async #quiet(untilMs: number): Promise<boolean> {
     let before = this.#arrivals.count
@@ -297,7 +296,7 @@ class UwsFront implements Front, RequestHeads<UwsExchange> {
     else this.#served.set(app, count)
   }
 
-  /** Decides which application serves the next connection. */
+  /** Chooses the application that serves the next connection. */
   #choose(): void {
     const next = this.#connections >= this.#unknownMax ? this.#knowing : this.#unknowing
     if (next === this.#next) return
@@ -311,8 +310,8 @@ class UwsFront implements Front, RequestHeads<UwsExchange> {
   }
 
   /**
-   * A head has come on a connection that is known. Nothing is served before the call that follows has named the
-   * connection, and nothing is answered in that call: the binary forgets its handler for bodies after it.
+   * A head has come on a tracked connection. Nothing is served before the following call has named the connection, and
+   * nothing is answered in that call: after it the binary drops its body handler.
    */
   #onHead(exchange: UwsExchange, handler: FrontHandler): void {
     this.#arrivals.count++
@@ -325,8 +324,8 @@ class UwsFront implements Front, RequestHeads<UwsExchange> {
   }
 
   /**
-   * A head that no call named a connection for: its body comes in chunks, and the first is not there yet. Its
-   * connection is closed, at the first moment after it: later it might have ended without our knowing.
+   * Drops a head whose connection no call has named: its body comes in chunks, and the first has not arrived. Its
+   * connection is closed at the first moment after it: later it might have ended without notice.
    */
   #dropHead(mayAnswer: boolean): void {
     const head = this.#head
@@ -335,7 +334,7 @@ class UwsFront implements Front, RequestHeads<UwsExchange> {
   }
 }
 
-/** Asks the system by way of node why it would not listen: the binary only says no. */
+/** Finds out through node why the system refuses to listen: the binary reports no reason. */
 function whyNot(port: number, host: string | undefined): Promise<Error | undefined> {
   return new Promise(resolve => {
     const probe = createServer()

@@ -1,20 +1,20 @@
-// The binaries of uWebSockets.js that an installed package carries, and how one of them is unpacked.
+// The binaries of uWebSockets.js inside an installed package, and the code that unpacks one.
 //
 // The package of uWebSockets.js has the binaries of all systems, 133 MB. A clone has it as a development dependency.
-// `npm pack` compresses the builds of the table below into dist/uws (deploy/pack-uws.mjs), so an installation carries
-// 14 MB and no such package. If the folder is there, nothing else is loaded: a package of that name beside ours may be
-// another program's. Bytes leave `unpack` only if their SHA-256 is that of the table.
+// `npm pack` compresses the builds of the table below into dist/uws (deploy/pack-uws.mjs), so an installation has 14 MB
+// and no such package. If the folder is there, nothing else is loaded: a package of that name next to ours may belong
+// to another program. `unpack` returns only bytes whose SHA-256 is in the table.
 //
-// Not here: how the bytes are corrected and loaded (uws-addon.ts), what happens without a build (open-front.ts).
+// Not here: correcting and loading the bytes (uws-addon.ts), the case without a build (open-front.ts).
 
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { brotliDecompressSync } from 'node:zlib'
 
-/** Which package the builds are from. */
+/** The package from which the builds are. */
 export const packedFrom = 'uws-pack 20.0.8'
 
-/** SHA-256 of each build that is packed, by its name: the platforms of README, module versions of Node.js 20 and 22. */
+/** SHA-256 of each packed build, by its name: the platforms of README, module versions of Node.js 20 and 22. */
 export const packedBuilds: ReadonlyMap<string, string> = new Map([
   ['uws_linux_x64_115', '6f8d96d761a64beddb060f1f7f0e617dd293ed127ec1d57507aa561a0083171e'],
   ['uws_linux_x64_127', '8cabc918bbf9a07323e54f89a33882491080b2eb35df0607f473ccdb1f3c31af'],
@@ -26,16 +26,16 @@ export const packedBuilds: ReadonlyMap<string, string> = new Map([
   ['uws_darwin_arm64_127', 'abbeea53d48e21c01808203e9f9835728f2cea720d2e5b154837ee3045b513be'],
 ])
 
-/** Where `npm pack` puts them: dist/uws. */
+/** The folder of `npm pack`: dist/uws. */
 const packedFolder = new URL('../../uws/', import.meta.url)
 
-/** Whether this program carries its builds. A clone does not. */
+/** Whether this program contains its builds. A clone does not. */
 export const isPacked = (folder = packedFolder): boolean => existsSync(folder)
 
 /** No build is larger. */
 const buildBytesMax = 16 * 1024 * 1024
 
-/** The build of this name; throws if it is none of the table, or if its bytes are not those of the table. */
+/** Returns the build of this name. Throws if it is not in the table, or if its bytes do not match the table. */
 export function unpack(name: string, folder = packedFolder): Buffer {
   const expected = packedBuilds.get(name)
   if (expected === undefined) throw new Error(noBuild)
@@ -45,7 +45,7 @@ export function unpack(name: string, folder = packedFolder): Buffer {
   return bytes
 }
 
-/** Why nothing loads on a platform or a version of Node.js that upstream, or `npm pack`, leaves out. */
+/** The error on a platform or a version of Node.js that upstream, or `npm pack`, leaves out. */
 export const noBuild = 'there is no build for it'
 
 export const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')

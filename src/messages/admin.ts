@@ -1,14 +1,14 @@
-// What operators ask of a whole process and what it tells, and how it logs
+// Requests of operators to a whole process, and its replies: statistics, metrics, log settings
 // (docs/interface/administration.md#statistics, docs/interface/administration.md#log-settings,
 // docs/interface/administration.md#metrics-by-tenant).
 //
-// Trace levels are sets of numbers from 0 to 255: which of the lines at DEBUG are written
-// (docs/interface/administration.md#trace-levels; what is traced at which level: README, "Logs").
+// Trace levels are sets of numbers from 0 to 255. They select the lines at DEBUG that are written
+// (docs/interface/administration.md#trace-levels; the levels of all traces: README, "Logs").
 //
 // Not here: the code that counts (observe/statistics.ts), the JSON of statistics (observe/statistics.ts).
 
 /**
- * Something about a whole process, asked of any shard of its owner: what it has counted, how it logs
+ * A request to a whole process, sent to any shard of its owner: its counters or its log settings
  * (docs/interface/administration.md#statistics, docs/interface/administration.md#log-settings,
  * docs/interface/administration.md#metrics-by-tenant).
  */
@@ -19,14 +19,14 @@ export interface AdminRequest {
 
 export type AdminCommand =
   | { readonly what: 'metrics' }
-  /** `isReset`: begins to count anew, in the same step. */
+  /** `isReset`: sets the counters to zero in the same step. */
   | { readonly what: 'statistics' | 'cache' | 'services'; readonly isReset: boolean }
   | { readonly what: 'log'; readonly change: LogChange }
 
-/** What is to be changed of how the process logs; undefined: stays. */
+/** Changes of a process's log settings; undefined: unchanged. */
 export type LogChange = Partial<Omit<LogSettings, 'traces'>> & { readonly traces?: readonly number[] }
 
-/** What a process tells, by what it was asked for. */
+/** The replies of a process, by the command. */
 export interface AdminReply {
   readonly metrics: readonly MetricFamily[]
   readonly statistics: Statistics
@@ -35,24 +35,25 @@ export interface AdminReply {
   readonly log: null
 }
 
-/** A metric of Prometheus, in the form in which prom-client hands metrics from one process to another. */
+/** A Prometheus metric, in the form in which prom-client passes metrics from one process to another. */
 export interface MetricFamily {
   readonly name: string
   readonly type: 'counter' | 'gauge' | 'histogram'
   readonly help: string
   /**
-   * How samples with the same labels become one: counts of several processes add up, what all know alike is taken once.
+   * How samples with the same labels are merged. Counts of several processes are added; a value that all of them know
+   * alike is used once.
    */
   readonly aggregator: 'sum' | 'max' | 'min'
   readonly values: readonly MetricSample[]
 }
 
-/** What is known of the files of certificates with one use. */
+/** The state of the certificate files of one use. */
 export interface CertificateNumbers {
   readonly use: 'https' | 'cluster' | 'log' | 'receivers'
-  /** When the certificate ends that new connections get; undefined: there are authorities only. */
+  /** The end of the certificate that new connections get; undefined: there are only authorities. */
   readonly endMs: number | undefined
-  /** How often the files had something new that is used since, or cannot be used. */
+  /** How often the files had new content: content that is used since, and content that cannot be used. */
   readonly renewed: number
   readonly refused: number
 }
@@ -60,13 +61,13 @@ export interface CertificateNumbers {
 export interface MetricSample {
   readonly labels: MetricLabels
   readonly value: number
-  /** The parts of a histogram have names of their own; undefined: the name of the family. */
+  /** The parts of a histogram have their own names; undefined: the name of the family. */
   readonly metricName?: string
 }
 
 export type MetricLabels = Readonly<Record<string, string>>
 
-/** What is counted for one tenant and path, since the last reset. */
+/** The counters of one tenant and path since the last reset. */
 export interface ServiceTally {
   readonly service: string
   readonly path: string
@@ -74,7 +75,7 @@ export interface ServiceTally {
   incomingTransactionErrors: number
   incomingTransactionRequestSize: number
   incomingTransactionResponseSize: number
-  /** Of all requests together; a mean when it is rendered. */
+  /** The sum over all requests. It is rendered as a mean. */
   serviceSeconds: number
   outgoingTransactions: number
   outgoingTransactionErrors: number
@@ -82,9 +83,9 @@ export interface ServiceTally {
   outgoingTransactionResponseSize: number
 }
 
-// The statistics of a process, as it answers them to `GET /statistics` and `GET /cache/statistics`
-// (docs/interface/administration.md#statistics). Times are seconds. `mongo...` are the names of the reference: they
-// mean the store, whatever it is.
+// The statistics of a process, as `GET /statistics` and `GET /cache/statistics` return them
+// (docs/interface/administration.md#statistics). Times are seconds. The names `mongo...` are from the reference; they
+// mean the store of this broker, whatever its engine.
 
 /** Counts by route and verb. */
 export type RequestCounts = Readonly<Record<string, Readonly<Record<string, number>>>>
@@ -118,7 +119,7 @@ export interface QueueStatistics {
   readonly size: number
 }
 
-/** What one process tells; a block that was not asked for at start is undefined. */
+/** The statistics of one process. A block that no option enabled at start is undefined. */
 export interface Statistics {
   readonly uptimeS: number
   /** Since the start or the last reset. */
@@ -131,7 +132,7 @@ export interface Statistics {
 }
 
 export interface CacheStatistics {
-  /** Of subscriptions, joined; or the words that there are too many. */
+  /** The ids of subscriptions, joined; or a text that there are too many. */
   readonly ids: string
   readonly refresh: number
   readonly inserts: number
@@ -142,16 +143,19 @@ export interface CacheStatistics {
 
 export type LogLevel = 'NONE' | 'FATAL' | 'ERROR' | 'WARN' | 'INFO' | 'DEBUG'
 
-/** How the process logs, as operators may change it while it runs (docs/interface/administration.md#log-settings). */
+/**
+ * The log settings of the process, which operators may change while it runs
+ * (docs/interface/administration.md#log-settings).
+ */
 export interface LogSettings {
   level: LogLevel
   /** Bytes of a payload that a line at INFO shows. */
   infoPayloadBytesMax: number
   /** Longer lines are replaced by a short text. */
   lineBytesMax: number
-  /** Whether deprecated usages are told of. */
+  /** Whether deprecated usages are logged. */
   deprecate: boolean
-  /** Which of the lines at DEBUG are written that have a number. */
+  /** The numbers of the DEBUG lines that are written, among those that have a number. */
   traces: TraceLevels
 }
 
@@ -161,7 +165,7 @@ export const noTraces: TraceLevels = new Set()
 
 export const traceLevelMax = 255
 
-/** The levels of a text such as `60,80-90`; undefined when it is no such list. */
+/** Parses a text such as `60,80-90`. undefined: it is no such list. */
 export function parseTraceLevels(text: string): TraceLevels | undefined {
   const levels = new Set<number>()
   for (const range of text.split(',')) {
@@ -173,7 +177,7 @@ export function parseTraceLevels(text: string): TraceLevels | undefined {
   return levels
 }
 
-/** The levels as a text: `19, 21-25`; '' for none. */
+/** Renders the levels as a text: `19, 21-25`; '' for none. */
 export function renderTraceLevels(levels: TraceLevels): string {
   const ranges: string[] = []
   for (let level = 0; level <= traceLevelMax; level++) {
@@ -185,6 +189,6 @@ export function renderTraceLevels(levels: TraceLevels): string {
   return ranges.join(', ')
 }
 
-/** The levels without some of them. */
+/** The levels without those of `gone`. */
 export const withoutTraceLevels = (levels: TraceLevels, gone: TraceLevels): TraceLevels =>
   new Set([...levels].filter(level => !gone.has(level)))

@@ -1,27 +1,27 @@
-// What a backup asks of a whole process, by any of its shards, and what the process tells.
+// The requests of a backup to a whole process, sent to any of its shards, and the replies.
 //
-// A backup begins at each owner, which then keeps its rows as they stand at that moment, and gives them page by page.
-// It ends at each owner, too: until then no other one begins there.
+// A backup begins at each owner. The owner then keeps its rows in their state at that moment, and sends them page by
+// page. The backup also ends at each owner; until then no other backup begins there.
 
-/** How a backup has ended. */
+/** The outcome of a backup. */
 export interface BackupOutcome {
   readonly succeeded: boolean
   readonly endedMs: number
   readonly durationMs: number
-  /** Of the file. */
+  /** The size of the file. */
   readonly bytes: number
 }
 
-/** What a process knows of backups. */
+/** The state of backups in a process. */
 export interface BackupNumbers {
   readonly isRunning: boolean
-  /** undefined: none has ended since the start. */
+  /** undefined: no backup has ended since the start. */
   readonly last: BackupOutcome | undefined
 }
 
 export type BackupStep =
   | { readonly what: 'begin'; readonly session: string }
-  /** The next rows; asked again after the last ones, it keeps the backup from being given up. */
+  /** Asks for the next rows. Asked again after the last rows, it keeps the backup from being abandoned. */
   | { readonly what: 'page'; readonly session: string }
   | { readonly what: 'end'; readonly session: string; readonly outcome: BackupOutcome }
 
@@ -31,7 +31,7 @@ export interface BackupRequest {
 }
 
 export type BackupReply =
-  /** `shards`: those whose rows will come, and at what positions of their logs, in a cluster, they are. */
+  /** `shards`: the shards whose rows will come. In a cluster, `positions` are those of their logs. */
   | {
       readonly what: 'begun'
       readonly shards: readonly number[]
@@ -39,9 +39,9 @@ export type BackupReply =
       readonly stamp: number
       readonly positions: readonly { readonly shard: number; readonly epoch: number; readonly sequence: number }[]
     }
-  /** Another backup is under way. */
+  /** Another backup is in progress. */
   | { readonly what: 'busy' }
-  /** `rows` of them are in `bytes` (backup/backup-file.ts). */
+  /** `bytes` contains this many rows (backup/backup-file.ts). */
   | {
       readonly what: 'page'
       readonly rows: number
@@ -49,6 +49,6 @@ export type BackupReply =
       readonly bytes: Buffer
       readonly isLast: boolean
     }
-  /** The backup is not known here: it was given up, or the process is another one. */
+  /** The backup is unknown here: it was abandoned, or the process has restarted. */
   | { readonly what: 'unknown' }
   | { readonly what: 'ended' }

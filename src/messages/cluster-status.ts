@@ -1,10 +1,10 @@
-// What a node knows of its cluster, as operators and metrics are told.
+// What a node knows of its cluster, in the form that operators and metrics get.
 
-/** What the engine of a cluster's log has lost of what this node knows. */
+/** What the engine of a cluster's log has lost, compared with what this node knows. */
 export interface LogLoss {
-  /** Whether it does not know the cluster any more. */
+  /** Whether the engine does not know the cluster any more. */
   readonly isNameless: boolean
-  /** Shards of whose logs something is missing, of so many in `total`. */
+  /** Shards whose logs lack something, out of `total`. */
   readonly shards: readonly number[]
   readonly total: number
 }
@@ -15,10 +15,10 @@ export interface LogLoss {
  */
 export type HealthProblem =
   | ({ readonly kind: 'lost' } & LogLoss)
-  /** The log engine takes no appends: `full`, its quota is exceeded; `away`, it does not answer, or cannot. */
+  /** The log engine accepts no appends. `full`: its quota is exceeded. `away`: it does not answer, or cannot. */
   | { readonly kind: 'full' | 'away'; readonly reason: string; readonly shards: readonly number[] }
   | { readonly kind: 'unowned'; readonly shards: readonly number[] }
-  /** This node cannot reach the owners; or these have not proven that they can append. */
+  /** `unreachable`: this node cannot reach the owners. `silent`: the owners have not proven that they can append. */
   | { readonly kind: 'unreachable' | 'silent'; readonly nodes: readonly string[]; readonly shards: readonly number[] }
 
 /** A node's cluster, as that node sees it (README, "From one node to three"). */
@@ -27,14 +27,15 @@ export interface ClusterStatus {
   readonly cluster: string
   /** Whether this node takes shards. */
   readonly isJoined: boolean
-  /** Whether the log engine has all that this node knows; if not, what was found, and the shards that it is about. */
+  /** Whether the log engine has everything that this node knows. If not: the finding, and the shards concerned. */
   readonly log: {
     readonly state: 'whole' | 'lost'
     readonly reason?: string
     readonly shards: readonly number[]
   }
   /**
-   * Whether every shard could answer in the last seconds, as far as this node knows; if not, why, and which could not.
+   * Whether every shard could answer in the last seconds, as far as this node knows. If not: the reason, and the shards
+   * that could not.
    */
   readonly health: {
     readonly state: 'ready' | HealthProblem['kind']
@@ -49,29 +50,29 @@ export interface ClusterStatus {
     readonly isJoined: boolean
     /** Shards that it owns. */
     readonly owned: number
-    /** The version of the protocol that is spoken with it; undefined: none, or it is this node itself. */
+    /** The version of the protocol on the link to it; undefined: no link, or it is this node itself. */
     readonly protocol: number | undefined
-    /** Messages of it that could not be read here. */
+    /** Messages of that member that this node could not read. */
     readonly undecodable: number
   }[]
-  /** Shards of entities in their order, and behind them the register. */
+  /** The shards of entities in their order, then the register. */
   readonly shards: readonly {
     readonly shard: number
-    /** undefined: nobody. */
+    /** undefined: no node owns it. */
     readonly owner: string | undefined
     readonly epoch: number
     /**
-     * What this node has of it: `owned`, `following`, `incomplete` (being fetched, or none), `ahead` (of its log),
+     * The state of this node's copy: `owned`, `following`, `incomplete` (being fetched, or none), `ahead` (of its log),
      * `stopped`.
      */
     readonly copy: string
-    /** The last record that is known here, and how many of those before it are not applied here. */
+    /** The last record known here, and how many records up to it are not applied here. */
     readonly known: number
     readonly lag: number
   }[]
 }
 
-/** What a node of a cluster counts. */
+/** The counters of a node of a cluster. */
 export interface ClusterNumbers {
   readonly status: ClusterStatus
   /** Requests to the engine of the log, by their kind. */
@@ -83,7 +84,7 @@ export interface ClusterNumbers {
     readonly bytes: number
     readonly milliseconds: number
   }[]
-  /** How long the append under way has waited for the engine; 0: there is none. */
+  /** How long the append in flight has waited for the engine; 0: there is none. */
   readonly stalledMs: number
   readonly gossip: {
     readonly bytesSent: number
@@ -93,13 +94,13 @@ export interface ClusterNumbers {
   }
 }
 
-/** A shard that was this node's own until another node took it over. */
+/** A shard that this node owned until another node took it over. */
 export interface ShardLoss {
   readonly shard: number
-  /** The node that owns it now; undefined: nobody does. */
+  /** The node that owns it now; undefined: no node does. */
   readonly node: string | undefined
-  /** Of its latest takeover. */
+  /** The epoch of its latest takeover. */
   readonly epoch: number
-  /** How long ago this node was last certain to own it; undefined: it never was. */
+  /** How long ago this node was last certain that it owned the shard; undefined: it never was. */
   readonly certainMs: number | undefined
 }

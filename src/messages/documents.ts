@@ -1,13 +1,13 @@
-// What is asked about subscriptions, their notifications, and registrations, and what owners tell each other of them.
+// Requests about subscriptions, their notifications, and registrations, and the messages about them between owners.
 //
-// One place decides about those of all tenants, the home: the owner of the register (`ShardMap.register`). All other
-// owners keep copies, and a change is done when all of them have it.
+// One process decides about the documents of all tenants: the document owner, which owns the register
+// (`ShardMap.register`). All other owners keep copies, and a change is complete when all of them have it.
 
 import type { Payload } from '../domain/entities/entity.js'
 import type { Registration } from '../domain/providers/registration.js'
 import type { Subscription, SubscriptionProgress } from '../domain/subscriptions/subscription.js'
 
-/** What is kept by all owners alike. */
+/** The kinds of documents that all owners keep alike. */
 export type DocumentKind = 'subscription' | 'registration'
 
 /** One document, by its id. */
@@ -21,15 +21,15 @@ interface OfDocument<Kind extends string> {
 interface DocumentPage<Kind extends string> {
   readonly kind: Kind
   readonly tenant: string
-  /** Only those with exactly this; undefined: all. */
+  /** Only documents with exactly this path; undefined: all. */
   readonly servicePath: string | undefined
   readonly offset: number
   readonly limit: number
 }
 
-// Asked of the home
+// Requests to the document owner
 
-/** The subscription has its id. */
+/** The subscription already has its id. */
 interface CreateSubscriptionRequest {
   readonly kind: 'createSubscription'
   readonly subscription: Subscription
@@ -37,12 +37,12 @@ interface CreateSubscriptionRequest {
 
 /** A PATCH. The payload has passed `checkPatch`. */
 export interface ChangeSubscriptionRequest extends OfDocument<'changeSubscription'> {
-  /** What it watches from now on. */
+  /** The service path that it watches from now on. */
   readonly servicePath: string
   readonly payload: Payload
 }
 
-/** The registration has its id. */
+/** The registration already has its id. */
 interface CreateRegistrationRequest {
   readonly kind: 'createRegistration'
   readonly registration: Registration
@@ -57,39 +57,39 @@ export type ListSubscriptionsRequest = DocumentPage<'listSubscriptions'>
 export type ListRegistrationsRequest = DocumentPage<'listRegistrations'>
 
 /**
- * May this notification be sent? Asked if the home decides about the subscription (`isGuarded`). It may be asked again:
- * the same notification gets the same answer.
+ * Asks for a permit: may this notification be sent? It is sent when the document owner decides about the subscription
+ * (`isGuarded`). It may be repeated: the same notification gets the same answer.
  */
 export interface PermitRequest extends OfDocument<'claim'> {
   readonly notification: string
 }
 
-/** What became of a notification of such a subscription. */
+/** The outcome of a notification of such a subscription. */
 export interface ProgressReportRequest extends OfDocument<'news'> {
   readonly news: ProgressReport
 }
 
-/** An answer of a receiver, or that there was none. */
+/** An answer of a receiver, or the failure to get one. */
 export type ProgressReport =
   | { readonly kind: 'success'; readonly code?: number | undefined }
   | { readonly kind: 'failure'; readonly reason: string }
 
 /**
- * What an owner knows has become of notifications. The home of their subscriptions keeps it from then on, so that
- * nothing is lost when owners come and go.
+ * The outcomes of notifications that an owner has counted. The document owner stores them from then on, so that nothing
+ * is lost when owners come and go.
  */
 export interface FlushRequest {
   readonly kind: 'handIn'
   readonly parts: readonly HandedPart[]
-  /** Absent if the owner is of a build that repeats no request. */
+  /** Absent if the owner runs a build that repeats no request. */
   readonly mark?: FlushMark | undefined
 }
 
-/** Tells a request that hands in from all others, so that the home counts it once however often it arrives. */
+/** Identifies a flush, so that the document owner counts it once however often it arrives. */
 export interface FlushMark {
-  /** The process that hands in. */
+  /** The process that flushes. */
   readonly source: string
-  /** Grows with each request of that process; a repeated one has the same. */
+  /** Grows with each request of that process. A repeated request has the same number. */
   readonly number: number
 }
 
@@ -99,7 +99,7 @@ export interface HandedPart {
   readonly progress: SubscriptionProgress
 }
 
-// Asked of any owner
+// Requests to any owner
 
 /** What the owner of the asked shard knows of these subscriptions' notifications. */
 export interface ProgressRequest {
@@ -109,7 +109,7 @@ export interface ProgressRequest {
 }
 
 /**
- * A position in the history of the register: its changes in one life of the keeper have one epoch, and numbers that
+ * A position in the history of the register. All changes in one life of the keeper have one epoch, and numbers that
  * only grow.
  */
 export interface RegisterPosition {
@@ -117,92 +117,94 @@ export interface RegisterPosition {
   readonly sequence: number
 }
 
-/** What the keeper of the register tells the copies of other workers (shard/documents/register-feed.ts). */
+/**
+ * The changes that the keeper of the register sends to the copies of other workers (shard/documents/register-feed.ts).
+ */
 export interface FollowRequest {
   readonly kind: 'follow'
   readonly epoch: number
-  /** Where the epoch began: numbers go on from there. undefined: at the very beginning. */
+  /** The position at which the epoch began; its numbers continue from there. undefined: at the very beginning. */
   readonly before: RegisterPosition | undefined
   /**
-   * `changes`: those behind `after` up to `upTo`, of use to a copy that is at `after`. `page`: some of all rows, as
-   * they are at `upTo` or later.
+   * `changes`: the changes after `after` up to `upTo`, for a copy that is at `after`. `page`: some of all rows, in
+   * their state at `upTo` or later.
    */
   readonly form: 'changes' | 'page'
   readonly after: number
   readonly upTo: number
   /** Row operations (shard/replicate/row-operations.ts). */
   readonly rows: Buffer
-  /** Of pages: whether it is the first, and the last key of one that is not the last. */
+  /** Of pages: whether it is the first one, and the last key of a page that is not the last one. */
   readonly isFirst?: boolean | undefined
   readonly next?: Buffer | undefined
 }
 
 export type SubscriptionWrite = CreateSubscriptionRequest | ChangeSubscriptionRequest | OfDocument<'removeSubscription'>
 export type SubscriptionRead = OfDocument<'findSubscription'> | ListSubscriptionsRequest
-/** What other owners tell and ask the home of subscriptions while they notify. */
+/** The requests of other owners to the document owner while they send notifications. */
 export type OwnerRequest = PermitRequest | ProgressReportRequest | FlushRequest
 export type SubscriptionRequest = SubscriptionWrite | SubscriptionRead | ProgressRequest | OwnerRequest
 export type RegistrationWrite = CreateRegistrationRequest | ChangeRegistrationRequest | OfDocument<'removeRegistration'>
 export type RegistrationRead = OfDocument<'findRegistration'> | ListRegistrationsRequest
 export type RegistrationRequest = RegistrationWrite | RegistrationRead
 
-/** A subscription, and what became of its notifications as far as it is known. */
+/** A subscription, and the known outcomes of its notifications. */
 export interface KnownSubscription {
   readonly subscription: Subscription
   readonly progress: SubscriptionProgress
 }
 
-// Notifications that have been sent, or given up (README, "Why did it not fire?")
+// Notifications that were sent or abandoned (README, "Why did it not fire?")
 
-/** What became of a subscription's notifications of late, as far as the owner of the asked shard has sent them. */
+/** Asks for the recent outcomes of a subscription's notifications that the owner of the asked shard has sent. */
 export interface DeliveriesRequest extends OfDocument<'deliveries'> {
-  /** Of each of the two lists. */
+  /** The limit of each of the two lists. */
   readonly limit: number
 }
 
-/** To send again what the owner of the asked shard has given up for a subscription. */
+/** Asks to send again the dead letters of a subscription at the owner of the asked shard. */
 export type RetryDeliveriesRequest = OfDocument<'retryDeliveries'>
 
 export type DeliveryRequest = DeliveriesRequest | RetryDeliveriesRequest
 
 /**
- * Why a notification was given up: its receiver did not answer, or has asked for another try too often (408, 429, 5xx);
- * or nobody can send it as it is.
+ * Why a notification became a dead letter: its receiver did not answer; or it has asked for another try too often (408,
+ * 429, 5xx); or the message cannot be sent at all.
  */
 export type DeadCause = 'noAnswer' | 'notNow' | 'unsendable'
 
-/** How one try to deliver a notification ended. */
+/** The result of one try to deliver a notification. */
 export interface DeliveryRecord {
-  /** When, milliseconds since 1970. */
+  /** The time of the try, milliseconds since 1970. */
   readonly atMs: number
-  /** The entity that it was about. */
+  /** The entity of the notification. */
   readonly id: string
   readonly type: string
   readonly path: string
-  /** By which the receiver knows a notification that comes again. */
+  /** The name by which the receiver recognises a repeated notification. */
   readonly notificationId: string
-  /** Which try it was, from 1. */
+  /** The number of the try, from 1. */
   readonly attempt: number
   /**
-   * `failed`: another try follows. `dead`: none does, and a dead letter is kept. `dropped`: it could not be sent, or
-   * there was no room. `simulated`: nothing was sent, on purpose.
+   * `failed`: another try follows. `dead`: no try follows, and a dead letter is kept. `dropped`: it could not be sent,
+   * or there was no room. `simulated`: nothing was sent, on purpose.
    */
   readonly outcome: 'delivered' | 'failed' | 'dead' | 'dropped' | 'simulated'
-  /** The status of the HTTP answer; undefined: there was none, or it was no HTTP. */
+  /** The status of the HTTP answer; undefined: there was none, or the transport is not HTTP. */
   readonly code?: number | undefined
   /** Why it was not delivered; '' when it was. */
   readonly reason: string
-  /** Of a dead one; undefined: a build that did not tell has written it. */
+  /** Of a dead letter; undefined: a build that did not store the cause has written it. */
   readonly cause?: DeadCause | undefined
-  /** When the broker sends a dead letter by itself, at the earliest; undefined: it does not. */
+  /** The earliest time at which the broker sends a dead letter again by itself; undefined: it does not. */
   readonly nextReplayMs?: number | undefined
 }
 
-/** What became of a subscription's notifications. Both lists begin with the latest. */
+/** The outcomes of a subscription's notifications. Both lists begin with the latest. */
 export interface DeliveryReport {
   readonly deliveries: readonly DeliveryRecord[]
-  /** The last try of each notification that was given up. */
+  /** The last try of each notification that became a dead letter. */
   readonly deadLetters: readonly DeliveryRecord[]
-  /** How many were given up and are kept, listed or not. */
+  /** The number of stored dead letters, listed or not. */
   readonly deadCount: number
 }

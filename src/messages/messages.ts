@@ -1,8 +1,8 @@
-// What may be asked of a shard and what it may answer: closed unions. Here are those about entities, and the unions of
-// all.
+// The requests to a shard and its replies, as closed unions. Here are the messages about entities, and the unions of
+// all messages.
 //
-// The asker has parsed and validated; the shard trusts and decides. The asker cannot tell whether the shard is in this
-// process, in a sibling or on another machine. Their bytes: wire/wire.ts.
+// The asking side has parsed and validated the request; the shard trusts it and decides. The asking side cannot see
+// whether the shard is in this process, in a sibling or on another machine. Their bytes: wire/wire.ts.
 
 import type { WantedAttribute, WantedEntity } from '../domain/entities/entity.js'
 import type { UpdateOptions } from '../domain/entities/update.js'
@@ -31,7 +31,7 @@ export type * from './backup.js'
 export type * from './documents.js'
 export type * from './tenants.js'
 
-/** The entity that a request means. Without a type, the only one of that id. */
+/** The entity that a request means. Without a type: the only entity of that id. */
 export interface EntityTarget {
   readonly tenant: string
   readonly path: string
@@ -39,17 +39,16 @@ export interface EntityTarget {
   readonly type: string | undefined
 }
 
-/** Where a change comes from: kept with the entity, and sent along with notifications. */
+/** The origin of a change. It is stored with the entity, and sent with notifications. */
 export interface Origin {
   /** The correlator up to its first `;` (docs/interface/requests.md#correlator). */
   readonly correlatorRoot: string
-  /** All of it; undefined: the root is all. */
+  /** The whole correlator; undefined: it is only the root. */
   readonly correlator?: string | undefined
   /** `X-Auth-Token`; undefined: there is none. Never logged. */
   readonly authToken?: string | undefined
   /**
-   * Whether the request is a custom notification itself, with a text or JSON of its own
-   * (docs/interface/cascades.md#circles).
+   * Whether the request is itself a custom notification with its own text or JSON (docs/interface/cascades.md#circles).
    */
   readonly isCustomNotification?: boolean | undefined
   /** Whether it is a custom notification with a patched entity (`ngsi`), whose format is that of a regular one. */
@@ -61,14 +60,14 @@ export interface Origin {
   readonly isPaced?: boolean | undefined
   /**
    * Counts the notifications of the request, over all its entities (docs/interface/notifications.md#correlators);
-   * undefined: nobody is notified.
+   * undefined: it triggers no notification.
    */
   readonly numbering?: Numbering | undefined
 }
 
-/** Numbers for the notifications of one request. Where several owners count, each has numbers that no other one has. */
+/** The numbers of the notifications of one request. Where several owners count, each uses numbers of its own. */
 export interface Numbering {
-  /** The one that the next notification gets. Grows. */
+  /** The number of the next notification. Grows. */
   next: number
   readonly step: number
 }
@@ -77,8 +76,8 @@ interface Write {
   readonly target: EntityTarget
   readonly origin: Origin
   /**
-   * The moment at which whoever asks has taken the request, so that what several owners create stands in the order in
-   * which it was asked for. undefined: the moment of its turn.
+   * The moment at which the asking side took the request. With it, entities that several owners create are in the order
+   * of the requests. undefined: the moment of its turn.
    */
   readonly stamp?: number | undefined
 }
@@ -97,7 +96,7 @@ export interface AttributesRequest extends Write {
   readonly kind: 'append' | 'appendStrict' | 'update' | 'replace'
   readonly attributes: Attributes
   readonly options: UpdateOptions
-  /** An entity that is not there is created with this type, or that of the target; undefined: it is refused. */
+  /** The type with which a missing entity is created, unless the target has one; undefined: the request is refused. */
   readonly createAs?: string | undefined
 }
 
@@ -129,7 +128,7 @@ export interface DeleteEntityRequest extends Write {
   readonly kind: 'deleteEntity'
 }
 
-/** Removes the entity if its time is not after `nowMs`. */
+/** Removes the entity if its expiry time is not after `nowMs`. */
 export interface ExpireRequest extends Write {
   readonly kind: 'expire'
   readonly nowMs: number
@@ -146,15 +145,15 @@ export type WriteRequest =
   | ExpireRequest
 
 /**
- * Several writes of one origin, each to a shard of its own of the asked shard's owner, who takes them in this order. At
- * least one.
+ * Several writes of one origin, each to its own shard of the asked shard's owner. The owner executes them in this
+ * order. At least one.
  */
 export interface BatchRequest {
   readonly kind: 'batch'
   readonly items: readonly WriteRequest[]
 }
 
-/** All entities of an id under the paths (wildcards allowed) that the owner of the asked shard holds, in no order. */
+/** Asks for all entities of an id under the paths (wildcards allowed) at the owner of the asked shard, in no order. */
 export interface FindRequest {
   readonly kind: 'find'
   readonly tenant: string
@@ -163,29 +162,29 @@ export interface FindRequest {
   readonly type: string | undefined
 }
 
-/** A page of the entities that a selection means, as far as the owner of the asked shard holds them. */
+/** Asks for a page of the selected entities at the owner of the asked shard. */
 export interface ListRequest {
   readonly kind: 'list'
   readonly tenant: string
   readonly paths: readonly string[]
   readonly selection: Selection
-  /** Keys of the order; empty: order of creation. */
+  /** The sort keys; empty: order of creation. */
   readonly order: readonly OrderKey[]
   readonly offset: number
   readonly limit: number
   /**
-   * Of several owners each is asked for its first `limit` entities, and for what it takes to merge them (`part`): for
-   * their keys alone, or for the entities as well. undefined: the page itself (`listed`).
+   * When a list spans several owners, each is asked for its first `limit` entities and the keys to merge them (`part`):
+   * for the keys alone, or for the entities as well. undefined: the page itself (`listed`).
    */
   readonly part?: 'keys' | 'entities' | undefined
   /**
-   * Bytes of encoded entities that the reply may have. A page that has more is `large`; of a part the first ones that
-   * fit are sent. undefined: no limit.
+   * The limit in bytes of encoded entities in the reply. A page that has more is `large`; of a part, the first ones
+   * that fit are sent. undefined: no limit.
    */
   readonly bytesMax?: number | undefined
 }
 
-/** Where an entity stands: under which path and type, and where in the order of creation. */
+/** The position of an entity: its path, its type, and its place in the order of creation. */
 export interface EntityPosition {
   readonly created: number
   readonly shard: number
@@ -193,16 +192,16 @@ export interface EntityPosition {
   readonly type: string
 }
 
-/** The entities that stand at these places now, as far as the owner of the asked shard holds them. */
+/** Asks for the entities that are now at these positions, at the owner of the asked shard. */
 export interface FetchRequest {
   readonly kind: 'fetch'
   readonly tenant: string
   readonly places: readonly EntityPosition[]
-  /** Bytes of encoded entities after which the reply ends, with the first one at least; undefined: it has all. */
+  /** Bytes of encoded entities after which the reply ends. It has at least the first one. undefined: it has all. */
   readonly bytesMax?: number | undefined
 }
 
-/** The types of entities under the paths, with what is known of their attributes. */
+/** Asks for the types of entities under the paths, with the known facts about their attributes. */
 export interface TypesRequest {
   readonly kind: 'types'
   readonly tenant: string
@@ -212,8 +211,8 @@ export interface TypesRequest {
 }
 
 /**
- * The tenant is about to have an entity under this path. Asked of the keeper of the register; done: all owners have
- * heard of it.
+ * Announces that the tenant will have an entity under this path. Sent to the keeper of the register. `done`: all owners
+ * know the path.
  */
 export interface AnnounceRequest {
   readonly kind: 'announce'
@@ -222,8 +221,8 @@ export interface AnnounceRequest {
 }
 
 /**
- * Which of these tenants have nothing in the asked owner's shards. When it replies, its work on them has ended, and it
- * announces a path of theirs before it creates an entity there.
+ * Asks which of these tenants have nothing in the asked owner's shards. When the owner replies, its work on them has
+ * ended, and it announces a path of theirs before it creates an entity there.
  */
 export interface UnusedRequest {
   readonly kind: 'unused'
@@ -245,7 +244,7 @@ export type ShardRequest =
   | BackupRequest
   | TenantsRequest
 
-/** Whether a request may create the entity it means. */
+/** Whether a request may create the entity that it means. */
 export const mayCreate = (request: WriteRequest): boolean =>
   request.kind === 'create' || ('createAs' in request && request.createAs !== undefined)
 
@@ -254,19 +253,19 @@ export interface TypeSummary {
   readonly type: string
   /** Number of entities. */
   readonly count: number
-  /** Name and type of each attribute that any of them has; in no order, pairs may stand twice. */
+  /** The name and type of each attribute that any of them has, in no order. A pair may occur twice. */
   readonly attributes: readonly (readonly [name: string, type: string])[]
 }
 
-/** An entity as it was found: its path, and its image (image.ts). */
+/** A found entity: its path, and its encoded form (encoded-entity.ts). */
 export interface FoundEntity {
   readonly path: string
   readonly encoded: Buffer
 }
 
 /**
- * What it takes to merge the parts of a list and to fetch an entity afterwards. In the order of the list, and as
- * columns: a deep page has many.
+ * The keys that are needed to merge the parts of a list and to fetch an entity afterwards. They are in the order of the
+ * list, and stored as columns, because a deep page has many.
  */
 export interface ListKeys {
   readonly created: Float64Array
@@ -274,30 +273,27 @@ export interface ListKeys {
   /** The path and type of each, as an index into `ranges`. */
   readonly rangeOf: Uint32Array
   readonly ranges: readonly (readonly [path: string, type: string])[]
-  /** What each is ordered by, null where it has nothing; none at all when the order is that of creation. */
+  /** The values by which each entity is sorted, null for a missing one. Empty when the order is that of creation. */
   readonly values: readonly (readonly Json[])[]
 }
 
-/** Images by their place in a list: they may be cut out of the bytes of a reply when they are wanted. */
+/** Encoded entities by their index in a list. They may be cut out of the bytes of a reply only when they are needed. */
 export interface EncodedEntities {
   readonly length: number
   at(index: number): Buffer | undefined
 }
 
-/** What a shard answers to a write. */
+/** The reply of a shard to a write. */
 export type WriteReply =
   | { readonly kind: 'done' }
   | { readonly kind: 'refused'; readonly refusal: Refusal }
-  /** Too much is waiting here: nothing was done, try later. */
+  /** Too many requests wait here. Nothing was done; try later. */
   | { readonly kind: 'busy' }
-  /** The shard is not this owner's, or not any more: nothing was done, ask whose it is. */
+  /** The shard does not belong to this owner, or not any more. Nothing was done; ask its owner. */
   | { readonly kind: 'moved' }
-  /** The outcome is unknown: the node could not make it durable, or could not read. */
+  /** The outcome is unknown: the node could not make the change durable, or could not read. */
   | { readonly kind: 'failed'; readonly reason: string }
-  /**
-   * The owner was asked, and what has happened, or will yet, nobody here knows: no answer came, or another node has
-   * taken over meanwhile.
-   */
+  /** The owner was asked, and the effect is unknown here: no answer came, or another node has taken over meanwhile. */
   | { readonly kind: 'lost'; readonly reason: string }
 
 export type ShardReply =
@@ -308,7 +304,8 @@ export type ShardReply =
   /** The entities of the page have more bytes than the reply may have. */
   | { readonly kind: 'large' }
   /**
-   * The first entities that a list means, an image for each of the first keys if they were wanted; `total` as above.
+   * The keys of the first entities of a list. If encoded entities were wanted, one for each of the first keys; `total`
+   * as above.
    */
   | {
       readonly kind: 'part'
@@ -317,17 +314,19 @@ export type ShardReply =
       readonly total: number
     }
   /**
-   * The image at each of the first places that were asked for, as many as the reply may have; undefined: nothing stands
-   * there any more.
+   * The encoded entity at each of the first requested positions, as many as the reply may have; undefined: there is no
+   * entity at that position any more.
    */
   | { readonly kind: 'fetched'; readonly encodedEntities: readonly (Buffer | undefined)[] }
   /** The reply to each item. */
   | { readonly kind: 'batch'; readonly replies: readonly WriteReply[] }
   /** One summary for each type, in no order. */
   | { readonly kind: 'types'; readonly types: readonly TypeSummary[] }
-  /** Those that have nothing here. */
+  /** The tenants that have nothing here. */
   | { readonly kind: 'unused'; readonly tenants: readonly string[] }
-  /** With what the home itself knows of their progress; `total` counts the matches regardless of offset and limit. */
+  /**
+   * With the progress that the document owner itself knows; `total` counts the matches regardless of offset and limit.
+   */
   | {
       readonly kind: 'subscriptions'
       readonly subscriptions: readonly KnownSubscription[]
@@ -338,35 +337,35 @@ export type ShardReply =
   /** One for each id that was asked for. */
   | { readonly kind: 'progress'; readonly parts: readonly SubscriptionProgress[] }
   /**
-   * Whether the notification may be sent, and until when (wall clock) no other one will be, since the subscription is
-   * throttled.
+   * Whether the notification may be sent. `quietUntilMs` (wall clock): until then the subscription is throttled, and no
+   * other notification will be permitted.
    */
   | { readonly kind: 'claimed'; readonly isGranted: boolean; readonly quietUntilMs?: number | undefined }
   | ({ readonly kind: 'deliveries' } & DeliveryReport)
-  /** So many dead letters are on their way again, durably. */
+  /** This many dead letters are on their way again, durably. */
   | { readonly kind: 'retried'; readonly count: number }
-  /** `told` is the part of `AdminTold` that the order was about. */
+  /** `told` is the part of `AdminReply` that the command asked for. */
   | { readonly kind: 'admin'; readonly told: AdminReply[AdminCommand['what']] }
   | { readonly kind: 'backup'; readonly told: BackupReply }
   | { readonly kind: 'tenants'; readonly told: TenantsReply }
-  /** Where the copy is, durably; undefined: it does not have all rows. */
+  /** The durable position of the copy; undefined: it does not have all rows. */
   | { readonly kind: 'followed'; readonly position: RegisterPosition | undefined }
   /** The owner was not asked: nothing has happened there, and nothing will. */
   | { readonly kind: 'unreachable'; readonly reason: string }
 
 /**
- * Where shards are asked. `onReply` is called exactly once, perhaps before `ask` returns. What one caller asks of one
- * owner is taken there in the order of asking: a batch that is asked in steps relies on it.
+ * The access to shards. `onReply` is called exactly once, perhaps before `ask` returns. The owner takes the requests
+ * that one caller sends to it in their order: a batch that is asked in steps relies on it.
  */
 export interface Shards {
   ask(shard: number, request: ShardRequest, onReply: (reply: ShardReply) => void): void
-  /** One shard of each owner: who must reach everything asks each of them once. */
+  /** One shard of each owner. A request to all entities asks each of them once. */
   owners(): readonly number[]
   /**
-   * All service paths of a tenant, if they are few and nobody may have another; undefined: whoever reads asks every
-   * owner.
+   * All service paths of a tenant, if they are few and no other owner may have another one; undefined: a read asks
+   * every owner.
    */
   pathsOf(tenant: string): Iterable<string> | undefined
-  /** Tells owners apart: the same number for all shards of one, and for no shard of another. */
+  /** Identifies owners: the same number for all shards of one owner, and another number for each other owner. */
   ownerOf(shard: number): number
 }

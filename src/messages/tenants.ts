@@ -1,40 +1,41 @@
-// What is asked about whole tenants: which there are, how large they are, and the deletion of one
-// (docs/operations/tenants.md).
+// Requests about whole tenants: their names, their sizes, and the deletion of one (docs/operations/tenants.md).
 //
-// Every owner of shards is asked for its own part. The keeper of the register takes the order to delete a tenant, and
-// knows which deletions are under way.
+// Every owner of shards is asked for its own part. The keeper of the register receives the order to delete a tenant,
+// and knows the deletions in progress.
 
-/** Asked of any shard of an owner; `delete` and `deletions` of the keeper of the register. */
+/** Sent to any shard of an owner; `delete` and `deletions` to the keeper of the register. */
 export interface TenantsRequest {
   readonly kind: 'tenants'
   readonly step: TenantsStep
 }
 
 export type TenantsStep =
-  /** Which tenants have anything. */
+  /** Which tenants exist here. */
   | { readonly what: 'names' }
-  /** What these have in the shards of the asked owner. */
+  /** The sizes of these tenants in the shards of the asked owner. */
   | { readonly what: 'sizes'; readonly tenants: readonly string[] }
-  /** Begins to delete a tenant; a tenant that is being deleted already goes on. */
+  /** Begins to delete a tenant. A deletion that has already begun continues. */
   | { readonly what: 'delete'; readonly tenant: string }
-  /** Which deletions are under way. */
+  /** The deletions in progress. */
   | { readonly what: 'deletions' }
-  /** For which of these deletions the asked owner has nothing left, and lets nothing new in. */
+  /** Those of these deletions for which the asked owner has nothing left and accepts nothing new. */
   | { readonly what: 'purged'; readonly deletions: readonly TenantDeletion[] }
 
 /** A tenant that is being deleted. */
 export interface TenantDeletion {
   readonly tenant: string
-  /** When it began, as a stamp of the keeper's clock. It tells this deletion from an earlier one of the same name. */
+  /**
+   * The start, as a stamp of the keeper's clock. It distinguishes this deletion from an earlier one of the same name.
+   */
   readonly stamp: number
 }
 
 export type TenantsReply =
   | { readonly what: 'names'; readonly tenants: readonly string[] }
   | { readonly what: 'sizes'; readonly sizes: readonly TenantSize[] }
-  /** Also the reply to `delete`: the one that was asked for. */
+  /** Also the reply to `delete`, with the requested deletion. */
   | { readonly what: 'deletions'; readonly deletions: readonly TenantDeletion[] }
-  /** Their tenants. */
+  /** The tenants of these deletions. */
   | { readonly what: 'purged'; readonly tenants: readonly string[] }
 
 /** What an owner knows of a tenant. */
@@ -42,13 +43,13 @@ export interface TenantSize {
   readonly tenant: string
   /** In the shards of this owner. */
   readonly entities: number
-  /** Of these as they are stored, estimated from some of them. */
+  /** The stored bytes of these entities, estimated from some of them. */
   readonly bytes: number
-  /** Of all owners: every owner knows all of them. */
+  /** Those of all owners: every owner knows all documents. */
   readonly subscriptions: number
   readonly registrations: number
   /** The latest change that this owner knows of, wall clock; undefined: none. */
   readonly changedMs?: number | undefined
-  /** The stamp of the deletion that is under way; undefined: there is none. */
+  /** The stamp of the deletion in progress; undefined: there is none. */
   readonly deletion?: number | undefined
 }

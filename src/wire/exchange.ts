@@ -1,28 +1,28 @@
-// Requests and replies as bytes on their way between processes. Each reader here gives an answer for any bytes, and
+// Requests and replies as bytes on their way between processes. Each reader here returns an answer for any bytes, and
 // never throws.
 //
-// A request that cannot be read gets that answer, and nothing has happened. A reply that cannot be read, or does not
-// fit the request, is lost: the owner may have done what it was asked for. Either is reported, counted and logged.
+// A request that cannot be read gets a refusal, and nothing has happened. A reply that cannot be read, or does not fit
+// the request, counts as `lost`: the owner may have executed the request. Both cases are reported, counted and logged.
 //
 // Not here: the bytes (wire.ts).
 
 import type { ShardReply, ShardRequest } from '../messages/messages.js'
 import { decodeReply, decodeRequest, encodeNotUnderstood, encodeReply } from './wire.js'
 
-/** How a request to another node or worker has ended, before its bytes are read. */
+/** How a request to another node or worker has ended, before its reply is decoded. */
 export type AskOutcome =
   | { readonly kind: 'reply'; readonly reply: Buffer }
   /** Certain: nothing has happened and nothing will. */
   | { readonly kind: 'unavailable'; readonly reason: string }
-  /** It was asked, and no answer came in time. */
+  /** The request was sent, and no answer came in time. */
   | { readonly kind: 'unknown'; readonly reason: string }
 
-/** Told what could not be read of what a process has sent. */
+/** Receives a description of unreadable bytes of another process. */
 type OnUnreadable = (what: string) => void
 
 /**
- * Has `handle` answer the request of some bytes, and gives the bytes of its reply. `shards`: how many there are of
- * entities.
+ * Decodes a request, passes it to `handle`, and returns the bytes of the reply through `onReply`. `shards`: the number
+ * of entity shards.
  */
 export function answerBytes(
   { shard, request, shards }: { readonly shard: number; readonly request: Uint8Array; readonly shards: number },
@@ -38,14 +38,14 @@ export function answerBytes(
     onUnreadable(message)
     return onReply(encodeNotUnderstood(message))
   }
-  // The register is the one behind the last, and has no entities.
+  // The register is the shard after the last, and has no entities.
   if (shard < shards || (shard === shards && !('target' in decoded)))
     return handle(decoded, reply => onReply(encodeReply(reply)))
   onUnreadable(`a request about shard ${shard}, which there is not`)
   onReply(encodeNotUnderstood(`there is no shard ${shard}`))
 }
 
-/** What another process has answered to a request, whatever it has sent. */
+/** The reply of another process to a request, whatever it has sent. */
 export function replyFrom(outcome: AskOutcome, request: ShardRequest, onUnreadable: OnUnreadable): ShardReply {
   switch (outcome.kind) {
     case 'reply':
@@ -69,17 +69,17 @@ function readReply(bytes: Buffer, request: ShardRequest, onUnreadable: OnUnreada
 }
 
 // [hot] For each reply of another process.
-/** Whether a reply answers a request: of the kind that it asks for, and no more and no less than it asks for. */
+/** Whether a reply answers a request: it has the requested kind, and exactly the requested number of parts. */
 function fits(request: ShardRequest, reply: ShardReply): boolean {
   if (reply.kind === replyKinds[request.kind]) return hasExtent(request, reply)
   return common.has(reply.kind) || fitsList(request, reply)
 }
 
-/** A page that is too large is told so; of a part of a list come the keys. */
+/** A page that is too large is answered with `large`; a part of a list is answered with `part`. */
 const fitsList = (request: ShardRequest, reply: ShardReply): boolean =>
   request.kind === 'list' && (request.part === undefined ? reply.kind === 'large' : reply.kind === 'part')
 
-/** Who counts what comes relies on it: places are fetched again until all have come. */
+/** Code that counts the replies relies on it: a fetch is repeated until all positions have come. */
 function hasExtent(request: ShardRequest, reply: ShardReply): boolean {
   switch (request.kind) {
     case 'list':
@@ -97,10 +97,10 @@ function hasExtent(request: ShardRequest, reply: ShardReply): boolean {
   }
 }
 
-/** What any request may be answered with. */
+/** The replies that any request may get. */
 const common: ReadonlySet<ShardReply['kind']> = new Set(['refused', 'busy', 'moved', 'failed', 'unreachable', 'lost'])
 
-/** What a request of each kind is answered with when it was carried out. */
+/** The reply to a request of each kind, when it was executed. */
 const replyKinds: Readonly<Record<ShardRequest['kind'], ShardReply['kind']>> = {
   create: 'done',
   append: 'done',

@@ -1,20 +1,21 @@
-// Requests and replies that come with every other request of a client, as bytes that take no parser. [hot] Owners ask
-// each other mostly for reads by id, changes of attributes and lists. As JSON their bytes cost more than their way
-// (bench `workers`).
+// The most frequent requests and replies, as bytes that need no parser. [hot] Owners ask each other mostly for reads by
+// id, changes of attributes and lists. As JSON, encoding them costs more than sending them (bench `workers`).
 //
 //   request   u8 form | u8 flags | u16 count of texts | f64 numbers | u32 length of each text, 0xffffffff: undefined
 //             | the texts as one, UTF-8
-//   found     u8 form | u32 bytes of all before the images | u32 count | per entity u32 length of its path, u32 of its image
-//             | paths | images
+//   found     u8 form | u32 bytes before the entities | u32 count | per entity u32 length of its path, u32 of its bytes
+//             | paths | encoded entities
 //   done      u8 form
-//   part      u8 form | u8 images: 0 none, 1 of all, 2 of the first | u32 count | f64 total | u32 bytes of the JSON
-//             | u32 number of images, if 2 | columns: of each entity f64 created, u32 range, u16 shard
-//             | ends: of each image u32, counted from the first | JSON: ranges and values (ListKeys) | images
+//   part      u8 form | u8 encoded entities: 0 none, 1 all, 2 the first | u32 count | f64 total | u32 bytes of the JSON
+//             | u32 number of encoded entities, if 2 | columns: of each entity f64 created, u32 range, u16 shard
+//             | ends: of each encoded entity u32, counted from the first | JSON: ranges and values (ListKeys)
+//             | encoded entities
 //
-// Numbers are little endian. Lengths of texts are in characters: all texts are written, and read, at once. Images of a
-// part stay where they are until one is wanted: each owner sends as many as the page has, and few of them are shown.
+// Numbers are little endian. Lengths of texts are in characters: all texts are written, and read, at once. The encoded
+// entities of a part are cut out only when they are needed: each owner sends as many as the page has, and few of them
+// are shown.
 //
-// Bytes that are not whole, or say what this release does not know, fail with `Unreadable`. All else is JSON (wire.ts).
+// Bytes that are incomplete, or that this release does not know, fail with `Unreadable`. All else is JSON (wire.ts).
 
 import type { Json } from '../domain/json.js'
 import { Unreadable } from '../domain/unreadable.js'
@@ -32,14 +33,13 @@ import type {
 import { isPartJson } from './shapes.js'
 
 /**
- * The first byte of every request and reply: what stands behind it, and in which layout.
+ * The first byte of every request and reply. It identifies the content and its layout.
  *
- * A number stands for one layout for good: it is the version of the form. A release with another layout gives it
- * another number, and uses that only for nodes that know it. A member that an older release may ignore needs no new
- * number.
+ * A number always means one layout: it is the version of the form. A release with another layout gives it another
+ * number, and uses that only for nodes that know it. A member that an older release may ignore needs no new number.
  *
- * Bytes that are not understood are answered with `notUnderstood` and the reason. That form stays in every release, so
- * that the asker knows that nothing has happened.
+ * A node answers bytes that it does not understand with `notUnderstood` and the reason. That form stays in every
+ * release, so the asking node knows that nothing has happened.
  */
 export const forms = {
   find: 0x80,
@@ -73,7 +73,7 @@ function pack(form: number, flags: number, numbers: readonly number[], texts: re
   return bytes
 }
 
-/** The texts behind so many numbers. */
+/** Reads the texts after this many numbers. */
 function unpackTexts(bytes: Buffer, numbers: number): Text[] {
   const count = bytes.readUInt16LE(2)
   const lengthsAt = headBytes + numbers * numberBytes
@@ -92,24 +92,24 @@ function unpackTexts(bytes: Buffer, numbers: number): Text[] {
   return texts
 }
 
-/** A text that has to be there. */
+/** A text that must be present. */
 function present(text: Text): string {
   if (text === undefined) throw new Unreadable('a text is missing')
   return text
 }
 
-/** More texts than these have a form of their own. */
+/** The limit of texts in a packed request; with more texts it is sent as JSON. */
 const textsMax = 0xffff
 
 const numberAt = (bytes: Buffer, index: number): number => bytes.readDoubleLE(headBytes + index * numberBytes)
 
-/** The bytes of a read by id; undefined: it has too many paths. */
+/** Packs a read by id; undefined: it has too many paths. */
 export function packFind({ tenant, paths, id, type }: FindRequest): Buffer | undefined {
   const texts = [tenant, id, type, ...paths]
   return texts.length > textsMax ? undefined : pack(forms.find, 0, [], texts)
 }
 
-/** The read by id of packed bytes. */
+/** Reads the bytes of `packFind`. */
 export function unpackFind(bytes: Buffer): FindRequest {
   const [tenant, id, type, ...paths] = unpackTexts(bytes, 0)
   if (bytes[1] !== 0) throw new Unreadable('it has flags that are not known')
@@ -127,15 +127,15 @@ const flags = {
   isPaced: 8 << kindBits,
   isPatchedNotification: 16 << kindBits,
 } as const
-/** All that are known. */
+/** All known flags. */
 const flagsMax = (1 << (kindBits + 5)) - 1
 const writeTexts = 9
 
-/** What stands for a number that is undefined. */
+/** Replaces a number that is undefined. */
 const noNumber = Number.NaN
 const numberOf = (number: number | undefined): number => number ?? noNumber
 
-/** The bytes of a change of attributes; `wire` are its attributes as JSON. */
+/** Packs a change of attributes; `wire` are its attributes as JSON. */
 export function packWrite(request: AttributesRequest, wire: string): Buffer {
   const { kind, target, options, origin, stamp, createAs } = request
   const { numbering } = origin
@@ -164,7 +164,7 @@ export function packWrite(request: AttributesRequest, wire: string): Buffer {
   )
 }
 
-/** The change of attributes of packed bytes; `attributesOf` makes attributes of what `packWrite` was given. */
+/** Reads the bytes of `packWrite`; `attributesOf` parses its attributes. */
 export function unpackWrite(bytes: Buffer, attributesOf: (wire: Json) => Attributes): AttributesRequest {
   const texts = unpackTexts(bytes, 3)
   if (texts.length !== writeTexts || bytes[1]! > flagsMax) throw new Unreadable('it has more than is known')
@@ -196,16 +196,16 @@ export function unpackWrite(bytes: Buffer, attributesOf: (wire: Json) => Attribu
 const numberingOf = (next: number, step: number): Numbering | undefined =>
   Number.isNaN(next) ? undefined : { next, step }
 
-/** Shared by all who reply it: its one byte never changes. */
+/** Shared by all replies: its one byte never changes. */
 const done = Buffer.of(forms.done)
 
-/** The bytes of a reply to a write that was done. */
+/** The bytes of the reply to a successful write. */
 export const packDone = (): Buffer => done
 
 const foundHeadBytes = 9
 const entityBytes = 8
 
-/** The bytes of found entities. */
+/** Packs found entities. */
 export function packFound(entities: readonly FoundEntity[]): Buffer {
   let paths = ''
   let encodedBytes = 0
@@ -231,7 +231,7 @@ export function packFound(entities: readonly FoundEntity[]): Buffer {
   return bytes
 }
 
-/** The found entities of packed bytes. Their images share the memory. */
+/** Reads the bytes of `packFound`. The encoded entities share their memory. */
 export function unpackFound(bytes: Buffer): ShardReply {
   let encodedAt = bytes.readUInt32LE(1)
   const count = bytes.readUInt32LE(5)
@@ -253,7 +253,7 @@ export function unpackFound(bytes: Buffer): ShardReply {
   return { kind: 'found', entities }
 }
 
-// The part of a list: what one of several owners answers. A list of a client brings one such reply from each other
+// The part of a list that one of several owners answers. Each list of a client brings one such reply from each other
 // owner.
 
 type Part = Extract<ShardReply, { kind: 'part' }>
@@ -262,7 +262,7 @@ const countAt = 2
 const totalAt = 6
 const jsonBytesAt = 14
 const partHeadBytes = 18
-/** Behind the head, where not every entity has its image. */
+/** After the head, when not every entity has its encoded entity. */
 const encodedCountBytes = 4
 const noEncoded = 0
 const allEncoded = 1
@@ -270,7 +270,7 @@ const firstEncoded = 2
 const keyBytes = 14
 const endBytes = 4
 
-/** The bytes of the part of a list. */
+/** Packs the part of a list. */
 export function packPart({ keys, encodedEntities, total }: Part): Buffer {
   const { created, shards, rangeOf, ranges, values } = keys
   const count = created.length
@@ -310,7 +310,7 @@ export function packPart({ keys, encodedEntities, total }: Part): Buffer {
   return bytes
 }
 
-/** The part of a list of the bytes that `packPart` wrote. Its images share their memory. */
+/** Reads the bytes of `packPart`. The encoded entities share their memory. */
 export function unpackPart(bytes: Buffer): Part {
   const view = viewOf(bytes)
   const count = view.getUint32(countAt, true)
@@ -351,7 +351,7 @@ function partJson(text: string): [ListKeys['ranges'], ListKeys['values']] {
   return found as [ListKeys['ranges'], ListKeys['values']]
 }
 
-/** One that is of another version, or damaged, counts as not sent: whoever wants it fetches it. */
+/** An entity of another version, or a damaged one, counts as not sent: the code that needs it fetches it. */
 class PackedEntities implements EncodedEntities {
   constructor(
     private readonly bytes: Buffer,

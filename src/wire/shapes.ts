@@ -1,9 +1,10 @@
-// Whether JSON of another process is what its kind says. A request or reply with a wrong member is refused as a whole,
-// and reaches neither a shard nor a client. The same holds for the texts of subscriptions and registrations.
+// Checks whether JSON of another process has the members of its kind. A request or reply with a wrong member is refused
+// as a whole, and reaches neither a shard nor a client. The same holds for the texts of subscriptions and
+// registrations.
 //
-// Members that are not known are ignored: a later release may send some.
+// Unknown members are ignored: a later release may send some.
 //
-// Not here: bytes that are packed, which can only hold what they say (packed.ts).
+// Not here: packed bytes, whose layout is their check (packed.ts).
 
 import { decodeRegistration, type Registration } from '../domain/providers/registration.js'
 import { compilePattern } from '../domain/queries/pattern.js'
@@ -20,7 +21,7 @@ const text: Check = value => typeof value === 'string'
 const number: Check = value => Number.isFinite(value)
 const count: Check = value => Number.isSafeInteger(value) && (value as number) >= 0
 const flag: Check = value => typeof value === 'boolean'
-/** A value that can be stored: JSON has numbers that are none here, and would be written as such. */
+/** A value that can be stored. JSON text can hold numbers too large for a double, which could not be stored as JSON. */
 const json: Check = value => {
   if (typeof value === 'number') return Number.isFinite(value)
   if (typeof value !== 'object' || value === null) return value !== undefined
@@ -60,7 +61,7 @@ function members(shape: Readonly<Record<string, Check>>): Check {
   return value => isMembers(value) && checks.every(([name, check]) => check(value[name]))
 }
 
-/** One of several forms, told apart by a member. */
+/** One of several forms, which a member distinguishes. */
 const either =
   (name: string, shapes: Readonly<Record<string, Check>>): Check =>
   value => {
@@ -71,7 +72,7 @@ const either =
 const texts = list(text)
 const nothing = members({})
 
-// Of writes
+// Shapes of writes
 
 const target = members({ tenant: text, path: text, id: text, type: optional(text) })
 const numbering = members({ next: count, step: count })
@@ -87,7 +88,7 @@ const origin = members({
 const attribute = tuple(text, json, orNull(list(tuple(text, text, json))))
 const attributes = list(tuple(text, attribute))
 
-/** Whether the JSON of attributes is what they should be. */
+/** Whether the JSON of attributes has the right shape. */
 export const areAttributes: Check = attributes
 
 const options = members({ overrideMetadata: flag, forcedUpdate: flag })
@@ -112,7 +113,7 @@ const writeShapes = Object.fromEntries(
   Object.entries(writes).map(([kind, shape]) => [kind, members({ ...written, origin, ...shape })]),
 ) as { readonly [K in keyof typeof writes]: Check }
 
-/** Of a batch, which has the origin of all its items. */
+/** An item of a batch. The batch has the origin of all its items. */
 const item = either(
   'kind',
   Object.fromEntries(Object.entries(writes).map(([kind, shape]) => [kind, members({ ...written, ...shape })])),
@@ -120,11 +121,11 @@ const item = either(
 
 const items = members({ items: list(item) })
 
-/** Without items there is none. */
+/** A batch without items has no origin. */
 const hasOrigin = ({ items: all, origin: found }: Members): boolean =>
   (all as readonly unknown[]).length === 0 ? found === undefined : origin(found)
 
-// Of reads and documents
+// Shapes of reads and documents
 
 const document = members({ tenant: text, id: text })
 const page = { tenant: text, servicePath: optional(text), offset: count, limit: count }
@@ -153,7 +154,7 @@ const progress = members({
 
 const deletions = list(members({ tenant: text, stamp: count }))
 
-/** Whether the JSON of a request is one of its kind. */
+/** Whether the JSON of a request has the shape of its kind. */
 export const isRequest: Check = either('kind', {
   ...writeShapes,
   batch: value => items(value) && hasOrigin(value as Members),
@@ -239,12 +240,12 @@ export const isRequest: Check = either('kind', {
   }),
 } satisfies Readonly<Record<ShardRequest['kind'], Check>>)
 
-// Of replies
+// Shapes of replies
 
 const reason = members({ reason: text })
 const writeReplies = {
   done: nothing,
-  // Any refusal can be read (refusal.ts).
+  // Every refusal can be read (refusal.ts).
   refused: members({ refusal: members({}) }),
   busy: nothing,
   moved: nothing,
@@ -262,13 +263,13 @@ const deliveryRecords = list(
     outcome: word('delivered', 'failed', 'dead', 'dropped', 'simulated'),
     code: optional(number),
     reason: text,
-    // A later build may know others.
+    // A later build may send other causes.
     cause: optional(text),
     nextReplayMs: optional(number),
   }),
 )
 
-/** Whether the JSON in a reply is what its kind says. Those that are packed have none. */
+/** Whether the JSON in a reply has the shape of its kind. Packed replies have no JSON. */
 export const isReply: Check = either('kind', {
   ...writeReplies,
   listed: members({ entities: list(tuple(text, count)), total: count }),
@@ -322,17 +323,14 @@ export const isReply: Check = either('kind', {
   unreachable: reason,
 } satisfies Readonly<Record<Exclude<ShardReply['kind'], 'found' | 'part'>, Check>>)
 
-/**
- * Whether a list of values is what a part of a list tells of its entities: by how much it is ordered, and where they
- * stand.
- */
+/** Whether a value is the JSON in a part of a list: the path and type of its entities, and their sort values. */
 export const isPartJson: Check = tuple(list(tuple(text, text)), list(list(json)))
 
-// What a stored subscription and a stored registration are, behind their version
+// Shapes of stored subscriptions and registrations, after their version
 
 const named = list(tuple(text, text))
 
-/** Whether what was decoded of a subscription's text is one. */
+/** Whether the decoded text of a subscription has the right shape. */
 const isSubscription: Check = members({
   id: text,
   tenant: text,
@@ -363,7 +361,7 @@ const isSubscription: Check = members({
   }),
 })
 
-/** The same of a registration. */
+/** The same for a registration. */
 const isRegistration: Check = members({
   id: text,
   tenant: text,
@@ -382,18 +380,19 @@ const isRegistration: Check = members({
   status: word('active', 'inactive'),
 })
 
-/** The subscription of a text. Fails if the version is another one, or an expression is not valid. */
+/** Reads a subscription from its text. Fails if the version is another one, or an expression is not valid. */
 export function readSubscription(text: string): Subscription {
   const subscription = decodeSubscription(text)
   if (!isSubscription(subscription) || !subscription.entities.every(isSubject))
     throw new Unreadable('a stored subscription is damaged')
-  // It would be compiled when it is first needed, in the midst of a change.
+  // Compiled now, since it would otherwise be compiled during a change.
   void subscription.condition.expression.q
   return subscription
 }
 
 /**
- * Exactly one of `id` and `idPattern` is there, and one of `type` and `typePattern` at most; patterns can be compiled.
+ * Whether there is exactly one of `id` and `idPattern`, at most one of `type` and `typePattern`, and all patterns
+ * compile.
  */
 function isSubject({ id, idPattern, type, typePattern }: SubjectEntity): boolean {
   if ((id === undefined) === (idPattern === undefined) || (type !== undefined && typePattern !== undefined))
@@ -401,7 +400,7 @@ function isSubject({ id, idPattern, type, typePattern }: SubjectEntity): boolean
   return [idPattern, typePattern].every(pattern => pattern === undefined || compilePattern(pattern) !== undefined)
 }
 
-/** The registration of a text. Fails where it is none of this release's version. */
+/** Reads a registration from its text. Fails if the text is not of this release's version. */
 export function readRegistration(text: string): Registration {
   const registration = decodeRegistration(text)
   if (!isRegistration(registration)) throw new Unreadable('a stored registration is damaged')

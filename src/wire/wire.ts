@@ -1,10 +1,10 @@
-// The bytes of what is asked of a shard and what it answers (messages.ts).
+// The bytes of the requests to shards and of their replies (messages.ts).
 //
-// Both unions go through bytes and back unchanged; inside one process nothing is encoded. What comes most often is
-// packed (packed.ts). All else is JSON: a request is its form and JSON, a reply its form, the length of the JSON, the
-// JSON, and images. Other bytes fail with `Unreadable`.
+// Both unions go through bytes and back unchanged; inside one process nothing is encoded. The most frequent messages
+// are packed (packed.ts). All others are JSON. A request is its form and JSON. A reply is its form, the length of the
+// JSON, the JSON, and encoded entities. Other bytes fail with `Unreadable`.
 //
-// Not here: what becomes of bytes that cannot be read (exchange.ts).
+// Not here: the handling of bytes that cannot be read (exchange.ts).
 
 import { isDateType, type Metadata, type WantedAttribute } from '../domain/entities/entity.js'
 import { operatorOf } from '../domain/entities/operators.js'
@@ -71,7 +71,7 @@ const allToWire = (attributes: Attributes): WireAttributes =>
 const allFromWire = (wire: WireAttributes): Attributes =>
   new Map(wire.map(([name, attribute]) => [name, fromWire(attribute)]))
 
-/** The bytes of a request. */
+/** Encodes a request. */
 export function encodeRequest(request: ShardRequest): Buffer {
   switch (request.kind) {
     case 'find':
@@ -86,7 +86,7 @@ export function encodeRequest(request: ShardRequest): Buffer {
   }
 }
 
-/** As JSON, maps as lists of pairs. */
+/** Encodes as JSON, with maps as lists of pairs. */
 function encodeJson(request: ShardRequest): Buffer {
   const json = JSON.stringify(requestToWire(request))
   const bytes = Buffer.allocUnsafe(1 + Buffer.byteLength(json))
@@ -127,8 +127,7 @@ function requestToWire(request: ShardRequest): unknown {
 const itemToWire = (item: WriteRequest): unknown => requestToWire({ ...item, origin: undefined as unknown as Origin })
 
 /**
- * The request of bytes that `encodeRequest` wrote, perhaps in another process. Fails with `Unreadable` where they are
- * none.
+ * Decodes the bytes that `encodeRequest` wrote, perhaps in another process. Fails with `Unreadable` for other bytes.
  */
 export const decodeRequest = (bytes: Buffer): ShardRequest => readable('a request', () => requestOf(bytes))
 
@@ -153,11 +152,11 @@ function attributesOf(json: Json): Attributes {
   return allFromWire(json as unknown as WireAttributes)
 }
 
-/** For the log: a short word of our own, whatever was sent. */
+/** For the log: a short text, whatever was sent. */
 const kindOf = (json: unknown): string =>
   typeof json === 'object' && json !== null && 'kind' in json ? String(json.kind).slice(0, 30) : '(none)'
 
-/** Gives what `read` makes of bytes; whatever goes wrong with it is their fault. */
+/** Returns the result of `read`. Any error in it means that the bytes are unreadable. */
 function readable<T>(what: string, read: () => T): T {
   try {
     return read()
@@ -166,7 +165,7 @@ function readable<T>(what: string, read: () => T): T {
   }
 }
 
-/** What of a request has another form in JSON, each where its kind has it. */
+/** The members of requests that have another form in JSON, each in the requests that have it. */
 interface WireRequest {
   readonly kind: ShardRequest['kind']
   readonly entity: { readonly attributes: WireAttributes }
@@ -220,7 +219,9 @@ function fromJson(wire: WireRequest): object {
   }
 }
 
-/** The bytes of a reply: packed, or u8 form, u32 length of a JSON head, the head, then images one after the other. */
+/**
+ * Encodes a reply: packed, or u8 form, u32 length of a JSON head, the head, then encoded entities one after the other.
+ */
 export function encodeReply(reply: ShardReply): Buffer {
   switch (reply.kind) {
     case 'done':
@@ -283,15 +284,15 @@ function frame(head: unknown, tail: readonly Buffer[]): Buffer {
 
 const headBytes = 5
 
-/** The bytes of a reply to those that are no request. They stay as they are in every release. */
+/** The reply to bytes that are not a request. Its layout stays the same in every release. */
 export const encodeNotUnderstood = (reason: string): Buffer =>
   Buffer.concat([Buffer.of(forms.notUnderstood), Buffer.from(reason.slice(0, reasonLengthMax))])
 
 const reasonLengthMax = 500
 
 /**
- * The reply of bytes that `encodeReply` wrote; its images share their memory. Fails with `Unreadable` where they are
- * none. A node that has not understood the request has done nothing, and counts as one that was not asked.
+ * Decodes the bytes that `encodeReply` wrote; encoded entities share their memory. Fails with `Unreadable` for other
+ * bytes. A node that has not understood the request has done nothing, and counts as a node that was not asked.
  */
 export const decodeReply = (bytes: Buffer): ShardReply => readable('a reply', () => replyOf(bytes))
 
@@ -366,5 +367,5 @@ function jsonReply(bytes: Buffer): ShardReply {
   }
 }
 
-/** JSON leaves out what is undefined. */
+/** JSON leaves out undefined members. */
 const completed = (progress: Partial<SubscriptionProgress>): SubscriptionProgress => ({ ...noProgress, ...progress })

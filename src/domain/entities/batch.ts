@@ -1,6 +1,7 @@
-// The payloads of the batch operations: op/update, op/query and op/notify (docs/interface/batch.md), read and refused.
+// The payloads of the batch operations: op/update, op/query and op/notify (docs/interface/batch.md), parsed and
+// checked.
 //
-// What a batch does to each entity is what the single operations do (update.ts).
+// A batch has the same effect on each entity as the single operations (update.ts).
 
 import { isArray, isObject, type Json, type JsonObject } from '../json.js'
 import { attributesMax, listLengthMax } from '../limits.js'
@@ -19,7 +20,7 @@ import { entityLabel } from './update.js'
 
 export type BatchAction = 'append' | 'appendStrict' | 'update' | 'delete' | 'replace'
 
-/** What actions may be called; the deprecated names match whatever their case (docs/interface/batch.md#update). */
+/** The names of actions; the deprecated names match in any case (docs/interface/batch.md#update). */
 const actions: Readonly<Record<string, BatchAction>> = {
   append: 'append',
   appendstrict: 'appendStrict',
@@ -29,17 +30,17 @@ const actions: Readonly<Record<string, BatchAction>> = {
   replace: 'replace',
 }
 
-/** Which entity an item of a batch is about. */
+/** The entity that an item of a batch is about. */
 export interface BatchIdentity {
   readonly id: string
-  /** undefined: not named. */
+  /** undefined: the item names none. */
   readonly type: string | undefined
 }
 
 /** One entity of a batch. */
 export interface BatchItem extends BatchIdentity {
   readonly attributes: ReadonlyMap<string, WantedAttribute>
-  /** Of a `delete`, for which nothing else counts: the attribute names in the order of the payload. */
+  /** Of a `delete`, which uses only this: the attribute names in the order of the payload. */
   readonly names: readonly string[]
 }
 
@@ -68,8 +69,8 @@ export function parseBatchUpdate(payload: Payload, keyValues: boolean): Result<B
 
 /**
  * The payload of `POST /v2/op/notify`: entities to be appended, of type Thing when they name none
- * (docs/interface/batch.md#notify). They are deleted when `alteration` says so (ours, `notification.propagateDeletes`);
- * then only identities count. `format` and `alteration` are headers, '' when absent.
+ * (docs/interface/batch.md#notify). With `alteration` `entityDelete` (ours, `notification.propagateDeletes`) they are
+ * deleted; then only identities count. `format` and `alteration` are headers, '' when absent.
  */
 export function parseNotification(payload: Payload, format: string, alteration = ''): Result<BatchUpdate> {
   if (format !== '' && format !== 'normalized') return refused(refuseFormat(format))
@@ -88,7 +89,7 @@ export function parseNotification(payload: Payload, format: string, alteration =
   if (!items.ok) return items
   return accepted({
     action: isDeletion ? 'delete' : 'append',
-    // To name attributes would be to delete these, not the entity.
+    // With attribute names, only these would be deleted, not the entity.
     items: items.value.map(item => ({ ...item, type: item.type ?? defaultEntityType, names: [] })),
   })
 }
@@ -98,7 +99,7 @@ const refuseFormat = (format: string): Refusal =>
     ? refusals.notifiedFormatUnsupported(format)
     : refusals.notifiedFormat
 
-/** What `POST /v2/op/query` asks for (docs/interface/batch.md#query). */
+/** The content of a `POST /v2/op/query` (docs/interface/batch.md#query). */
 export interface QueryPayload {
   readonly source: SelectionSource
   readonly attrs: readonly string[] | undefined
@@ -107,7 +108,7 @@ export interface QueryPayload {
 
 const queryFields = ['entities', 'attrs', 'attributes', 'metadata', 'expression']
 
-/** The payload of `POST /v2/op/query`. `compileSelection` looks at `q`, `mq`, geography and patterns. */
+/** The payload of `POST /v2/op/query`. `compileSelection` checks `q`, `mq`, geography and patterns. */
 export function parseQueryPayload(payload: Payload): Result<QueryPayload> {
   const json = topLevel(payload, queryFields)
   if (!json.ok) return json
@@ -135,7 +136,7 @@ export function parseQueryPayload(payload: Payload): Result<QueryPayload> {
   })
 }
 
-/** The fields of an object, none but those that are known. */
+/** The fields of an object. An unknown field is refused. */
 function topLevel(payload: Payload, known: readonly string[]): Result<JsonObject> {
   const json = payload.value
   if (!isObject(json)) return refused(refusals.notJson)
@@ -147,7 +148,7 @@ function topLevel(payload: Payload, known: readonly string[]): Result<JsonObject
   return twice ? refused(refusals.keyTwice(String(twice[0]), '/')) : accepted(json)
 }
 
-/** Keys that stand twice inside the entities of a field. */
+/** The refusal for duplicate keys inside the entities of a field. */
 function duplicatesWithin(payload: Payload, field: string, keyValues: boolean): Refusal | undefined {
   const duplicates = payload.duplicates.filter(path => path[0] === field && path.length > 2).map(path => path.slice(2))
   return refuseDuplicates({ duplicates }, 'entity', keyValues)
@@ -264,9 +265,9 @@ function parseExpression(json: Json | undefined): Result<Expression> {
 }
 
 /**
- * The refusal for a batch, from that of each item in order (undefined: it succeeded); undefined when all did
- * (docs/interface/batch.md#outcome). A refusal of another kind than missing or existing names decides alone, the last
- * of them.
+ * The refusal for a batch, from the refusal of each item in order (undefined: it succeeded). Returns undefined when all
+ * succeeded (docs/interface/batch.md#outcome). If there is a refusal for another reason than missing or existing names,
+ * the last such refusal is the result.
  */
 export function batchOutcome(
   action: BatchAction,

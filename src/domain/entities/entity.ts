@@ -1,11 +1,11 @@
-// Entities, attributes and metadata: what they are, and how they are read from the body of a request.
+// Entities, attributes and metadata: their types, and how they are parsed from the body of a request.
 //
-// Reading refuses everything that depends on the request alone (docs/interface/entities.md,
+// Parsing makes all checks that depend only on the request (docs/interface/entities.md,
 // docs/interface/updates.md#create, docs/interface/updates.md#one-entity, docs/interface/updates.md#plain-values,
-// docs/interface/entities.md#expiry). update.ts decides what also depends on the stored entity. Dates get the form here
-// in which they are stored and rendered.
+// docs/interface/entities.md#expiry). update.ts makes the checks that also depend on the stored entity. Dates get their
+// stored and rendered form here.
 //
-// Not here: bytes to JSON (http/body.ts), what an update does (update.ts), JSON of an answer (representation.ts).
+// Not here: bytes to JSON (http/body.ts), the effect of an update (update.ts), JSON of an answer (representation.ts).
 
 import { parseDateTime, renderDateTime } from '../date-time.js'
 import { isArray, isObject, type Json, type JsonObject, valueHasForbiddenCharacters } from '../json.js'
@@ -23,7 +23,7 @@ export type MetadataMap = ReadonlyMap<string, Metadata>
 
 export const noMetadata: MetadataMap = new Map()
 
-/** An attribute as it is stored. Times are milliseconds since 1970. */
+/** A stored attribute. Times are milliseconds since 1970. */
 export interface Attribute {
   readonly type: string
   readonly value: Json
@@ -31,19 +31,19 @@ export interface Attribute {
   readonly createdMs: number
   readonly modifiedMs: number
   /**
-   * Of a `dateExpires` with a date type: the name meant nothing where it came from, and it is an attribute like any
-   * other until it is updated (docs/interface/entities.md#builtin-attributes). No request makes one.
+   * Of a `dateExpires` with a date type: the name had no meaning in the system that it came from. It is an ordinary
+   * attribute until it is updated (docs/interface/entities.md#builtin-attributes). No request sets this.
    */
   readonly isPlain?: true | undefined
 }
 
-/** An entity as it is stored. Immutable. */
+/** A stored entity. Immutable. */
 export interface Entity extends EntityContent {
   readonly id: string
   readonly type: string
 }
 
-/** What queries look at besides the identity of an entity. */
+/** The parts of an entity that queries read besides its identity. */
 export interface EntityContent {
   /** In the order in which they were added. */
   readonly attributes: ReadonlyMap<string, Attribute>
@@ -52,14 +52,14 @@ export interface EntityContent {
   readonly modifiedMs: number
 }
 
-/** An attribute as a request wants it. */
+/** An attribute in a request. */
 export interface WantedAttribute {
   readonly type: string
-  /** The new value, or the operator object that yields it. */
+  /** The new value, or the operator object that computes it. */
   readonly value: Json
   readonly operator?: UpdateOperator | undefined
   /**
-   * undefined: not mentioned. An empty map asks for the removal of all (docs/interface/updates.md#metadata-in-updates).
+   * undefined: not mentioned. An empty map requests the removal of all (docs/interface/updates.md#metadata-in-updates).
    */
   readonly metadata: MetadataMap | undefined
 }
@@ -70,22 +70,22 @@ export interface WantedEntity {
   readonly attributes: ReadonlyMap<string, WantedAttribute>
 }
 
-/** The body of a request as JSON, with what a JSON value alone no longer tells. */
+/** The body of a request as JSON, with facts that a JSON value alone does not show. */
 export interface Payload {
   readonly value: Json
-  /** Where a key stood twice: the keys from the root to it, array positions as numbers. */
+  /** The position of each duplicate key: the keys from the root to it, array indexes as numbers. */
   readonly duplicates: readonly (readonly (string | number)[])[]
-  /** The document nests deeper than a single value may: values must be measured. */
+  /** Whether the document nests deeper than a single value may. Then values must be measured. */
   readonly deep: boolean
 }
 
-/** The type of an entity when a creation names none. */
+/** The type of an entity when a creation has no type. */
 export const defaultEntityType = 'Thing'
 
 /** The attribute that makes an entity transient (docs/interface/entities.md#expiry). */
 export const expiryAttribute = 'dateExpires'
 
-/** The type of an attribute or metadata whose request names none (docs/interface/entities.md#default-types). */
+/** The type of an attribute or metadata without a type in the request (docs/interface/entities.md#default-types). */
 export function defaultType(value: Json): string {
   switch (typeof value) {
     case 'string':
@@ -102,7 +102,7 @@ export function defaultType(value: Json): string {
 /** Whether values of the type are dates (docs/interface/entities.md#special-types). */
 export const isDateType = (type: string): boolean => type === 'DateTime' || type === 'ISO8601'
 
-/** A value as a date type stores it: null, or the rendered date; undefined when it is no date. */
+/** A value as a date type stores it: null, or the rendered date; undefined when it is not a date. */
 export function asStoredDate(value: Json): string | null | undefined {
   if (value === null) return null
   if (typeof value !== 'string') return undefined
@@ -110,7 +110,9 @@ export function asStoredDate(value: Json): string | null | undefined {
   return ms === undefined ? undefined : renderDateTime(ms)
 }
 
-/** Whether the metadata keeps an attribute from being the entity's location (docs/interface/geography.md#location). */
+/**
+ * Whether the metadata excludes an attribute from being the entity's location (docs/interface/geography.md#location).
+ */
 export const ignoresType = (metadata: MetadataMap | undefined): boolean => metadata?.get('ignoreType')?.value === true
 
 /** The entity of a `POST /v2/entities` (docs/interface/updates.md#create). */
@@ -165,7 +167,7 @@ export function parseValue(payload: Payload): Result<Json> {
 
 /**
  * The value of a text (docs/interface/updates.md#plain-values). Text without quotes is refused. Blanks and line breaks
- * are not cut off. There are no escapes: what is between the outer quotes is the string.
+ * are not trimmed. There are no escapes: the text between the outer quotes is the string.
  */
 export function parseTextValue(text: string): Result<Json> {
   if (text.startsWith('"')) {
@@ -193,7 +195,7 @@ const words: ReadonlyMap<string, Json> = new Map<string, Json>([
 
 const jsonNumber = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/
 
-/** The attributes of an entity in a payload, `id` and `type` left out (docs/interface/entities.md#attributes). */
+/** The attributes of an entity in a payload, without `id` and `type` (docs/interface/entities.md#attributes). */
 export function parseEach(
   json: JsonObject,
   keys: readonly string[],
@@ -217,7 +219,7 @@ export function parseEach(
   return accepted(attributes)
 }
 
-/** The refusal of more attributes than an entity may have; `id` and `type` are none. */
+/** The refusal of more attributes than an entity may have. `id` and `type` do not count. */
 export function refuseAttributes(json: JsonObject, members: number): Refusal | undefined {
   const count = members - Number(Object.hasOwn(json, 'id')) - Number(Object.hasOwn(json, 'type'))
   return count > attributesMax ? refusals.tooMany('attributes', count, attributesMax) : undefined
@@ -250,7 +252,7 @@ function parseAttribute(name: string, json: Json, deep: boolean): Result<WantedA
 }
 
 /**
- * The rules that join name, type and value (docs/interface/entities.md#forbidden-characters,
+ * The rules that connect name, type and value (docs/interface/entities.md#forbidden-characters,
  * docs/interface/entities.md#special-types, docs/interface/entities.md#expiry).
  */
 function parseTyped(
@@ -324,9 +326,9 @@ export function isTooDeep(value: Json, levels = 0): boolean {
 }
 
 /**
- * The refusal for the first key that stands twice where it may not (docs/interface/entities.md#duplicate-names).
- * `root`: what the document is, which decides what a path means. `id`, `type` of an entity and `type` of an attribute
- * may stand twice, the last one wins.
+ * The refusal for the first duplicate key that is not allowed (docs/interface/entities.md#duplicate-names). `root`: the
+ * kind of the document, which gives a path its meaning. `id`, `type` of an entity and `type` of an attribute may occur
+ * twice; the last one wins.
  */
 export function refuseDuplicates(
   payload: Pick<Payload, 'duplicates'>,
@@ -362,14 +364,15 @@ export function refuseDuplicates(
 // (docs/interface/entities.md#identifiers)
 
 /**
- * Printable ASCII without white space, & ? / # and the eight forbidden characters. A backslash is legal, so identifiers
- * need escaping inside JSON.
+ * Printable ASCII without white space, & ? / # and the eight forbidden characters. A backslash is allowed, so
+ * identifiers need escaping inside JSON.
  */
 const identifierSyntax = /^[!$%*+,\-.0-9:@A-Z[\\\]^_`a-z{|}~]*$/
 
-/** Why the text cannot be an identifier; undefined when it can. */
+/** The reason why the text cannot be an identifier; undefined when it can. */
 export function checkIdentifier(place: IdentifierPlace, text: string): Refusal | undefined {
-  // [hot] Some ten times per entity. Names and types are few, and this look takes a quarter of the time of the checks.
+  // [hot] Some ten times per entity. Names and types are few, and this lookup takes a quarter of the time of the
+  // checks.
   if (legal.has(text)) return undefined
   if (text.length === 0) return refusals.identifierTooShort(place)
   if (!identifierSyntax.test(text)) return refusals.identifierCharacters(place)
@@ -378,16 +381,16 @@ export function checkIdentifier(place: IdentifierPlace, text: string): Refusal |
   return undefined
 }
 
-/** Names and types that were legal. */
+/** A cache of names and types that passed the checks. */
 const legal = new Set<string>()
-/** Texts remembered; all are forgotten at once when there are more. */
+/** The limit of cached texts; beyond it all are forgotten at once. */
 const legalMax = 2000
 
 function remember(text: string): void {
   if (legal.size >= legalMax) legal.clear()
-  // It may be cut out of a list, and hold on to that.
+  // The text may be a part of a list, which it would keep in memory.
   legal.add(ownText(text))
 }
 
-/** Whether all characters are legal in an identifier, whatever the length. */
+/** Whether all characters are allowed in an identifier, whatever the length. */
 export const hasIdentifierCharacters = (text: string): boolean => identifierSyntax.test(text)

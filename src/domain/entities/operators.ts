@@ -1,11 +1,11 @@
-// Update operators: a value like `{"$inc": 1}` tells what to do with the stored value instead of replacing it.
+// Update operators: a value like `{"$inc": 1}` describes how to change the stored value.
 //
-// The first key alone makes a value an operator; keys behind it are ignored, except that `$set` and `$unset` go
-// together. "First" is in the order of the parsed object, where keys that look like array indexes come first.
+// Only the first key makes a value an operator. Later keys are ignored, but `$set` and `$unset` may be combined.
+// "First" means the order of the parsed object, where keys that look like array indexes come first.
 //
-// Operators never change what they are given; results may share parts with it. Every number they yield is finite.
+// Operators never change their arguments; results may share parts with them. Every resulting number is finite.
 //
-// Not here: types and metadata of the attribute, and what counts as a change (update.ts).
+// Not here: types and metadata of the attribute, and the definition of a change (update.ts).
 import { canonical, compare, equal, isArray, isObject, type Json, type JsonObject } from '../json.js'
 import { accepted, type Result, refusals, refused } from '../refusal.js'
 
@@ -24,15 +24,14 @@ export type OperatorName =
 export interface UpdateOperator {
   readonly name: OperatorName
   readonly argument: Json
-  /** The argument of `$unset` when the name is `$set` and the value holds both. */
+  /** The argument of `$unset` when the name is `$set` and the value has both. */
   readonly unset?: Json
 }
 
 /**
- * The operator that a value of a request is, or undefined for ordinary data
- * (docs/interface/updates.md#update-operators).
+ * The operator in a value of a request, or undefined for ordinary data (docs/interface/updates.md#update-operators).
  */
-// [hot] Runs once per attribute value of a request; scalars and arrays leave at the first line.
+// [hot] Runs once per attribute value of a request; scalars and arrays return at the first line.
 export function operatorOf(value: Json): UpdateOperator | undefined {
   if (!isObject(value)) return undefined
   const name = firstKeyOf(value)
@@ -43,9 +42,7 @@ export function operatorOf(value: Json): UpdateOperator | undefined {
   return { name, argument }
 }
 
-/**
- * What the operator makes of the stored value of an existing attribute (docs/interface/updates.md#update-operators).
- */
+/** Applies the operator to the stored value of an existing attribute (docs/interface/updates.md#update-operators). */
 export function applyOperator(operator: UpdateOperator, stored: Json): Result<Json> {
   if (operator.unset !== undefined) return setAndUnset(operator.argument, operator.unset, stored)
   return apply[operator.name](operator.argument, stored)
@@ -53,8 +50,8 @@ export function applyOperator(operator: UpdateOperator, stored: Json): Result<Js
 
 /**
  * The value of an attribute that does not exist yet; undefined when it is not to be created
- * (docs/interface/updates.md#operators-on-new-attributes). `creation`: the entity is created or replaced. `append`: a
- * new attribute of an existing entity.
+ * (docs/interface/updates.md#operators-on-new-attributes). `creation`: the entity is created or replaced. `append`: it
+ * is a new attribute of an existing entity.
  */
 export function startOperator(operator: UpdateOperator, on: 'creation' | 'append'): Result<Json | undefined> {
   switch (operator.name) {
@@ -128,7 +125,7 @@ function $addToSet(argument: Json, stored: Json): Result<Json> {
     const element = added.value[0]!
     return accepted(stored.some(known => equal(known, element)) ? stored : [...stored, element])
   }
-  // One look-up per element instead of a walk through the array: both can be long.
+  // One look-up per element instead of a search through the array: both can be long.
   const known = new Set(stored.map(canonical))
   const result = [...stored]
   for (const element of added.value) {
@@ -140,10 +137,10 @@ function $addToSet(argument: Json, stored: Json): Result<Json> {
   return accepted(result)
 }
 
-/** The elements that an argument adds: itself, or the items of `{"$each": [..]}`. */
+/** The elements that an argument adds: the argument itself, or the items of `{"$each": [..]}`. */
 function addedBy(name: '$push' | '$addToSet', argument: Json): Result<readonly Json[]> {
   if (!isObject(argument) || firstKeyOf(argument) !== '$each') return accepted([argument])
-  // `$position` and its kin belong to later releases. Ignoring them would store elements in the wrong place.
+  // `$position` and similar keys belong to later releases. Ignoring them would store elements in the wrong place.
   if (Object.keys(argument).length > 1) return refused(refusals.operatorEach(name))
   const items = argument.$each
   return isArray(items) ? accepted(items) : refused(refusals.operatorEachKind(name))
@@ -180,7 +177,7 @@ function setAndUnset(set: Json, unset: Json, stored: Json): Result<Json> {
   return result.ok ? accepted(without(result.value, unset)) : result
 }
 
-/** The value without the keys that `unset` names. Where either is not an object there is nothing to remove. */
+/** The value without the keys of `unset`. If either is not an object, the value is unchanged. */
 function without(value: Json, unset: Json): Json {
   if (!isObject(value) || !isObject(unset)) return value
   return Object.fromEntries(Object.entries(value).filter(([key]) => !Object.hasOwn(unset, key)))

@@ -1,8 +1,8 @@
 // Entities as JSON text: the modes, the `attrs` and `metadata` filters, the builtins (docs/interface/errors.md#form,
 // docs/interface/representations.md).
 //
-// Text is put together piece by piece, so that attributes keep their order and any name is an ordinary name.
-// `writeStored...` write what is kept on disk. When the writer says `asIs`, that text is also the normalized answer.
+// Text is built piece by piece, so that attributes keep their order and any name is an ordinary name. `writeStored...`
+// write the form on disk. When the writer has `asIs`, that text is also the normalized answer.
 
 import { renderDateTime } from '../date-time.js'
 import { type Json, type JsonWriter, renderJson } from '../json.js'
@@ -12,7 +12,7 @@ import { type Attribute, type Entity, expiryAttribute, ignoresType, isDateType, 
 
 export type Mode = 'normalized' | 'keyValues' | 'values' | 'unique'
 
-/** What of an entity is answered, and how. */
+/** The parts of an entity that are answered, and their form. */
 export interface View {
   readonly mode: Mode
   /** Names of the `attrs` parameter; undefined: all user attributes (docs/interface/representations.md#attributes). */
@@ -21,17 +21,17 @@ export interface View {
   readonly metadata: readonly string[] | undefined
 }
 
-/** Everything, as it is stored. */
+/** Everything, in its stored form. */
 export const fullView: View = { mode: 'normalized', attrs: undefined, metadata: undefined }
 
-/** Whether the view is the plain normalized one, which stored text may answer. */
+/** Whether the view is the plain normalized one, for which stored text may be the answer. */
 export const isFullView = (view: View): boolean =>
   view.mode === 'normalized' && view.attrs === undefined && view.metadata === undefined
 
 /** Builtin attributes in the fixed order in which they follow `*` (docs/interface/representations.md#attributes). */
 const builtinAttributes = ['dateCreated', 'dateModified', 'servicePath'] as const
 
-/** Writes the beginning of an entity as it is stored: its id and type. */
+/** Writes the beginning of a stored entity: its id and type. */
 export function writeStoredIdentity({ id, type }: Entity, writer: JsonWriter): void {
   writer.raw('{"id":')
   writer.string(id)
@@ -39,7 +39,7 @@ export function writeStoredIdentity({ id, type }: Entity, writer: JsonWriter): v
   writer.string(type)
 }
 
-/** Writes an attribute with its name, behind other members. */
+/** Writes an attribute with its name, after other members. */
 export function writeStoredMember(name: string, attribute: Attribute, writer: JsonWriter): void {
   writer.raw(',')
   writer.string(name)
@@ -48,7 +48,7 @@ export function writeStoredMember(name: string, attribute: Attribute, writer: Js
   if (attribute.type === 'geo:json' && renderedValue(attribute) !== attribute.value) writer.asIs = false
 }
 
-/** Writes one attribute as it is stored. */
+/** Writes one attribute in its stored form. */
 export function writeStoredAttribute(attribute: Attribute, writer: JsonWriter): void {
   writer.raw('{"type":')
   writer.string(attribute.type)
@@ -70,7 +70,7 @@ export function writeStoredAttribute(attribute: Attribute, writer: JsonWriter): 
 }
 
 /**
- * `dateExpires` of a transient entity is shown only when it is asked for
+ * Whether an attribute is the `dateExpires` of a transient entity. It is shown only on request
  * (docs/interface/entities.md#builtin-attributes, docs/interface/entities.md#expiry).
  */
 export const isHidden = (name: string, attribute: Attribute): boolean =>
@@ -81,17 +81,19 @@ export function renderEntity(entity: Entity, path: string, view: View): string {
   return renderSelected(entity, path, view, `"id":${quoted(entity.id)},"type":${quoted(entity.type)}`)
 }
 
-/** `GET .../attrs`: as the entity, without id and type. */
+/** `GET .../attrs`: like the entity, without id and type. */
 export function renderAttributes(entity: Entity, path: string, view: View): string {
   return renderSelected(entity, path, view, '')
 }
 
-/** The text of `renderEntity` in pieces, one for each attribute, perhaps empty: a large entity is rendered in steps. */
+/**
+ * The text of `renderEntity` in pieces, one for each attribute, perhaps empty. So a large entity is rendered in steps.
+ */
 export function entityPieces(entity: Entity, path: string, view: View): IterableIterator<string> {
   return selectedPieces(entity, path, view, `"id":${quoted(entity.id)},"type":${quoted(entity.type)}`)
 }
 
-/** The same of `renderAttributes`. */
+/** The same for `renderAttributes`. */
 export function attributesPieces(entity: Entity, path: string, view: View): IterableIterator<string> {
   return selectedPieces(entity, path, view, '')
 }
@@ -141,7 +143,7 @@ export function renderAttribute(attribute: Attribute, metadata: readonly string[
   return renderWithMetadata(attribute, selectMetadata(attribute, metadata))
 }
 
-/** The same with these elements in place of the attribute's own, which still say what its value is. */
+/** The same with these elements instead of the attribute's own metadata. The own metadata still decide the value. */
 export function renderWithMetadata(attribute: Attribute, metadata: readonly NamedMetadata[]): string {
   const elements = metadata.map(
     ([name, element]) => `${quoted(name)}:{"type":${quoted(element.type)},"value":${renderJson(element.value)}}`,
@@ -150,7 +152,7 @@ export function renderWithMetadata(attribute: Attribute, metadata: readonly Name
   return `{"type":${quoted(attribute.type)},"value":${value},"metadata":{${elements.join(',')}}}`
 }
 
-/** The value that is shown: a location's Feature gives its geometry (docs/interface/geography.md#geojson). */
+/** The rendered value: the Feature of a location is shown as its geometry (docs/interface/geography.md#geojson). */
 export function renderedValue(attribute: Attribute): Json {
   if (attribute.type !== 'geo:json' || ignoresType(attribute.metadata)) return attribute.value
   return renderedLocation(attribute.value)
@@ -158,14 +160,11 @@ export function renderedValue(attribute: Attribute): Json {
 
 type Named = readonly [name: string, attribute: Attribute]
 
-/**
- * The attributes that the `attrs` names mean, in the order in which they are answered
- * (docs/interface/representations.md#attributes).
- */
+/** The attributes that `attrs` selects, in the order of the answer (docs/interface/representations.md#attributes). */
 function selectAttributes(entity: Entity, path: string, { attrs: names, mode }: View): Named[] {
   if (names === undefined) {
     const all = [...entity.attributes].filter(([name, attribute]) => !isHidden(name, attribute))
-    // Bare values have no names: the reference gives them by name, and docs/interface/README.md leaves the order open.
+    // Bare values have no names. The reference orders them by name, and docs/interface/README.md leaves the order open.
     return mode === 'values' || mode === 'unique' ? all.sort(([a], [b]) => (a < b ? -1 : 1)) : all
   }
   if (!isNamed(names, '*')) {
@@ -186,11 +185,11 @@ function selectAttributes(entity: Entity, path: string, { attrs: names, mode }: 
 }
 
 /**
- * The builtin attribute of that name; undefined: not every entity has one
+ * The builtin attribute of that name; undefined: there is none, or not for this entity
  * (docs/interface/entities.md#builtin-attributes).
  */
 export function builtinAttribute(name: string, entity: Entity, path: string): Attribute | undefined {
-  // Of an entity that only providers have, its times are unknown.
+  // The times of an entity that only providers have are unknown.
   if (Number.isNaN(entity.created) && name !== 'servicePath') return undefined
   switch (name) {
     case 'dateCreated':
@@ -207,7 +206,7 @@ export function builtinAttribute(name: string, entity: Entity, path: string): At
 /** A builtin attribute has no metadata, and no times of its own. */
 const noTimeMs = Number.NaN
 
-/** An attribute that is shown and not stored: without metadata, builtin ones included. */
+/** An attribute that is shown but not stored: it has no metadata, not even builtin ones. */
 export const builtin = (type: string, value: Json): Attribute => ({
   type,
   value,
@@ -216,9 +215,9 @@ export const builtin = (type: string, value: Json): Attribute => ({
   modifiedMs: noTimeMs,
 })
 
-/** Of so few names each is looked for, instead of remembering where it stands. */
+/** Up to this number of names, a search is used instead of a map of positions. */
 const fewNamesMax = 16
-/** Where each name of a long list first stands: each attribute of each entity of an answer asks for it. */
+/** The first position of each name of a long list. Each attribute of each entity of an answer looks it up. */
 const positionsOfNames = new WeakMap<readonly string[], ReadonlyMap<string, number>>()
 
 function positionsOf(names: readonly string[]): ReadonlyMap<string, number> {
@@ -233,7 +232,7 @@ function positionsOf(names: readonly string[]): ReadonlyMap<string, number> {
 const isNamed = (names: readonly string[], name: string): boolean =>
   names.length <= fewNamesMax ? names.includes(name) : positionsOf(names).has(name)
 
-/** The names, each once; of a long list only those that are there or builtin. */
+/** The names, each once; of a long list only those in `there` or in `builtins`. */
 function inOrderOf(
   names: readonly string[],
   there: ReadonlyMap<string, unknown>,
@@ -249,15 +248,12 @@ function inOrderOf(
 
 export type NamedMetadata = readonly [name: string, element: { readonly type: string; readonly value: Json }]
 
-/**
- * Builtin metadata that queries know (docs/interface/entities.md#builtin-metadata), in the order in which they follow
- * `*`.
- */
+/** Builtin metadata in queries (docs/interface/entities.md#builtin-metadata), in the order in which they follow `*`. */
 const builtinMetadata = ['dateCreated', 'dateModified'] as const
 
 /**
- * The metadata that the names mean, in the order in which they are shown (docs/interface/entities.md#builtin-metadata).
- * `builtins`: the builtin names in the order in which they follow `*`, of which notifications know more than queries.
+ * The metadata that the names select, in the order of the answer (docs/interface/entities.md#builtin-metadata).
+ * `builtins`: the builtin names in the order in which they follow `*`; notifications have more of them than queries.
  */
 export function selectMetadata(
   attribute: Attribute,
@@ -275,7 +271,7 @@ export function selectMetadata(
   })
 }
 
-/** The builtin metadata of that name that queries know; undefined: there is none. */
+/** The builtin metadata of that name in queries; undefined: there is none. */
 export function builtinElement(name: string, attribute: Attribute): NamedMetadata[1] | undefined {
   if (Number.isNaN(attribute.createdMs)) return undefined
   if (name === 'dateCreated') return { type: 'DateTime', value: renderDateTime(attribute.createdMs) }

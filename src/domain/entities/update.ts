@@ -1,12 +1,13 @@
-// What a command does to one entity: entity before + command -> entity after, or a refusal, or (PartialUpdate) both.
+// The effect of a command on one entity: entity before + command -> entity after, or a refusal, or (PartialUpdate)
+// both.
 //
 // Everything that depends on the stored state is decided here: existence (docs/interface/updates.md#one-entity,
-// docs/interface/updates.md#single-attributes), which attributes change (docs/interface/entities.md#changes), metadata
+// docs/interface/updates.md#single-attributes), changed attributes (docs/interface/entities.md#changes), metadata
 // (docs/interface/updates.md#metadata-in-updates), operators (docs/interface/updates.md#update-operators), the one
 // location (docs/interface/geography.md#location), values without a type (docs/interface/updates.md#plain-values). The
 // moment of the update is an argument.
 //
-// Not here: reading requests (entity.ts), which entity an id without a type means (shard), bytes.
+// Not here: reading requests (entity.ts), the entity for an id without a type (shard), bytes.
 
 import { equal, type Json, valueHasForbiddenCharacters } from '../json.js'
 import { attributesMax, metadataMax } from '../limits.js'
@@ -27,34 +28,32 @@ import {
 } from './entity.js'
 import { applyOperator, operatorOf, startOperator } from './operators.js'
 
-/**
- * What an update may be asked to do besides its plain meaning (docs/interface/updates.md#one-entity,
- * docs/interface/updates.md#metadata-in-updates).
- */
+/** Options of an update (docs/interface/updates.md#one-entity, docs/interface/updates.md#metadata-in-updates). */
 export interface UpdateOptions {
-  /** Metadata of the request replaces the stored one instead of joining it. */
+  /** Metadata of the request replace the stored ones instead of being merged with them. */
   readonly overrideMetadata: boolean
   /** Every attribute of the request counts as changed. */
   readonly forcedUpdate: boolean
 }
 
-/** What happened to an attribute. A request may name one and leave it as it is. */
+/** What happened to an attribute. A request may name an attribute and leave it unchanged. */
 export interface Alteration {
   readonly name: string
   readonly action: 'append' | 'update' | 'delete'
   /**
-   * Whether the request names it. A replacement deletes what it does not name; the deletion of an entity names nothing.
+   * Whether the request names it. A replacement deletes attributes that it does not name; the deletion of an entity
+   * names none.
    */
   readonly named: boolean
   /**
-   * Whether value or type count as changed (docs/interface/entities.md#changes); what is appended, replaced or deleted
-   * counts in both respects.
+   * Whether value or type count as changed (docs/interface/entities.md#changes). An attribute that is appended,
+   * replaced or deleted counts as changed in value and metadata.
    */
   readonly valueChanged: boolean
   readonly metadataChanged: boolean
 }
 
-/** What a command did. `after`: undefined when the entity was deleted, `before` when nothing changed. */
+/** The effect of a command. `after`: undefined when the entity was deleted, `before` when nothing changed. */
 export interface Change {
   readonly before: Entity | undefined
   readonly after: Entity | undefined
@@ -62,15 +61,15 @@ export interface Change {
 }
 
 /**
- * The end of a command: a change, a refusal, or both when only part could be done (docs/interface/updates.md#append,
- * docs/interface/updates.md#update).
+ * The outcome of a command: a change, a refusal, or both when only part could be done
+ * (docs/interface/updates.md#append, docs/interface/updates.md#update).
  */
 export interface UpdateOutcome {
   readonly change?: Change
   readonly refusal?: Refusal
 }
 
-/** How an entity appears in a refusal: its id, and its type only if the request named it. */
+/** The name of an entity in a refusal: its id, and its type only if the request named it. */
 export const entityLabel = (id: string, type: string | undefined): string => (type === undefined ? id : `${id}/${type}`)
 
 const refuse = (refusal: Refusal): UpdateOutcome => ({ refusal })
@@ -105,7 +104,7 @@ export function appendAttributes(
   return draft.finish(before)
 }
 
-/** `POST .../attrs?options=append`: only attributes that are missing are added (docs/interface/updates.md#append). */
+/** `POST .../attrs?options=append`: adds only missing attributes (docs/interface/updates.md#append). */
 export function appendStrict(
   before: Entity,
   wanted: ReadonlyMap<string, WantedAttribute>,
@@ -127,7 +126,7 @@ export function appendStrict(
   return partly(draft.finish(before), refusals.attributesExist('PartialUpdate', label, existing))
 }
 
-/** `PATCH .../attrs`: only attributes that exist are updated (docs/interface/updates.md#update). */
+/** `PATCH .../attrs`: updates only existing attributes (docs/interface/updates.md#update). */
 export function updateAttributes(
   before: Entity,
   wanted: ReadonlyMap<string, WantedAttribute>,
@@ -215,7 +214,10 @@ export function deleteAttribute(before: Entity, name: string, nowMs: number): Up
   return draft.finish(before)
 }
 
-/** Batch `delete` with attributes: those that exist are removed, the others told (docs/interface/batch.md#outcome). */
+/**
+ * Batch `delete` with attributes: existing ones are removed, the others are reported as missing
+ * (docs/interface/batch.md#outcome).
+ */
 export function deleteAttributes(
   before: Entity,
   names: readonly string[],
@@ -237,7 +239,7 @@ export function deleteEntity(before: Entity): UpdateOutcome {
 }
 
 /**
- * When the entity is to be removed, milliseconds since 1970; undefined for a regular one
+ * The time when the entity is to be removed, milliseconds since 1970; undefined for a regular one
  * (docs/interface/entities.md#expiry).
  */
 export function expiresMs(entity: Entity): number | undefined {
@@ -255,7 +257,7 @@ const lost = (name: string, named: boolean): Alteration => ({
   metadataChanged: true,
 })
 
-/** A partial success: what was refused for a better reason than the missing names stays refused. */
+/** A partial success. If the outcome already has another refusal than missing names, that one stays. */
 const partly = (outcome: UpdateOutcome, refusal: Refusal): UpdateOutcome =>
   outcome.refusal ? outcome : { ...outcome, refusal }
 
@@ -266,7 +268,7 @@ class Draft {
   private readonly attributes: Map<string, Attribute>
   private readonly nowMs: number
   private changed = false
-  /** Whether an attribute was added: only such a one can stand out of order. */
+  /** Whether an attribute was added: only an added one can be out of order. */
   private added = false
   /** Whether a location attribute was touched, and the first reason why its value cannot be a location. */
   private locationTouched = false
@@ -284,8 +286,8 @@ class Draft {
   }
 
   /**
-   * Adds an attribute that is not there (docs/interface/updates.md#operators-on-new-attributes). `action`: `update` if
-   * it was there before a replacement.
+   * Adds a new attribute (docs/interface/updates.md#operators-on-new-attributes). `action`: `update` if it existed
+   * before a replacement.
    */
   start(
     name: string,
@@ -315,7 +317,7 @@ class Draft {
     return undefined
   }
 
-  /** Updates an attribute that is there. */
+  /** Updates an existing attribute. */
   update(name: string, wanted: WantedAttribute, options: UpdateOptions, via: 'append' | 'update'): Refusal | undefined {
     const stored = this.attributes.get(name) as Attribute
     const value = this.valueAfter(stored, wanted)
@@ -332,7 +334,7 @@ class Draft {
       !equal(stored.value, value.value)
     const metadataChanged = !equalMetadata(stored.metadata, metadata)
     this.alterations.push({ name, action: 'update', named: true, valueChanged, metadataChanged })
-    // One that was plain means something else from now on, even with the same value.
+    // An attribute that was plain changes its meaning now, even with the same value.
     if (!valueChanged && !metadataChanged && !stored.isPlain) return undefined
     this.attributes.set(name, {
       type: wanted.type,
@@ -345,7 +347,7 @@ class Draft {
     return undefined
   }
 
-  /** Whatever the attributes become, it is a change (docs/interface/entities.md#changes). */
+  /** A replacement always counts as a change (docs/interface/entities.md#changes). */
   replaceAll(): void {
     this.changed = true
   }
@@ -356,7 +358,10 @@ class Draft {
     this.alterations.push(lost(name, true))
   }
 
-  /** The outcome. `identity`: id, type and creation. `before`: what is replaced, if the draft did not begin with it. */
+  /**
+   * Returns the outcome. `identity`: id, type and creation. `before`: the replaced entity, if the draft did not begin
+   * with it.
+   */
   finish(identity: Pick<Entity, 'id' | 'type' | 'created'>, before = this.before): UpdateOutcome {
     if (this.added && this.attributes.size > attributesMax && this.attributes.size > (before?.attributes.size ?? 0))
       return refuse(refusals.tooMany('attributes', this.attributes.size, attributesMax))
@@ -374,13 +379,14 @@ class Draft {
   }
 
   /**
-   * Checks a possible location (docs/interface/geography.md). `finish` refuses it, since a second location weighs more.
+   * Checks a possible location (docs/interface/geography.md). `finish` refuses it, since the refusal of a second
+   * location has precedence.
    */
   private locate(type: string, value: Json, metadata: MetadataMap, prefix: LocationPrefix): void {
     if (!isLocationType(type)) return
     this.locationTouched = true
     if (value === null || ignoresType(metadata)) return
-    // A second location is refused, whatever it is: to look at each of many would take long.
+    // A second location is refused in any case, and checking each of many would take long.
     if (this.locationFound) return
     this.locationFound = true
     this.badLocation = checkPositions(type, value)
@@ -406,8 +412,8 @@ function copyOf<T>(map: ReadonlyMap<string, T>): Map<string, T> {
 const indexName = /^(?:0|[1-9][0-9]{0,9})$/
 
 /**
- * Attributes or metadata in the order that survives being stored as a JSON object: JSON.parse puts names that are array
- * indexes (`0`, `17`) first. All others keep the order in which they were added.
+ * Attributes or metadata in the order that they have after being stored as a JSON object: JSON.parse puts names that
+ * are array indexes (`0`, `17`) first. All others keep the order in which they were added.
  */
 function inStoredOrder<T>(named: Map<string, T>): Map<string, T> {
   let indexed = false

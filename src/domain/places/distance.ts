@@ -5,14 +5,14 @@
 //
 //   f = 1 - cos(distance) = 2 sin²(Δφ/2) + 2 cos φp cos φ sin²(Δλ/2)
 //
-// is a sum of three sinusoids in the position s along the edge, so |f''| and |f'''| have small bounds M and M3. These
-// tell, from one point of an edge, that all of the rest is farther than what is known, or that f only falls or only
-// rises; most edges need no more than their ends. Where f is convex, Newton's steps find the minimum. Elsewhere the
+// is a sum of three sinusoids in the position s along the edge, so |f''| and |f'''| have small bounds M and M3. With
+// these, one point of an edge can show that all of the rest is farther than the best known point, or that f only falls
+// or only rises. Most edges need only their ends. Where f is convex, Newton's method finds the minimum. Elsewhere the
 // edge is halved.
 //
 // @turf/point-to-line-distance takes the nearest point of a rhumb or projected line, and is wrong by kilometres for
-// long edges and beyond the antimeridian. Here a difference of 360 degrees is none, and the poles are places like
-// others.
+// long edges and beyond the antimeridian. Here a difference of 360 degrees is no difference, and the poles are ordinary
+// places.
 import type { Position } from './ring.js'
 
 export const earthRadiusMetres = 6_371_000
@@ -40,11 +40,11 @@ function metres(f: number): number {
   return 2 * earthRadiusMetres * Math.asin(Math.min(1, Math.sqrt(f / 2)))
 }
 
-/** What is known at one point of an edge: f and its slopes towards east and north. */
+/** The values at one point of an edge: f and its slopes towards east and north. */
 interface Sample {
   readonly longitude: number
   readonly latitude: number
-  /** Of the latitude. */
+  /** The cosine of the latitude. */
   readonly cos: number
   readonly f: number
   readonly east: number
@@ -141,7 +141,7 @@ const slopeOf = (edge: Edge, at: Sample): number => edge.east * at.east + edge.n
 const bendOf = ({ east, north }: Edge, at: Sample): number =>
   north * north * (at.sines + at.cosines) + east * east * at.cosines - 2 * east * north * at.mixed
 
-/** How little f may still fall to be ignored: a tenth of a millimetre next to the place, less far away. */
+/** The fall of f that may be ignored: a tenth of a millimetre next to the place, less far away. */
 const negligible = (f: number): number => 1e-22 + f * 1e-13
 
 /** The lowest f on the part of the edge from `from` to `to`, whose ends are known, or `low` when that is lower. */
@@ -157,7 +157,7 @@ function search(place: Place, edge: Edge, from: number, to: number, low: number)
   return search(place, edge, middle, to, search(place, edge, from, middle, known))
 }
 
-/** The minimum where f is convex: Newton's steps, halving when one leads out of what is left. */
+/** The minimum where f is convex: Newton's method, with bisection when a step leads out of the remaining part. */
 function descend(place: Place, edge: Edge, from: number, to: number, low: number): number {
   let [left, right] = [from, to]
   let s = (from + to) / 2

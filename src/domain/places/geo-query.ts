@@ -1,13 +1,13 @@
-// A geographical query: `georel`, `geometry` and `coords` as one value, ready to be asked of many locations.
+// A geographical query: `georel`, `geometry` and `coords` as one value, ready to be tested on many locations.
 //
 //   georel=near;maxDistance:1000   geometry=point   coords=41.4,2.2        latitude first, unlike GeoJSON
 //
-// Parsing refuses everything of docs/interface/geography.md#relations to docs/interface/errors.md#geography, in that
-// order, and prepares what every test needs: the shape's line as a chain, and the boxes outside of which nothing
-// matches. The value may be cloned to another thread.
+// Parsing makes all checks of docs/interface/geography.md#relations to docs/interface/errors.md#geography, in that
+// order, and prepares the data that every test needs: the shape's line as a chain, and the boxes outside of which
+// nothing matches. The value may be cloned to another thread.
 //
-// Shapes are taken in a plane of longitude and latitude. A shape across the antimeridian has to be asked for as two: a
-// polygon with corners at 170 and -170 spans the rest of the world. `near` knows no seam and no poles.
+// Shapes are in a plane of longitude and latitude. A shape across the antimeridian needs two queries: a polygon with
+// corners at 170 and -170 spans the rest of the world. For `near` the antimeridian and the poles are ordinary places.
 
 import { coordsLengthMax, shapePositionsMax } from '../limits.js'
 import { accepted, type GeoQuerySource, type Refusal, type Result, refusals, refused } from '../refusal.js'
@@ -18,18 +18,20 @@ import { isSame, isSimpleRing, type Position } from './ring.js'
 
 export type Relation = 'near' | 'coveredBy' | 'intersects' | 'equals' | 'disjoint'
 
-/** The geometry as GeoJSON. A polygon has one ring, as given; a box begins in the southwest and turns left. */
+/**
+ * The geometry as GeoJSON. A polygon has one ring, as given; a box begins in the southwest and turns counterclockwise.
+ */
 export type Shape = Extract<Geometry, { type: 'Point' | 'LineString' | 'Polygon' }>
 
 export interface GeoQuery {
   readonly relation: Relation
   readonly shape: Shape
-  /** The shape's line; the ring of a polygon turns left. */
+  /** The shape's line; the ring of a polygon turns counterclockwise. */
   readonly chain: Chain
   /** Of `near`; 0 and Infinity when not given. */
   readonly distanceMetresMin: number
   readonly distanceMetresMax: number
-  /** Whatever matches shares a point with one of these; undefined: anything may match. Two at the antimeridian. */
+  /** Every match shares a point with one of these; undefined: anything may match. Two at the antimeridian. */
   readonly boxes: readonly Bounds[] | undefined
 }
 
@@ -40,7 +42,7 @@ export interface GivenGeoQuery {
 }
 
 /**
- * The query; undefined when nothing is given, or a URL has valid `geometry` and `coords` without `georel`
+ * The query; undefined when no parameter is given, or when a URL has valid `geometry` and `coords` without `georel`
  * (docs/interface/geography.md#queries). Empty texts count as given; requests refuse them before
  * (docs/interface/requests.md#url-parameters, docs/interface/batch.md#query).
  */
@@ -123,7 +125,7 @@ function parseGeorel(text: string, source: GeoQuerySource): Result<Wanted> {
 
 const decimal = /^[ \t]*[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[ \t]*$/
 
-/** A finite decimal number, with blanks around it. */
+/** Parses a finite decimal number, perhaps with blanks around it. */
 function parseNumber(text: string): number | undefined {
   if (!decimal.test(text)) return undefined
   const number = Number(text)
@@ -184,7 +186,7 @@ function positionsOf(shape: Exclude<Shape, { type: 'Polygon' }>): readonly Posit
 
 // Boxes
 
-/** A box that holds every possible match; undefined: anything may match. At the antimeridian it goes all around. */
+/** A box around every possible match; undefined: anything may match. At the antimeridian it spans all longitudes. */
 export function boundsOf(query: GeoQuery): Bounds | undefined {
   return query.boxes && hull(query.boxes)
 }
@@ -194,7 +196,7 @@ function boxesAround({ relation, distanceMetresMax }: Wanted, chain: Chain): rea
   return relation === 'near' ? boxesNear(chain.positions[0]!, distanceMetresMax) : [chain.bounds]
 }
 
-/** More than rounding takes away: some 0.1 mm, and as much per 100 km. */
+/** More than the rounding error: some 0.1 mm, and as much per 100 km. */
 const slack = (degrees: number): number => 1e-9 + degrees * 1e-9
 
 function boxesNear([longitude, latitude]: Position, metresMax: number): readonly Bounds[] | undefined {
@@ -205,7 +207,7 @@ function boxesNear([longitude, latitude]: Position, metresMax: number): readonly
   const north = Math.min(90, latitude + height)
   // With a pole inside, every meridian is near.
   if (south === -90 || north === 90) return [{ west: -180, south, east: 180, north }]
-  // A meridian that touches the circle does so nearer to the pole than its centre.
+  // The point where a meridian touches the circle is nearer to the pole than the circle's centre.
   const half = Math.asin(Math.min(1, Math.sin(angle) / Math.cos(latitude / degrees))) * degrees
   const width = half + slack(half)
   const west = longitude - width

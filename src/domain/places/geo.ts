@@ -1,16 +1,15 @@
-// Which locations a geographical query is about.
+// Decides which locations match a geographical query.
 //
-// A location is a set of points: its positions, its lines, and of a polygon what lies within the outer ring and not
-// within a hole. A border always counts, that of a hole too, even of one outside the outer ring (the interface asks
-// only that each ring is simple). The set of a Multi* is the union of its parts.
+// A location is a set of points: its positions, its lines, and for a polygon the points within the outer ring and not
+// within a hole. A border always belongs to it, also that of a hole, and even that of a hole outside the outer ring
+// (the interface requires only that each ring is simple). The set of a Multi* is the union of its parts.
 //
 //   intersects   the sets share a point        disjoint    they do not
 //   coveredBy    the shape holds all of the set, on its border too
 //   equals       the same type, the same positions in the same order; an altitude does not count, as nowhere else
 //   near         great circle distance to the nearest point of the set
 //
-// Not here: how a query is read (geo-query.ts), lines and rings (plane.ts), metres (distance.ts), an index
-// (shard/views).
+// Not here: parsing a query (geo-query.ts), lines and rings (plane.ts), metres (distance.ts), an index (shard/views).
 
 import type { EntityContent } from '../entities/entity.js'
 import { isLocation } from '../entities/update.js'
@@ -35,8 +34,7 @@ type Line = readonly Position[]
 type Rings = readonly Line[]
 
 /**
- * The geometry of the entity's location (docs/interface/geography.md#location), or undefined when it has none that can
- * be used.
+ * The geometry of the entity's location (docs/interface/geography.md#location), or undefined when it has no usable one.
  */
 export function locationOf(entity: EntityContent): Geometry | undefined {
   for (const attribute of entity.attributes.values()) {
@@ -48,8 +46,8 @@ export function locationOf(entity: EntityContent): Geometry | undefined {
 }
 
 /**
- * Whether the location matches the query (docs/interface/geography.md#relations). An entity without location matches
- * none.
+ * Whether the location matches the query (docs/interface/geography.md#relations). An entity without location matches no
+ * query.
  */
 // [hot] Runs for every candidate of a query, and for every change under a subscription with a geo expression. A point
 // against a box takes 20 ns, against a polygon of 100 positions 90 ns, near 20-60 ns; two polygons of 100 take 2 to 7
@@ -71,7 +69,8 @@ export function matchesGeo(query: GeoQuery, geometry: Geometry): boolean {
 
 /**
  * Metres from the query's point to the nearest point of the geometry, 0 within a polygon: the key of
- * `orderBy=geo:distance`. 0 for a shape that is no point (docs/interface/geography.md#order-by-distance: unspecified).
+ * `orderBy=geo:distance`. 0 for a shape that is not a point (docs/interface/geography.md#order-by-distance:
+ * unspecified).
  */
 export function distanceTo(query: GeoQuery, geometry: Geometry): number {
   if (query.shape.type !== 'Point') return 0
@@ -103,7 +102,7 @@ function reachesOne(boxes: readonly Bounds[], geometry: Geometry): boolean {
   return boxes.some(box => overlap(box, bounds))
 }
 
-// Covered by. A polygon is covered when its rings are: the shape has no holes in which it could stick out.
+// Covered by. A polygon is covered when its rings are covered: the shape has no holes.
 
 function isCovered(query: GeoQuery, geometry: Geometry): boolean {
   const { chain } = query
@@ -167,7 +166,7 @@ function meetsPosition({ shape, chain }: GeoQuery, position: Position): boolean 
   }
 }
 
-/** Whether they cross or touch, or the line lies within the shape, which its beginning tells then. */
+/** Whether they cross or touch, or the line lies within the shape. Its first position decides the last case. */
 function meetsLine(query: GeoQuery, line: Line): boolean {
   const { chain, shape } = query
   if (!overlap(chain.bounds, boundsOfPositions(line))) return false
@@ -176,7 +175,7 @@ function meetsLine(query: GeoQuery, line: Line): boolean {
   return false
 }
 
-/** Whether the shape meets one of the rings, or lies within the polygon, which any position tells then. */
+/** Whether the shape meets one of the rings, or lies within the polygon. Any position of it decides the last case. */
 function meetsPolygon(query: GeoQuery, rings: Rings): boolean {
   return rings.some(ring => meetsLine(query, ring)) || isInPolygon(rings, query.chain.positions[0]!)
 }

@@ -1,10 +1,10 @@
-// The location of an entity: which values are one, and the geometry they stand for.
+// The location of an entity: checks its value and converts it to a geometry.
 //
 // Clients write locations as GeoJSON (`geo:json`) or in a legacy form (`geo:point`, `geo:line`, `geo:box`,
-// `geo:polygon`: strings, latitude first). Both become a valid Geometry, `[longitude, latitude]`. What is stored and
-// rendered stays as given.
+// `geo:polygon`: strings, latitude first). Both become a valid Geometry, `[longitude, latitude]`. The stored and
+// rendered value stays as given.
 //
-// Not here: which attribute of an entity is its location, `ignoreType` (update.ts), geographical queries (geo.ts).
+// Not here: choosing the location attribute of an entity, `ignoreType` (update.ts), geographical queries (geo.ts).
 import { isArray, isObject, type Json, type JsonObject, renderJson } from '../json.js'
 import { positionsMax } from '../limits.js'
 import { accepted, type LocationPrefix, type Refusal, type Result, refusals, refused } from '../refusal.js'
@@ -29,7 +29,7 @@ export function isLocationType(type: string): type is LocationType {
 }
 
 /**
- * The geometry of a location attribute without `ignoreType`; undefined: its value is null or its type is no location
+ * The geometry of a location attribute without `ignoreType`; undefined: its value is null or its type is not a location
  * type (docs/interface/geography.md).
  */
 export function checkLocation(type: string, value: Json, prefix: LocationPrefix): Result<Geometry | undefined> {
@@ -37,7 +37,9 @@ export function checkLocation(type: string, value: Json, prefix: LocationPrefix)
   return parsers[type](value, prefix)
 }
 
-/** The refusal of a location with too many positions. One that was stored before there was a limit stays a location. */
+/**
+ * The refusal of a location with too many positions. A location that was stored before this limit existed stays one.
+ */
 export function checkPositions(type: string, value: Json): Refusal | undefined {
   const count = type === 'geo:json' ? countPositions(coordinatesOf(value)) : isArray(value) ? value.length : 1
   return count > positionsMax ? refusals.tooMany('positions', count, positionsMax) : undefined
@@ -49,7 +51,7 @@ function coordinatesOf(value: Json): Json | undefined {
   return isObject(geometry) ? geometry.coordinates : undefined
 }
 
-/** The arrays that hold no array: in a valid location each is a position. */
+/** Counts the arrays that contain no array: in a valid location each is a position. */
 function countPositions(value: Json | undefined): number {
   if (!isArray(value)) return 0
   if (!isArray(value[0])) return 1
@@ -59,7 +61,7 @@ function countPositions(value: Json | undefined): number {
 }
 
 /**
- * What is rendered for a valid `geo:json` value: of a feature only its geometry (docs/interface/geography.md#geojson).
+ * The rendered form of a valid `geo:json` value: for a feature only its geometry (docs/interface/geography.md#geojson).
  */
 export function renderedLocation(value: Json): Json {
   if (!isObject(value)) return value
@@ -185,13 +187,13 @@ function parseBox(value: Json, prefix: LocationPrefix): Result<Geometry> {
   return ring ? accepted({ type: 'Polygon', coordinates: [ring] }) : refused(refusals.legacyBoxFlat(prefix))
 }
 
-/** The ring of the box between two corners, from the southwest, turning left; undefined: the box is flat. */
+/** The ring of the box between two corners, from the southwest, counterclockwise; undefined: the box is flat. */
 export function boxRing([lon1, lat1]: Position, [lon2, lat2]: Position): readonly Position[] | undefined {
   if (lon1 === lon2 || lat1 === lat2) return undefined
   const [west, east] = [Math.min(lon1, lon2), Math.max(lon1, lon2)]
   const [south, north] = [Math.min(lat1, lat2), Math.max(lat1, lat2)]
   const southwest: Position = [west, south]
-  // The order matters to `georel=equals` (docs/interface/geography.md#relations).
+  // The order matters for `georel=equals` (docs/interface/geography.md#relations).
   return [southwest, [east, south], [east, north], [west, north], southwest]
 }
 
@@ -200,7 +202,7 @@ function parsePolygon(value: Json, prefix: LocationPrefix): Result<Geometry> {
   const ring = parseCoordinatesList(value, prefix, enough, refusals.legacyPolygonCount)
   if (!ring.ok) return ring
   if (!isClosed(ring.value)) return refused(refusals.legacyPolygonOpen(prefix))
-  // The interface names no text for a legacy ring that crosses itself; as GeoJSON it would be this one.
+  // The interface defines no text for a legacy ring that crosses itself; as GeoJSON it would get this one.
   return isRing(ring.value) ? accepted({ type: 'Polygon', coordinates: [ring.value] }) : refused(refusals.geoJson)
 }
 

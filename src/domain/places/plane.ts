@@ -1,16 +1,17 @@
-// Points, segments, rings and boxes in a plane: who touches, crosses or holds whom.
+// Points, segments, rings and boxes in a plane: tests for touching, crossing and containing.
 //
-// Longitude and latitude are taken as a plane, and an edge as the straight line between its ends (RFC 7946, 3.1.1).
-// Every question comes down to the side of a line on which a point lies. robust-predicates answers that exactly for the
-// doubles given. (Products below 1e-308 vanish: figures smaller than some 1e-150 degrees may count as collinear.)
+// Longitude and latitude are treated as a plane, and an edge as the straight line between its ends (RFC 7946, 3.1.1).
+// Every question is reduced to the side of a line on which a point lies. robust-predicates answers that exactly for the
+// given doubles. (Products below 1e-308 vanish: figures smaller than some 1e-150 degrees may count as collinear.)
 //
-// @turf/boolean-* computes crossings in rounded doubles and loses touching corners, has boolean-within where the
-// interface says coveredBy, lacks several pairs of geometries, and builds arrays of features at every step.
+// @turf/boolean-* computes crossings in rounded doubles and misses touching corners. It has boolean-within where the
+// interface has coveredBy, lacks several pairs of geometries, and builds arrays of features at every step.
 //
 // A box contains its border. West is never greater than east: across the antimeridian there are two boxes
-// (geo-query.ts). Longitude 180 and -180 are the same meridian, yet a box holds only the one that it names.
+// (geo-query.ts). Longitude 180 and -180 are the same meridian, but a box contains only the one that it names.
 //
-// Not here: which geometry has which rings (geo.ts), whether a ring is simple (ring.ts), anything round (distance.ts).
+// Not here: the rings of geometries (geo.ts), whether a ring is simple (ring.ts), distances on the sphere
+// (distance.ts).
 
 import { orient2d } from 'robust-predicates'
 import type { Geometry } from './location.js'
@@ -39,7 +40,7 @@ export function boundsOfGeometry(geometry: Geometry): Bounds {
   }
 }
 
-/** The smallest box around `positions[from]` to `positions[to - 1]`, of which there is at least one. */
+/** The smallest box around `positions[from]` to `positions[to - 1]`, which are at least one. */
 export function boundsOfPositions(positions: readonly Position[], from = 0, to = positions.length): Bounds {
   let [west, south] = positions[from]!
   let [east, north] = [west, south]
@@ -55,7 +56,7 @@ export function boundsOfPositions(positions: readonly Position[], from = 0, to =
   return { west, south, east, north }
 }
 
-/** The smallest box around all of at least one box. */
+/** The smallest box around all boxes, which are at least one. */
 export function hull(boxes: readonly Bounds[]): Bounds {
   let { west, south, east, north } = boxes[0]!
   for (const box of boxes) {
@@ -72,7 +73,7 @@ export function overlap(a: Bounds, b: Bounds): boolean {
   return a.west <= b.east && b.west <= a.east && a.south <= b.north && b.south <= a.north
 }
 
-/** Whether the box holds all of the other one. */
+/** Whether the box contains the whole other box. */
 export function holds(box: Bounds, other: Bounds): boolean {
   return box.west <= other.west && other.east <= box.east && box.south <= other.south && other.north <= box.north
 }
@@ -85,7 +86,7 @@ export function isWithin(box: Bounds, position: Position): boolean {
 }
 
 /**
- * A line that is tested often, with a box around every sixteen edges: long shapes cost a sixteenth.
+ * A line that is tested often, with a box around every sixteen edges. So long shapes cost a sixteenth.
  *
  *   positions   p0 p1 ... p15 p16 p17 ... p31 p32 ...       an edge leads from each position to the next
  *   runs        [--- edges 0-15 ---][- edges 16-31 -]
@@ -107,13 +108,13 @@ export function chainOf(positions: readonly Position[]): Chain {
   return { positions: line, bounds: boundsOfPositions(line), runs }
 }
 
-/** The chain of a simple ring as `coversSegment` needs it: counter-clockwise, no position twice in a row. */
+/** The chain of a simple ring in the form for `coversSegment`: counter-clockwise, without repeated positions. */
 export function ringChainOf(ring: readonly Position[]): Chain {
   const kept = ring.filter((position, at) => at === 0 || !isSame(position, ring[at - 1]!))
   return chainOf(isCounterClockwise(kept) ? kept : kept.reverse())
 }
 
-/** In the westernmost corner (of several the southernmost) the ring turns as it turns on the whole. */
+/** The ring turns in its westernmost corner (of several the southernmost) in the same direction as the whole ring. */
 function isCounterClockwise(ring: readonly Position[]): boolean {
   const size = ring.length - 1
   let corner = 0
@@ -124,7 +125,7 @@ function isCounterClockwise(ring: readonly Position[]): boolean {
   return side(ring[(corner + size - 1) % size]!, ring[corner]!, ring[corner + 1]!) > 0
 }
 
-/** Positive when `c` is to the left of the way from `a` to `b`, negative to the right, 0 on its line. Exact. */
+/** Positive when `c` is to the left of the line from `a` to `b`, negative to the right, 0 on the line. Exact. */
 function side(a: Position, b: Position, c: Position): number {
   // The library's latitude grows downwards.
   return -orient2d(a[0], a[1], b[0], b[1], c[0], c[1])
@@ -136,7 +137,7 @@ function segmentsMeet(a: Position, b: Position, c: Position, d: Position): boole
   const [sideC, sideD] = [side(a, b, c), side(a, b, d)]
   if ((sideC > 0 && sideD > 0) || (sideC < 0 && sideD < 0)) return false
   const [sideA, sideB] = [side(c, d, a), side(c, d, b)]
-  // On one line they meet because their boxes do.
+  // If they are on one line, they meet because their boxes do.
   return !((sideA > 0 && sideB > 0) || (sideA < 0 && sideB < 0))
 }
 
@@ -197,7 +198,7 @@ function sideOf(count: number): number {
   return count < 0 ? 0 : count % 2 === 1 ? 1 : -1
 }
 
-/** How many of the edges the way from a point due east crosses; -1 when the point lies on one of them. */
+/** How many of the edges a ray due east from a point crosses; -1 when the point lies on one of them. */
 function crossings(line: readonly Position[], from: number, to: number, x: number, y: number): number {
   let count = 0
   for (let at = from; at < to; at++) {
@@ -212,7 +213,7 @@ function crossings(line: readonly Position[], from: number, to: number, x: numbe
       if ((ax <= x && x <= bx) || (bx <= x && x <= ax)) return -1
       continue
     }
-    // A corner at this latitude belongs to the edge below it, so that a way through it counts once or twice.
+    // A corner at this latitude belongs to the edge below it, so a ray through it counts once or twice.
     const crosses = ay > y !== by > y
     if (ax > x && bx > x) {
       if (crosses) count++
@@ -226,10 +227,10 @@ function crossings(line: readonly Position[], from: number, to: number, x: numbe
 }
 
 /**
- * Whether a segment that begins in the ring (inside or on it) stays there. The ring comes from `ringChainOf`.
+ * Whether a segment that begins inside the ring or on it stays there. The ring comes from `ringChainOf`.
  *
- * A segment leaves a ring across an edge, or where it begins on the ring or comes to a corner of it. There its
- * direction alone decides. So no crossing is ever computed, and the answer is exact.
+ * A segment leaves a ring across an edge, or at a point where it begins on the ring or meets a corner. At such a point
+ * only its direction decides. So no crossing is ever computed, and the answer is exact.
  */
 export function coversSegment(ring: Chain, a: Position, b: Position): boolean {
   if (isSame(a, b)) return true
@@ -242,14 +243,14 @@ export function coversSegment(ring: Chain, a: Position, b: Position): boolean {
   return true
 }
 
-/** Whether the segment leaves the ring across the edge at `at`, from within it, or at the corner where it begins. */
+/** Whether the segment leaves the ring across the edge at `at`, from inside, or at the corner where the edge begins. */
 function leavesAt(ring: readonly Position[], at: number, a: Position, b: Position): boolean {
   const c = ring[at]!
   const d = ring[at + 1]!
   if (!boxesMeet(a, b, c, d)) return false
   const sideC = side(a, b, c)
   const sideD = side(a, b, d)
-  // The corner is on the segment, being on its line and in its box. What happens at its end does not matter.
+  // The corner is on the segment: it is on its line and in its box. The end of the segment does not matter.
   if (sideC === 0 && boxesMeet(a, b, c, c))
     return !isSame(b, c) && !looksInside(ring[at === 0 ? ring.length - 2 : at - 1]!, c, d, b)
   const sideA = side(c, d, a)

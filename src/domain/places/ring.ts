@@ -1,28 +1,28 @@
-// One ring of a polygon: does it cross or touch itself?
+// Tests whether a ring of a polygon crosses or touches itself.
 //
 // A sweep after Shamos and Hoey visits vertices from left to right (from bottom to top at one longitude), and keeps the
-// edges over the current vertex in their order from bottom to top. Edges that meet are neighbours in that order before
-// they do, so only neighbours are compared: n log n steps, where comparing all would take n * n for a comb of slanting
-// teeth.
+// edges over the current vertex in their order from bottom to top. Edges that meet are neighbours in that order first,
+// so only neighbours are compared. That takes n log n steps. Comparing all pairs would take n * n for a comb of
+// slanting teeth.
 //
 //   status, bottom to top:   [ edge 4, edge 1, edge 7 ]        an edge i runs from vertex i to vertex i + 1
 //
-// Longitude and latitude are taken as a plane. The side of an edge on which a vertex lies is exact for the doubles
+// Longitude and latitude are treated as a plane. The side of an edge on which a vertex lies is exact for the doubles
 // given.
 
 import { orient2d } from 'robust-predicates'
 import { partitionPoint } from '../search.js'
 
-/** Longitude, latitude, and what else was given (an altitude), which no rule looks at. */
+/** Longitude, latitude, and further numbers (an altitude), which no rule uses. */
 export type Position = readonly [longitude: number, latitude: number, ...rest: number[]]
 
-/** Whether two positions are one; an altitude does not count. */
+/** Whether two positions are the same; an altitude does not count. */
 export const isSame = (a: Position, b: Position): boolean => a[0] === b[0] && a[1] === b[1]
 
 /**
  * Whether a closed ring neither crosses nor touches itself (docs/interface/geography.md#geojson). The last position
- * repeats the first. Positions repeated in a row count once; at least three must remain, and no edge may run back over
- * the one before.
+ * repeats the first. Repeated positions in a row count once. At least three must remain, and no edge may run back over
+ * the previous one.
  */
 export function isSimpleRing(positions: readonly Position[]): boolean {
   const ring = new Ring(positions)
@@ -34,7 +34,7 @@ class Ring {
   readonly size: number
   private readonly x: Float64Array
   private readonly y: Float64Array
-  /** Of each vertex, its place among all in the order of the sweep. */
+  /** The rank of each vertex in the order of the sweep. */
   private readonly rank: Int32Array
   /** The edges over the current vertex, bottom to top: the first `statusLength` of the array. */
   private readonly status: Int32Array
@@ -56,7 +56,7 @@ class Ring {
     this.status = new Int32Array(size)
   }
 
-  /** Whether some edge leaves its vertex in the direction from which the edge before came. */
+  /** Whether some edge leaves its vertex in the direction from which the previous edge came. */
   runsBack(): boolean {
     const { x, y, size } = this
     for (let at = 0; at < size; at++) {
@@ -69,7 +69,7 @@ class Ring {
     return false
   }
 
-  /** Whether no two edges meet, except those that follow one another, in their common vertex. */
+  /** Whether no two edges meet, except consecutive edges in their common vertex. */
   sweep(): boolean {
     const { x, y, size, rank } = this
     const order = Int32Array.from(x.subarray(0, size), (_, at) => at)
@@ -81,7 +81,7 @@ class Ring {
       const last = order[at - 1]
       if (last !== undefined && x[last] === x[vertex] && y[last] === y[vertex]) return false
       const arriving = vertex === 0 ? size - 1 : vertex - 1
-      // Edges that begin here come in before others leave, so that an edge ending at another one's beginning is seen.
+      // Edges that begin here enter before others leave. So an edge that ends at another one's beginning is noticed.
       if (this.left(arriving) === vertex && !this.enter(arriving)) return false
       if (this.left(vertex) === vertex && !this.enter(vertex)) return false
       if (this.right(arriving) === vertex && !this.leave(arriving)) return false
@@ -113,8 +113,8 @@ class Ring {
   }
 
   /**
-   * Positive when edge `a` is above edge `b` at the sweep. The edge that began later is judged by the other's line; on
-   * that line, as when one edge goes straight on from another, it counts as above.
+   * Positive when edge `a` is above edge `b` at the sweep. The edge that began later is compared with the line of the
+   * other one. On that line it counts as above, for example when one edge continues another in the same direction.
    */
   private compare(a: number, b: number): number {
     if (this.rank[this.left(a)]! < this.rank[this.left(b)]!) return -this.compare(b, a)
@@ -123,7 +123,7 @@ class Ring {
     return this.side(left, right, this.left(a)) || this.side(left, right, this.right(a)) || 1
   }
 
-  /** Whether the edges at `at` and `at + 1` of the status share a point that they may not share. */
+  /** Whether the edges at `at` and `at + 1` of the status share a forbidden point. */
   private neighboursMeet(at: number): boolean {
     if (at < 0 || at + 1 >= this.statusLength) return false
     const a = this.status[at]!
@@ -133,7 +133,7 @@ class Ring {
     const [a1, a2, b1, b2] = [this.left(a), this.right(a), this.left(b), this.right(b)]
     if (this.side(a1, a2, b1) * this.side(a1, a2, b2) > 0 || this.side(b1, b2, a1) * this.side(b1, b2, a2) > 0)
       return false
-    // Neither lies to one side of the other: they meet, unless both lie on one line, apart from each other.
+    // Neither lies on one side of the other. So they meet, unless both lie on one line with a gap between them.
     const { rank } = this
     return rank[a1]! <= rank[b2]! && rank[b1]! <= rank[a2]!
   }
@@ -148,7 +148,7 @@ class Ring {
     return this.rank[edge]! < this.rank[next]! ? next : edge
   }
 
-  /** 1 when vertex `c` is to the left of the way from `a` to `b`, -1 to the right, 0 on its line. */
+  /** 1 when vertex `c` is to the left of the line from `a` to `b`, -1 to the right, 0 on the line. */
   private side(a: number, b: number, c: number): number {
     const { x, y } = this
     // The library's latitude grows downwards.

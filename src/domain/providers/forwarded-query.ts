@@ -1,12 +1,13 @@
-// A query that is forwarded: its requests, and how their answers and what is stored here are one page
+// A forwarded query: its requests, and the merging of their answers with stored entities into one page
 // (docs/interface/registrations.md#queries).
 //
-// What is local, and what an earlier provider has told, wins. Requests go out one after the other, and each is made
-// when its turn has come: what is known of a named entity by then is not asked for again.
+// Local attributes, and those of earlier providers, take precedence. Requests are sent one after the other, and each is
+// built just before it is sent: attributes of a named entity that are known by then are not requested again.
 //
-//   page            local entities first, then those of the providers, in the order in which they are asked
-//   limit, offset   what is left of the page and to be skipped; for an entity that is on the page already, whatever it takes
-//   total           local, and what each provider has said
+//   page            local entities first, then those of the providers, in the order of the requests
+//   limit, offset   the free places of the page and the entities yet to skip; for an entity that is already on the
+//                   page, at least 1 and no offset
+//   total           the local number plus the number that each provider reports
 //
 // Not here: sending, bytes to JSON (broker/forwarding.ts).
 
@@ -25,12 +26,12 @@ import { anyCoversPath } from '../scope.js'
 import type { Provided, ProviderIndex } from './provider-index.js'
 import { isOpenTo, type Registration } from './registration.js'
 
-/** What a query is about, as far as providers are told. */
+/** The parts of a query that matter for providers. */
 export interface Sought {
   readonly selection: Selection
-  /** Where it looks, wildcards among them. */
+  /** The requested paths, perhaps with wildcards. */
   readonly paths: readonly string[]
-  /** Attributes that it names; empty: all. */
+  /** The requested attributes; empty: all. */
   readonly attrs: readonly string[]
 }
 
@@ -39,16 +40,13 @@ export interface PageWindow {
   readonly offset: number
 }
 
-/** An entity and where it lives. */
+/** An entity and its service path. */
 export interface LocatedEntity {
   readonly entity: Entity
   readonly path: string
 }
 
-/**
- * What a provider is asked for: an id or a pattern of ids, and a type. Without a type, entities of every type are
- * meant.
- */
+/** The entities that a provider is asked for: an id or a pattern of ids, and a type. Without a type, all types. */
 export interface AskedEntity {
   readonly id?: string | undefined
   readonly idPattern?: string | undefined
@@ -63,13 +61,13 @@ export interface QueryRequest extends PageWindow {
   readonly attrs: readonly string[]
 }
 
-/** One request as it is planned, its attributes those that are not there locally. */
+/** A planned request. Its attributes are those that are missing locally. */
 interface Planned {
   readonly registration: Registration
   readonly entity: AskedEntity
   /** undefined: all. */
   attrs: Set<string> | undefined
-  /** Whether it is made for a registration of whole entities. */
+  /** Whether it comes from a registration of whole entities. */
   readonly isWhole: boolean
 }
 
@@ -83,8 +81,8 @@ export class ForwardedQuery {
   private sum: number
 
   /**
-   * `local`: the local part of the page, and how many there are in all. `path`: where entities of providers are said to
-   * be.
+   * `local`: the local part of the page, and the total number. `path`: the service path that is reported for entities
+   * of providers.
    */
   constructor(
     index: ProviderIndex,
@@ -102,12 +100,12 @@ export class ForwardedQuery {
     this.plan = limit === 0 ? [] : planOf(index, sought, this, nowMs, requestsMax).reverse()
   }
 
-  /** The entities of the page that have an id, as far as they are known by now. */
+  /** The entities of the page with this id, as far as they are known by now. */
   known(id: string): readonly LocatedEntity[] {
     return this.byId.get(id) ?? []
   }
 
-  /** Whether the page has room for entities that are not on it. */
+  /** Whether the page has room for further entities. */
   get hasRoom(): boolean {
     return this.page.length < this.limit
   }
@@ -132,7 +130,7 @@ export class ForwardedQuery {
     }
   }
 
-  /** Takes an answer. `total`: how many the provider says there are; by default as many as it has sent. */
+  /** Takes an answer. `total`: the number that the provider reports; by default the number that it has sent. */
   take(entities: readonly Entity[], total = entities.length): void {
     this.sum += total
     this.offset = Math.max(0, this.offset - total)
@@ -152,7 +150,7 @@ export class ForwardedQuery {
     else this.byId.set(entity.id, [merged])
   }
 
-  /** The page as it is now. `isJoined`: it is not, or not only, what is stored here. */
+  /** The page as it is now. `isJoined`: it is not only the stored entity. */
   result(): { readonly entities: readonly Merged[]; readonly total: number } {
     return { entities: this.page, total: this.sum }
   }
@@ -178,11 +176,11 @@ function join(known: Merged, { attributes: told }: Entity): void {
   known.isJoined = true
 }
 
-/** Names that an entity, if it is known, lacks. */
+/** The names that an entity lacks; all names if it is unknown. */
 const lacking = (names: Iterable<string>, known: Entity | undefined): string[] =>
   known ? [...names].filter(name => !known.attributes.has(name)) : [...names]
 
-/** The entity on the page that is asked for by its id; undefined when there is none, or not one alone. */
+/** The entity on the page with the requested id; undefined when there is none, or more than one. */
 function knownEntity(page: Pick<ForwardedQuery, 'known'>, { id, type }: AskedEntity): Entity | undefined {
   if (id === undefined) return undefined
   const same = page.known(id).filter(({ entity }) => type === undefined || entity.type === type)
@@ -195,8 +193,8 @@ type Page = Pick<ForwardedQuery, 'known' | 'hasRoom' | 'local'>
 
 /**
  * Requests in their order: those of attributes before those of whole entities, each by registration. Providers that
- * could only add entities are not asked when the local ones fill the page. A query that names neither id nor type looks
- * at all registrations: 20 ms for a hundred thousand.
+ * could only add entities are not asked when the local ones fill the page. A query without id and type checks all
+ * registrations: 20 ms for a hundred thousand.
  */
 function planOf(index: ProviderIndex, sought: Sought, page: Page, nowMs: number, requestsMax: number): Planned[] {
   const plan = new Map<string, Planned>()
@@ -218,7 +216,7 @@ function planOf(index: ProviderIndex, sought: Sought, page: Page, nowMs: number,
 const compareIds = ({ registration: a }: Planned, { registration: b }: Planned): number =>
   a.id < b.id ? -1 : a.id > b.id ? 1 : 0
 
-/** Attributes that a query names, a registration provides, and nobody has told; undefined: all. */
+/** Attributes that a query requests, a registration provides, and the known entity lacks; undefined: all. */
 function wantedAttributes(
   named: readonly string[],
   provided: ReadonlySet<string>,
@@ -238,7 +236,7 @@ type Selector = Selection['unnamed'][number]
 
 const everything: Selector = { idPattern: undefined, types: undefined, typePattern: undefined }
 
-/** Whether anybody is registered for anything that a selection may mean: if not, there is nothing to plan. */
+/** Whether any registration may match a selection. If not, there is nothing to plan. */
 export function mayBeProvided(index: ProviderIndex, { source, named, unnamed }: Selection): boolean {
   for (const id of named.keys()) if (index.mayProvide(id)) return true
   for (const { types } of source.selectors.length === 0 ? [everything] : unnamed)
@@ -246,7 +244,7 @@ export function mayBeProvided(index: ProviderIndex, { source, named, unnamed }: 
   return false
 }
 
-/** Registrations that fit what a query is about, each with what it would be asked for. */
+/** Registrations that match a query, each with the entities to request from it. */
 function* hits(index: ProviderIndex, selection: Selection, page: Page): Iterable<Hit> {
   const { source, named, unnamed } = selection
   if (!page.hasRoom) return yield* hitsOfLocal(index, selection, page)
@@ -261,7 +259,7 @@ function* hits(index: ProviderIndex, selection: Selection, page: Page): Iterable
     }
 }
 
-/** Those of entities that are on the page: by their ids, or those of every id when the query names theirs. */
+/** Those for entities on the page: by their ids, or those of every id when the query names their id. */
 function* hitsOfLocal(index: ProviderIndex, { named }: Selection, page: Page): Iterable<Hit> {
   for (const { entity } of page.local()) {
     const { id, type } = entity
@@ -286,10 +284,10 @@ function* hitsOf(
   else yield { registration, attrs, entity: { ...asked, type: knownEntity(page, asked)?.type } }
 }
 
-// Entities as providers answer them. What could not be an entity here, or could not be rendered, is left out, and the
-// rest counts. Their times are not known, so they have no builtin attributes and metadata.
+// Entities in the answers of providers. An element that could not be an entity here, or could not be rendered, is left
+// out; the others count. Their times are unknown, so they have no builtin attributes and metadata.
 
-/** The entities of an answer to a forwarded query; undefined: it is none. `type`: of entities that name none. */
+/** The entities of an answer to a forwarded query; undefined: it is not a list. `type`: for entities without a type. */
 export function readProvidedEntities(json: Json, type: string): readonly Entity[] | undefined {
   if (!isArray(json)) return undefined
   return json.flatMap(item => {
@@ -326,18 +324,18 @@ function readAttribute(json: Json): Attribute | undefined {
   return { ...element, metadata, createdMs: unknown, modifiedMs: unknown }
 }
 
-/** Type and value, of an attribute or of its metadata. */
+/** Type and value of an attribute or of its metadata. */
 function readElement(json: Json): Metadata | undefined {
   if (!isObject(json) || !Object.hasOwn(json, 'value')) return undefined
   const { value = null, type = defaultType(value) } = json
   return isName(type) && !isTooDeep(value) && hasNumbersOnly(value) ? { type, value } : undefined
 }
 
-/** Whether it can be the name or type of anything here (docs/interface/entities.md#identifiers). */
+/** Whether it is a valid name or type here (docs/interface/entities.md#identifiers). */
 const isName = (json: Json | undefined): json is string =>
   typeof json === 'string' && json !== '' && json.length <= identifierLengthMax && hasIdentifierCharacters(json)
 
-/** Whether all numbers of a value are finite: JSON has texts for others (`1e999`), but no way back. */
+/** Whether all numbers of a value are finite. JSON text can hold others (`1e999`), which cannot be written again. */
 function hasNumbersOnly(value: Json): boolean {
   if (typeof value === 'number') return Number.isFinite(value)
   if (typeof value !== 'object' || value === null) return true

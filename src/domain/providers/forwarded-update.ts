@@ -1,9 +1,9 @@
-// An update that is forwarded: what of it goes to which provider, and what becomes of it in all
+// A forwarded update: which part goes to which provider, and the outcome of the whole
 // (docs/interface/registrations.md#updates-to-providers).
 //
-// Only what could not be done here is forwarded: an attribute that is stored here is never changed elsewhere. Each
-// attribute goes to one provider, that of the first registration that names it, else the first one for whole entities;
-// each provider is asked once.
+// Only attributes that are missing here are forwarded: an attribute that is stored here is never changed elsewhere.
+// Each attribute goes to one provider, that of the first registration that names it, else the first one for whole
+// entities; each provider is asked once.
 //
 // Not here: the local part (update.ts), sending (broker/forwarding.ts).
 
@@ -13,25 +13,26 @@ import type { ProviderRefusal } from '../subscriptions/document-rules.js'
 import type { ProviderIndex } from './provider-index.js'
 import { isOpenTo, type Registration } from './registration.js'
 
-/** What could not be done here for one entity. */
+/** The attributes of one entity that could not be updated here. */
 export interface Undone {
   readonly id: string
   /**
-   * Of the request, or of the stored entity; undefined: only registrations without a type fit
+   * Of the request, or of the stored entity. undefined: only registrations without a type match
    * (docs/interface/registrations.md#which-provider-is-asked).
    */
   readonly type: string | undefined
   readonly attributes: ReadonlyMap<string, WantedAttribute>
 }
 
-/** What one provider is asked to change, by where it stands among all that is undone. */
+/** The update for one provider. `parts`: attribute names by the index of their entity in `undone`. */
 export interface UpdateRequest {
   readonly registration: Registration
   readonly parts: ReadonlyMap<number, readonly string[]>
 }
 
 /**
- * The requests, by the first registration of each. `path`: of the update. Attributes without a provider are in none.
+ * The requests, in the order of the first registration of each. `path`: of the update. Attributes without a provider
+ * are in none of them.
  */
 export function updateRequests(
   index: ProviderIndex,
@@ -72,15 +73,15 @@ function providersOf(index: ProviderIndex, path: string, undone: Undone, nowMs: 
 }
 
 /**
- * What a provider has made of its part, by the status of its answer
- * (docs/interface/registrations.md#updates-to-providers): only 204 means done.
+ * The result of a provider's part, by the status of its answer (docs/interface/registrations.md#updates-to-providers):
+ * only 204 means success.
  */
 export type UpdateAnswer = 'updated' | 'refused' | 'failed'
 
 export const updateAnswerOf = (status: number): UpdateAnswer =>
   status === 204 ? 'updated' : status === 404 || status === 422 ? 'refused' : 'failed'
 
-/** Entities and those of their attributes that nobody has updated. */
+/** Entities, with their attributes that no provider has updated. */
 export interface Left {
   readonly id: string
   readonly type: string | undefined
@@ -88,7 +89,7 @@ export interface Left {
 }
 
 /**
- * The refusal of an update of which something was forwarded; undefined: everything was done
+ * The refusal of an update with a forwarded part; undefined: everything was updated
  * (docs/interface/registrations.md#updates-to-providers).
  */
 export function forwardedOutcome(
@@ -106,8 +107,8 @@ export function forwardedOutcome(
 }
 
 /**
- * The body of such a request (docs/interface/registrations.md#updates-to-providers). Whatever the client has asked for,
- * a provider is asked to update.
+ * The body of such a request (docs/interface/registrations.md#updates-to-providers). Providers always get the action
+ * `update`, whatever the client requested.
  */
 export function updateBody(undone: readonly Undone[], { parts }: UpdateRequest): string {
   const entities = [...parts].map(([at, names]) => renderEntity(undone[at]!, names))
@@ -121,7 +122,7 @@ function renderEntity({ id, type, attributes }: Undone, names: readonly string[]
   return `{${members.join(',')}}`
 }
 
-// In full precision: what the interface shows of a number is for who reads it.
+// Numbers keep full precision; the number format of the interface is only for clients.
 function renderAttribute({ type, value, metadata }: WantedAttribute): string {
   const elements = [...(metadata ?? [])].map(([name, element]) => `${JSON.stringify(name)}:${JSON.stringify(element)}`)
   return `{"type":${JSON.stringify(type)},"value":${JSON.stringify(value)},"metadata":{${elements.join(',')}}}`

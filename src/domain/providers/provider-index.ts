@@ -1,15 +1,15 @@
-// The registrations of one tenant, found by what a request is about.
+// The registrations of one tenant, indexed by id and type.
 //
-// Agents register a device each, so there may be a hundred thousand of them. A request that names an id looks at those
-// of the id, and at those of every id of its type. Any other looks at those of a type, or at all. All come in the order
-// of registration, which is that of ids.
+// IoT agents register each device, so there may be a hundred thousand of them. A request that names an id checks the
+// registrations of that id, and those of every id of its type. Any other request checks those of a type, or all. All
+// come in the order of registration, which is that of their ids.
 //
 // Not here: whether a registration is open to a request (registration.ts).
 
 import { partitionPoint } from '../search.js'
 import type { ProvidedEntity, Registration } from './registration.js'
 
-/** A registration, and an entity of it. */
+/** A registration, and one of its entities. */
 export interface Provided {
   readonly registration: Registration
   readonly entity: ProvidedEntity
@@ -20,9 +20,9 @@ export interface Provided {
 export class ProviderIndex {
   private readonly held = new Map<string, Registration>()
   private readonly all: Provided[] = []
-  /** By the id that is registered. */
+  /** By the registered id. */
   private readonly byId = new Map<string, Provided[]>()
-  /** By type, '' for none: those of every id, and all. */
+  /** By type, '' for none: the registrations of every id, and all registrations. */
   private readonly everyIdByType = new Map<string, Provided[]>()
   private readonly byType = new Map<string, Provided[]>()
 
@@ -30,7 +30,7 @@ export class ProviderIndex {
     return this.held.size
   }
 
-  /** Takes in a registration, new or in the place of the one with its id. */
+  /** Adds a registration, or replaces the one with its id. */
   add(registration: Registration): void {
     this.remove(registration.id)
     this.held.set(registration.id, registration)
@@ -58,26 +58,31 @@ export class ProviderIndex {
   }
 
   // [hot] Once per request that names an id, in a tenant with registrations.
-  /** Whether anybody may provide an id, of whatever type. */
+  /** Whether any registration may provide an id, of whatever type. */
   mayProvide(id: string): boolean {
     return this.byId.has(id) || this.everyIdByType.size > 0
   }
 
-  /** Those that may provide an id of these types (undefined: of any), each once, in the order of registration. */
+  /**
+   * Registrations that may provide an id of these types (undefined: of any), each once, in the order of registration.
+   */
   *ofId(id: string, types: ReadonlySet<string> | undefined): Iterable<Provided> {
     const named = this.byId.get(id) ?? []
     const lists = types ? this.typed(this.everyIdByType, types) : [...this.everyIdByType.values()]
     yield* merged(lists.length === 0 ? [named] : [named, ...lists])
   }
 
-  /** Those that may provide anything of these types (undefined: of any), each once, in the order of registration. */
+  /**
+   * Registrations that may provide any entity of these types (undefined: of any), each once, in the order of
+   * registration.
+   */
   *ofTypes(types: ReadonlySet<string> | undefined): Iterable<Provided> {
     yield* types ? merged(this.typed(this.byType, types)) : this.all
   }
 
-  /** The lists of the types, and of those that name none. */
+  /** The lists of the types, and of registrations without a type. */
   private typed(lists: ReadonlyMap<string, Provided[]>, types: ReadonlySet<string>): (readonly Provided[])[] {
-    // A request may name more types than there are.
+    // A request may name more types than exist.
     const wanted =
       types.size > lists.size ? [...lists.keys()].filter(type => type === '' || types.has(type)) : ['', ...types]
     return wanted.flatMap(type => {
@@ -102,14 +107,14 @@ function listOf(lists: Map<string, Provided[]>, key: string): Provided[] {
   return list
 }
 
-/** How many are not behind a registration. Nearly always all of them: new ones come last. */
+/** The number of entries that do not come after a registration. Nearly always all: new ones are added at the end. */
 function placeBehind(list: readonly Provided[], id: string): number {
   const { length } = list
   if (length === 0 || list[length - 1]!.registration.id <= id) return length
   return partitionPoint(at => list[at]!.registration.id <= id, 0, length)
 }
 
-/** Ordered lists as one. They are few: one for each type that a request names. */
+/** Merges ordered lists. They are few: one for each type that a request names. */
 function* merged(lists: readonly (readonly Provided[])[]): Iterable<Provided> {
   const [first] = lists
   if (first && lists.length === 1) return yield* first

@@ -1,8 +1,8 @@
-// The bodies of POST and PATCH on registrations, read and refused (docs/interface/registrations.md).
+// Parses the bodies of POST and PATCH on registrations (docs/interface/registrations.md).
 //
-// One function reads both: what a POST needs and a PATCH replaces is a member of the top level. The first mistake is
-// told, in the order of docs/interface/errors.md#registrations-and-providers. Unknown fields are passed over, `id`,
-// `forwardingInformation` and `expression` among them.
+// One function parses both: a POST requires, and a PATCH replaces, members of the top level. The refusal names the
+// first mistake, in the order of docs/interface/errors.md#registrations-and-providers. Unknown fields are ignored,
+// `id`, `forwardingInformation` and `expression` among them.
 //
 // Not here: unparsable bodies (http/body.ts), checks of headers, the JSON of an answer (registration.ts).
 
@@ -28,11 +28,11 @@ import type {
   RegistrationStatus,
 } from './registration.js'
 
-/** What a new registration has that its body does not tell. */
+/** The members of a new registration that are not in its body. */
 export type RegistrationHead = Pick<Registration, 'id' | 'tenant' | 'servicePath'>
 
 /**
- * The registration of a POST body, or the first thing that is wrong with it
+ * Parses a POST body to a registration, or returns a refusal for the first mistake
  * (docs/interface/errors.md#registrations-and-providers).
  */
 export function parseRegistration(payload: Payload, head: RegistrationHead): Result<Registration> {
@@ -44,7 +44,7 @@ export function parseRegistration(payload: Payload, head: RegistrationHead): Res
   return accepted({ ...head, description, expiresMs: expiry?.ms, dataProvided, provider, status })
 }
 
-/** The first mistake in the body of a PATCH, whatever registration it is for; undefined: there is none. */
+/** The first mistake in the body of a PATCH, for any registration; undefined: there is none. */
 export function checkRegistrationPatch(payload: Payload): Refusal | undefined {
   const members = parseMembers(payload, false)
   return members.ok ? undefined : members.refusal
@@ -68,7 +68,7 @@ export function patchRegistration(existing: Registration, payload: Payload): Res
   })
 }
 
-/** What a body gives; undefined: nothing. */
+/** The members of a body; undefined: not given. */
 interface Members {
   readonly description: string | undefined
   readonly dataProvided: DataProvided | undefined
@@ -110,7 +110,7 @@ function parseProvided(json: Json): Result<readonly ProvidedEntity[]> {
   const subjects = parsed.value
   if (subjects.some(({ idPattern = anyId }) => idPattern !== anyId)) return refused(refusals.providedIdPattern)
   if (subjects.some(({ typePattern }) => typePattern !== undefined)) return refused(refusals.providedTypePattern)
-  // The only pattern that is left is that of every id.
+  // The only remaining pattern is that of every id.
   return accepted(subjects as readonly ProvidedEntity[])
 }
 

@@ -1,32 +1,33 @@
-// Registrations: who provides what (docs/interface/registrations.md), as they are shown and stored, and which requests
-// they are open to (docs/interface/registrations.md#which-provider-is-asked).
+// Registrations: which provider has which entities (docs/interface/registrations.md), in their shown and stored form,
+// and the requests that they are open to (docs/interface/registrations.md#which-provider-is-asked).
 //
-// Plain data, immutable; it changes by POST, PATCH and DELETE only. An expired one is kept and shown, but not asked,
-// and so is one whose provider speaks the first version of the interface. What `status` says has no effect.
+// Plain data, immutable; only POST, PATCH and DELETE change it. An expired registration is kept and shown, but its
+// provider is not asked. The same holds for a provider that uses the first version of the interface. `status` has no
+// effect.
 //
-// A decoder trusts its text: `encodeRegistration` wrote it, perhaps in an older release, which the version tells.
+// A decoder trusts its text: `encodeRegistration` wrote it, perhaps in an older release, as its version shows.
 //
-// Not here: JSON of clients (registration-parser.ts), which request concerns which registration (provider-index.ts),
-// how a query or an update is split and put together again (forwarded-query.ts, forwarded-update.ts).
+// Not here: JSON of clients (registration-parser.ts), the registrations for a request (provider-index.ts), dividing and
+// merging a query or an update (forwarded-query.ts, forwarded-update.ts).
 
 import { renderDateTime } from '../date-time.js'
 import { assertVersion } from '../unreadable.js'
 
-/** A registration as it is stored. */
+/** A stored registration. */
 export interface Registration {
-  /** As those of subscriptions: 24 lower-case hexadecimal digits, increasing with creation. */
+  /** Like those of subscriptions: 24 lower-case hexadecimal digits, increasing with creation. */
   readonly id: string
-  /** Whose requests are forwarded; '' is the default tenant. */
+  /** The tenant whose requests are forwarded; '' is the default tenant. */
   readonly tenant: string
-  /** Where what is provided is looked for; never a wildcard. */
+  /** The path of the provided entities; never a wildcard. */
   readonly servicePath: string
   /** '' when there is none. */
   readonly description: string
-  /** From when on nothing is forwarded; undefined: never. May lie in the past from the start. */
+  /** The time from which on nothing is forwarded; undefined: never. It may be in the past from the start. */
   readonly expiresMs: number | undefined
   readonly dataProvided: DataProvided
   readonly provider: Provider
-  /** Shown, and without effect (docs/interface/registrations.md#registration-fields). */
+  /** Shown, but without effect (docs/interface/registrations.md#registration-fields). */
   readonly status: RegistrationStatus
 }
 
@@ -37,24 +38,24 @@ export interface DataProvided {
   readonly attrs: readonly string[]
 }
 
-/** Entities by id and type. Exactly one of `id` and `idPattern` is there. */
+/** Entities by id and type. Exactly one of `id` and `idPattern` is given. */
 export interface ProvidedEntity {
   readonly id?: string | undefined
-  /** Every id: the only pattern there is. */
+  /** Every id: the only possible pattern. */
   readonly idPattern?: '.*' | undefined
   /** undefined: every type. */
   readonly type?: string | undefined
 }
 
 export interface Provider {
-  /** What `/op/query` and `/op/update` are appended to; has passed `parseReceiverUrl`. */
+  /** The base to which `/op/query` and `/op/update` are appended. It has passed `parseReceiverUrl`. */
   readonly url: string
   readonly supportedForwardingMode: ForwardingMode
-  /** It speaks the interface's first version. */
+  /** The provider uses the interface's first version. */
   readonly legacyForwarding: boolean
 }
 
-/** Which requests a provider takes. */
+/** The requests that a provider accepts. */
 export type ForwardingMode = 'all' | 'none' | 'query' | 'update'
 
 export type RegistrationStatus = 'active' | 'inactive'
@@ -76,14 +77,14 @@ export function renderRegistration(registration: Registration): string {
   })
 }
 
-/** Of the stored form; a new one is needed when an older text would be misread. */
+/** The version of the stored form. A new version is needed when an older text would be misread. */
 const version = 1
 
-/** The text under which a registration is stored, and sent to other processes. */
+/** The text form of a registration, for the store and for other processes. */
 export const encodeRegistration = (registration: Registration): string => JSON.stringify({ version, ...registration })
 
-// [hot] For each registration at start. Field by field: spreading what was parsed takes as long as parsing it.
-/** The registration of a text that `encodeRegistration` wrote. */
+// [hot] For each registration at start. Field by field: spreading the parsed object takes as long as parsing it.
+/** Decodes a text that `encodeRegistration` wrote. */
 export function decodeRegistration(stored: string): Registration {
   const found = JSON.parse(stored) as Registration & { readonly version: number }
   assertVersion('a stored registration', found.version, version)
@@ -94,13 +95,13 @@ export function decodeRegistration(stored: string): Registration {
 /** The two kinds of requests that are forwarded. */
 export type ForwardedKind = 'query' | 'update'
 
-/** Whether a registration takes requests of a kind now. Its path, entities and attributes are looked at besides. */
+/** Whether a registration accepts requests of a kind now. The caller checks path, entities and attributes. */
 export function isOpenTo({ provider, expiresMs }: Registration, kind: ForwardedKind, nowMs: number): boolean {
   const { supportedForwardingMode: mode, legacyForwarding } = provider
   return (mode === 'all' || mode === kind) && !legacyForwarding && (expiresMs === undefined || expiresMs > nowMs)
 }
 
-/** What stands between a URL without a path and the operation (`-fwdPathless`). */
+/** The text between a URL without a path and the operation (`-fwdPathless`). */
 export type Pathless = 'plain' | 'slash' | 'v2'
 
 const pathlessPrefix = { plain: '', slash: '/', v2: '/v2' } as const satisfies Record<Pathless, string>
@@ -108,8 +109,8 @@ const pathlessPrefix = { plain: '', slash: '/', v2: '/v2' } as const satisfies R
 const withoutPath = /^(https?:\/\/[^/?#]+)\/?$/
 
 /**
- * What `/op/query` and `/op/update` are appended to: where a provider is asked, and where else it may answer. The other
- * place is below the registered URL as well, since another part of that host may belong to somebody else.
+ * The bases to which `/op/query` and `/op/update` are appended: the first one to ask, and perhaps another one. The
+ * other base is also below the registered URL, since other parts of that host may belong to another party.
  */
 export function operationBases(providerUrl: string, pathless: Pathless): readonly [first: string, other?: string] {
   const origin = withoutPath.exec(providerUrl)?.[1]
@@ -122,21 +123,19 @@ export function operationBases(providerUrl: string, pathless: Pathless): readonl
 /** The URL of an operation at one of `operationBases`. */
 export const operationUrl = (base: string, kind: ForwardedKind): string => `${base}/op/${kind}`
 
-/** Suffixes that a correlator gets on its way, one for each hop (docs/interface/requests.md#correlator). */
+/** Suffixes that are added to a correlator, one for each hop (docs/interface/requests.md#correlator). */
 const suffix = /;\s*(?:cbfwd|cbnotif)=/g
 
 /**
- * With so many suffixes a request goes in a circle: it is neither forwarded nor notified of
+ * A request with this many suffixes is in a loop: it is not forwarded and triggers no notification
  * (docs/interface/registrations.md#forwarded-requests).
  */
 const hopsMax = 10
 
-/** A correlator with fewer characters has not made so many hops. */
+/** A correlator with fewer characters cannot have this many hops. */
 const loopedLengthMin = hopsMax * ';cbfwd=1'.length
 
 // [hot] Once per request: nearly all correlators are too short.
-/**
- * Whether a correlator tells that its request goes in a circle (docs/interface/registrations.md#forwarded-requests).
- */
+/** Whether a correlator shows that its request is in a loop (docs/interface/registrations.md#forwarded-requests). */
 export const isLooped = (correlator: string): boolean =>
   correlator.length >= loopedLengthMin && (correlator.match(suffix)?.length ?? 0) >= hopsMax

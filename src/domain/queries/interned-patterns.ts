@@ -1,11 +1,10 @@
-// The regular expressions of many subscriptions: each text is compiled once, when it is needed, and tested on a text
-// once.
+// The regular expressions of many subscriptions. Each is compiled once, when it is needed, and tested once per text.
 //
-// Compiling costs 33 us and 7 KB, a test by an engine 0.2 to 0.8 us, and the same ids and types come again and again.
-// So a table keeps what engines said of the last texts: a row for each text, two bits for each pattern. Patterns that
-// need no engine are as quick as the table. Those for which it has no column are tested every time.
+// Compiling costs 33 us and 7 KB, a test by an engine 0.2 to 0.8 us, and the same ids and types occur repeatedly. So a
+// table stores the results of engines for the last texts: a row for each text, two bits for each pattern. Patterns that
+// need no engine are as quick as the table. Patterns without a column are tested every time.
 //
-// Not here: which patterns need to be tested at all (matcher.ts).
+// Not here: the choice of patterns to test (matcher.ts).
 
 import { identifierLengthMax } from '../limits.js'
 import { ownText } from '../recent.js'
@@ -15,29 +14,29 @@ import type { Exploration } from './pattern-engine.js'
 /** A pattern that one or more subscriptions use. */
 export interface InternedPattern {
   readonly source: string
-  /** What every text that it matches begins with; '' when nothing is known. */
+  /** A prefix of every text that it matches; '' when none is known. */
   readonly prefix: string
-  /** undefined: not compiled yet; null: it is no pattern any more, and matches nothing. */
+  /** undefined: not compiled yet; null: the text is not a valid pattern any more, and matches nothing. */
   pattern: Pattern | null | undefined
   /** Its column in the table; negative: none. */
   column: number
   uses: number
-  /** The last event that it was tested for, by its number, and the outcome: it may have no column. */
+  /** The number of the last event for which it was tested, and the result: for patterns without a column. */
   testedFor: number
   holds: boolean
 }
 
-/** Columns of the table. Whoever has more patterns that need an engine pays for each test of the others. */
+/** Columns of the table. Further patterns that need an engine are tested each time. */
 const columnsMax = 128
-/** Words of a row: for each 32 columns, which have been tested, and which of them matched. */
+/** Words of a row: for each 32 columns, one word of tested bits and one word of match bits. */
 const rowWords = (columnsMax / 32) * 2
-/** Rows of the table. It has 2 MiB then, and the texts some 6 MB; with more texts than that it begins anew. */
+/** Rows of the table. At this limit it takes 2 MiB, and the texts some 6 MB. With more texts it is cleared. */
 const rowsMax = 65_536
 const rowsAtFirst = 1024
-/** Rows of the tables of all tenants: some 30 MB. Beyond, a table begins anew when it has `rowsAtFirst`. */
+/** Rows of the tables of all tenants: some 30 MB. Beyond, a table is cleared when it has `rowsAtFirst`. */
 const rowsMaxInAll = 262_144
 
-/** Tables that share a bound: how many rows they have together. */
+/** The common row count of tables that share a limit. */
 export interface TableRows {
   count: number
 }
@@ -53,10 +52,10 @@ export class InternedPatterns {
   private lastText = ''
   private lastRow = -1
 
-  /** `all`: the tables that this one shares the bound with. */
+  /** `all`: the row count that this table shares with others. */
   constructor(private readonly all = allTables) {}
 
-  /** The pattern of the text, which is used once more. */
+  /** The interned pattern of the text, with one more use. */
   intern(source: string): InternedPattern {
     let pattern = this.patterns.get(source)
     if (!pattern) {
@@ -75,7 +74,7 @@ export class InternedPatterns {
     return pattern
   }
 
-  /** The pattern is used once less; without users it goes. */
+  /** Counts one use less. A pattern without uses is removed. */
   release(pattern: InternedPattern): void {
     if (--pattern.uses > 0) return
     this.patterns.delete(pattern.source)
@@ -87,7 +86,7 @@ export class InternedPatterns {
     if (this.freeColumns.length === this.columnsUsed) this.forgetTable()
   }
 
-  /** No pattern needs it any more. */
+  /** Clears the table when no pattern needs it any more. */
   private forgetTable(): void {
     this.clearRows()
     this.table = new Uint32Array(0)
@@ -102,15 +101,15 @@ export class InternedPatterns {
     this.lastRow = -1
   }
 
-  /** Compiles a pattern and finds out its cost, so that no event has to. A comparison may wait. */
+  /** Compiles a pattern and computes its cost, so that no event has to. A plain comparison need not be compiled now. */
   prepare(interned: InternedPattern, exploration: Exploration): void {
     if (interned.pattern === undefined && (compilePattern(interned.source)?.steps ?? 1) < 1) return
     const pattern = interned.pattern === undefined ? this.compile(interned) : interned.pattern
     pattern?.explore(exploration)
   }
 
-  // [hot] Once per event and distinct pattern that nothing else has ruled out.
-  /** Whether the pattern matches the text, an id or a type. `work`: of the event of this number. */
+  // [hot] Once per event and distinct pattern that was not excluded otherwise.
+  /** Whether the pattern matches the text, an id or a type. `work`: the budget of the event with this number. */
   matches(interned: InternedPattern, text: string, work?: EventWork, number = 0): boolean {
     const pattern = interned.pattern === undefined ? this.compile(interned) : interned.pattern
     if (!pattern) return false
@@ -136,7 +135,7 @@ export class InternedPatterns {
   private compile(interned: InternedPattern): Pattern | null {
     const pattern = compilePattern(interned.source) ?? null
     interned.pattern = pattern
-    // What costs less than a step for each character is a comparison (plain-pattern.ts).
+    // A pattern that costs less than a step for each character is a comparison (plain-pattern.ts).
     if (pattern && pattern.steps >= 1) interned.column = this.takeColumn()
     return pattern
   }
@@ -150,7 +149,7 @@ export class InternedPatterns {
     let row = this.rows.get(text)
     if (row === undefined) {
       row = this.freeRow()
-      // It may be cut out of the path of a request.
+      // The text may be cut out of the path of a request.
       this.rows.set(ownText(text), row)
       this.all.count++
     }

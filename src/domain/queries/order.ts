@@ -1,7 +1,7 @@
-// The order of a list: `orderBy` with its keys, and how values of different kinds compare
+// The order of a list: `orderBy` with its keys, and the comparison of values of different kinds
 // (docs/interface/queries.md#order).
 //
-// `sortValues` takes the values out of an entity once. The caller breaks ties by the order of creation.
+// `sortValues` reads the values of an entity once. The caller breaks ties by the order of creation.
 
 import { parseDateTime } from '../date-time.js'
 import { type Entity, isDateType } from '../entities/entity.js'
@@ -19,21 +19,20 @@ export interface OrderKey {
 }
 
 /**
- * The keys of an `orderBy` parameter, none when it is absent; a leading `!` reverses one. What stands twice counts
- * once.
+ * The keys of an `orderBy` parameter, none when it is absent; a leading `!` reverses one. A repeated key counts once.
  */
 export function parseOrder(text: string | undefined): Result<readonly OrderKey[]> {
   const keys = new Map<string, OrderKey>()
   for (const word of text?.split(',') ?? []) {
     const descending = word.startsWith('!')
-    // In the other direction it may tell after all: of an array the other end counts.
+    // The same name in the other direction may matter: of an array it uses the other end.
     keys.set(word, keys.get(word) ?? { name: descending ? word.slice(1) : word, descending })
   }
   if (keys.size > orderKeysMax) return refused(refusals.orderKeysTooMany(keys.size, orderKeysMax))
   return accepted([...keys.values()])
 }
 
-/** What an entity is ordered by: a value for each key, undefined where it has none. */
+/** The sort values of an entity: a value for each key, undefined for a missing one. */
 export function sortValues(
   keys: readonly OrderKey[],
   entity: Entity,
@@ -44,7 +43,7 @@ export function sortValues(
   return keys.map(key => keyValue(key, entity, path))
 }
 
-/** Which of two comes first by the keys; 0 when they do not tell. */
+/** Compares two entities by the keys; 0 when all values are equal. */
 export function compareSortValues(
   keys: readonly OrderKey[],
   a: readonly (Json | undefined)[],
@@ -87,9 +86,9 @@ function keyValue({ name, descending }: OrderKey, entity: Entity, path: string):
 }
 
 /**
- * Dates stand among the numbers, an array where its smallest (descending: largest) element stands. Objects are all
- * alike, and so are arrays within arrays: the interface gives them no order, and large ones would be compared again and
- * again.
+ * Dates are ordered among the numbers, and an array by its smallest (descending: largest) element. All objects are
+ * equal, and so are all arrays within arrays: the interface defines no order for them, and comparing large ones would
+ * be slow.
  */
 function attributeValue(entity: Entity, name: string, descending: boolean): Json | undefined {
   const attribute = entity.attributes.get(name)

@@ -1,32 +1,32 @@
-// The engine of one regular expression (re2js), and what a test of it costs.
+// The engine of one regular expression (re2js), and the cost of a test.
 //
-// Its automaton looks each character up in a table, and makes the states of the table when a text needs them. A pattern
-// can have more states than memory (`[ab]*a[ab]{30}$` has 2^30). Then the engine makes states all the time: 2 to 10 ms
-// for 256 characters. Without an automaton a test costs at most its steps times the characters, at 5 to 15 ns.
+// Its automaton looks each character up in a table, and adds states to the table when a text needs them. A pattern can
+// have more states than memory (`[ab]*a[ab]{30}$` has 2^30). Then the engine builds states all the time: 2 to 10 ms for
+// 256 characters. Without an automaton a test costs at most its steps times the characters, at 5 to 15 ns.
 //
-// So an automaton is given up for good when its memory is full. `explore` makes all states in advance, which tells
-// whether they fit. Only then a test is certain to cost one look for each character, and a subscription is charged for
-// that (pattern-account.ts).
+// So the engine stops using an automaton for good when its memory is full. `explore` builds all states in advance,
+// which shows whether they fit. Only then a test certainly costs one table lookup for each character, and a
+// subscription is charged for that (pattern-account.ts).
 //
-// Not here: what a pattern may be (pattern.ts), patterns that need no engine (plain-pattern.ts).
+// Not here: the limits of patterns (pattern.ts), patterns that need no engine (plain-pattern.ts).
 
 import { RE2JS, RE2JSException } from 're2js'
 import { automatonBytesMax, explorationMax } from '../limits.js'
 
-/** States of automata that may yet be made. Many patterns that are explored in one turn share an allowance. */
+/** The remaining budget of automaton states. Many patterns that are explored in one turn share it. */
 export class Exploration {
   constructor(public left: number) {}
 }
 
-/** A state of the automaton: the places in the program where it may be. */
+/** A state of the automaton: the positions in the program at which it may be. */
 interface State {
   readonly nfaStates: { readonly length: number }
 }
 
-/** The part of the inside of re2js that is used here. pattern-engine.test.ts fails when an update renames it. */
+/** The internal part of re2js that is used here. pattern-engine.test.ts fails when an update renames it. */
 export interface EngineInside {
   readonly re2Input: {
-    /** Not null: the pattern needs no automaton to be tested in one look for each character. */
+    /** Not null: without an automaton, the pattern is tested with one lookup for each character. */
     readonly onepass: object | null
     readonly dfa: Automaton
   }
@@ -35,14 +35,14 @@ export interface EngineInside {
 export interface Automaton {
   stateBudget: number
   memBudget: number
-  /** Whether the engine goes on without it. */
+  /** Whether the engine continues without it. */
   failed: boolean
-  /** Where the classes of characters begin but the first, which begins with 0. */
+  /** The beginnings of the classes of characters, except the first class, which begins with 0. */
   readonly classBounds: Int32Array
   readonly numClasses: number
   readonly startStates: ReadonlyMap<number, State>
   step(state: State, characterClass: number, character: number, anchor: number): State | null
-  /** Empties a full memory. */
+  /** Empties the memory when it is full. */
   resetCache(state: State): State | null
   clearCache(): void
 }
@@ -50,7 +50,7 @@ export interface Automaton {
 const unanchored = 0
 const endOfText = -1
 
-/** The engine of an expression; undefined when it is none. */
+/** Creates the engine of an expression; undefined when the expression is not valid. */
 export function engineOf(source: string, steps: number): PatternEngine | undefined {
   try {
     return new PatternEngine(RE2JS.compile(source, RE2JS.DOTALL | RE2JS.DISABLE_UNICODE_GROUPS), steps)
@@ -62,7 +62,7 @@ export function engineOf(source: string, steps: number): PatternEngine | undefin
 
 export class PatternEngine {
   private isBounded = false
-  /** Whether every state of its automaton is there; undefined: nobody has tried. */
+  /** Whether all states of its automaton exist; undefined: not tried yet. */
   private isExplored: boolean | undefined
 
   constructor(
@@ -70,9 +70,9 @@ export class PatternEngine {
     private readonly steps: number,
   ) {}
 
-  /** What a test costs for each character, in steps; before `explore`, what it usually costs. */
+  /** The cost of a test for each character, in steps; before `explore` the usual cost. */
   get cost(): number {
-    // A look takes 10 ns, and 40 when the processor's cache holds none of the tables. A pattern may begin with a search
+    // A lookup takes 10 ns, and 40 when the tables are not in the processor's cache. A pattern may begin with a search
     // for a text, whose cost is a little of the length (plain-pattern.ts).
     return this.isExplored === false ? this.steps + 2 : 2 + this.steps / 100
   }
@@ -82,7 +82,7 @@ export class PatternEngine {
     return this.engine.test(text)
   }
 
-  /** Makes all states of the automaton. If the allowance is too small, the pattern goes without one. */
+  /** Builds all states of the automaton. If the allowance is too small, the pattern has no automaton. */
   explore(allowance: Exploration): void {
     if (this.isExplored !== undefined) return
     const { onepass } = (this.engine as unknown as EngineInside).re2Input
@@ -114,9 +114,9 @@ export class PatternEngine {
   }
 }
 
-/** Whether all states that any text can lead to were made. */
+/** Builds all states that any text can reach. False: the allowance or the memory was too small. */
 function makeStates(engine: RE2JS, automaton: Automaton, allowance: Exploration): boolean {
-  // The engine makes the first state for any text; with this call it has no way to answer without.
+  // The engine builds the first state for any text; this call cannot be answered without it.
   engine.testExact('')
   const waiting = [...automaton.startStates.values()]
   const known = new Set(waiting)

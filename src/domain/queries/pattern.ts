@@ -1,15 +1,14 @@
 // Regular expressions of clients: `~=` in queries, `idPattern`, `typePattern` (docs/interface/queries.md#operators).
 //
-// They run on re2js, whose time is linear in the text; the engine of the language needs seconds for `^(a+)+$` and 28
+// They run on re2js, whose time is linear in the text; the engine of JavaScript needs seconds for `^(a+)+$` and 28
 // characters. Syntax and meaning are those of POSIX extended expressions as far as RE2 agrees: no look-around, no
-// flags, no `\p`; the dot matches line breaks. What RE2 adds to POSIX (`\d`, `\b`, `(?:`) is accepted.
+// flags, no `\p`; the dot matches line breaks. The additions of RE2 to POSIX (`\d`, `\b`, `(?:`) are accepted.
 //
 // Linear time still has a factor, the steps of the pattern. They are counted in its text, with repetitions written out,
 // before it is compiled: `a{0,1000}` a hundred times would take half a second. Steps times characters is limited: a
 // text that is too long for its pattern does not match (limits.ts).
 //
-// Not here: patterns that need no engine, which are most (plain-pattern.ts), how the engine tests a text
-// (pattern-engine.ts).
+// Not here: patterns that need no engine, which are most (plain-pattern.ts), the test by an engine (pattern-engine.ts).
 
 import {
   eventWorkMax,
@@ -22,14 +21,17 @@ import {
 import { type Exploration, engineOf } from './pattern-engine.js'
 import { literalAt, plainTest } from './plain-pattern.js'
 
-/** A regular expression that is ready for use. Immutable as far as anybody can tell. */
+/** A compiled regular expression. Immutable to its users. */
 export interface Pattern {
   readonly source: string
-  /** What a test costs for each character of the text; 0 when its length does not matter. At most `patternStepsMax`. */
+  /**
+   * The highest cost of a test for each character of the text; 0 when its length does not matter. At most
+   * `patternStepsMax`.
+   */
   readonly steps: number
-  /** What a test really costs for each character, in steps, as far as it is known: for certain after `explore`. */
+  /** The expected cost of a test for each character, in steps. It is certain after `explore`. */
   readonly cost: number
-  /** Finds out what the pattern costs, which takes up to a millisecond of the allowance, once. */
+  /** Determines the cost of the pattern, once. This takes up to a millisecond of the allowance. */
   explore(allowance: Exploration): void
   /**
    * Whether the expression matches some part of the text: not anchored, case sensitive
@@ -39,7 +41,7 @@ export interface Pattern {
 }
 
 /**
- * The pattern of a text; undefined when it is no valid expression, or a larger one than limits.ts allows
+ * Compiles a pattern; undefined when it is not a valid expression, or exceeds limits.ts
  * (docs/interface/queries.md#operators).
  */
 export function compilePattern(text: string): Pattern | undefined {
@@ -47,22 +49,25 @@ export function compilePattern(text: string): Pattern | undefined {
   if (known) return known
   const pattern = compile(text)
   if (!pattern) return undefined
-  // Forgotten all at once: they are cheap to compile again, and an order of use would cost every hit.
+  // All are forgotten at once: they are cheap to compile again, and an LRU order would cost every hit.
   if (kept.size >= patternsKeptMax) kept.clear()
   kept.set(text, pattern)
   return pattern
 }
 
-/** Requests, pages and subscriptions repeat their patterns; one object for all of them also shares its automaton. */
+/**
+ * A cache: requests, pages and subscriptions repeat their patterns. One object for all of them also shares its
+ * automaton.
+ */
 const kept = new Map<string, Pattern>()
 
-/** A beginning that every text has which the pattern matches; '' when none is known. For scans over sorted names. */
+/** A prefix of every text that the pattern matches; '' when none is known. For scans over sorted names. */
 export function literalPrefix({ source }: Pick<Pattern, 'source'>): string {
   if (!source.startsWith('^') || measure(source)?.alternates !== false) return ''
   return literalAt(source, 1).text
 }
 
-/** Characters of text in which patterns of so many steps may look together. */
+/** The characters of text that patterns with this many steps may test together. */
 export const charactersMax = (steps: number): number => patternWorkMax / steps
 
 function compile(source: string): Pattern | undefined {
@@ -76,7 +81,7 @@ function compile(source: string): Pattern | undefined {
 }
 
 interface Test {
-  /** undefined: that of its steps. */
+  /** undefined: the same as its steps. */
   readonly cost?: number
   test(text: string): boolean
   explore?(allowance: Exploration): void
@@ -110,17 +115,17 @@ const repetition = /\{(\d+)(?:,(\d*))?\}/y
 
 interface Measured {
   readonly steps: number
-  /** Whether it has alternatives outside of all groups. */
+  /** Whether it has alternatives outside of any group. */
   readonly alternates: boolean
 }
 
 /**
- * Walks over a pattern without understanding all of it. It counts the steps of the compiled program or more. Undefined
- * when the pattern is too large or uses what no POSIX expression has.
+ * Scans a pattern without a full parse. It counts at least the steps of the compiled program. Undefined when the
+ * pattern is too large or uses syntax outside of POSIX expressions.
  */
 function measure(source: string): Measured | undefined {
   let alternates = false
-  /** Steps of the group we are in, and of the last item in it; the stack holds the groups around it. */
+  /** Steps of the current group, and of its last item; the stack has those of the groups around it. */
   let steps = 0
   let last = 0
   const around: number[] = []
@@ -170,7 +175,7 @@ function measure(source: string): Measured | undefined {
       default: {
         const end = endOfItem(source, at, lastName)
         if (end < 0) return undefined
-        // A class of many ranges takes longer to look into, and very much longer to divide the alphabet by.
+        // A class of many ranges takes longer to search, and very much longer when the alphabet is divided by it.
         last = 1 + Math.floor((end - at) / classCharactersPerStep)
         steps += last
         at = end
@@ -184,8 +189,8 @@ function measure(source: string): Measured | undefined {
 const classCharactersPerStep = 16
 
 /**
- * Where the item ends that begins at `at`: a class, an escape or one character. Negative for `\Q`, which quotes the
- * rest, and for a class without end: the compiler takes long over `[:[:[:`.
+ * The end of the item that begins at `at`: a class, an escape or one character. Negative for `\Q`, which quotes the
+ * rest, and for a class without end: the compiler takes long for `[:[:[:`.
  */
 function endOfItem(source: string, at: number, lastName: number): number {
   if (source[at] === '\\') {
@@ -197,7 +202,7 @@ function endOfItem(source: string, at: number, lastName: number): number {
   if (source[at] !== '[') return at
   let end = at + 1
   if (source[end] === '^') end++
-  // A bracket that comes first stands for itself.
+  // A bracket in the first position is an ordinary character.
   if (source[end] === ']') end++
   while (end < source.length && source[end] !== ']') {
     if (source[end] === '\\') end++
@@ -208,37 +213,38 @@ function endOfItem(source: string, at: number, lastName: number): number {
   return end < source.length ? end : -1
 }
 
-// What patterns may cost for one event: steps times characters, so that it does not depend on the speed of the machine.
+// The limit of pattern work for one event: steps times characters, which does not depend on the speed of the machine.
 //
-// A tenant's subscriptions are bounded when they are created (pattern-account.ts). Those that were stored before there
-// was a bound may exceed it. Then an event runs patterns until its work is used up; the others do not match.
+// A tenant's subscriptions are bounded when they are created (pattern-account.ts). Subscriptions that were stored
+// before this bound existed may exceed it. Then an event runs patterns until its work is used up; the others do not
+// match.
 
-/** A test costs something, however short the text. */
+/** The fixed cost of a test, however short the text. */
 export const charactersPerTest = 10
 
-/** The least cost of a character where there may be many texts, in an array: a comparison of each. */
+/** The least cost of a character for values in an array, which may have many texts: a comparison of each. */
 const comparisonCost = 0.1
 
-/** What it costs to test the pattern once on a text of this length. */
+/** The cost of one test of the pattern on a text of this length. */
 export const testWork = (pattern: Pattern, length: number): number => pattern.cost * (length + charactersPerTest)
 
-/** The same of a test of attribute values, of which an array has many. */
+/** The same for attribute values, of which an array has many. */
 export const valueWork = ({ cost }: Pattern, length: number): number =>
   Math.max(cost, comparisonCost) * (length + charactersPerTest)
 
-/** What an event may still cost. One for all events of a process: no two are on their way together. */
+/** The remaining work of an event. One object for all events of a process: they are handled one after the other. */
 export class EventWork {
   private left = eventWorkMax
-  /** Whether a test was left out. */
+  /** Whether a test was skipped. */
   isExceeded = false
 
-  /** Another event begins. */
+  /** Starts the next event. */
   begin(): void {
     this.left = eventWorkMax
     this.isExceeded = false
   }
 
-  /** Whether a test may be made that costs so much. */
+  /** Whether a test with this cost may be made. */
   spend(work: number): boolean {
     if (work > this.left) {
       this.isExceeded = true

@@ -1,7 +1,7 @@
 // Patterns that are texts, or lists of texts: `Room`, `^urn:x:1$`, `^Room.*`, `urn:x:1|urn:x:2`, `^urn:x:(1|2|3)$`.
 //
-// Most patterns are such. They become comparisons, which need neither an engine nor its limits: a list of a hundred ids
-// is one look into a set.
+// Most patterns have this form. They become comparisons, which need neither an engine nor its limits: a list of a
+// hundred ids is one lookup in a set.
 //
 //   pattern      = alternative *( "|" alternative )
 //   alternative  = [ "^" ] [ ".*" ] text [ "(" text *( "|" text ) ")" text ] [ ".*" ] [ "$" ]
@@ -10,12 +10,12 @@ import { plainTextsLengthMax } from '../limits.js'
 
 /** The test of a plain pattern. */
 export interface PlainTest {
-  /** What a character of the text costs, in the steps of `patternWorkMax`; 0 when its length does not matter. */
+  /** The cost of a character of the text, in the steps of `patternWorkMax`; 0 when its length does not matter. */
   readonly steps: number
   test(text: string): boolean
 }
 
-/** Where a word must stand: it is the whole text, its beginning, its end, or any part of it. */
+/** The position of a word: it is the whole text, its beginning, its end, or any part of it. */
 type Place = 'whole' | 'start' | 'end' | 'part'
 
 interface Word {
@@ -23,7 +23,7 @@ interface Word {
   readonly text: string
 }
 
-/** The test of a pattern that is plain; undefined for any other. */
+/** The test of a plain pattern; undefined for any other pattern. */
 export function plainTest(source: string): PlainTest | undefined {
   const words: Word[] = []
   let length = 0
@@ -58,14 +58,14 @@ function testOf({ place, text: wanted }: Word): PlainTest {
 function testOfAny(words: readonly Word[]): PlainTest {
   const whole = new Set(words.filter(({ place }) => place === 'whole').map(({ text }) => text))
   const others = words.filter(({ place }) => place !== 'whole').map(testOf)
-  // Those at an end cost some 5 ns each, however long the text is.
+  // Those at the start or end cost some 5 ns each, however long the text is.
   const steps = others.reduce((sum, other) => sum + Math.max(other.steps, 0.1), 0)
   return { steps, test: text => whole.has(text) || others.some(other => other.test(text)) }
 }
 
 /**
- * A search for a text takes up to 8 ns a character. Where the text is long and monotonous it takes a third of a
- * nanosecond for each character of both: more than a second for 4,000 characters in a megabyte.
+ * A search for a text takes up to 8 ns a character. If the text is long and repetitive, it takes a third of a
+ * nanosecond for each pair of characters of both: more than a second for 4,000 characters in a megabyte.
  */
 const stepsOfSearch = (wanted: string): number => (wanted === '' ? 0 : 0.25 + wanted.length / 100)
 
@@ -74,7 +74,7 @@ interface Alternative {
   readonly head: string
   readonly middles: readonly string[]
   readonly tail: string
-  /** The bar behind it, or the end of the pattern. */
+  /** The position of the bar after it, or the end of the pattern. */
   readonly end: number
 }
 
@@ -112,7 +112,7 @@ function placeOf(isFromStart: boolean, isToEnd: boolean): Place {
 
 const noGroup: readonly string[] = ['']
 
-/** The texts of a group; one empty text where none begins; undefined when the group holds anything but texts. */
+/** The texts of a group; one empty text if there is no group; undefined when the group contains anything but texts. */
 function readGroup(
   source: string,
   from: number,
@@ -131,7 +131,7 @@ function readGroup(
 const special = new Set('\\.[](){}*+?|^$')
 const repeats = new Set('*+?{')
 
-/** The plain characters from `from` on, and where they end. A character that is repeated is not plain. */
+/** The plain characters from `from` on, and their end. A repeated character is not plain. */
 export function literalAt(source: string, from: number): { readonly text: string; readonly end: number } {
   let text = ''
   let end = from

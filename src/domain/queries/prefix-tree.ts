@@ -1,22 +1,22 @@
-// Values under prefixes, found for a text that begins with them: a radix tree.
+// A radix tree: values under prefixes, found for a text that begins with them.
 //
 //   room, room1, room12, rack          ro|om  (room)
 //                                   r <     `- 1 (room1) - 2 (room12)
 //                                      ack (rack)
 //
-// A node has a value, or branches, or is the root: at most twice as many nodes as prefixes. A look costs at most the
+// A node has a value, or branches, or is the root: at most twice as many nodes as prefixes. A lookup costs at most the
 // length of the text.
 
 export interface TreeNode<N> {
-  /** The characters between the node above and this one; only the root has none. */
+  /** The characters between the parent node and this one; only the root has none. */
   label: string
-  /** By the first character of their labels; undefined: none. */
+  /** Children by the first character of their labels; undefined: none. */
   below: Map<number, N> | undefined
 }
 
 /**
- * The node below on the way to a prefix, of which `at` characters are behind; made if it is not there. `make` gives a
- * node with a label and nothing below, in the place of `lower`, if that will be below it.
+ * The child on the way to a prefix, of which `at` characters are already matched; created if it is missing. `make`
+ * returns a node with a label and without children, to replace `lower` if that will be below it.
  */
 export function step<N extends TreeNode<N>>(
   above: N,
@@ -59,7 +59,7 @@ export class PrefixTree<T> {
     return node.value
   }
 
-  /** Puts a value under a prefix, in place of the one that is there. */
+  /** Sets the value of a prefix, and replaces an earlier value. */
   set(prefix: string, value: T): void {
     let node = this.root
     for (let at = 0; at < prefix.length; at += node.label.length) node = step(node, prefix, at, emptyNode<T>)
@@ -79,7 +79,7 @@ export class PrefixTree<T> {
   }
 
   // [hot] Once per event and index.
-  /** Shows the values of all prefixes that the text begins with, the empty one included, the shortest first. */
+  /** Calls `show` with the values of all prefixes of the text, also the empty one, the shortest first. */
   visit(text: string, show: (value: T) => void): void {
     let node: Node<T> | undefined = this.root
     for (let at = 0; ; ) {
@@ -93,7 +93,7 @@ export class PrefixTree<T> {
 
 const emptyNode = <T>(label: string): Node<T> => ({ label, value: undefined, below: undefined })
 
-/** Takes the last node of a way away when nobody needs it: it has no value, and joins nothing. */
+/** Removes the last node of a path when it is not needed: it has no value, and does not join branches. */
 function prune<T>(way: Node<T>[]): void {
   const node = way.pop()!
   const above = way.at(-1)

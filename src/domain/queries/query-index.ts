@@ -1,13 +1,14 @@
-// Which of many `q` may hold for an entity: `temperature>21`, `temperature>22` ... are not tried one by one.
+// Finds the queries (`q`) that may hold for an entity: `temperature>21`, `temperature>22` ... are not tested one by
+// one.
 //
-// The index takes one necessary condition of each query, its guard: a path leads to one of a few values, else to a
-// value between bounds, else the attribute exists. Only the queries whose guards hold are tried. A query without a
-// guard (`!temperature`, `dateModified>...`) is always tried.
+// The index uses one necessary condition of each query, its guard. A guard requires one of a few values at a path, or a
+// value between bounds, or only that the attribute exists. Only queries whose guards hold are tested. A query without a
+// guard (`!temperature`, `dateModified>...`) is always tested.
 //
-// In an array any element may fulfil an equality. Of bounds the least value must not be too high nor the greatest too
-// low, which also holds when different elements meet different statements.
+// In an array any element may satisfy an equality. For bounds, the least value must not be too high and the greatest
+// not too low. That also covers arrays in which different elements satisfy different statements.
 //
-// Not here: whether a query holds (query.ts), that texts of queries are alike (matcher.ts).
+// Not here: whether a query holds (query.ts), sharing queries with the same text (matcher.ts).
 
 import type { Entity } from '../entities/entity.js'
 import { isArray, type Json } from '../json.js'
@@ -18,11 +19,11 @@ import type { Bound, Path, Query, Scalar, Statement } from './query-parser.js'
 /** A query that can be put into an index. */
 export interface GuardedQuery {
   readonly query: Query
-  /** Any of them will do as its guard; none: there is nothing simple that must hold. */
+  /** Any of them can be its guard; none: no simple condition is necessary. */
   readonly guards: readonly Guard[]
 }
 
-/** What must hold of the attribute, or what the path leads to in it, for a query to hold. */
+/** A necessary condition on the attribute, or on the value at the path in it. */
 export type Guard =
   | { readonly kind: 'present'; readonly path: Path }
   | { readonly kind: 'equal'; readonly path: Path; readonly values: readonly Scalar[] }
@@ -39,16 +40,16 @@ interface TextGuard extends Ends<string> {
   readonly path: Path
 }
 
-/** Of an interval. Both are included; undefined: there is none. */
+/** The ends of an interval. Both are included; undefined: there is none. */
 interface Ends<B> {
   readonly low: B | undefined
   readonly high: B | undefined
 }
 
-/** Guards of one query that are thought of. */
+/** The limit of guards that are considered for one query. */
 const guardsMax = 8
 
-/** Possible guards of a query: those that select, or if there are none, those that only need an attribute. */
+/** Possible guards of a query: the selective ones, or if there are none, those that only require an attribute. */
 export function guardsOf(query: Query): readonly Guard[] {
   const statements = conjuncts(query)
   const selective = [...statements.map(equalGuard).filter(isThere), ...boundsGuards(statements)]
@@ -58,9 +59,7 @@ export function guardsOf(query: Query): readonly Guard[] {
 
 const isThere = <T>(one: T | undefined): one is T => one !== undefined
 
-/**
- * The most items of a list that an index takes for one query. The query has an entry for each item, which costs memory.
- */
+/** The limit of list items in a guard. The query has an entry for each item, which costs memory. */
 const listedMax = 16
 
 function equalGuard(statement: Statement): Guard | undefined {
@@ -72,7 +71,7 @@ function equalGuard(statement: Statement): Guard | undefined {
   return { kind: 'equal', path, values: [...right.items] }
 }
 
-/** For each path and kind of its bounds: all of them together. */
+/** The bounds of a query, joined for each path and kind. */
 function boundsGuards(statements: readonly Statement[]): readonly Guard[] {
   const guards = new Map<string, NumberGuard | TextGuard>()
   for (const guard of statements.map(boundsOf).filter(isThere)) {
@@ -106,7 +105,7 @@ function bounded(path: Path, low: Bound | undefined, high: Bound | undefined): N
     : { kind: 'text', path, low: low as string | undefined, high: high as string | undefined }
 }
 
-/** The bounds of both, which are of one kind. */
+/** The intersection of two bounds of one kind. */
 function narrowed<G extends NumberGuard | TextGuard>(guard: G, other: G): G {
   const low = guard.low === undefined || (other.low !== undefined && other.low > guard.low) ? other.low : guard.low
   const high =
@@ -114,7 +113,7 @@ function narrowed<G extends NumberGuard | TextGuard>(guard: G, other: G): G {
   return { ...guard, low, high }
 }
 
-/** Whatever is asked of an attribute but its absence, it has to be there. */
+/** Every condition on an attribute except its absence requires that it exists. */
 function presence({ operator, path }: Statement): Guard | undefined {
   return operator === 'NotExists' || path.builtin ? undefined : { kind: 'present', path: { ...path, steps: [] } }
 }
@@ -122,10 +121,10 @@ function presence({ operator, path }: Statement): Guard | undefined {
 /** The path within an attribute as a text. */
 const keyOf = ({ steps }: Path): string => (steps.length === 0 ? '' : JSON.stringify(steps.map(({ key }) => key)))
 
-/** Queries, to be found by what an entity holds. */
+/** Queries, indexed by conditions on an entity. */
 export class QueryIndex<Q extends GuardedQuery> {
   private readonly unguarded = new Set<Q>()
-  /** The guard that a query was given when it came. */
+  /** The guard that each query got when it was added. */
   private readonly given = new Map<Q, Guard>()
   /** By attribute, then by the path within it. */
   private readonly guarded = new Map<string, Map<string, PathGuards<Q>>>()
@@ -167,8 +166,8 @@ export class QueryIndex<Q extends GuardedQuery> {
     if (paths.size === 0) this.guarded.delete(guard.path.attribute)
   }
 
-  // [hot] Once per event and bucket of the matcher that tells queries apart.
-  /** Shows every query that may hold for the entity in the path, some of them perhaps twice. */
+  // [hot] Once per event and bucket of the matcher that distinguishes queries.
+  /** Calls `show` with every query that may hold for the entity in the path, some of them perhaps twice. */
   visit(entity: Entity, path: string, show: (query: Q) => void): void {
     for (const query of this.unguarded) show(query)
     if (this.guarded.size <= entity.attributes.size) {
@@ -182,7 +181,7 @@ export class QueryIndex<Q extends GuardedQuery> {
     }
   }
 
-  /** Of guards that will do, the one that the fewest have: in `status==on;room==17` it is not the status. */
+  /** The guard with the fewest queries, among several: in `status==on;room==17` it is not the status. */
   private leastCrowded(guards: readonly Guard[]): Guard | undefined {
     if (guards.length < 2) return guards[0]
     const crowds = guards.map(
@@ -192,7 +191,7 @@ export class QueryIndex<Q extends GuardedQuery> {
   }
 }
 
-/** Queries whose guards look where one path leads. */
+/** Queries whose guards use one path. */
 class PathGuards<Q> {
   size = 0
   private readonly present = new Set<Q>()
@@ -244,7 +243,7 @@ class PathGuards<Q> {
     }
   }
 
-  /** How many queries an entity may meet whose guard is like this one; of those with bounds perhaps half. */
+  /** How many queries with a guard like this one an entity may match; for bounds perhaps half. */
   crowd(guard: Guard): number {
     switch (guard.kind) {
       case 'present':
@@ -258,7 +257,7 @@ class PathGuards<Q> {
     }
   }
 
-  /** The entity has the attribute. */
+  /** Called when the entity has the attribute. */
   visit(entity: Entity, path: string, show: (query: Q) => void): void {
     for (const query of this.present) show(query)
     if (this.size === this.present.size) return
@@ -307,27 +306,29 @@ function visitSpan<B extends Bound, Q>(
   if (least !== undefined && most !== undefined) intervals.visit(least, most, show)
 }
 
-// Bounds: intervals that are found by a value in them. Which of many `temperature > 30; temperature < 40` does 35 meet?
+// Intervals that are found by a value in them. Which of many `temperature > 30; temperature < 40` match 35?
 //
 // The intervals are sorted by their lower ends. The middle one is the root of a binary tree, the middles of both halves
-// stand below it, and so on. Each subtree knows its highest upper end. So a look skips what begins too late and what
-// ends too early: it costs the logarithm of their number for each interval that it finds.
+// are its children, and so on. Each subtree knows its highest upper end. So a search skips intervals that begin too
+// late or end too early. It costs the logarithm of their number for each interval that it finds.
 //
 // A new interval waits in a short list until there are enough to sort everything again. A removed one leaves a hole
 // until there are more holes than intervals.
 
 interface Interval<B, T> extends Ends<B> {
-  /** undefined: it has been removed. */
+  /** undefined: it was removed. */
   item: T | undefined
 }
 
-/** How many may wait. Each costs every look a few nanoseconds; sorting costs 0.1 us for each interval there is. */
+/**
+ * The limit of waiting intervals. Each costs every search a few nanoseconds; sorting costs 0.1 us for each interval.
+ */
 const waitingMax = 64
 
-/** Items by intervals whose ends, and the values that are looked for, are all numbers or all strings. */
+/** Items by intervals. The ends, and the values of searches, are all numbers or all strings. */
 export class Intervals<B extends Bound, T> {
   private sorted: Interval<B, T>[] = []
-  /** For the subtree with the root at the same place: its highest end. */
+  /** The highest end of the subtree whose root has the same index. */
   private highest: (B | undefined)[] = []
   private waiting: Interval<B, T>[] = []
   private holes = 0
@@ -360,7 +361,7 @@ export class Intervals<B extends Bound, T> {
   }
 
   // [hot] Once per event and attribute with bounds.
-  /** Shows the items of all intervals that begin at `most` or lower and end at `least` or higher. */
+  /** Calls `show` with the items of all intervals that begin at `most` or lower and end at `least` or higher. */
   visit(least: B, most: B, show: (item: T) => void): void {
     if (this.waiting.length > waitingMax) this.sort()
     for (const { low, high, item } of this.waiting) if (begins(low, most) && reaches(high, least)) show(item as T)
@@ -381,7 +382,7 @@ export class Intervals<B extends Bound, T> {
   }
 
   private sort(): void {
-    // Two sorted runs: the language's sort joins them without comparing all with all.
+    // These are two sorted runs: the sort of JavaScript merges them without comparing all with all.
     const waiting = this.waiting.sort(compare)
     this.sorted = [...this.sorted.filter(({ item }) => item !== undefined), ...waiting].sort(compare)
     this.waiting = []
@@ -390,7 +391,7 @@ export class Intervals<B extends Bound, T> {
     this.measure(0, this.sorted.length)
   }
 
-  /** Finds the highest ends of a subtree that is not empty. */
+  /** Computes the highest ends of a subtree that is not empty. */
   private measure(from: number, end: number): B | undefined {
     const middle = (from + end) >>> 1
     let highest = this.sorted[middle]!.high
@@ -400,7 +401,7 @@ export class Intervals<B extends Bound, T> {
     return highest
   }
 
-  /** The first place whose interval is not before the wanted one. */
+  /** The first index whose interval is not before the wanted one. */
   private firstFrom(wanted: Ends<B>): number {
     return partitionPoint(at => compare(this.sorted[at]!, wanted) < 0, 0, this.sorted.length)
   }

@@ -1,13 +1,13 @@
-// The Simple Query Language: the text of a `q` or `mq` to statements (docs/interface/queries.md,
+// The Simple Query Language: parses the text of a `q` or `mq` to statements (docs/interface/queries.md,
 // docs/interface/errors.md#queries).
 //
-// The language has no brackets: a query is a list of statements, all of which must hold. Each is read with a few splits
-// and scans, in the order of docs/interface/queries.md#simple-query-language: `;` first, then the operator, the path,
-// the right side. Nothing recurses, and every scan goes forward only, so time is linear in the text.
+// The language has no brackets: a query is a list of statements, all of which must hold. Each is parsed with a few
+// splits and scans, in the order of docs/interface/queries.md#simple-query-language: `;` first, then the operator, the
+// path, the right side. Nothing recurses, and every scan goes forward only, so time is linear in the text.
 //
 // Values get their kinds here, dates become epoch seconds, lists become sets, and patterns are compiled.
 //
-// Not here: what statements mean for an entity (query.ts), the check for an empty parameter
+// Not here: testing statements on an entity (query.ts), the check for an empty parameter
 // (docs/interface/requests.md#url-parameters), HTML escapes (docs/interface/errors.md#form).
 
 import { parseDateTime } from '../date-time.js'
@@ -16,7 +16,7 @@ import { patternStepsMax, queryPatternsMax, queryStatementsMax, queryTextLengthM
 import { accepted, type QueryOperator, type QueryValueKind, type Result, refusals, refused } from '../refusal.js'
 import { charactersMax, compilePattern, type Pattern } from './pattern.js'
 
-/** `q` looks at values of attributes, `mq` at their metadata (docs/interface/queries.md#paths). */
+/** `q` tests values of attributes, `mq` their metadata (docs/interface/queries.md#paths). */
 export type QueryLanguage = 'q' | 'mq'
 
 /** A `q` or an `mq`: every statement must hold. */
@@ -36,7 +36,7 @@ export interface PatternStatement {
   readonly operator: 'MatchPattern'
   readonly path: Path
   readonly right: Pattern
-  /** Characters that it looks at in one entity. The patterns of a query share the work. */
+  /** The limit of characters that it tests in one entity. The patterns of a query share the work. */
   readonly charactersMax: number
 }
 
@@ -45,33 +45,37 @@ export type OrderOperator = 'GreaterThan' | 'GreaterThanOrEqual' | 'LessThan' | 
 /** A value to compare with. Dates are numbers: epoch seconds with fractions (docs/interface/queries.md#values). */
 export type Scalar = null | boolean | number | string
 
-/** A value that has an order. It compares with values of its own kind only. */
+/** A value that has an order. It is compared only with values of its own kind. */
 export type Bound = number | string
 
-/** What `==` and `!=` compare with. Both ends of a range are of one kind and included. */
+/** The right side of `==` and `!=`. Both ends of a range are of one kind and included. */
 export type Choice =
   | { readonly kind: 'value'; readonly value: Scalar }
   | { readonly kind: 'list'; readonly items: ReadonlySet<Scalar> }
   | { readonly kind: 'range'; readonly from: Bound; readonly to: Bound }
 
-/** Where a statement looks (docs/interface/queries.md#paths). */
+/** The value that a statement tests (docs/interface/queries.md#paths). */
 export interface Path {
   readonly attribute: string
-  /** The metadata of the attribute: always there in `mq`, never in `q`. */
+  /** The metadata of the attribute: always present in `mq`, never in `q`. */
   readonly metadata: string | undefined
   /** Keys from the value inwards. */
   readonly steps: readonly Step[]
-  /** Set when the statement is about what the broker itself knows of the entity (`q`) or of the attribute (`mq`). */
+  /**
+   * Set when the statement tests a builtin attribute of the entity (`q`) or builtin metadata of the attribute (`mq`).
+   */
   readonly builtin: Builtin | undefined
 }
 
-/** A key of an object, or a position in an array when it is a number as arrays write it, else -1. */
+/** A key of an object. `index` is its number if it is written like an array index, else -1. */
 export interface Step {
   readonly key: string
   readonly index: number
 }
 
-/** `dateExpires` is none of them: it is stored like any attribute (docs/interface/entities.md#builtin-attributes). */
+/**
+ * `dateExpires` is not one of them: it is stored like any attribute (docs/interface/entities.md#builtin-attributes).
+ */
 export type Builtin = 'dateCreated' | 'dateModified' | 'servicePath'
 
 /**
@@ -104,7 +108,7 @@ export function parseQuery(text: string, language: QueryLanguage): Result<Query>
 const sharing = (statements: readonly Statement[], charactersMax: number): readonly Statement[] =>
   statements.map(statement => (statement.operator === 'MatchPattern' ? { ...statement, charactersMax } : statement))
 
-/** The same query, whose patterns look at so many characters of an entity at most. */
+/** The same query, with a limit of characters that its patterns test in an entity. */
 export function lookingAt(query: Query, charactersMax: number): Query {
   const isMore = (one: Statement): one is PatternStatement =>
     one.operator === 'MatchPattern' && one.charactersMax > charactersMax
@@ -167,7 +171,7 @@ function findOperator(text: string): { operator: BinaryOperator; at: number; end
   return undefined
 }
 
-// A quote is forbidden too, except where it protects a whole token.
+// A quote is forbidden too, except around a whole token.
 const forbiddenInPath = /[<>"=;()]/
 
 function parsePath(text: string, language: QueryLanguage, arity: 'unary' | 'binary'): Result<Path> {
@@ -196,7 +200,7 @@ const builtinsOfAttribute: ReadonlyMap<string, Builtin> = new Map<string, Builti
 
 const builtinsOfEntity: ReadonlyMap<string, Builtin> = new Map([...builtinsOfAttribute, ['servicePath', 'servicePath']])
 
-/** The tokens between the dots of a path, without their quotes; undefined when a quote protects no whole token. */
+/** The tokens between the dots of a path, without their quotes; undefined when quotes do not enclose a whole token. */
 function parseTokens(text: string): string[] | undefined {
   const tokens: string[] = []
   let at = 0
@@ -225,10 +229,13 @@ const stepOf = (text: string): Step => ({
   index: indexSyntax.test(text) ? Number(text) : -1,
 })
 
-/** Shorter pieces of a text are texts of their own. */
+/** V8 copies shorter parts of a text. */
 const pieceLengthMin = 13
 
-/** The text as V8 keeps property names. It searches among them for any other text: 25 us for 8,000 characters. */
+/**
+ * Returns the text as V8 stores property names. For any other text, V8 first searches among those: 25 us for 8,000
+ * characters.
+ */
 function asPropertyName(text: string): string {
   const names: Record<string, true> = Object.create(null)
   names[text] = true
@@ -355,14 +362,14 @@ function asString(text: string): Result<Value> {
 }
 
 /**
- * An instant as dates are compared: seconds since 1970, the nearest number to the decimal fraction
+ * An instant in the form in which dates are compared: seconds since 1970, the nearest number to the decimal fraction
  * (docs/interface/queries.md#values).
  */
 export const epochSeconds = (ms: number): number => ms / 1000
 
 const blanks = new Set(' \t\r\n')
 
-/** The text without blanks around it. Only what a keyboard makes: other white space may belong to a value. */
+/** The text without blanks around it. Only blanks of a keyboard: other white space may belong to a value. */
 function strip(text: string): string {
   let from = 0
   let end = text.length

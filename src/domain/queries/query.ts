@@ -1,13 +1,13 @@
 // The Simple Query Language: whether an entity matches a `q` or `mq` (docs/interface/queries.md).
 //
-// A statement finds its target, then asks whether the target, or an element of it when it is an array, fits the right
-// side. A date (of type DateTime or ISO8601, or builtin) is the number of its epoch seconds. `!=` means "there is a
+// A statement finds its target, then tests whether the target, or an element of it when it is an array, satisfies the
+// right side. A date (of type DateTime or ISO8601, or builtin) is compared as its epoch seconds. `!=` means "there is a
 // target, and `==` does not hold".
 //
 // A key on an array of objects leads to several targets, one for each element that has it; they count like elements. A
-// key that is a number leads to one element. So each part of a value is visited at most once, however it is nested.
+// numeric key leads to one element. So each part of a value is visited at most once, however it is nested.
 //
-// Not here: syntax and refusals (query-parser.ts), which entities are visible, which index helps.
+// Not here: syntax and refusals (query-parser.ts), visibility of entities, the choice of an index.
 
 import { parseDateTime } from '../date-time.js'
 import { type Entity, type EntityContent, isDateType } from '../entities/entity.js'
@@ -23,21 +23,23 @@ import {
   type Step,
 } from './query-parser.js'
 
-// [hot] Once per entity that a list, a count or a change looks at.
-/** Whether the entity, which lives in the service path, fulfils all statements. `work`: of the event that asks. */
+// [hot] Once per entity that a list, a count or a change tests.
+/** Whether the entity, at its service path, satisfies all statements. `work`: the budget of the event. */
 export function matchesQuery(query: Query, entity: Entity, path: string, work?: EventWork): boolean {
   for (const statement of query.statements) if (!matchesStatement(statement, entity, path, work)) return false
   return true
 }
 
-/** What must hold, in any order: an index that answers some may leave the others to `matchesStatement`. */
+/**
+ * The statements that must hold, in any order. An index that covers some may leave the others to `matchesStatement`.
+ */
 export const conjuncts = (query: Query): readonly Statement[] => query.statements
 
 /** Whether one statement holds for the entity (docs/interface/queries.md#operators). */
 export const matchesStatement = (statement: Statement, entity: Entity, path: string, work?: EventWork): boolean =>
   holdsFor(statement, targetOf(statement.path, entity, path), work)
 
-/** What a statement looks at; undefined: there is nothing. */
+/** The value that a statement tests; undefined: there is none. */
 export type Operand = Json | Several | undefined
 
 /** Whether a statement holds for its target. */
@@ -55,7 +57,7 @@ export class Several {
   constructor(readonly values: readonly Json[]) {}
 }
 
-/** What a path leads to in the entity, which lives in the service path. A date is its epoch seconds. */
+/** The value at a path in the entity, at its service path. A date is its epoch seconds. */
 export function targetOf(path: Path, entity: EntityContent, servicePath: string): Operand {
   if (path.metadata === undefined && path.builtin) return builtinOf(path.builtin, entity, servicePath)
   const attribute = entity.attributes.get(path.attribute)
@@ -77,7 +79,10 @@ function builtinOf(builtin: NonNullable<Path['builtin']>, entity: EntityContent,
   }
 }
 
-/** The value as it is compared: a date as its epoch seconds. What a date type holds otherwise (null) is what it is. */
+/**
+ * The form in which the value is compared: a date as its epoch seconds. Other values of a date type (null) are
+ * unchanged.
+ */
 function comparable(type: string, value: Json): Json {
   if (typeof value !== 'string' || !isDateType(type)) return value
   const ms = parseDateTime(value)
@@ -95,7 +100,7 @@ function descend(root: Json, steps: readonly Step[]): Json | Several | undefined
   return value
 }
 
-/** Level by level, so that nothing recurses: what the steps from `at` on lead to from the elements of the array. */
+/** Level by level, without recursion: the values that the steps from `at` on reach from the elements of the array. */
 function spread(array: readonly Json[], steps: readonly Step[], at: number): Several | undefined {
   let level: Json[] = [array as Json]
   for (const step of steps.slice(at)) {
@@ -121,7 +126,7 @@ function child(parent: Json, step: Step): Json | undefined {
   return Object.hasOwn(parent, step.key) ? parent[step.key] : undefined
 }
 
-/** Whether the pattern matches one of the texts that are not longer than what it may still look at. */
+/** Whether the pattern matches one of the texts that are not longer than the remaining number of characters. */
 function matchesPattern(statement: PatternStatement, target: Json | Several, work: EventWork | undefined): boolean {
   const { right, charactersMax } = statement
   if (typeof target === 'string') return lengthOf(right, target) <= charactersMax && test(right, target, work)
@@ -138,7 +143,7 @@ function matchesPattern(statement: PatternStatement, target: Json | Several, wor
   return false
 }
 
-/** Characters that the pattern looks at. */
+/** The number of characters that the pattern tests. */
 const lengthOf = ({ steps }: Pattern, { length }: string): number => (steps === 0 ? 0 : length)
 
 const test = (pattern: Pattern, text: string, work: EventWork | undefined): boolean =>
@@ -151,7 +156,9 @@ function fitsAny(statement: Exclude<Statement, PatternStatement>, target: Json):
   return false
 }
 
-/** Whether one value fits the right side. `!=` asks what `==` asks; an object and an array fit nothing. */
+/**
+ * Whether one value satisfies the right side. `!=` makes the same test as `==`; an object and an array satisfy nothing.
+ */
 function fits(statement: Exclude<Statement, PatternStatement>, value: Json): boolean {
   switch (statement.operator) {
     case 'Equals':

@@ -1,8 +1,8 @@
-// Which entities a request is about: by id and type (exact or by pattern), and by their attributes
+// Selects the entities that a request means: by id and type (exact or by pattern), and by their attributes
 // (docs/interface/queries.md#lists, docs/interface/batch.md#query).
 //
-// A selection is compiled, and perhaps refused, where the request came in. It keeps its texts: they travel to another
-// node, which compiles them again.
+// The node that received the request compiles the selection, and perhaps refuses it. The selection keeps its texts:
+// they are sent to other nodes, which compile them again.
 
 import type { Entity } from '../entities/entity.js'
 import { explorationTogetherMax, selectionPatternsMax, selectionStepsMax } from '../limits.js'
@@ -14,7 +14,7 @@ import { Exploration } from './pattern-engine.js'
 import { conjuncts, matchesQuery } from './query.js'
 import { parseQuery, type Query } from './query-parser.js'
 
-/** One way to be meant: all of what is given must fit. */
+/** One selector: all given conditions must hold. */
 export interface SelectorSource {
   readonly ids?: readonly string[] | undefined
   readonly idPattern?: string | undefined
@@ -23,14 +23,14 @@ export interface SelectorSource {
 }
 
 export interface SelectionSource {
-  /** Any of them; empty: every entity. */
+  /** Any of them must match; empty: every entity. */
   readonly selectors: readonly SelectorSource[]
   readonly q?: string | undefined
   readonly mq?: string | undefined
   readonly geo?: GivenGeoQuery | undefined
-  /** At least one of these attributes must be there (the deprecated `attributes` of op/query). */
+  /** At least one of these attributes must exist (the deprecated `attributes` of op/query). */
   readonly anyAttribute?: readonly string[] | undefined
-  /** Where the texts stood: the words of a refusal depend on it. */
+  /** The source of the texts: the text of a refusal depends on it. */
   readonly from: GeoQuerySource
 }
 
@@ -40,10 +40,10 @@ interface Selector {
   readonly typePattern: Pattern | undefined
 }
 
-// A body has room for 30,000 selectors, so what is asked of each entity must not walk through all of them.
+// A body may have 30,000 selectors, so the test of each entity must not walk through all of them.
 export interface Selection {
   readonly source: SelectionSource
-  /** For each id that is named, the selectors that name it. */
+  /** For each named id, the selectors that name it. */
   readonly named: ReadonlyMap<string, readonly Selector[]>
   /** Selectors that name no id. */
   readonly unnamed: readonly Selector[]
@@ -60,7 +60,7 @@ interface TypeSelector {
 }
 
 /**
- * The selection of its texts, or the first thing that is wrong with them (docs/interface/queries.md#lists: patterns,
+ * Compiles a selection, or returns a refusal for the first mistake (docs/interface/queries.md#lists: patterns,
  * geography, `q`, `mq`).
  */
 export function compileSelection(source: SelectionSource): Result<Selection> {
@@ -76,10 +76,10 @@ export function compileSelection(source: SelectionSource): Result<Selection> {
   return accepted({ source, ...identity.value, q: q?.value, mq: mq?.value, geo: geo.value })
 }
 
-/** Patterns whose automata are made as they are needed: 4 ms each at worst, once. */
+/** Up to this number of patterns, automata are built when they are needed: 4 ms each at worst, once. */
 const unexploredMax = 4
 
-/** Explores many patterns now, as far as one allowance goes; the others go without automata. */
+/** Explores many patterns now, within one allowance; the others have no automata. */
 function exploreMany(patterns: readonly Pattern[]): void {
   if (patterns.length <= unexploredMax) return
   const exploration = new Exploration(explorationTogetherMax)
@@ -132,12 +132,12 @@ function remember(named: Map<string, Selector[]>, id: string, selector: Selector
   else if (known.at(-1) !== selector) known.push(selector)
 }
 
-/** Whether entities of the type may be meant at all. */
+/** Whether entities of the type can match. */
 export function mayMeanType({ types }: Selection, type: string): boolean {
   return types === undefined || types.names.has(type) || types.patterns.some(pattern => pattern.test(type))
 }
 
-/** Whether the id and type are meant, whatever the entity holds. */
+/** Whether the id and type match, whatever the attributes. */
 export function meansIdentity({ source, named, unnamed }: Selection, id: string, type: string): boolean {
   if (source.selectors.length === 0) return true
   return (
@@ -150,17 +150,17 @@ export function meansIdentity({ source, named, unnamed }: Selection, id: string,
 export const isAboutIdentity = ({ q, mq, geo, source }: Selection): boolean =>
   q === undefined && mq === undefined && geo === undefined && source.anyAttribute === undefined
 
-/** Whether every id of the types that are meant is meant: then counts need no look at ids. */
+/** Whether every id of the matching types matches: then counts need no test of ids. */
 export const meansAllIds = ({ source, unnamed }: Selection): boolean =>
   unnamed.length === source.selectors.length && unnamed.every(({ idPattern }) => idPattern === undefined)
 
-/** The ids that can be meant, when the selection names them all; undefined when it does not. */
+/** The ids that can match, when the selection names all of them; undefined otherwise. */
 export function namedIds({ source, named, unnamed }: Selection): ReadonlySet<string> | undefined {
   return source.selectors.length === 0 || unnamed.length > 0 ? undefined : new Set(named.keys())
 }
 
-// [hot] For every entity that a scan looks into.
-/** Whether the entity's attributes fit; its identity has been looked at before. */
+// [hot] For every entity that a scan reads.
+/** Whether the entity's attributes match. Its identity was tested before. */
 export function meansContent({ q, mq, geo, source }: Selection, entity: Entity, path: string): boolean {
   if (source.anyAttribute && !source.anyAttribute.some(name => entity.attributes.has(name))) return false
   if (q && !matchesQuery(q, entity, path)) return false

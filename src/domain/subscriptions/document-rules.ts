@@ -1,4 +1,4 @@
-// The rules of refusals of subscriptions and registrations, and of what is forwarded because of them, in the words of
+// The rules of refusals of subscriptions and registrations, and of forwarded requests, with the texts of
 // docs/interface/subscriptions.md.
 
 import { bad, num, rule, slot } from '../refusal-kind.js'
@@ -10,10 +10,10 @@ type LeftPart = { readonly entity: string; readonly names: readonly string[] }
 const leftText = (left: readonly LeftPart[]): string =>
   `Some of the following attributes were not updated: { ${left.map(({ entity, names }) => `${entity} : [${names.join(', ')}]`).join(', ')} }`
 
-/** A provider that was asked at this URL and refused, with the status of its answer. */
+/** A provider that has refused a request at this URL, with the status of its answer. */
 export type ProviderRefusal = { readonly url: string; readonly status: number }
 
-/** Providers that a text names; it counts the rest. */
+/** The number of providers that a text lists; it counts the rest. */
 const providersNamedMax = 10
 
 function refusedText(providers: readonly ProviderRefusal[]): string {
@@ -33,13 +33,13 @@ export const documentRules = {
   // Ours.
   notificationUrlDenied: bad`notification url is not allowed here: ${slot(withoutUserinfo)('url')}`,
   providerUrlDenied: bad`provider url is not allowed here: ${'url'}`,
-  /** `field`: where a mask stands. */
+  /** `field`: the field with the mask. */
   maskForOtherReceiver: bad`a masked value is kept for the same scheme, host and port only, give the value itself: ${'field'}`,
   explainWithoutEntity: bad('URI param /entity/ is missing: options explain is about one stored entity'),
 
   // docs/interface/registrations.md#updates-to-providers: updates that are forwarded
   partlyForwarded: rule('PartlyForwarded', ['left'], leftText),
-  // Ours: the same, and who refused (docs/interface/forwarding.md).
+  // Ours: the same with the providers that refused (docs/interface/forwarding.md).
   partlyForwardedAndRefused: rule(
     'PartlyForwarded',
     ['left', 'providers'],

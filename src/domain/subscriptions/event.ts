@@ -1,13 +1,14 @@
-// Events: what a change of one entity is to those who watch it (docs/interface/subscriptions.md#triggering step 1,
-// docs/interface/subscriptions.md#alteration-types, docs/interface/subscriptions.md#attribute-rule).
+// Events: a change of one entity, in the form in which subscriptions are matched
+// (docs/interface/subscriptions.md#triggering step 1, docs/interface/subscriptions.md#alteration-types,
+// docs/interface/subscriptions.md#attribute-rule).
 //
 // An event has one of four classes, and three sets of names: attributes that the request named, those whose value or
-// type counts as changed, those whose metadata does. An update that changes nothing makes an event too. A change of
-// metadata alone is a change to one subscription and none to another: `alterationTypeOf` tells.
+// type counts as changed, those whose metadata do. An update that changes nothing makes an event too. A change of only
+// metadata counts as a change for some subscriptions and not for others: `alterationTypeOf` decides.
 //
-// Not here: which entity is watched (triggering.ts), and what makes no event: a refused request, the removal of an
-// entity that expired (docs/interface/subscriptions.md#alteration-types), an update that came round in a circle
-// (`isNotificationLoop`).
+// Not here: the choice of watched entities (triggering.ts), and requests without an event: a refused request, the
+// removal of an entity that expired (docs/interface/subscriptions.md#alteration-types), an update that came back in a
+// loop (`isNotificationLoop`).
 
 import type { Attribute, Entity } from '../entities/entity.js'
 import type { Alteration, Change } from '../entities/update.js'
@@ -20,12 +21,12 @@ export type EventClass = 'create' | 'change' | 'update' | 'delete'
 /** Something that happened to an entity. Plain data. */
 export interface Event extends Scope {
   readonly class: EventClass
-  /** As the request left it; when it was deleted, as it was last. */
+  /** As the request left it. For a deletion, its last state. */
   readonly entity: Entity
-  /** As it was; undefined: it was not there. */
+  /** The previous state; undefined: it did not exist. */
   readonly before: Entity | undefined
   readonly alterations: readonly Alteration[]
-  /** Attributes that the request named, and that were not refused. Empty when the entity was deleted. */
+  /** Attributes that the request named and that were not refused. Empty when the entity was deleted. */
   readonly named: ReadonlySet<string>
   /**
    * Attributes that were appended, deleted, got another value or type, or count as if they had
@@ -37,7 +38,7 @@ export interface Event extends Scope {
 }
 
 // [hot] Once per change of a tenant that has subscriptions: 0.3 us for one attribute.
-/** The event of a change in a tenant and path. */
+/** Creates the event of a change in a tenant and path. */
 export function eventOf({ before, after, alterations }: Change, { tenant, path }: Scope): Event {
   const entity = (after ?? before) as Entity
   const named = namesOf(alterations, isNamed)
@@ -81,9 +82,9 @@ function namesOf(
   return names ?? noNames
 }
 
-// [hot] Once per event and subscription that is looked into.
+// [hot] Once per event and examined subscription.
 /**
- * Whether the event is of a kind that the condition asks for, and concerns one of its attributes
+ * Whether the event has an alteration type of the condition, and concerns one of its attributes
  * (docs/interface/subscriptions.md#alteration-types, docs/interface/subscriptions.md#attribute-rule). Every change that
  * passes under `entityChange` passes under `entityUpdate`, also the deletion of an attribute by a replacement
  * (docs/interface/subscriptions.md#attribute-rule). `propagatesDeletes`: deletions of entities pass in any case.
@@ -108,7 +109,7 @@ export function concerns(event: Event, condition: Condition, propagatesDeletes =
 }
 
 /**
- * Whether there are such names and, if any attributes are asked for, one of these is among them
+ * Whether there are such names and, if the condition lists attributes, one of these is among them
  * (docs/interface/subscriptions.md#attribute-rule).
  */
 function hits(attrs: readonly string[], names: ReadonlySet<string>): boolean {
@@ -117,8 +118,8 @@ function hits(attrs: readonly string[], names: ReadonlySet<string>): boolean {
 }
 
 /**
- * What the event is called to a subscriber with the condition (docs/interface/subscriptions.md#alteration-types): the
- * builtin attribute `alterationType`.
+ * The alteration type of the event for a subscription with this condition
+ * (docs/interface/subscriptions.md#alteration-types): the builtin attribute `alterationType`.
  */
 export function alterationTypeOf(event: Event, { notifyOnMetadataChange }: Condition): AlterationType {
   switch (event.class) {
@@ -129,14 +130,14 @@ export function alterationTypeOf(event: Event, { notifyOnMetadataChange }: Condi
     case 'update':
       return 'entityUpdate'
     case 'change':
-      // Metadata alone: no change to whoever does not ask for it (docs/interface/subscriptions.md#attribute-rule, the
-      // behaviour of 4.x).
+      // A change of only metadata counts only with `notifyOnMetadataChange`
+      // (docs/interface/subscriptions.md#attribute-rule, the behaviour of 4.x).
       return event.changedValues.size > 0 || notifyOnMetadataChange ? 'entityChange' : 'entityUpdate'
   }
 }
 
 /**
- * What the request did to an attribute that it named and that is there: the builtin metadata `actionType`
+ * The action of the request on a named attribute that exists: the builtin metadata `actionType`
  * (docs/interface/notifications.md#metadata).
  */
 export function actionTypeOf(event: Event, name: string): 'append' | 'update' | undefined {
@@ -146,7 +147,7 @@ export function actionTypeOf(event: Event, name: string): 'append' | 'update' | 
 }
 
 /**
- * The attribute as it was before a request that named it: the builtin metadata `previousValue`
+ * The attribute before a request that named it: the builtin metadata `previousValue`
  * (docs/interface/notifications.md#metadata).
  */
 export function previousOf({ named, before }: Event, name: string): Attribute | undefined {

@@ -1,10 +1,10 @@
-// Why a subscription would fire, or would not, if a stored entity were updated now.
+// Explains whether a subscription would be triggered if a stored entity were updated now, and why.
 //
 // Every condition of docs/interface/subscriptions.md#triggering that the subscription has is listed, in the order of
-// docs/interface/subscriptions.md#triggering, with what it finds. Some depend on the update: then `holds` means that
-// one could fulfil the condition, and the text says how.
+// docs/interface/subscriptions.md#triggering, with its result. Some conditions depend on the update: then `holds` means
+// that an update could satisfy the condition, and the text describes how.
 //
-// Not here: whether an event fires a subscription (triggering.ts). A test holds one to the other.
+// Not here: whether an event triggers a subscription (triggering.ts). A test keeps both consistent.
 
 import { renderDateTime } from '../date-time.js'
 import type { Entity } from '../entities/entity.js'
@@ -24,11 +24,11 @@ import {
 import { isExpired, isThrottled, storedStatus } from './subscription-status.js'
 import { changedAttrs, isAboutEvent, isElement } from './triggering.js'
 
-/** JSON as it stands. */
+/** The JSON of the answer. */
 export interface Explanation {
-  /** Whether an update of the entity can fire the subscription now. */
+  /** Whether an update of the entity can trigger the subscription now. */
   readonly fires: boolean
-  /** The first condition that does not hold, or what an update has to do. */
+  /** The first condition that does not hold, or the requirement for the update. */
   readonly reason: string
   readonly conditions: readonly ExplainedCondition[]
 }
@@ -48,13 +48,11 @@ export interface ExplainedCondition {
     | 'geo'
   readonly holds: boolean
   readonly text: string
-  /** When throttling ends. */
+  /** The end of throttling. */
   readonly until?: string
 }
 
-/**
- * What each condition of the subscription says of an entity in a path. `progress` is that of all processes together.
- */
+/** Tests each condition of the subscription on an entity in a path. `progress` is that of all processes together. */
 export function explain(
   subscription: Subscription,
   progress: SubscriptionProgress,
@@ -81,7 +79,7 @@ export function explain(
   return { fires: !hindrance, reason: (hindrance ?? attrs).text, conditions }
 }
 
-/** Those of the condition, and deletions when they are propagated. */
+/** The types of the condition, and deletions when they are propagated. */
 function typesOf(subscription: Subscription): readonly AlterationType[] {
   const types = alterationTypesOf(subscription.condition)
   const isMore = watchesDeletions(subscription) && !types.includes('entityDelete')
@@ -152,7 +150,7 @@ function explainChangedAttrs({ notification }: Subscription, { attributes }: Ent
   return [{ condition: 'onlyChangedAttrs', holds: names.length > 0, text }]
 }
 
-/** The last instant that a date can tell. */
+/** The last instant of a JavaScript date. */
 const dateMsMax = 8.64e15
 
 function explainThrottling(
@@ -173,7 +171,9 @@ function explainThrottling(
   return { condition: 'throttling', holds: false, text: `${rule}: ${last}, the next one may be ${until}`, until }
 }
 
-/** Each statement by itself. Statements and their texts are in the same order: a text is split before anything else. */
+/**
+ * Each statement separately. Statements and their texts are in the same order: a text is split before anything else.
+ */
 function explainQuery(query: Query, source: string, entity: Entity, path: string): ExplainedCondition[] {
   const texts = source.split(';')
   return query.statements.map((statement, at) => {
@@ -203,7 +203,7 @@ function explainGeo({ condition }: Subscription, entity: Entity): ExplainedCondi
   return [{ condition: 'geo', holds: matchesGeo(geo, location), text: `${query}: the location is a ${location.type}` }]
 }
 
-/** A text may be as long as a request, and is not told in full. */
+/** The limit of a text, which may be as long as a request. */
 const textLengthMax = 200
 
 const cut = (text: string): string => (text.length > textLengthMax ? `${text.slice(0, textLengthMax)}...` : text)

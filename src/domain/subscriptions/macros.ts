@@ -1,15 +1,14 @@
-// Macros: `${name}` in the texts of a custom notification, and what they stand for
+// Macros: `${name}` in the texts of a custom notification, and the values that replace them
 // (docs/interface/notifications.md#macros).
 //
-// `${` begins a macro and the next `}` ends it; what is between is a name, taken literally. A filler goes over a
-// template once, from left to right, and never looks at what it has put in: an attribute's value cannot bring in a
-// macro.
+// `${` begins a macro and the next `}` ends it; the text between is a name, taken literally. A filler goes over a
+// template once, from left to right, and never scans the inserted values: an attribute's value cannot insert a macro.
 //
-// In plain texts (url, headers, query string, payload, topic) a missing value is empty and a macro without an end
-// spoils the message. In strings of JSON a missing value is null, a macro without an end is text, and a macro that is
-// the whole string keeps its kind.
+// In plain texts (url, headers, query string, payload, topic) a missing value is empty, and a macro without an end
+// makes the message fail. In strings of JSON a missing value is null, a macro without an end is text, and a macro that
+// is the whole string keeps the type of its value.
 //
-// Not here: which names there are (notification.ts).
+// Not here: the list of names (notification.ts).
 
 import { isArray, isObject, type Json, renderJson } from '../json.js'
 
@@ -21,7 +20,7 @@ export class MacroFiller {
   private lengthLeft: number
 
   /**
-   * `meaning`: what a name stands for, undefined when nothing. `lengthMax`: characters that all results may have
+   * `meaning`: the value of a name, undefined when there is none. `lengthMax`: the limit of characters of all results
    * together.
    */
   constructor(
@@ -31,7 +30,7 @@ export class MacroFiller {
     this.lengthLeft = lengthMax
   }
 
-  /** Whether the results were too long together. Those that came after are incomplete: there is no message. */
+  /** Whether the results were too long together. Later results are incomplete, so there is no message. */
   get isExceeded(): boolean {
     return this.lengthLeft < 0
   }
@@ -41,7 +40,7 @@ export class MacroFiller {
     return this.fill(template, '', undefined)
   }
 
-  /** A JSON value with the macros of its strings, at any depth, filled in; keys stay as they are. */
+  /** A JSON value with the macros of its strings, at any depth, filled in; keys are unchanged. */
   json(template: Json): Json {
     if (typeof template === 'string') {
       const name = nameOfWhole(template)
@@ -55,10 +54,7 @@ export class MacroFiller {
     return template
   }
 
-  /**
-   * A text that stands in JSON, always a text; undefined: the whole of it is a macro that stands for nothing, null or
-   * ''.
-   */
+  /** A text inside JSON, always a text; undefined: the whole text is a macro whose value is missing, null or ''. */
   identifier(template: string): string | undefined {
     const name = nameOfWhole(template)
     if (name === undefined) return this.part(template)
@@ -71,7 +67,7 @@ export class MacroFiller {
     return this.fill(template, 'null', template) ?? template
   }
 
-  /** `unclosed` is what becomes of a text with a macro that has no end: undefined, or it is kept from there on. */
+  /** `unclosed`: the result for a macro without an end: undefined, or the rest of the text stays unchanged. */
   private fill(template: string, missing: string, unclosed: string | undefined): string | undefined {
     let filled = ''
     let from = 0
@@ -102,7 +98,7 @@ function nameOfWhole(template: string): string | undefined {
   return isWhole ? template.slice(begins.length, -1) : undefined
 }
 
-/** Characters that a value has as JSON, nearly; a value longer than `lengthMax` is not counted to its end. */
+/** The approximate number of characters of a value as JSON. Counting stops beyond `lengthMax`. */
 function lengthOf(value: Json, lengthMax: number): number {
   if (typeof value === 'string') return value.length
   if (typeof value !== 'object' || value === null) return 1

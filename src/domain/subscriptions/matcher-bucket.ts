@@ -1,4 +1,4 @@
-// Buckets of the matcher: subscriptions that an event may match, told apart by one property after the other.
+// Buckets of the matcher: subscriptions that an event may match, divided by one property after the other.
 //
 //   few entries:   [a, b, c]                        each is looked into
 //   more of them:  by path   /#  -> bucket          an event opens the buckets that fit it, and `others`,
@@ -6,19 +6,19 @@
 //                            others -> bucket
 //
 // A bucket with too many entries is divided by the next property: path, type, attributes of the condition, `q`, pattern
-// of the id, pattern of the type. Entries that are alike in all of them match together or not at all.
+// of the id, pattern of the type. Entries that are equal in all of them match together or not at all.
 //
-// A property only leaves out what cannot match. The `Probe` decides whether an entry matches, and may see it more than
-// once.
+// A property only excludes entries that cannot match. The `Probe` decides whether an entry matches, and may see it more
+// than once.
 //
-// Not here: ids and their prefixes, which come before all these (matcher.ts).
+// Not here: ids and their prefixes, which are examined before (matcher.ts).
 
 import type { InternedPattern } from '../queries/interned-patterns.js'
 import { type GuardedQuery, QueryIndex } from '../queries/query-index.js'
 import type { Event } from './event.js'
 import type { Subscription } from './subscription.js'
 
-/** One element of a subscription's subject: a way for an event to match it. */
+/** One element of a subscription's subject: an event matches the subscription through it. */
 export interface Entry {
   readonly watcher: Watcher
   readonly id: string | undefined
@@ -32,11 +32,11 @@ export interface Watcher {
   readonly subscription: Subscription
   readonly query: InternedQuery | undefined
   readonly entries: readonly Entry[]
-  /** The last event that it was found for, by its number. */
+  /** The number of the last event that matched it. */
   foundFor: number
 }
 
-/** The `q` of one or more subscriptions, and what it said of the last event that it was asked about. */
+/** The `q` of one or more subscriptions, and its result for the last event that it was tested on. */
 export interface InternedQuery extends GuardedQuery {
   readonly source: string
   uses: number
@@ -44,31 +44,31 @@ export interface InternedQuery extends GuardedQuery {
   holds: boolean
 }
 
-/** An event on its way through buckets. */
+/** An event that is being matched. */
 export interface Probe {
   readonly event: Event
-  /** Service paths of subscriptions that cover that of the event. */
+  /** Service paths of subscriptions that cover the path of the event. */
   readonly paths: readonly string[]
   holds(query: InternedQuery): boolean
   matchesId(pattern: InternedPattern): boolean
   matchesType(pattern: InternedPattern): boolean
-  /** Is shown every entry that nothing has left out. */
+  /** Called with every entry that was not excluded. */
   consider(entry: Entry): void
 }
 
 /**
- * Entries that are looked into one by one, some 20 ns each. More are divided, which takes half a kilobyte for each
- * property.
+ * The limit of entries that are examined one by one, some 20 ns each. More are divided, which takes half a kilobyte for
+ * each property.
  */
 const undividedMax = 8
 
 export class Bucket {
-  /** How it is divided; undefined: not at all. */
+  /** Its division; undefined: it is not divided. */
   private division: Division | undefined
   private entries: Entry[] = []
   private count = 0
 
-  /** `properties`: by which it is divided, in this order, beginning with number `depth`. */
+  /** `properties`: the properties by which it is divided, in this order, beginning with number `depth`. */
   constructor(
     private readonly properties: readonly Property[],
     private readonly depth = 0,
@@ -81,7 +81,7 @@ export class Bucket {
   add(entry: Entry): void {
     this.count++
     if (!this.division) {
-      // No room for more: most buckets never have any.
+      // A copy without spare capacity: most buckets never grow.
       this.entries = [...this.entries, entry]
       if (this.entries.length > undividedMax) this.divide()
     } else {
@@ -89,12 +89,12 @@ export class Bucket {
     }
   }
 
-  /** Takes out an entry that has been added. */
+  /** Removes an entry that was added. */
   remove(entry: Entry): void {
     this.count--
     if (!this.division) this.entries.splice(this.entries.indexOf(entry), 1)
     else if (this.count > 0) this.division.remove(entry)
-    else this.division = undefined // it holds nothing but this entry
+    else this.division = undefined // It contains only this entry.
   }
 
   visit(probe: Probe): void {
@@ -117,10 +117,10 @@ interface Division {
   visit(probe: Probe): void
 }
 
-/** Makes a division by one property, whose buckets are made by the function. */
+/** Creates a division by one property; the function creates its buckets. */
 type Property = (bucket: () => Bucket) => Division
 
-/** Entries that no property tells apart. */
+/** Entries that no property distinguishes. */
 class Alike implements Division {
   private readonly entries = new Set<Entry>()
 
@@ -137,18 +137,18 @@ class Alike implements Division {
   }
 }
 
-/** Hears of keys that come and go. */
+/** Receives keys that are added and removed. */
 interface Watched<K> {
   add(key: K): void
   remove(key: K): void
 }
 
-/** Buckets by keys. An entry stands under each of its keys; without keys it stands among the others. */
+/** Buckets by keys. An entry is under each of its keys; without keys it is among the others. */
 class Keyed<K> implements Division {
   private readonly buckets = new Map<K, Bucket>()
   private readonly others: Bucket
 
-  /** `open` visits the buckets that fit. */
+  /** `open` visits the matching buckets. */
   constructor(
     private readonly bucket: () => Bucket,
     private readonly keysOf: (entry: Entry) => readonly K[],
@@ -210,7 +210,8 @@ const byType: Property = bucket =>
   )
 
 /**
- * The most attribute names of a condition that get an entry each, which costs memory. `consider` looks at longer lists.
+ * The limit of attribute names of a condition that get an entry each, which costs memory. `consider` tests longer
+ * lists.
  */
 const attrsMax = 64
 
@@ -228,7 +229,7 @@ const byAttribute: Property = bucket =>
         return
       }
       for (const name of named) buckets.get(name)?.visit(probe)
-      // What a replacement deleted is not named.
+      // Attributes that a replacement deleted are not named.
       for (const name of changedValues) if (!named.has(name)) buckets.get(name)?.visit(probe)
     },
   )
@@ -266,7 +267,7 @@ const byTypePattern: Property = bucket =>
     },
   )
 
-/** What tells apart who waits for creations or updates. Dear questions come last. */
+/** The properties that divide subscriptions to creations or updates. Expensive tests come last. */
 export const propertiesOfUpdates: readonly Property[] = [
   byPath,
   byType,
@@ -277,7 +278,7 @@ export const propertiesOfUpdates: readonly Property[] = [
 ]
 
 /**
- * What tells apart who waits for deletions, to which attributes do not matter
+ * The properties that divide subscriptions to deletions, for which attributes do not matter
  * (docs/interface/subscriptions.md#alteration-types).
  */
 export const propertiesOfDeletions: readonly Property[] = propertiesOfUpdates.filter(one => one !== byAttribute)

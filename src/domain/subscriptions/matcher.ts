@@ -1,18 +1,19 @@
 // The subscriptions of a tenant, found by an event.
 //
-// The cost of an event grows with the subscriptions that it matches, not with those that exist. An entry stands under
-// its id; else under the beginning of all ids that its pattern matches (a tree of prefixes); else among those that
-// watch any id. There, buckets tell entries apart by path, type, attributes, `q` and patterns (matcher-bucket.ts).
-// Queries and patterns are interned: each text is compiled once, when it is needed, and asked once per event.
+// The cost of an event grows with the subscriptions that it matches, not with all that exist. An entry is stored under
+// its id; else under the common prefix of all ids that its pattern matches (a tree of prefixes); else among those that
+// watch any id. There, buckets divide entries by path, type, attributes, `q` and patterns (matcher-bucket.ts). Queries
+// and patterns are interned: each text is compiled once, when it is needed, and tested once per event.
 //
 // Subscriptions to creations, to updates, to both and to deletions have an index each.
 //
 // Measured on one core of a busy machine, with 100,000 subscriptions that do not match (40 % by id, 25 % by type with
 // `q`, 25 % by pattern, 10 % by attribute): an event takes 1.3 us, with 10 subscriptions 0.4 us; 1.5 us when only the
-// `q` differ; 3 us with a hundred patterns that need an engine and begin with no text. To add one takes 8 us, and 0.8
-// KB besides the subscription's 1.6 KB.
+// `q` differ; 3 us with a hundred patterns that need an engine and have no prefix. Adding a subscription takes 8 us,
+// and 0.8 KB besides its own 1.6 KB.
 //
-// Not here: whether a match fires (triggering.ts): throttling, expiry, status after switch-offs, `mq` and geography.
+// Not here: whether a match triggers a notification (triggering.ts): throttling, expiry, status after switch-offs, `mq`
+// and geography.
 
 import { explorationTogetherMax } from '../limits.js'
 import { type InternedPattern, InternedPatterns } from '../queries/interned-patterns.js'
@@ -39,18 +40,18 @@ export class Matcher {
   private readonly watchers = new Map<string, Watcher>()
   private readonly creations = new Index(propertiesOfUpdates)
   private readonly updates = new Index(propertiesOfUpdates)
-  /** Who waits for both, as all do who name no alteration types. */
+  /** Subscriptions to both, which is the default without alteration types. */
   private readonly both = new Index(propertiesOfUpdates)
   private readonly deletions = new Index(propertiesOfDeletions)
   private readonly queries = new Map<string, InternedQuery>()
   private readonly search = new Search()
 
-  /** How many subscriptions may be found; with none, nobody needs to make events. */
+  /** The number of subscriptions that can match; with none, no event needs to be created. */
   get size(): number {
     return this.watchers.size
   }
 
-  /** Takes in a subscription, in place of one with the same id. One that its owner made inactive is never found. */
+  /** Adds a subscription, or replaces the one with the same id. One that its owner made inactive never matches. */
   add(subscription: Subscription): void {
     this.remove(subscription.id)
     if (subscription.status === 'inactive') return
@@ -71,9 +72,7 @@ export class Matcher {
     this.watchers.set(subscription.id, watcher)
   }
 
-  /**
-   * Compiles the patterns of a subscription that has been added, and finds out what they cost, so that no event has to.
-   */
+  /** Compiles the patterns of an added subscription, and computes their cost, so that no event has to. */
   prepare(id: string): void {
     const watcher = this.watchers.get(id)
     if (!watcher) return
@@ -86,7 +85,7 @@ export class Matcher {
     for (const query of [watcher.query?.query, mq]) if (query) exploreAll(query, exploration)
   }
 
-  /** Forgets a subscription, if it is there. */
+  /** Removes a subscription, if it exists. */
   remove(id: string): void {
     const watcher = this.watchers.get(id)
     if (!watcher) return
@@ -103,8 +102,8 @@ export class Matcher {
 
   // [hot] Once per event.
   /**
-   * Appends the subscriptions that the event matches (`matches` in triggering.ts), by their ids. The caller may reuse
-   * the array. `work`: what the event may cost.
+   * Appends the subscriptions that the event matches (`matches` in triggering.ts), in the order of their ids. The
+   * caller may reuse the array. `work`: the budget of the event.
    */
   touched(event: Event, found: Subscription[], work = new EventWork()): void {
     const first = found.length
@@ -144,15 +143,15 @@ export class Matcher {
   }
 }
 
-/** One event at a time on its way through an index. */
+/** One event at a time that is matched against an index. */
 class Search implements Probe {
   readonly ids = new InternedPatterns()
   readonly types = new InternedPatterns()
   event!: Event
   paths: readonly string[] = []
-  /** The path that `paths` cover: it is the same again and again. */
+  /** The path for which `paths` was computed: it is often the same. */
   private path = ''
-  /** Of the event: what was found out for an earlier one counts no more. */
+  /** The number of the event. Results for earlier events do not count. */
   private number = 0
   private found: Subscription[] = []
   private work!: EventWork
@@ -185,7 +184,7 @@ class Search implements Probe {
     return this.types.matches(pattern, this.event.entity.type, this.work, this.number)
   }
 
-  /** An entry with an id is shown to events of that id only. */
+  /** An entry with an id is only considered for events of that id. */
   consider({ watcher, type, idPattern, typePattern }: Entry): void {
     if (watcher.foundFor === this.number) return
     const { subscription, query } = watcher
@@ -217,7 +216,7 @@ const newQuery = (source: string, query: Query): InternedQuery => ({
 
 const byId = (a: Subscription, b: Subscription): number => (a.id < b.id ? -1 : 1)
 
-/** Entries by id, by the beginning of the id, and all others. */
+/** Entries by id, by prefix of the id, and all others. */
 class Index {
   private readonly ids = new Map<string, Bucket>()
   private readonly prefixes = new PrefixTree<Bucket>()
@@ -253,5 +252,5 @@ class Index {
   }
 }
 
-/** The empty prefix, which every id begins with, holds all that is said of no id and no beginning. */
+/** The empty prefix, which every id has, contains the entries without an id and without a known prefix. */
 const prefixOf = ({ idPattern }: Entry): string => idPattern?.prefix ?? ''

@@ -1,8 +1,8 @@
-// What a notification says of an entity: which attributes and metadata, in which of the six formats
+// The content of a notification: attributes and metadata of an entity, in one of the six formats
 // (docs/interface/notifications.md#content).
 //
-// The entity after the change goes through the lists of the subscription (`attrs`, `exceptAttrs`, `metadata`), then
-// `covered`, then the format. So does an entity that a template has patched (notification.ts).
+// The entity after the change passes through the lists of the subscription (`attrs`, `exceptAttrs`, `metadata`), then
+// `covered`, then the format. The same holds for an entity that a template has patched (notification.ts).
 //
 // Not here: headers, macros, whether to notify at all.
 
@@ -34,12 +34,12 @@ export function renderBody(input: NotificationInput): string {
   return renderBodyOf(input, entity, attrsFormat)
 }
 
-/** Whether a notification may be made of the entity's normalized text (`normalizedText`). */
+/** Whether a notification may be built from the entity's normalized text (`normalizedText`). */
 export const isOfText = (settings: NotificationSettings): boolean =>
   (settings.attrsFormat === 'normalized' || settings.attrsFormat === 'simplifiedNormalized') &&
   showsEverything(settings)
 
-/** The same for an entity, patched perhaps, in any format. */
+/** The same for an entity, perhaps patched, in any format. */
 export function renderBodyOf(input: NotificationInput, entity: Entity, format: AttrsFormat): string {
   const { id, notification } = input.subscription
   const shown = shownAttributes(input, entity)
@@ -86,7 +86,7 @@ function renderKeyValues(entity: Entity, shown: readonly Named[]): string {
 
 /**
  * The form of the first version of the interface (docs/interface/notifications.md#legacy-format): lists instead of
- * members, and none that is empty.
+ * members, without empty lists.
  */
 function renderLegacy(subscription: string, entity: Entity, shown: readonly Named[], metadata: MetadataOf): string {
   const attributes = shown.map(([name, attribute]) => {
@@ -110,12 +110,12 @@ const listMember = (name: string, items: readonly string[]): string =>
 
 type Named = readonly [name: string, attribute: Attribute]
 
-/** Builtin attributes in the order in which they follow `*`; `dateExpires` is one that is stored with the others. */
+/** Builtin attributes in the order in which they follow `*`; `dateExpires` is stored with the others. */
 const builtinAttributes = ['dateCreated', 'dateModified', 'alterationType', 'servicePath']
 
 /**
- * What is sent even if the request named it not (docs/interface/notifications.md#only-changed-attributes), when it is
- * listed.
+ * Listed attributes that are sent even if the request did not name them
+ * (docs/interface/notifications.md#only-changed-attributes).
  */
 const alwaysChanged = new Set(['dateCreated', 'dateModified', 'alterationType'])
 
@@ -138,7 +138,7 @@ function shownAttributes(input: NotificationInput, entity: Entity): readonly Nam
   return [...user, ...listedAttributes(input, entity, others)]
 }
 
-/** Those of these names that are sent. */
+/** The existing attributes among these names. */
 function listedAttributes(input: NotificationInput, entity: Entity, names: readonly string[]): readonly Named[] {
   const shown: Named[] = []
   for (const name of names) {
@@ -148,7 +148,7 @@ function listedAttributes(input: NotificationInput, entity: Entity, names: reado
   return shown
 }
 
-/** The attribute of a name in `attrs`: the entity's, a builtin one, or null if the subscription asks for that. */
+/** The attribute of a name in `attrs`: the entity's, a builtin one, or null if the subscription wants that. */
 function listedAttribute(input: NotificationInput, entity: Entity, name: string): Attribute | undefined {
   return (
     entity.attributes.get(name) ??
@@ -157,7 +157,7 @@ function listedAttribute(input: NotificationInput, entity: Entity, name: string)
   )
 }
 
-/** The builtin attribute of that name, as it stands in notifications (docs/interface/notifications.md#attributes). */
+/** The builtin attribute of that name, in the form for notifications (docs/interface/notifications.md#attributes). */
 export const builtinOf = (
   { path, alteration }: NotificationInput,
   entity: Entity,
@@ -168,17 +168,17 @@ export const builtinOf = (
 const coveredNull = builtin('None', null)
 
 /**
- * Whether a name of `attrs` may be one that the entity lacks (docs/interface/notifications.md#missing-attributes).
- * Other builtin names it never lacks.
+ * Whether a name of `attrs` may be missing in the entity (docs/interface/notifications.md#missing-attributes). Other
+ * builtin attributes always exist.
  */
 const canBeCovered = (name: string): boolean => name !== '*' && name !== expiryAttribute
 
-/** The names that stand for null where the entity lacks them (docs/interface/notifications.md#missing-attributes). */
+/** The names that are sent as null if the entity lacks them (docs/interface/notifications.md#missing-attributes). */
 export const coveredNames = ({ covered, attrs }: NotificationSettings): ReadonlySet<string> =>
   new Set(covered ? attrs.filter(canBeCovered) : [])
 
 /**
- * What the request named; a deletion of the whole entity names nothing
+ * The attributes that the request named; a deletion of the whole entity names none
  * (docs/interface/notifications.md#only-changed-attributes).
  */
 const namedBy = ({ alteration, named }: NotificationInput): readonly NamedAttribute[] =>
@@ -191,13 +191,13 @@ type MetadataOf = (name: string, attribute: Attribute) => readonly NamedMetadata
 /** Builtin metadata in the order in which they follow `*` (docs/interface/notifications.md#metadata). */
 const builtinMetadata = ['dateCreated', 'dateModified', 'actionType', 'previousValue']
 
-/** Gives the metadata to send of an attribute. */
+/** Returns a function for the metadata to send of an attribute. */
 function metadataOf(input: NotificationInput, { metadata: names }: NotificationSettings): MetadataOf {
   if (names.length === 0) return (_name, attribute) => selectMetadata(attribute, undefined)
   const named = new Map(namedBy(input).map(one => [one.name, one]))
   return (name, attribute) =>
     selectMetadata(attribute, names, builtinMetadata, (element, { createdMs }) =>
-      // What is not stored was not named by the request, whatever its name.
+      // An attribute that is not stored was not named by the request, whatever its name.
       Number.isNaN(createdMs)
         ? undefined
         : (builtinElement(element, attribute) ?? metadataOfRequest(element, named.get(name))),
@@ -205,7 +205,7 @@ function metadataOf(input: NotificationInput, { metadata: names }: NotificationS
 }
 
 /**
- * The builtin metadata that tell of the request. An attribute that was there before was updated, even by a request that
+ * The builtin metadata about the request. An attribute that existed before counts as updated, even in a request that
  * replaces all.
  */
 function metadataOfRequest(element: string, named: NamedAttribute | undefined): NamedMetadata[1] | undefined {

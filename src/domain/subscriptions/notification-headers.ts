@@ -1,23 +1,23 @@
-// The headers of a notification: the standard ones, and those that its subscription puts in their place
+// The headers of a notification: the standard ones, and those with which its subscription replaces them
 // (docs/interface/notifications.md#headers, docs/interface/notifications.md#request).
 //
-// A name is a token, and a value is free of control characters, so that no header ends its line or begins another one.
-// Anything else is refused, never repaired. `Host` and all that frames a message are the sender's.
+// A name is a token, and a value has no control characters, so no header can end its line or begin another one.
+// Anything else is refused, never repaired. The sender adds `Host` and the headers that frame a message.
 //
-// Not here: macros and percent-decoding, which come before.
+// Not here: macros and percent-decoding, which are applied before.
 
 import { type NotificationInput, type NotificationOptions, type NotSent, notSent } from './message.js'
 import type { AttrsFormat, NamedText } from './subscription.js'
 
 export type Header = NamedText
 
-/** What of the headers depends on the body. */
+/** The properties of the body that the headers depend on. */
 export interface BodyDescription {
   /** undefined: there is no body. */
   readonly type: string | undefined
-  /** As it was asked for, or `custom`. */
+  /** The format of the subscription, or `custom`. */
   readonly format: AttrsFormat | 'custom'
-  /** Whether it is an entity that the subscription has patched: a custom notification whose format does not tell. */
+  /** Whether it is an entity that the subscription has patched: then the format does not show that it is custom. */
   readonly isPatched?: boolean | undefined
 }
 
@@ -25,9 +25,7 @@ export const jsonType = 'application/json; charset=utf-8'
 
 const accept: Header = ['Accept', 'application/json']
 
-/**
- * Our own names, put together once: a name that is made anew has to be looked up letter by letter by whoever sends it.
- */
+/** Our own names, as constants: a new string would have to be looked up letter by letter by the sender. */
 const namesIn = (vocabulary: NotificationOptions['vocabulary']) => ({
   service: `${vocabulary}-Service`,
   servicePath: `${vocabulary}-ServicePath`,
@@ -70,9 +68,9 @@ const isPropagatedDelete = ({ alteration, subscription }: NotificationInput): bo
   alteration === 'entityDelete' && subscription.notification.propagateDeletes === true
 
 /**
- * Standard headers with those of a subscription (docs/interface/notifications.md#request). One of the same name takes
- * its place, or with an empty value removes it. The others follow by their lower-case names. Of two that differ in case
- * only, the later one counts.
+ * Merges standard headers with those of a subscription (docs/interface/notifications.md#request). A header of the same
+ * name replaces the standard one, or with an empty value removes it. The others follow, ordered by their lower-case
+ * names. Of two names that differ only in case, the later one counts.
  */
 export function withCustomHeaders(
   standard: readonly Header[],
@@ -107,12 +105,12 @@ function scopeIn(headers: readonly Header[]): string {
   return JSON.stringify(named.map(([name, value]) => [name.replace(scopeHeader, '$1').toLowerCase(), value]).sort())
 }
 
-/** Of ASCII alone: the sign for kelvin shall not become a letter k. */
+/** Only ASCII letters: the kelvin sign must not become the letter k. */
 const lowerCase = (name: string): string => name.replace(/[A-Z]+/g, letters => letters.toLowerCase())
 
 const ownHeader = /^(?:ctx|fiware)-(service|servicepath|correlator|notification-id|notification-kind|alteration)$/
 
-/** Our own headers are meant whichever way they are called. */
+/** Our own headers match with either prefix. */
 function inVocabulary(name: string, vocabulary: NotificationOptions['vocabulary']): string {
   const own = ownHeader.exec(name)
   return own ? `${vocabulary.toLowerCase()}-${own[1]}` : name
@@ -122,20 +120,20 @@ const reserved =
   /^(?:(?:ctx|fiware)-(?:correlator|notification-id|notification-kind)|ngsiv2-attrsformat|content-length|transfer-encoding|connection|keep-alive|proxy-connection|upgrade|te|trailer|expect)$/
 
 /**
- * Headers that tell where a notification comes from or where it ends: given ones are ignored
+ * Headers that show the origin of a notification or frame it. A subscription cannot set them
  * (docs/interface/notifications.md#request, and ours).
  */
 const isReserved = (name: string): boolean => reserved.test(name)
 
 const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 
-/** Control characters, those beyond ASCII included. */
+/** Control characters, also those beyond ASCII. */
 const control = /\p{Cc}/u
 
-/** Whether a text may stand in a header value, a URL or a topic. */
+/** Whether a text may be used in a header value, a URL or a topic. */
 export const isFreeOfControls = (text: string): boolean => !control.test(text)
 
-/** Why these headers must not be sent; undefined: they may. */
+/** The reason why these headers must not be sent; undefined: they may. */
 export function checkHeaders(headers: readonly Header[]): NotSent | undefined {
   for (const [name] of headers) if (!token.test(name)) return unsafeHeaders
   return checkValues(headers)

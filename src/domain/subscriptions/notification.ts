@@ -1,23 +1,23 @@
-// Notifications: the message that one change makes for one subscription.
+// Notifications: builds the message of one change for one subscription.
 //
-// A regular one says what the subscription asks of the entity, in its format. A custom one
+// A regular one has the selected content of the entity, in the format of the subscription. A custom one
 // (docs/interface/notifications.md#custom-notifications, docs/interface/notifications.md#mqtt) is built from templates:
-// macros come first, then percent-decoding, then the checks, so that what is checked is what is sent.
+// macros come first, then percent-decoding, then the checks, so that the checked texts are the sent ones.
 //
-//   url, qs, topic     as they are; blanks in a URL are percent-encoded, since a request line has none
-//   payload, headers   percent-decoded: what may not stand in a subscription can be written so
-//   json, ngsi         JSON; whatever a value holds, the body stays valid
+//   url, qs, topic     unchanged; blanks in a URL are percent-encoded, since a request line has none
+//   payload, headers   percent-decoded: so they can contain characters that are forbidden in a subscription
+//   json, ngsi         JSON; the body stays valid for any value
 //
 // A text that would break the request (a control character, a bad header name, a bad URL) is refused. The notification
 // is not sent, and the log gives the reason without the text, which may be a secret.
 //
-// The message depends on the input and the options alone: rendered again after a crash, it is the same.
+// The message depends only on the input and the options: rendered again after a crash, it is the same.
 //
-// [hot] Once per notification. For an entity of five attributes and 380 bytes: 1.3 us when the text of its image is
+// [hot] Once per notification. For an entity of five attributes and 380 bytes: 1.3 us when its normalized text is
 // given, nearly all of it headers; 6 us when it has to be rendered, 12 us with templates. Two cores shared with others,
 // best of seven.
 //
-// Not here: whether to notify, what came of it, what a macro is (macros.ts), bytes and sockets.
+// Not here: whether to notify, the outcome, the syntax of macros (macros.ts), bytes and sockets.
 
 import type { Attribute, Entity } from '../entities/entity.js'
 import { builtin, renderedValue } from '../entities/representation.js'
@@ -58,7 +58,7 @@ import type {
   SubscriptionTransport,
 } from './subscription.js'
 
-/** The message of a notification, or why there is none (docs/interface/notifications.md). */
+/** Builds the message of a notification, or returns why there is none (docs/interface/notifications.md). */
 export function messageOf(input: NotificationInput, options: NotificationOptions): HttpMessage | MqttMessage | NotSent {
   const { transport } = input.subscription.notification
   const isRegular = options.disableCustomNotifications
@@ -67,7 +67,7 @@ export function messageOf(input: NotificationInput, options: NotificationOptions
       return regularHttp(input, transport, options)
     case 'httpCustom':
       if (!isRegular) return customHttp(input, transport, options)
-      // Nobody has checked it if it looks like a template.
+      // A URL that looks like a template was not checked before.
       if (requestUrl(transport.url, []) === undefined) return malformedUrl(transport.url)
       return regularHttp(input, transport, options)
     case 'mqtt':
@@ -94,8 +94,8 @@ function regularMqtt(input: NotificationInput, to: MqttTransport | MqttCustomTra
 }
 
 /**
- * A message to the receiver of such notifications, without their content: from it a sender knows where to connect
- * before the first one.
+ * A message to the receiver of such notifications, without content. From it a sender knows where to connect before the
+ * first notification.
  */
 export function emptyMessage(to: SubscriptionTransport): HttpMessage | MqttMessage {
   const { url } = to
@@ -154,7 +154,7 @@ function customMqtt(
 }
 
 /**
- * Why nothing can be published under a topic; undefined: it can. A wildcard would be refused by any MQTT broker
+ * The reason why a topic cannot be used; undefined: it can. Any MQTT broker would refuse a wildcard
  * (docs/interface/notifications.md#mqtt).
  */
 function checkTopic(topic: string): NotSent | undefined {
@@ -173,11 +173,11 @@ const tooLong: NotSent = {
   failure: 'total outgoing message size is too big',
 }
 
-/** The URL as the subscription has it: what came of its macros may be a secret. */
+/** Shows the URL of the subscription: the filled-in URL may contain a secret. */
 const malformedUrl = (url: string): NotSent =>
   notSent('error', `Runtime Error (not sending notification: malformed URL: '${withoutUserinfo(url)}')`)
 
-// What macros stand for
+// Values of macros
 
 function fillerOf(input: NotificationInput, { filledLengthMax }: NotificationOptions): MacroFiller {
   const covered = coveredNames(input.subscription.notification)
@@ -185,8 +185,8 @@ function fillerOf(input: NotificationInput, { filledLengthMax }: NotificationOpt
 }
 
 /**
- * What a macro stands for (docs/interface/notifications.md#macros); undefined: nothing. Attributes come before all but
- * id and type.
+ * The value of a macro (docs/interface/notifications.md#macros); undefined: none. Only id and type have precedence over
+ * attributes.
  */
 function macroValue(input: NotificationInput, covered: ReadonlySet<string>, name: string): Json | undefined {
   const { entity, tenant, authToken } = input
@@ -200,7 +200,7 @@ function macroValue(input: NotificationInput, covered: ReadonlySet<string>, name
   return undefined
 }
 
-/** Names and values filled in; undefined: a macro has no end. */
+/** Fills in names and values; undefined: a macro has no end. */
 function fillNamed(named: readonly NamedText[], filler: MacroFiller): NamedText[] | undefined {
   const filled: NamedText[] = []
   for (const [name, value] of named) {
@@ -216,7 +216,8 @@ const isNamed = ([name]: NamedText): boolean => name !== ''
 // The URL
 
 /**
- * The URL with its query string (docs/interface/notifications.md#request); undefined: it is malformed, or not of HTTP.
+ * The URL with its query string (docs/interface/notifications.md#request); undefined: it is malformed, or not an HTTP
+ * URL.
  */
 function requestUrl(url: string, qs: readonly NamedText[]): string | undefined {
   const query = qs
@@ -234,7 +235,7 @@ function requestUrl(url: string, qs: readonly NamedText[]): string | undefined {
 // The body
 
 interface Body {
-  /** undefined: none at all. */
+  /** undefined: there is no body. */
   readonly text: string | undefined
   readonly content: BodyDescription
 }
@@ -242,7 +243,7 @@ interface Body {
 const textType = 'text/plain; charset=utf-8'
 
 /**
- * What is sent in place of the entity (docs/interface/notifications.md#text-and-json-templates); undefined: a macro has
+ * The body that replaces the entity (docs/interface/notifications.md#text-and-json-templates); undefined: a macro has
  * no end.
  */
 function customBody(input: NotificationInput, body: CustomBody | undefined, filler: MacroFiller): Body | undefined {
@@ -273,7 +274,7 @@ function customBody(input: NotificationInput, body: CustomBody | undefined, fill
 const patchedFormat = (format: AttrsFormat): AttrsFormat =>
   format === 'simplifiedNormalized' || format === 'simplifiedKeyValues' ? format : 'normalized'
 
-/** The entity with a template laid over it (docs/interface/notifications.md#entity-templates). */
+/** Applies a template to the entity (docs/interface/notifications.md#entity-templates). */
 function patched(entity: Entity, { id, type, attributes }: EntityPatch, filler: MacroFiller): Entity {
   const result = new Map<string, Attribute>()
   for (const [name, attribute] of attributes) result.set(name, builtin(attribute.type, filler.json(attribute.value)))
@@ -288,10 +289,10 @@ function patched(entity: Entity, { id, type, attributes }: EntityPatch, filler: 
 
 // Percent-decoding
 
-/** Percent-encoded bytes that are one character in UTF-8: of one byte, two, three, four (RFC 3629 §4). */
+/** A percent-encoded character in UTF-8, of one byte, two, three, or four (RFC 3629 §4). */
 const encodedCharacter =
   /%[0-7][\da-f]|%(?:c[2-9a-f]|d[\da-f])%[89ab][\da-f]|%(?:e0%[ab][\da-f]|e[1-9a-cef]%[89ab][\da-f]|ed%[89][\da-f])%[89ab][\da-f]|%(?:f0%[9ab][\da-f]|f[1-3]%[89ab][\da-f]|f4%8[\da-f])(?:%[89ab][\da-f]){2}/gi
 
-/** A text with its percent-encoded characters as such; what is none stays as it is. */
+/** Decodes the percent-encoded characters of a text; anything else is unchanged. */
 const percentDecoded = (text: string): string =>
   text.includes('%') ? text.replace(encodedCharacter, decodeURIComponent) : text

@@ -1,14 +1,15 @@
-// What the patterns of a tenant's subscriptions may cost for one event at most. A subscription that would make an event
+// The highest cost of the patterns of a tenant's subscriptions for one event. A subscription that would make an event
 // too expensive is refused when it is created.
 //
-// An event runs patterns of subscriptions that name its type or no type, and that name its id, or patterns which begin
-// like it. So there is a tree of works for each type, and one for subscriptions without a type. Works stand under the
-// id, or under the beginning of all matching ids. An event costs at most the heaviest way from the root to a leaf.
+// An event runs patterns of subscriptions with its type or without a type, and with its id, or with a pattern whose
+// prefix fits it. So there is a tree of works for each type, and one for subscriptions without a type. Works are stored
+// under the id, or under the prefix of all matching ids. An event costs at most the most expensive path from the root
+// to a leaf.
 //
 // Equal texts in one place are run once, and count once. Patterns that are comparisons (plain-pattern.ts) cost nothing
 // for ids and types.
 //
-// Not here: what one test costs (pattern.ts), who asks (shard/documents/pattern-accounts.ts).
+// Not here: the cost of one test (pattern.ts), the caller (shard/documents/pattern-accounts.ts).
 
 import { explorationTogetherMax, identifierLengthMax } from '../limits.js'
 import { compilePattern, literalPrefix, type Pattern, testWork, valueWork } from '../queries/pattern.js'
@@ -18,49 +19,49 @@ import { conjuncts } from '../queries/query.js'
 import type { Query } from '../queries/query-parser.js'
 import type { Subscription } from './subscription.js'
 
-/** What one text costs at one place. */
+/** The cost of one text at one place. */
 interface Charge {
   /** undefined: every type. */
   readonly type: string | undefined
-  /** What ids begin with for which it is run. */
+  /** The prefix of the ids for which it is run. */
   readonly prefix: string
   readonly text: string
   readonly work: number
 }
 
-/** No id has it: an id with this behind it begins no other. */
+/** No id contains it: with this suffix, an id is not a prefix of another one. */
 const endOfId = '\u0000'
 
 export class PatternAccount {
-  /** Of each subscription that costs anything. */
+  /** The charges of each subscription that costs anything. */
   private readonly charges = new Map<string, readonly Charge[]>()
   private readonly uses = new Map<string, number>()
   private readonly anyType = new WorkTree()
   private readonly types = new Map<string, WorkTree>()
 
-  /** Takes in a subscription, in place of one with the same id. */
+  /** Adds a subscription, or replaces the one with the same id. */
   add(subscription: Subscription): void {
     this.put(subscription.id, chargesOf(subscription))
   }
 
-  /** Forgets a subscription, if it is there. */
+  /** Removes a subscription, if it exists. */
   remove(id: string): void {
     this.put(id, [])
   }
 
-  /** Whether no subscription in it costs anything. */
+  /** Whether no subscription costs anything. */
   get isEmpty(): boolean {
     return this.charges.size === 0
   }
 
-  /** What an event costs at most. */
+  /** The highest cost of an event. */
   get work(): number {
     let heaviest = 0
     for (const { work } of this.types.values()) if (work > heaviest) heaviest = work
     return this.anyType.work + heaviest
   }
 
-  /** What an event costs at most now, and with the subscription, in place of one with the same id. */
+  /** The highest cost of an event now, and with the subscription, which replaces the one with the same id. */
   workWith(subscription: Subscription): { readonly before: number; readonly after: number } {
     const { id } = subscription
     const charges = chargesOf(subscription)
@@ -74,7 +75,7 @@ export class PatternAccount {
   }
 
   private put(id: string, charges: readonly Charge[]): void {
-    // First what is new, so that what stays is not forgotten in between.
+    // New charges are added first, so that shared ones are not removed in between.
     for (const charge of charges) this.count(charge, 1)
     for (const charge of this.charges.get(id) ?? []) this.count(charge, -1)
     if (charges.length > 0) this.charges.set(id, charges)
@@ -103,18 +104,18 @@ export class PatternAccount {
   }
 }
 
-/** What a subscription costs. One that its owner made inactive is never looked at. */
+/** The charges of a subscription. One that its owner made inactive is never tested. */
 function chargesOf(subscription: Subscription): readonly Charge[] {
   const { status, entities, id: subscriptionId, condition } = subscription
   if (status === 'inactive') return []
   const exploration = new Exploration(explorationTogetherMax)
   const { source } = condition.expression
-  // To look at the others compiles them.
+  // Accessing the others would compile them.
   const q = mayHavePatterns(source.q) ? condition.expression.q : undefined
   const mq = mayHavePatterns(source.mq) ? condition.expression.mq : undefined
   const contents: Pick<Charge, 'text' | 'work'>[] = []
   if (q) contents.push({ text: `q ${source.q}`, work: workOf(q, exploration) })
-  // An `mq` is asked for each subscription, as it may be about what the event tells.
+  // An `mq` is tested for each subscription, since it may be about metadata of the event.
   if (mq) contents.push({ text: `mq ${subscriptionId}`, work: workOf(mq, exploration) })
   const charges: Charge[] = []
   for (const { id, idPattern, type, typePattern } of entities) {
@@ -149,22 +150,22 @@ function explored(pattern: Pattern, exploration: Exploration): Pattern {
 }
 
 interface Node extends TreeNode<Node> {
-  /** What stands here. */
+  /** The work of this node. */
   own: number
-  /** The same with the heaviest way below. */
+  /** The same plus the most expensive path below. */
   work: number
 }
 
 const newNode = (label: string, lower?: Node): Node => ({ label, own: 0, work: lower?.work ?? 0, below: undefined })
 
 /**
- * Works under prefixes: a radix tree whose nodes know the heaviest way down. Works are whole numbers, so that nothing
- * is left of what has gone.
+ * Works under prefixes: a radix tree whose nodes know the most expensive path below them. Works are whole numbers, so
+ * that removals leave no rounding errors.
  */
 class WorkTree {
   private readonly root = newNode('')
 
-  /** The most that stands on one way from the root. */
+  /** The most expensive path from the root. */
   get work(): number {
     return this.root.work
   }

@@ -1,11 +1,11 @@
-// What bodies of subscriptions and registrations have in common, read and refused alike: names, descriptions, and the
-// entities that are watched or provided (docs/interface/subscriptions.md#subject,
-// docs/interface/errors.md#subscriptions, docs/interface/errors.md#registrations-and-providers).
+// The common parts of the bodies of subscriptions and registrations: names, descriptions, and the entities that are
+// watched or provided (docs/interface/subscriptions.md#subject, docs/interface/errors.md#subscriptions,
+// docs/interface/errors.md#registrations-and-providers).
 //
-// A key that stands twice is refused anywhere: the interface says nothing of it, and one of two wishes would be lost
+// A duplicate key is refused everywhere: the interface does not mention it, and one of the two values would be lost
 // silently.
 //
-// Not here: whether the list of entities may be empty, and what of it a registration does not take
+// Not here: whether the list of entities may be empty, and the parts of it that a registration does not accept
 // (registration-parser.ts).
 
 import { parseDateTime } from '../date-time.js'
@@ -33,7 +33,7 @@ export function topLevel({ value: json, duplicates }: Payload, notObject: Refusa
   return Object.keys(json).length === 0 ? refused(refusals.emptyPayload) : accepted(json)
 }
 
-/** What a parser makes of a member; undefined when it is not there. */
+/** Parses a member; undefined when it is absent. */
 export const optional = <T>(json: Json | undefined, parse: (json: Json) => Result<T>): Result<T | undefined> =>
   json === undefined ? accepted(undefined) : parse(json)
 
@@ -49,12 +49,12 @@ export function parseDescription(json: Json, notText: Refusal): Result<string> {
   return hasForbiddenCharacters(json) ? refused(refusals.charactersIn('description')) : accepted(json)
 }
 
-/** When something expires; an empty text: never. */
+/** The expiry time; an empty text means never. */
 export interface ExpiryField {
   readonly ms: number | undefined
 }
 
-/** The member `expires`. `notDate`: the refusal of a text that is no date. */
+/** The member `expires`. `notDate`: the refusal of a text that is not a date. */
 export function parseExpiry(json: Json, notDate: Refusal): Result<ExpiryField> {
   if (typeof json !== 'string') return refused(refusals.fieldNotString('expires'))
   if (json === '') return accepted({ ms: undefined })
@@ -62,7 +62,7 @@ export function parseExpiry(json: Json, notDate: Refusal): Result<ExpiryField> {
   return ms === undefined ? refused(notDate) : accepted({ ms })
 }
 
-/** A list of names (docs/interface/errors.md#subscriptions); empty when it is not there. */
+/** A list of names (docs/interface/errors.md#subscriptions); empty when it is absent. */
 export function parseNames(parent: JsonObject, field: string): Result<readonly string[]> {
   const json = parent[field]
   if (json === undefined) return accepted([])
@@ -79,7 +79,7 @@ export function parseNames(parent: JsonObject, field: string): Result<readonly s
   return accepted([...names])
 }
 
-/** The elements of an array, what is the same once (docs/interface/errors.md#subscriptions). */
+/** The elements of an array, equal ones once (docs/interface/errors.md#subscriptions). */
 export function parseSubjectEntities(json: Json): Result<readonly SubjectEntity[]> {
   if (!isArray(json)) return refused(refusals.subjectEntitiesNotArray)
   if (json.length > listLengthMax) return refused(refusals.tooMany('entities', json.length, listLengthMax))
@@ -95,8 +95,7 @@ export function parseSubjectEntities(json: Json): Result<readonly SubjectEntity[
 }
 
 /**
- * Bounds all regular expressions of a subject together, as those of a query are: each change may have to run all of
- * them.
+ * Limits all regular expressions of a subject together, like those of a query: each change may have to run all of them.
  */
 class PatternBudget {
   private count = 0

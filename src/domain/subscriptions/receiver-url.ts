@@ -1,14 +1,14 @@
-// URLs of those who receive notifications (docs/interface/subscriptions.md#urls), and patterns for where messages may
-// go (docs/operations/egress.md#patterns).
+// URLs of receivers (docs/interface/subscriptions.md#urls), and patterns of allowed destinations
+// (docs/operations/egress.md#patterns).
 //
-//   http://host:port/path      scheme and host are needed; a host is a DNS name, an IPv4 address or an IPv6 address in brackets
+//   http://host:port/path      scheme and host are required; a host is a DNS name, an IPv4 address, or an IPv6 address
+//                              in brackets
 //
-// A general URL parser would take, repair or rewrite what the interface refuses: a user name, a missing host, an empty
-// port. A query stays part of the path.
+// A general URL parser would accept, repair or rewrite URLs that the interface refuses: with a user name, without a
+// host, with an empty port. A query stays part of the path.
 //
 // Not here: the general forbidden characters, which have a text of their own; macros (the code that fills them in
-// parses the outcome here); whether an address is in a network, and names that are resolved
-// (deliver/sockets/egress.ts).
+// parses the result here); whether an address is in a network, and the resolution of names (deliver/sockets/egress.ts).
 
 export interface ReceiverUrl {
   readonly scheme: 'http' | 'https' | 'mqtt'
@@ -20,14 +20,15 @@ export interface ReceiverUrl {
 }
 
 /**
- * Where no port is given. 1883 for MQTT is ours: the reference takes 80, where no MQTT broker listens
+ * The default ports. 1883 for MQTT is ours: the reference uses 80, where no MQTT broker listens
  * (docs/interface/subscriptions.md#urls, item 4).
  */
 const defaultPorts = { http: 80, https: 443, mqtt: 1883 } as const
 
 const portMax = 65_535
 
-// The path: anything but blanks and control characters, which would end the request line or begin another one.
+// The path may contain anything but blanks and control characters, which would end the request line or begin another
+// one.
 const syntax =
   /^(https?|mqtt):\/\/([A-Za-z0-9._~-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::([0-9]{1,5}))?(\/[^\s\p{Cc}]*)?$/u
 
@@ -42,7 +43,7 @@ export function parseReceiverUrl(text: string): ReceiverUrl | undefined {
   return { scheme, host, port, path: match[4] ?? '/' }
 }
 
-// What looks like an address must be one: others read `1.2.3` and `127.0.0.010` each in their own way, or fail.
+// A host that looks like an address must be a valid one: parsers disagree about `1.2.3` and `127.0.0.010`, or fail.
 function isHost(host: string): boolean {
   if (host.startsWith('[')) return isIpv6(host.slice(1, -1))
   return !endsInNumber.test(host) || ipv4.test(host)
@@ -61,7 +62,7 @@ function isIpv6(text: string): boolean {
   const hasTail = tail.includes('.')
   if (hasTail && !ipv4.test(tail)) return false
   const hex = hasTail ? groups.slice(0, -1) : groups
-  // The IPv4 address at the end stands for two groups, `::` for one at least.
+  // The IPv4 address at the end replaces two groups, `::` at least one.
   const count = hex.length + (hasTail ? 2 : 0)
   return (
     hex.every(group => hexGroup.test(group)) && (halves.length === 1 ? count === 8 : halves.length === 2 && count < 8)
@@ -69,9 +70,9 @@ function isIpv6(text: string): boolean {
 }
 
 /**
- * A pattern for where messages may go.
+ * A pattern of allowed destinations.
  *
- *   host, host:port        a DNS name; `*` stands for one or more labels, and alone for everything
+ *   host, host:port        a DNS name; `*` matches one or more labels, and alone everything
  *   address, address:port  IPv4, or IPv6 (in brackets where a port follows)
  *   address/bits           a network
  */
@@ -87,7 +88,7 @@ export type EgressPattern =
 
 const hostForm = /^(?:\*|[A-Za-z0-9_-]+)(?:\.(?:\*|[A-Za-z0-9_-]+))*$/
 
-/** undefined: it is no pattern. */
+/** undefined: it is not a pattern. */
 export function parseEgressPattern(text: string): EgressPattern | undefined {
   const slash = text.indexOf('/')
   if (slash >= 0) return networkOf(text.slice(0, slash), undefined, text.slice(slash + 1))
@@ -98,7 +99,7 @@ export function parseEgressPattern(text: string): EgressPattern | undefined {
   if (bracketed !== undefined) return isIpv6(bracketed) ? networkOf(bracketed, port) : undefined
   if (plain === undefined) return undefined
   if (isIpv4(plain)) return networkOf(plain, port)
-  // What ends in a number would be an address in some notation; the interface takes none but the usual one.
+  // A host that ends in a number would be an address in some notation; the interface accepts only the usual one.
   if (!hostForm.test(plain) || /(^|\.)[0-9]+$/.test(plain)) return undefined
   return { kind: 'host', labels: labelsOf(plain), port }
 }

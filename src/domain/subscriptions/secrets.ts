@@ -1,7 +1,7 @@
-// Which texts of a subscription are secrets, and the mask that stands in their place (docs/operations/secrets.md).
+// The secrets in a subscription, and the mask that replaces them (docs/operations/secrets.md).
 //
-// The name of a custom header, or of an entry of a query string, tells whether its value is a secret. So is the
-// password of an MQTT broker, and what stands before the @ of a URL. The stored form keeps secrets; answers and log
+// The name of a custom header, or of an entry of a query string, decides whether its value is a secret. The password of
+// an MQTT broker, and the part of a URL before the @, are secrets too. The stored form keeps secrets; answers and log
 // lines show the mask.
 //
 // Not here: masks that a client sends back (transport-parser.ts).
@@ -16,16 +16,16 @@ const secretWord = new RegExp(words, 'i')
 /** Whether the value of a header, or of an entry of a query string, is a secret. */
 export const isSecretName = (name: string): boolean => secretWord.test(name)
 
-/** Named texts as they are shown. */
+/** Named texts with their secrets masked. */
 export const maskNamed = (named: readonly NamedText[]): readonly NamedText[] =>
   named.map(([name, value]) => [name, isSecretName(name) && value !== '' ? mask : value])
 
-/** A URL as it may be shown: without what stands before the @ of its host. */
+/** A URL without the part before the @ of its host, for answers and logs. */
 export const withoutUserinfo = (url: string): string => url.replace(userinfo, `://${mask}@`)
 
 const userinfo = /:\/\/[^/?#\s]*@/
 
-/** A URL or request target as it may be shown: secrets of its query string are masked. */
+/** A URL or request target with the secrets of its query string masked. */
 export function withoutSecretEntries(target: string): string {
   const start = target.indexOf('?') + 1
   if (start === 0) return target
@@ -39,13 +39,14 @@ function maskEntry(entry: string): string {
 }
 
 /**
- * JSON, perhaps cut at its end, as it may be shown: members whose name is that of a secret are masked, and so is what
- * stands before the @ of a URL. A name that is written with escapes passes: callers ask `hasHiddenName` first.
+ * Masks secrets in JSON text, perhaps cut at its end: members with the name of a secret, and the part of a URL before
+ * the
+ * @. A name that is written with escapes is not recognised: callers check `hasHiddenName` first.
  */
 export const withoutSecretMembers = (json: string): string =>
   json.replace(secretMember, `$1"${mask}"`).replace(jsonUserinfo, `$1${mask}$2`)
 
-/** Whether a name of a JSON text may be written with escapes, so that `withoutSecretMembers` does not know it. */
+/** Whether a name in a JSON text may be written with escapes, so that `withoutSecretMembers` does not recognise it. */
 export const hasHiddenName = (json: string): boolean => hiddenName.test(json)
 
 const hiddenName = /\\[u"]/
@@ -53,5 +54,5 @@ const secretMember = new RegExp(
   `("(?:[^"\\\\]|\\\\[^"u])*?(?:${words})(?:[^"\\\\]|\\\\[^"u])*"\\s*:\\s*)"(?:[^"\\\\]|\\\\.)*"?`,
   'gi',
 )
-// The end of a cut text may be the middle of a password.
+// A cut text may end in the middle of a password.
 const jsonUserinfo = /(:(?:\\?\/){2})[^/?#\s"\\]*(@|$)/g

@@ -1,9 +1,9 @@
-// Subscriptions as JSON text: as they are shown (docs/interface/subscriptions.md#read), and as they are stored and
-// travel to other processes.
+// Subscriptions as JSON text: the form for clients (docs/interface/subscriptions.md#read), and the form in the store
+// and for other processes.
 //
-// What is shown has the key order of docs/interface/subscriptions.md#read, and masks secrets (secrets.ts). What is
-// stored holds all of a subscription, its secrets included, with the texts of its expression. A decoder trusts its
-// text: `encodeSubscription` wrote it, perhaps in an older release, which the version tells.
+// The form for clients has the key order of docs/interface/subscriptions.md#read, and masks secrets (secrets.ts). The
+// stored form has everything of a subscription, including its secrets and the texts of its expression. A decoder trusts
+// its text: `encodeSubscription` wrote it, perhaps in an older release, as its version shows.
 //
 // Not here: JSON of clients (subscription-parser.ts).
 
@@ -87,7 +87,7 @@ function renderCondition({ attrs, expression, alterationTypes, notifyOnMetadataC
 function renderNotification(settings: NotificationSettings, progress: SubscriptionProgress): string {
   const { transport, attrs, exceptAttrs, metadata, attrsFormat, maxFailsLimit } = settings
   const { lastSuccessMs, lastSuccessCode, lastFailureMs, lastFailureReason } = progress
-  // Of MQTT neither is shown, even if they are left from an HTTP transport that was there before
+  // For MQTT neither is shown, even if an earlier HTTP transport has left values
   // (docs/interface/subscriptions.md#counters).
   const isHttp = transport.kind === 'http' || transport.kind === 'httpCustom'
   return object([
@@ -105,7 +105,7 @@ function renderNotification(settings: NotificationSettings, progress: Subscripti
     ['maxFailsLimit', positive(maxFailsLimit)],
     ['failsCounter', positive(progress.failsCounter)],
     ['covered', String(settings.covered)],
-    // Ours: who does not know it does not see it.
+    // Ours: only shown when set.
     ['propagateDeletes', settings.propagateDeletes && 'true'],
   ])
 }
@@ -187,18 +187,21 @@ function renderPatch({ id, type, attributes }: EntityPatch): string {
 const renderNamedTexts = (named: readonly NamedText[]): string | undefined =>
   named.length === 0 ? undefined : object(named.map(([name, value]): Member => [name, text(value)]))
 
-/** Of the stored form; a new one is needed when an older text would be misread. The first one is still read. */
+/**
+ * The version of the stored form. A new version is needed when an older text would be misread. Version 1 is still read.
+ */
 const version = 2
 
 /**
- * What only one subscription has; condition and notification stand apart, since many are alike but for what they watch.
+ * The individual part of a subscription. Condition and notification are separate, since many subscriptions differ only
+ * in the entities that they watch.
  */
 type StoredHead = Omit<Subscription, 'condition' | 'notification'> & { readonly version: number }
 type StoredCondition = Omit<Condition, 'expression'> & { readonly expression: ExpressionSource }
 
 /**
- * The text under which a subscription is stored, and sent to other processes: head, condition and notification, a line
- * each. It holds the secrets.
+ * The text form of a subscription, for the store and other processes: head, condition and notification, one line each.
+ * It contains the secrets.
  */
 export function encodeSubscription(subscription: Subscription): string {
   const { condition, notification, ...head } = subscription
@@ -206,15 +209,15 @@ export function encodeSubscription(subscription: Subscription): string {
   return [{ version, ...head }, stored, notification].map(part => JSON.stringify(part)).join('\n')
 }
 
-/** Whether a text was written in today's form, which every release that writes it can read. */
+/** Whether a text has the present form, which every release that writes it can read. */
 export const isOfThisVersion = (stored: string): boolean => stored.startsWith(`{"version":${version},`)
 
-/** Parts remembered at a time, of some 500 bytes each. */
+/** The limit of cached parts, of some 500 bytes each. */
 const sharedPartsMax = 10_000
 
 /**
- * Reads many texts that `encodeSubscription` wrote. Equal conditions and notifications are one object, which saves most
- * of the time and half of the memory where a hundred thousand devices are watched alike.
+ * Reads many texts that `encodeSubscription` wrote. Equal conditions and notifications become one object. If a hundred
+ * thousand devices are watched alike, that saves most of the time and half of the memory.
  */
 export class SubscriptionReader {
   private readonly conditions = new Shared((text): Condition => conditionOf(JSON.parse(text)))
@@ -232,7 +235,7 @@ export class SubscriptionReader {
   }
 }
 
-/** The form before: all in one object. */
+/** The earlier form: everything in one object. */
 function readFirstVersion(stored: string): Subscription {
   const found = JSON.parse(stored) as StoredHead & {
     readonly condition: StoredCondition
@@ -242,7 +245,7 @@ function readFirstVersion(stored: string): Subscription {
   return subscriptionOf(found, conditionOf(found.condition), found.notification)
 }
 
-// Field by field: spreading what was parsed took as long as parsing it.
+// Field by field: spreading the parsed object took as long as parsing it.
 const subscriptionOf = (head: StoredHead, condition: Condition, notification: NotificationSettings): Subscription => ({
   id: head.id,
   tenant: head.tenant,
@@ -257,7 +260,7 @@ const subscriptionOf = (head: StoredHead, condition: Condition, notification: No
   notification,
 })
 
-/** What texts mean, each looked into once as long as there are not too many. */
+/** A cache of parsed texts, bounded in size. */
 class Shared<T> {
   private readonly known = new Map<string, T>()
 
@@ -274,7 +277,7 @@ class Shared<T> {
   }
 }
 
-/** The subscription of a text that `encodeSubscription` wrote. */
+/** Decodes a text that `encodeSubscription` wrote. */
 export const decodeSubscription = (stored: string): Subscription => new SubscriptionReader().read(stored)
 
 const conditionOf = ({ attrs, expression, alterationTypes, notifyOnMetadataChange }: StoredCondition): Condition => ({
@@ -294,8 +297,7 @@ function isEmpty(source: ExpressionSource): boolean {
 type Compiled = Omit<Expression, 'source'>
 
 /**
- * Compiled when it is first asked for: a filter takes as long as all the rest of a subscription, and few of many may
- * ever be tried.
+ * Compiled at the first access: a filter takes as long as all the rest of a subscription, and many are never tested.
  */
 class StoredExpression implements Expression {
   private found: Compiled | undefined
@@ -335,14 +337,14 @@ function trusted<T>(result: Result<T>): T {
 
 const checkVersion = (what: string, found: number, read: number): void => assertVersion(`a stored ${what}`, found, read)
 
-/** Of the stored form of a progress. */
+/** The version of the stored form of a progress. */
 const progressVersion = 1
 
-/** The text under which one process stores its part of a progress. */
+/** The text form in which one process stores its part of a progress. */
 export const encodeProgress = (progress: SubscriptionProgress): string =>
   JSON.stringify({ version: progressVersion, ...progress })
 
-/** The progress of a text that `encodeProgress` wrote. */
+/** Decodes a text that `encodeProgress` wrote. */
 export function decodeProgress(stored: string): SubscriptionProgress {
   const { version: found, ...progress } = JSON.parse(stored) as SubscriptionProgress & { readonly version: number }
   checkVersion('progress', found, progressVersion)

@@ -1,12 +1,12 @@
-// The bodies of POST and PATCH on subscriptions, read and refused (docs/interface/subscriptions.md#fields to
+// Parses the bodies of POST and PATCH on subscriptions (docs/interface/subscriptions.md#fields to
 // docs/interface/errors.md#subscriptions).
 //
-// One function reads both into blocks: what a POST needs and a PATCH replaces as a whole. The first mistake is told, in
-// the order of docs/interface/errors.md#subscriptions: the fields of the top level as listed there, each from the
-// outside inwards. Unknown and read-only fields are ignored.
+// One function parses both into blocks, which a POST requires and a PATCH replaces as a whole. The refusal names the
+// first mistake, in the order of docs/interface/errors.md#subscriptions: the fields of the top level as listed there,
+// each from the outside inwards. Unknown and read-only fields are ignored.
 //
-// Not here: what registrations have, too (payload-fields.ts), transports (transport-parser.ts), checks of headers and
-// ids (subscription.ts), the JSON of an answer (subscription-json.ts).
+// Not here: the parts shared with registrations (payload-fields.ts), transports (transport-parser.ts), checks of
+// headers and ids (subscription.ts), the JSON of an answer (subscription-json.ts).
 
 import type { Payload } from '../entities/entity.js'
 import { isArray, isInteger, isObject, type Json, type JsonObject } from '../json.js'
@@ -36,12 +36,12 @@ import {
 } from './subscription.js'
 import { parseTransport, unmask } from './transport-parser.js'
 
-/** What a new subscription has that its body does not tell. */
+/** The members of a new subscription that are not in its body. */
 export type SubscriptionHead = Pick<Subscription, 'id' | 'tenant' | 'servicePath'>
 
 /**
- * The subscription of a POST body (docs/interface/subscriptions.md#create), or the first thing that is wrong with it
- * (docs/interface/errors.md#subscriptions).
+ * Parses a POST body to a subscription (docs/interface/subscriptions.md#create), or returns a refusal for the first
+ * mistake (docs/interface/errors.md#subscriptions).
  */
 export function parseSubscription(payload: Payload, head: SubscriptionHead): Result<Subscription> {
   const blocks = parseBlocks(payload, true)
@@ -63,8 +63,8 @@ export function parseSubscription(payload: Payload, head: SubscriptionHead): Res
 }
 
 /**
- * The first thing that is wrong with the body of a PATCH (docs/interface/errors.md#subscriptions), whatever
- * subscription it is for; undefined: nothing.
+ * The first mistake in the body of a PATCH (docs/interface/errors.md#subscriptions), for any subscription; undefined:
+ * there is none.
  */
 export function checkPatch(payload: Payload): Refusal | undefined {
   const blocks = parseBlocks(payload, false)
@@ -72,7 +72,7 @@ export function checkPatch(payload: Payload): Refusal | undefined {
 }
 
 /**
- * The subscription after a PATCH (docs/interface/subscriptions.md#change), or the first thing that is wrong with the
+ * The subscription after a PATCH (docs/interface/subscriptions.md#change), or a refusal for the first mistake in the
  * body (docs/interface/errors.md#subscriptions). The path is always that of the request, even when it names none.
  */
 export function patchSubscription(existing: Subscription, payload: Payload, servicePath: string): Result<Subscription> {
@@ -95,9 +95,9 @@ export function patchSubscription(existing: Subscription, payload: Payload, serv
 }
 
 /**
- * A flag of metadata changes is part of the condition: a condition without one has the default. Only where there is no
- * condition at all, it is kept (docs/interface/subscriptions.md#change; a test of the reference shows the first half,
- * its table tells the second).
+ * The flag of metadata changes is part of the condition: a condition without it has the default. It is kept only if the
+ * PATCH has no condition at all (docs/interface/subscriptions.md#change; a test of the reference shows the first half,
+ * its table the second).
  */
 function replaceSubject(existing: Subscription, { entities, condition }: SubjectBlock): Partial<Subscription> {
   return {
@@ -117,7 +117,7 @@ function replaceNotification(
   return accepted({ ...block, transport: transport.value, onlyChangedAttrs, covered })
 }
 
-/** What a body gives; undefined: nothing. */
+/** The members of a body; undefined: not given. */
 interface Blocks {
   readonly description: string | undefined
   readonly subject: SubjectBlock | undefined

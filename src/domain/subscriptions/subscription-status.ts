@@ -1,17 +1,19 @@
 // The status of a subscription and the counters of its notifications (docs/interface/subscriptions.md#status,
 // docs/interface/subscriptions.md#throttling).
 //
-// Every process that notifies for a subscription keeps and changes a `SubscriptionProgress` of its own. What is shown
-// is all of them together: counts are added up, of times the latest one counts. So no order among processes is needed.
+// Every process that sends notifications for a subscription keeps and changes its own `SubscriptionProgress`. Clients
+// see all of them merged: counts are added up, and of times the latest one counts. So no order among processes is
+// needed.
 //
-// A switch-off (a one-shot that fired, a failure too many) does not overwrite the status of the subscription. It spends
-// the revision in which the status was set: setting it again makes a new revision, and undoes it everywhere.
+// A switch-off (a one-shot that was triggered, a failure too many) does not overwrite the status of the subscription.
+// It spends the revision in which the status was set. Setting the status again makes a new revision, and undoes the
+// switch-off everywhere.
 //
-// Not here: what counts as one notification when it is tried several times, the sharing of parts.
+// Not here: counting a notification that is tried several times, the exchange of parts.
 
 import type { Subscription, SubscriptionProgress, SubscriptionStatus } from './subscription.js'
 
-/** The status as it stands after switch-offs; expiry does not touch it (docs/interface/subscriptions.md#status). */
+/** The status after switch-offs, without expiry (docs/interface/subscriptions.md#status). */
 export function storedStatus(subscription: Subscription, progress: SubscriptionProgress): SubscriptionStatus {
   return progress.spentRevision === subscription.statusRevision ? 'inactive' : subscription.status
 }
@@ -20,7 +22,7 @@ export function storedStatus(subscription: Subscription, progress: SubscriptionP
 export const isExpired = ({ expiresMs }: Subscription, nowMs: number): boolean =>
   expiresMs !== undefined && expiresMs < nowMs
 
-/** The status as it is shown (docs/interface/subscriptions.md#status). */
+/** The status that clients see (docs/interface/subscriptions.md#status). */
 export function shownStatus(
   subscription: Subscription,
   progress: SubscriptionProgress,
@@ -31,8 +33,8 @@ export function shownStatus(
 
 /**
  * Whether a notification would follow the last one too soon, and is dropped
- * (docs/interface/subscriptions.md#throttling). The last one may be in the future: clocks of owners differ, and clocks
- * are set back. Then it counts as well, but not for longer than the time between two.
+ * (docs/interface/subscriptions.md#throttling). The last one may be in the future, since clocks of owners differ and
+ * clocks are set back. Then it counts as well, but not for longer than the time between two.
  */
 export function isThrottled(
   { throttlingSeconds }: Subscription,
@@ -42,9 +44,9 @@ export function isThrottled(
   return lastNotificationMs !== undefined && Math.abs(nowMs - lastNotificationMs) < throttlingSeconds * 1000
 }
 
-// [hot] Once per notification, each of the two; `...own` took more than a microsecond there.
+// [hot] Both once per notification; `...own` took more than a microsecond there.
 /**
- * A notification was handed to the sender, whatever becomes of it; a one-shot is spent with it
+ * A notification was passed to the sender, whatever its outcome. A one-shot is spent by it
  * (docs/interface/subscriptions.md#status, docs/interface/subscriptions.md#counters).
  */
 export function recordSent(subscription: Subscription, own: SubscriptionProgress, nowMs: number): SubscriptionProgress {
@@ -61,8 +63,8 @@ export function recordSent(subscription: Subscription, own: SubscriptionProgress
 }
 
 /**
- * The receiver answered: with a status, whatever it is, or over MQTT, which has none
- * (docs/interface/subscriptions.md#counters, docs/interface/notifications.md#outcomes).
+ * The receiver answered: with any status, or over MQTT, which has none (docs/interface/subscriptions.md#counters,
+ * docs/interface/notifications.md#outcomes).
  */
 export function recordSuccess(
   own: SubscriptionProgress,
@@ -81,7 +83,7 @@ export function recordSuccess(
   }
 }
 
-/** A failure recorded, and what it led to. */
+/** A recorded failure and its consequence. */
 export interface RecordedFailure {
   readonly progress: SubscriptionProgress
   /**
@@ -103,7 +105,8 @@ export function recordFailure(
   nowMs: number,
   reason: string,
 ): RecordedFailure {
-  // Failures of ours that precede a success of another process count no more, and must not be revived by this one.
+  // Failures of this part before a success of another process do not count any more, and must not be revived by this
+  // one.
   const failsCounter = failuresSince(latestSuccess([own, ...others]), own) + 1
   const progress = { ...own, failsCounter, lastFailureMs: nowMs, lastFailureReason: reason }
   const merged = mergeProgress([progress, ...others])
@@ -114,9 +117,8 @@ export function recordFailure(
 }
 
 /**
- * What all parts amount to (docs/interface/subscriptions.md#counters); what is put together is to be shown, not to be
- * put together with more. Failures in a row are those of all parts, except of parts that have not failed since another
- * one had a success.
+ * Merges all parts (docs/interface/subscriptions.md#counters). The result is for clients, and must not be merged again.
+ * Failures in a row are those of all parts, except parts that have not failed since another part had a success.
  */
 export function mergeProgress(parts: readonly SubscriptionProgress[]): SubscriptionProgress {
   const success = latest(parts, part => part.lastSuccessMs)
@@ -141,7 +143,7 @@ const latestSuccess = (parts: readonly SubscriptionProgress[]): number | undefin
 /** The part's failures in a row, unless all of them are older than a success, its own or another part's. */
 function failuresSince(successMs: number | undefined, part: SubscriptionProgress): number {
   const { failsCounter, lastFailureMs, lastSuccessMs } = part
-  // Within one part the counter knows better than times, which may stand still or go back.
+  // Within one part the counter is more reliable than times, which may stop or go back.
   if (successMs === undefined || lastFailureMs === undefined || successMs === lastSuccessMs) return failsCounter
   return lastFailureMs < successMs ? 0 : failsCounter
 }

@@ -1,10 +1,10 @@
-// Where and how a subscription notifies: the members `http`, `httpCustom`, `mqtt` and `mqttCustom` of a payload, read
-// and refused (docs/interface/subscriptions.md, docs/interface/errors.md#subscriptions), and the masks in them
+// The transport of a subscription: parses the members `http`, `httpCustom`, `mqtt` and `mqttCustom` of a payload
+// (docs/interface/subscriptions.md, docs/interface/errors.md#subscriptions), and replaces masks in them
 // (docs/operations/secrets.md).
 //
-// The first mistake is told, in the order of the tables: fields of the URL, those of the transport, what is sent in
-// place of the entity. What macros make of a text is known only when they are filled in: a URL that holds one is
-// checked then, and so are headers.
+// The refusal names the first mistake, in the order of the tables: fields of the URL, those of the transport, the
+// custom content. The text after macros is known only when they are filled in: a URL with a macro is checked then, and
+// so are headers.
 
 import {
   checkIdentifier,
@@ -40,8 +40,7 @@ const transportKinds = [
 ] as const satisfies readonly SubscriptionTransport['kind'][]
 
 /**
- * The one transport that a `notification` has (docs/interface/errors.md#subscriptions). `deep`: its values must be
- * measured.
+ * The one transport of a `notification` (docs/interface/errors.md#subscriptions). `deep`: its values must be measured.
  */
 export function parseTransport(notification: JsonObject, deep: boolean): Result<SubscriptionTransport> {
   const given = transportKinds.filter(kind => notification[kind] !== undefined)
@@ -109,7 +108,7 @@ function parseTimeout({ timeout }: JsonObject): Result<number> {
   return accepted(timeout)
 }
 
-/** A map of texts, in the order of its names: that is how it is shown. */
+/** A map of texts, in the order of its names, which is also the order in answers. */
 function parseNamedTexts(field: 'qs' | 'headers', json: Json | undefined): Result<readonly NamedText[]> {
   if (json === undefined) return accepted([])
   const label = `notification httpCustom ${field}`
@@ -125,7 +124,7 @@ function parseNamedTexts(field: 'qs' | 'headers', json: Json | undefined): Resul
   return accepted((named as [string, string][]).sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
-// MQTT. Both kinds are refused with the same words.
+// MQTT. Both kinds have the same refusals.
 
 function parseMqtt(json: JsonObject): Result<MqttTransport> {
   const fields = parseMqttFields(json)
@@ -190,11 +189,11 @@ function parseTopic(topic: Json | undefined): Result<string> {
   return hasForbiddenCharacters(topic) ? refused(refusals.charactersIn('mqtt field /topic/')) : accepted(topic)
 }
 
-// What is sent in place of the entity
+// Custom content
 
 function parseCustomBody(json: JsonObject, deep: boolean): Result<CustomBody | undefined> {
   const { payload, json: template, ngsi } = json
-  // A payload of null has been given.
+  // A payload of null counts as given.
   if ([payload, template, ngsi].filter(one => one !== undefined).length > 1) return refused(refusals.customBodyTwice)
   if (payload !== undefined) return parsePayloadText(payload)
   if (template !== undefined) return parseJsonTemplate(template, deep)
@@ -236,7 +235,7 @@ function parseEntityPatch(json: Json, deep: boolean): Result<CustomBody> {
   return accepted({ kind: 'ngsi', patch: { id: id.value, type: type.value, attributes } })
 }
 
-/** An empty text means the entity's own, like none. The characters of macros are legal in identifiers anyway. */
+/** An empty text means the entity's own, like none. The characters of macros are allowed in identifiers anyway. */
 function parsePatchIdentifier(field: 'id' | 'type', json: Json | undefined): Result<string | undefined> {
   if (json === undefined || json === '') return accepted(undefined)
   if (typeof json !== 'string') return refused(field === 'id' ? refusals.entityIdKind : refusals.entityTypeKind)
@@ -248,8 +247,8 @@ function parsePatchIdentifier(field: 'id' | 'type', json: Json | undefined): Res
 }
 
 /**
- * An attribute of a patch. Unlike one that shall be stored, its value may hold forbidden characters, and need not fit
- * its type: a date or a location may be a macro.
+ * An attribute of a patch. Unlike a stored attribute, its value may contain forbidden characters, and need not fit its
+ * type: a date or a location may be a macro.
  */
 function parsePatchAttribute(json: Json, deep: boolean): Result<PatchAttribute> {
   if (!isObject(json)) return refused(refusals.attributeNotObject)
@@ -265,10 +264,10 @@ function parsePatchAttribute(json: Json, deep: boolean): Result<PatchAttribute> 
   return accepted({ type: type ?? defaultType(value), value })
 }
 
-// Masks. A client that reads a subscription, changes a field and sends it back sends masks. A mask means "the value as
-// it is" while the receiver stays the same. Otherwise anybody could have secrets sent to a receiver of their own.
+// Masks. A client that reads a subscription, changes a field and sends it back sends masks. A mask means "the stored
+// value", while the receiver stays the same. Otherwise any client could have secrets sent to its own receiver.
 
-/** Whether a transport holds a mask where a secret belongs: it was copied from what a broker shows. */
+/** Whether a transport has a mask in the place of a secret: it was copied from an answer of a broker. */
 export function hasMask(transport: SubscriptionTransport): boolean {
   if ('login' in transport) return transport.login?.passwd === mask
   return transport.kind === 'httpCustom' && [...transport.headers, ...transport.qs].some(isMasked)
@@ -277,8 +276,7 @@ export function hasMask(transport: SubscriptionTransport): boolean {
 const isMasked = ([name, value]: NamedText): boolean => value === mask && isSecretName(name)
 
 /**
- * The transport of a PATCH with the secrets of the present one in place of masks. Refused when they would go to another
- * receiver.
+ * The transport of a PATCH, with masks replaced by the present secrets. Refused when they would go to another receiver.
  */
 export function unmask(given: SubscriptionTransport, present: SubscriptionTransport): Result<SubscriptionTransport> {
   if (!hasMask(given)) return accepted(given)
@@ -304,7 +302,7 @@ function unmaskNamed(given: HttpCustomTransport, present: HttpCustomTransport): 
 }
 
 /**
- * Whether two URLs have the same scheme, host and port. With macros they must be equal: what is filled in may be a
+ * Whether two URLs have the same scheme, host and port. With macros they must be equal: a filled-in value may be a
  * host.
  */
 function isSameReceiver(one: string, other: string): boolean {

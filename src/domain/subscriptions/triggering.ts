@@ -1,10 +1,11 @@
-// Whether an event fires a subscription: the rules of docs/interface/subscriptions.md#triggering, one after the other.
+// Whether an event triggers a subscription: the rules of docs/interface/subscriptions.md#triggering, one after the
+// other.
 //
-// `matches` asks what depends on the event and the subscription. The matcher asks the same of many at once, and tests
-// hold it to this. `firing` asks the rest of one subscription that matched, in the order of
-// docs/interface/subscriptions.md#triggering.
+// `matches` tests the conditions that depend only on the event and the subscription. The matcher tests the same for
+// many at once, and tests compare both. `decideTrigger` tests the rest for one subscription that matched, in the order
+// of docs/interface/subscriptions.md#triggering.
 //
-// Not here: the sets of names (event.ts), the index (matcher.ts), the account of it all for a person (explanation.ts).
+// Not here: the sets of names (event.ts), the index (matcher.ts), the explanation for humans (explanation.ts).
 
 import { type Entity, expiryAttribute, type Metadata } from '../entities/entity.js'
 import { locationOf, matchesGeo } from '../places/geo.js'
@@ -18,7 +19,7 @@ import type { NotificationSettings, SubjectEntity, Subscription, SubscriptionPro
 import { isExpired, isThrottled, storedStatus } from './subscription-status.js'
 
 /**
- * Whether the event is one that the subscription watches: by kind, path, attributes, id, type and `q`
+ * Whether the subscription watches the event: by kind, path, attributes, id, type and `q`
  * (docs/interface/subscriptions.md#triggering step 2).
  */
 export function matches(subscription: Subscription, event: Event): boolean {
@@ -32,7 +33,7 @@ export function matches(subscription: Subscription, event: Event): boolean {
   )
 }
 
-/** Whether the entity is one that the element of a subject means (docs/interface/entities.md#changes). */
+/** Whether the entity matches the element of a subject (docs/interface/entities.md#changes). */
 export function isElement({ id, idPattern, type, typePattern }: SubjectEntity, entity: Pick<Entity, 'id' | 'type'>) {
   if (id !== undefined && id !== entity.id) return false
   if (type !== undefined && type !== entity.type) return false
@@ -42,13 +43,13 @@ export function isElement({ id, idPattern, type, typePattern }: SubjectEntity, e
 const fitsPattern = (pattern: string | undefined, text: string): boolean =>
   pattern === undefined || compilePattern(pattern)?.test(text) === true
 
-/** Why a subscription that matched does not fire. */
+/** Why a subscription that matched is not triggered. */
 export type Hindrance = 'status' | 'expires' | 'onlyChangedAttrs' | 'throttling' | 'mq' | 'geo'
 
 // [hot] Once per event and subscription that matched it.
 /**
- * Whether a subscription fires that the event matches; if not, the first reason in the order of
- * docs/interface/subscriptions.md#triggering. `work`: what the event may cost.
+ * Whether an event triggers a subscription that it matches; if not, the first reason in the order of
+ * docs/interface/subscriptions.md#triggering. `work`: the budget of the event.
  */
 export function decideTrigger(
   subscription: Subscription,
@@ -69,23 +70,20 @@ export function decideTrigger(
   return location && matchesGeo(geo, location) ? 'fires' : 'geo'
 }
 
-/**
- * Whether nothing is left to be sent with `onlyChangedAttrs`. A deletion that is propagated says enough with id and
- * type.
- */
+/** Whether `onlyChangedAttrs` leaves nothing to send. A propagated deletion needs only id and type. */
 const saysNothing = (notification: NotificationSettings, event: Event): boolean =>
   !(notification.propagateDeletes && event.class === 'delete') && changedAttrs(notification, event).length === 0
 
 /**
- * Builtins that `onlyChangedAttrs` keeps although no request names them
+ * Builtin attributes that `onlyChangedAttrs` keeps although no request names them
  * (docs/interface/notifications.md#only-changed-attributes).
  */
 const keptBuiltins: readonly string[] = ['alterationType', 'dateCreated', 'dateModified']
 
 /**
- * The names that a notification with `onlyChangedAttrs` sends, as far as they are there
- * (docs/interface/notifications.md#only-changed-attributes); with none there is no notification. A name that the
- * request deleted is one of them. Where all attributes are wanted, `dateExpires` is none: it shows only when listed.
+ * The names that a notification with `onlyChangedAttrs` sends, if they exist
+ * (docs/interface/notifications.md#only-changed-attributes); without names there is no notification. A name that the
+ * request deleted is one of them. With all attributes, `dateExpires` is not: it is shown only when listed.
  */
 export function changedAttrs(
   { attrs, exceptAttrs }: Pick<NotificationSettings, 'attrs' | 'exceptAttrs'>,
@@ -100,7 +98,7 @@ export function changedAttrs(
 // Metadata
 
 /**
- * Whether all of an `mq` holds after the event, whose own metadata it may ask for as well
+ * Whether an `mq` holds after the event. It may also be about metadata of the event itself
  * (docs/interface/subscriptions.md#expressions).
  */
 function matchesMetadata(mq: Query, event: Event, work: EventWork | undefined): boolean {
@@ -111,16 +109,13 @@ function matchesMetadata(mq: Query, event: Event, work: EventWork | undefined): 
   return true
 }
 
-/**
- * Whether a statement of an `mq` asks for metadata that only an event has: without one, nobody can tell whether it
- * holds.
- */
+/** Whether a statement of an `mq` is about metadata that only an event has: without an event its result is unknown. */
 export const isAboutEvent = ({ path }: Statement): boolean =>
   path.metadata === 'previousValue' || path.metadata === 'actionType'
 
 /**
- * An entity of one attribute, whose metadata is what the event tells of it; stored metadata of these names counts as
- * little as in docs/interface/subscriptions.md#attribute-rule.
+ * An entity of one attribute, with the metadata of the event. Stored metadata of these names are ignored, as in
+ * docs/interface/subscriptions.md#attribute-rule.
  */
 function withEventMetadata(event: Event, name: string): Entity {
   const attribute = event.entity.attributes.get(name)
@@ -137,15 +132,15 @@ function withEventMetadata(event: Event, name: string): Entity {
 
 let located: { readonly entity: Entity; readonly geometry: Geometry | undefined } | undefined
 
-/** Where the entity lies. Kept for the next one who asks: many subscriptions in a row ask of the same event. */
+/** The location of the entity. Cached, since many subscriptions in a row are tested on the same event. */
 function locate(entity: Entity): Geometry | undefined {
   if (located?.entity !== entity) located = { entity, geometry: locationOf(entity) }
   return located.geometry
 }
 
 /**
- * Whether an update that a custom notification asks for has come back in a circle (docs/interface/cascades.md#circles):
- * the root of its correlator is that of the last request that modified the entity.
+ * Whether an update by a custom notification has come back in a loop (docs/interface/cascades.md#circles): the root of
+ * its correlator is that of the last request that modified the entity.
  */
 export const isNotificationLoop = (root: string, lastRoot: string | undefined): boolean =>
   root !== '' && root === lastRoot
