@@ -1,4 +1,4 @@
-// The line of an entity (README "Moving in and out"): read and written.
+// The line of an entity (docs/operations/moving.md#the-file): read and written.
 //
 //   {"entity":{"id":"Room1","type":"Room","temperature":{"type":"Number","value":21,"metadata":{}}},
 //    "tenant":"city","servicePath":"/a","dateCreated":"...","dateModified":"...","order":17,

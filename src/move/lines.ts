@@ -1,5 +1,5 @@
-// The form of an export: a file of JSON objects, one per line, with a first and a last one (README "Moving in and
-// out").
+// The form of an export: a file of JSON objects, one per line, with a first and a last one
+// (docs/operations/moving.md#the-file).
 //
 //   {"orrery-export":1,"by":"orrery 0.1.0"}
 //   one line for each entity (entity-line.ts), then
@@ -10,7 +10,7 @@
 // A file without its last line was cut. Entities come first, so that they trigger no subscriptions on import.
 //
 // Documents have the form that GET shows, so that other programs can write them, with their secrets
-// (domain/subscriptions/secrets.ts), and numbers in full precision. `progress` has the counters and times of its
+// (domain/subscriptions/secrets.ts), and numbers in full precision. `progress` has the counters and times of the
 // notifications; without it GET's figures are used. `spent`: the subscription is off, because it is a triggered
 // one-shot or failed too often. The revision of its status counts from 1 again. A document is read like the body of a
 // POST, with its id.
