@@ -76,10 +76,7 @@ export interface Config {
   readonly compresses: boolean
   /** undefined: pages of other origins may read nothing. */
   readonly cors: { readonly origins: readonly string[] | 'all'; readonly maxAgeS: number } | undefined
-  /**
-   * The names of our headers in everything that is sent; undefined: `Ctx-*`, and in answers the names that the request
-   * uses.
-   */
+  /** Names of our headers in all that is sent; undefined: `Ctx-*`, and in answers the names of the request. */
   readonly vocabulary: 'Fiware' | undefined
   /** Processes that share the port. */
   readonly workers: number
@@ -195,9 +192,7 @@ export const version: string = JSON.parse(
   readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
 ).version
 
-/**
- * Reads all settings. `argv` begins with the first argument. `cores`: returns the number of cores for `-workers auto`.
- */
+/** Reads all settings. `argv` begins with the first argument. `cores`: the number of cores for `-workers auto`. */
 export function readConfig(
   argv: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
@@ -332,9 +327,7 @@ function clusterConflicts(
   return lines
 }
 
-/**
- * One warning for each given option that never has an effect. A flag given as FALSE requests nothing, so it gets none.
- */
+/** One warning for each given option that never has an effect. A flag given as FALSE requests nothing. */
 function withoutEffect(values: Values, given: ReadonlyMap<OptionName, Given>): string[] {
   const lines: string[] = []
   for (const [name, { where }] of given) {
@@ -478,10 +471,7 @@ function clusterOf(values: Values): ClusterConfig | undefined {
   }
 }
 
-/**
- * `-writeConcern 0` asks not to wait for the disk; an explicit -durability takes precedence
- * (docs/operations/options.md).
- */
+/** `-writeConcern 0`: do not wait for the disk. A given -durability takes precedence (docs/operations/options.md). */
 const durabilityOf = ({ durability, writeConcern }: Values): Durability =>
   durability === 'replicated' ? 'os' : (durability ?? (writeConcern === 0 ? 'os' : 'sync'))
 

@@ -16,10 +16,7 @@ export const workersMax = 64
 export const workersFor = (wanted: number | 'auto', cores: () => number = availableCores): number =>
   wanted === 'auto' ? Math.min(workersMax, cores()) : wanted
 
-/**
- * Cores for this process, 1 or more. `root`: the root folder of the system's files; `running`: cores that it may run
- * on.
- */
+/** Cores for this process, 1 or more. `root`: the folder of the system's files; `running`: cores that it may run on. */
 export function availableCores(root = '/', running = availableParallelism()): number {
   return Math.max(1, Math.floor(Math.min(running, ...quotas(root))))
 }

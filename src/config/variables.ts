@@ -17,10 +17,7 @@ export const unknownVariablesMax = 20
 /** Variables besides options that the image of Orion and the examples of its deployments set. */
 const ofDeployments: ReadonlySet<string> = new Set(['USER', 'USER_UID', 'VERSION'])
 
-/**
- * Variables that Docker and Kubernetes set in every container for a service whose name is or begins with `orion` or
- * `ctx`.
- */
+/** Variables of Docker and Kubernetes, in every container, for a service whose name begins with `orion` or `ctx`. */
 const ofServices =
   /^(([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(ADDR|PORT|PROTO))?)|NAME|ENV_.*)$/
 

@@ -2,14 +2,11 @@
 //
 // It only decides. The lane (lanes.ts) keeps the messages that may not be sent, and decides for how long.
 
-/**
- * Failures in a row that open the breaker. It limits the timeouts of a dead receiver to these and the tries in flight.
- */
+/** Failures in a row that open the breaker. They and the tries in flight are all timeouts of a dead receiver. */
 export const failuresToOpen = 5
 
 /**
- * Pauses between two tries while a receiver does not answer. They spread by a fifth, so a returning receiver is noticed
- * within 5 s.
+ * Pauses between tries while a receiver does not answer. They spread by a fifth, so its return is noticed within 5 s.
  */
 const openMsMin = 1_000
 const openMsMax = 4_000

@@ -197,8 +197,7 @@ export class Dispatcher implements Deliverer {
   }
 
   /**
-   * Offers the notifications that wait for room in a lane, in order, while there is room. Returns how many more this
-   * turn may offer.
+   * Offers the waiting notifications of a lane, in order, while it has room. Returns how many more this turn may offer.
    */
   private refill(lane: string, fifo: Fifo<PendingNotification>, most: number): number {
     let left = most

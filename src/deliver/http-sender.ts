@@ -33,9 +33,7 @@ import { mayNotifyItself, OwnListenerDenied } from './sockets/egress.js'
 import type { Endpoint, OpenSocket } from './sockets/sockets.js'
 import { connectedEvent, connectorTo, isDenied, isLost, reasonOf, reasons } from './sockets/sockets.js'
 
-/**
- * Bytes of an answer's body that are read to keep the connection. When the body is longer, the connection is closed.
- */
+/** Bytes of an answer's body that are read to keep the connection. A longer body closes the connection. */
 const answerBytesMax = 1024 * 1024
 
 const redirectsMax = 10

@@ -201,9 +201,7 @@ export class Lane<T = unknown> {
   }
 
   // [hot] Once per notification.
-  /**
-   * Takes the next job whose turn it is; jobs of the same order wait until `release`. The caller then calls `leave`.
-   */
+  /** Takes the next job whose turn it is; jobs of its order wait until `release`. The caller then calls `leave`. */
   takeReady(nowMs: number): Job<T> | undefined {
     if (this.hasLost(nowMs)) return this.lost.shift()
     const job = this.ready.shift() ?? this.takeInOrder(this.held, nowMs)

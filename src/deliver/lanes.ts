@@ -233,10 +233,7 @@ export class Lanes<T> {
     return this.options.retries && !isReplay && lostAfter === lane.answers
   }
 
-  /**
-   * Neither this job nor any other had an answer since its earlier try: the receiver is away, and the job keeps its
-   * place.
-   */
+  /** No job had an answer since this one's earlier try: the receiver is away, and the job keeps its place. */
   private onLost(job: Job<T>, reason: string, nowMs: number): void {
     const { lane } = job
     job.lostAfter = lane.answers

@@ -15,10 +15,7 @@
 import assert from 'node:assert/strict'
 
 export interface Limits {
-  /**
-   * First tries that wait for one receiver. Each costs its message and 200 bytes. Beyond the limit, rows stay in the
-   * outbox.
-   */
+  /** First tries that wait for one receiver. Each costs its message and 200 bytes. Above, rows stay in the outbox. */
   readonly laneQueueMax: number
   readonly laneBytesMax: number
   /** Failed deliveries of one receiver in memory until their next try, or its answer; others go to their owner. */
@@ -29,10 +26,7 @@ export interface Limits {
   readonly lanesMax: number
   /** First tries at a time to one receiver that answers. */
   readonly laneSendsMax: number
-  /**
-   * The same to a receiver that has not answered yet, or not the last time. It limits the sends that its timeouts
-   * occupy.
-   */
+  /** The same to a receiver that has not answered yet, or not the last time. It limits the sends that can time out. */
   readonly laneUnprovenSendsMax: number
   readonly laneRetrySendsMax: number
   /** Receivers probed in a second, of all that are held back. With more than five times as many the pauses grow. */

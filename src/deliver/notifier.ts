@@ -49,9 +49,7 @@ export interface NotifierPorts {
   readonly onOutcome: (job: Pick<Job<PendingNotification>, 'subject' | 'message'>, outcome: DeliveryOutcome) => void
   /** Gets a report of each try; undefined: no watch. */
   readonly watch?: SendWatch | undefined
-  /**
-   * The lane of this name has room again (`laneOf`); undefined: there is room for receivers that were refused a lane.
-   */
+  /** The lane of this name has room again (`laneOf`); undefined: there is room for receivers that got no lane. */
   readonly onRoom: (lane: string | undefined) => void
   /** A receiver (`receiverOf`) answers that had never answered, or not the last time; undefined: not reported. */
   readonly onAnswering?: ((receiver: string) => void) | undefined
@@ -206,9 +204,7 @@ export class Notifier {
     this.ports.onOutcome(job, outcome)
   }
 
-  /**
-   * The lane name that `onRoom` reports when there is room for a message of that tenant; undefined: it cannot be sent.
-   */
+  /** The lane that `onRoom` reports when there is room for a message of that tenant; undefined: it cannot be sent. */
   laneOf(tenant: string, message: NotificationMessage): string | undefined {
     const address = this.outletOf(message).entry.addressOf(message)
     return address && this.lanes.table.nameOf(tenant, address)

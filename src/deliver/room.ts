@@ -23,8 +23,7 @@ export class Room<T> {
   constructor(
     private readonly limits: Limits,
     /**
-     * Whether receivers that do not answer leave half of a pool's queue to the others. True where refusing costs
-     * nothing.
+     * Whether receivers that do not answer leave half of a pool's queue to others: true where refusing costs nothing.
      */
     private readonly leavesHalf: boolean,
     pools: readonly Pool<T>[],

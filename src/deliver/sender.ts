@@ -25,9 +25,7 @@ export interface Sendable<M extends NotificationMessage = NotificationMessage> {
 
 /** How one try ended. */
 export type SendResult =
-  /**
-   * The receiver has the message. `code` is the status of the HTTP answer, `bytes` the announced length of its body.
-   */
+  /** The receiver has it. `code` is the status of the HTTP answer, `bytes` the announced length of its body. */
   | { readonly kind: 'answered'; readonly code: number | undefined; readonly bytes?: number; readonly answer?: Answer }
   | { readonly kind: 'failed'; readonly reason: string }
   /** Every further try would fail as well: the fault is in the message. */
@@ -42,10 +40,7 @@ interface Answer {
 
 export type OnSent = (result: SendResult) => void
 
-/**
- * Methods, not function properties: so a sender of one kind of message is assignable where messages of all kinds are
- * routed by name.
- */
+/** Methods, so that a sender of one kind of message is assignable where messages of all kinds are routed by name. */
 export interface Sender<M extends NotificationMessage = NotificationMessage> {
   /** Sends a message and reports the result once, later. */
   send(job: Sendable<M>, onSent: OnSent): void

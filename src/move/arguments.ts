@@ -22,10 +22,7 @@ export interface MoveOrder {
   readonly token: string | undefined
   readonly overwrites: boolean
   readonly skipsBad: boolean
-  /**
-   * Number of workers of a new data directory; an existing one is divided anew when it is given. undefined: 1, or the
-   * present number.
-   */
+  /** Workers of a new data directory; when given, an existing one is divided among them. undefined: 1, or no change. */
   readonly workers: number | undefined
   readonly state: string | undefined
   readonly tls: { readonly insecure: boolean; readonly caFile: string | undefined }

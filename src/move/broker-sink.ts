@@ -100,9 +100,7 @@ export class BrokerSink implements Sink {
     return new Set(list.map(({ id, type }) => JSON.stringify([id, type])))
   }
 
-  /**
-   * Compares entities that stay with those of the broker. An entity that the broker does not show counts as different.
-   */
+  /** Compares entities that stay with those of the broker. An entity that the broker does not show is different. */
   private async compared(group: readonly Sendable[]): Promise<(readonly [Sendable, 'same' | 'kept'])[]> {
     const [first] = group
     if (!first) return []
@@ -171,10 +169,7 @@ function requestOf({ tenant, path }: MovedEntity, to: string, body: unknown, wha
   }
 }
 
-/**
- * Groups items for one request: entities of one scope up to a request's limits, no two with the same id and type;
- * documents alone.
- */
+/** Groups items for one request: entities of one scope within its limits, each id and type once; documents alone. */
 function* groupsOf(items: readonly MovedItem[]): Iterable<(MovedItem | Sendable)[]> {
   let group: (MovedItem | Sendable)[] = []
   let names = new Set<string>()

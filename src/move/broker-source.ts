@@ -180,8 +180,7 @@ export class BrokerSource implements Source {
     const entities = dated.map(({ id, type }) => ({ id, type }))
     const transient = await this.query(scope, { entities, expression: { q: 'dateExpires' }, attrs: ['servicePath'] })
     const shown = await this.query(scope, { entities, attrs: ['*', 'servicePath'] })
-    // A broker that cannot answer has no builtin dateExpires, or is unreliable. Keeping an entity is then the lesser
-    // evil.
+    // A broker that cannot answer has no builtin dateExpires, or is unreliable: keeping an entity is the lesser evil.
     if (!transient || !shown) return new Set(dated.map(labelOf))
     const expiring = new Set(transient.map(labelOf))
     for (const json of shown) if ('dateExpires' in json) expiring.delete(labelOf(json))

@@ -15,9 +15,7 @@ export interface StoredEntity {
   readonly root: string
 }
 
-/**
- * Whether a stored entity equals an item in all parts that the item has. `created`: the stamp that the item would get.
- */
+/** Whether a stored entity equals an item in all parts of the item. `created`: the stamp that the item would get. */
 export function isSameEntity(item: MovedEntity, created: number, { entity: there, root }: StoredEntity): boolean {
   const { entity, isStamped, hasCreated, hasModified } = item
   if (item.root !== '' && item.root !== root) return false

@@ -255,10 +255,7 @@ export class DirectorySink implements Sink {
     for (const { commit } of this.parts) commit.write(pathKey(this.open.shardMap.register, tenant, path), nothing)
   }
 
-  /**
-   * The stamp of an entity's creation. Entities of which only the millisecond is known get stamps in the order of
-   * arrival.
-   */
+  /** The stamp of an entity's creation. If only the millisecond is known, stamps follow the order of arrival. */
   private stampFor({ entity: { created }, isStamped }: MovedEntity): number {
     return isStamped ? created : this.inRun(stampMs(created))
   }
@@ -272,8 +269,7 @@ export class DirectorySink implements Sink {
   }
 
   private inRun(ms: number): number {
-    // If one millisecond has more entities than stamps, their stamps run ahead of it, as a clock's do: they keep their
-    // order.
+    // Entities of one millisecond beyond its stamps get stamps ahead of it, as from a clock: they keep their order.
     if (ms === this.runMs) this.runStamp++
     else this.runStamp = ms > this.runMs ? Math.max(stampOf(ms), this.runStamp + 1) : stampOf(ms)
     this.runMs = ms
@@ -320,8 +316,7 @@ export class DirectorySink implements Sink {
     const key = documentKey(kind, place)
     const name = key.toString('latin1')
     const texts = this.parts.map(({ store }) => documents.get(name) ?? textIn(store, key))
-    // The keeper's row decides. A row that only some of the others have was being written when the work was
-    // interrupted.
+    // The keeper's row decides. A row that only some others have was in flight when the work was interrupted.
     const known = texts[keeper]
     const isStaged = documents.has(name) && known === text
     if (!overwrites && known !== undefined && !isStaged && !this.isThere(item, place, known)) return 'kept'

@@ -73,9 +73,7 @@ export interface Source {
   close(): Promise<void>
 }
 
-/**
- * The outcome of an item. `same`: an equal one was at the target already; `kept`: a different one was there, and stays.
- */
+/** The outcome of an item. `same`: an equal one was at the target; `kept`: a different one was there, and stays. */
 export type ItemOutcome = 'written' | 'replaced' | 'same' | 'kept'
 
 export type PlacedItem = { readonly outcome: ItemOutcome } | { readonly fault: string }
@@ -83,8 +81,7 @@ export type PlacedItem = { readonly outcome: ItemOutcome } | { readonly fault: s
 export interface Sink {
   readonly name: string
   /**
-   * Documents that it accepts at a time. It is 1 if each is a request of its own, so that the position is known after
-   * each.
+   * Documents that it accepts at a time: 1 if each is a request of its own, so that the position is known after each.
    */
   readonly documentsMax: number
   /**

@@ -5,10 +5,7 @@
 
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 
-/**
- * Writes the file, and removes it when the process exits. Throws an error with a sentence for the operator when it
- * cannot.
- */
+/** Writes the file, and removes it at the exit of the process. Throws an error with a sentence for the operator. */
 export function writePidFile(path: string): void {
   assertPidFree(path)
   try {

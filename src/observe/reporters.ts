@@ -49,10 +49,7 @@ const listed = (shards: readonly number[]): string =>
     ? `shard ${shards[0]}`
     : `${shards.length} shards (${shards.slice(0, namedMax).join(', ')}${shards.length > namedMax ? ', …' : ''})`
 
-/**
- * Delay of the event loop at the start of a node beside others. A longer delay means that the node was stopped, or gets
- * too little processor time.
- */
+/** A node that starts beside others may have this delay. With a longer one it was stopped, or lacks processor time. */
 const startDelayMsMax = 1_000
 
 const adviceOf: Readonly<Partial<Record<HealthProblem['kind'], string>>> = {

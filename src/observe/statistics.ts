@@ -141,10 +141,7 @@ export class StatisticsBook {
     return { accumulated: of('accumulated'), last: of('last') }
   }
 
-  /**
-   * The size is the present number of waiting notifications, so it is not reset
-   * (docs/interface/administration.md#statistics).
-   */
+  /** The size is the present length, so it is not reset (docs/interface/administration.md#statistics). */
   private readQueue({ queue }: CountedElsewhere): QueueStatistics {
     const before = this.atReset.queue
     return {

@@ -27,10 +27,7 @@ export const nodeCertificatesIn = ({ clusterCert, clusterKey, clusterCa }: Certi
   ca: String(clusterCa),
 })
 
-/**
- * The credentials for the engine of the log, from files that were read already. Throws an error with a sentence when
- * they are not usable.
- */
+/** The credentials for the log engine, from files that were read already. Throws a sentence when they are unusable. */
 export function logTlsIn({ shardLogCert: cert, shardLogKey: key, shardLogCa: ca }: CertificateContents): EtcdTls {
   certificatesOfText(String(ca), '-shardLogCa: the file')
   const tls = { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) }

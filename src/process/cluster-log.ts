@@ -43,10 +43,7 @@ export async function agreed(log: ShardLog, wanted: Agreement, logger: Pick<Logg
   return agreedOf(value)
 }
 
-/**
- * The same for a node that already belongs to a cluster. It creates no missing entry, since an operator may bring it
- * back.
- */
+/** The same for a node that belongs to a cluster already. It creates no missing entry, since it may be brought back. */
 export async function agreedBefore(
   log: ShardLog,
   own: { readonly path: string; readonly id: string },

@@ -57,8 +57,8 @@ export async function assertMovable(
 }
 
 /**
- * Opens the stores of a directory whose content is to move into a new one, after checking that the new one has enough
- * room. `wanted`: the properties that the old one must have.
+ * Opens the stores of a directory whose content is to move into a new one, and checks that the new one has enough room.
+ * `wanted`: the properties that the old one must have.
  */
 export async function openOld(
   from: string,

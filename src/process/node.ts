@@ -168,10 +168,7 @@ async function orUndone<T>(step: () => Promise<T>, undo: () => Promise<void>): P
 
 const awakeMs = 1_000
 
-/**
- * Keeps the process alive until `run` ends: a stopping node serves nothing, and timers do not keep a process alive
- * (clock.ts).
- */
+/** Keeps the process alive until `run` ends: a stopping node serves nothing, and timers do not do that (clock.ts). */
 async function awake(run: () => Promise<void>): Promise<void> {
   const timer = setInterval(() => {}, awakeMs)
   try {

@@ -48,10 +48,7 @@ export async function runProgram(seams: Seams = {}): Promise<void> {
   }
 }
 
-/**
- * The faults come last, where a terminal shows them. In JSON format the usage text is left out, since it is no log
- * line.
- */
+/** The faults come last, where a terminal shows them. In JSON format there is no usage text: it is no log line. */
 function refuse({ lines, usage, format }: Extract<ReturnType<typeof readConfig>, { kind: 'refuse' }>): void {
   if (format === 'json') for (const line of lines) logFailure({ format }, line)
   else process.stderr.write(`${[usage, '', ...lines].join('\n')}\n`)

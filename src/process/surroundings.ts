@@ -21,7 +21,9 @@ export type NodeMembership = JoinedWorker | JoinedNode
 
 export interface JoinedWorker extends WorkerPart {
   readonly kind: 'worker'
-  /** The source of connections that the supervisor accepts for a shared port. undefined: the worker listens itself. */
+  /**
+   * The source of connections that the supervisor accepts for a shared port. undefined: each worker has its own port.
+   */
   readonly connections?: ConnectionSource
   /** Receives this worker's shards; resolves with access to all of them. */
   join(own: OwnPart): Promise<Joined>

@@ -13,10 +13,7 @@ import { CommitGate, type Enterable, syncKey } from './commit-gate.js'
 
 export interface LevelOptions {
   readonly durability: Durability
-  /**
-   * Memory for the database: a quarter for rows that are not yet in tables, twice that at times, the rest for the
-   * cache.
-   */
+  /** Memory for the database: a quarter for rows not yet in tables, twice that at times, the rest for the cache. */
   readonly memoryBytes?: number
 }
 

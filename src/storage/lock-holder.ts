@@ -24,8 +24,7 @@ function holderOf(file: string): number | undefined {
     for (const line of readFileSync('/proc/locks', 'utf8').split('\n')) {
       const [, holder, device, inode] = /^\d+: \S+ +\S+ +WRITE (-?\d+) ([0-9a-f]+:[0-9a-f]+):(\d+) /.exec(line) ?? []
       if (Number(inode) !== ino) continue
-      // On some file systems the device numbers of `stat` and of the list differ. Then the open files of the process
-      // decide.
+      // On some file systems `stat` and the list have different device numbers: then the process's open files decide.
       if (device === deviceOf(dev) || hasOpen(Number(holder), real)) return Math.max(Number(holder), 0)
     }
   } catch {

@@ -45,8 +45,7 @@ const memoryBytesDefault = 128 * 1024 * 1024
 const none = Object.freeze({})
 
 /**
- * A cursor reads up to this number of rows on the calling thread: 128 rows of 300 bytes take about 0.5 ms, a trip to
- * the pool 0.1 ms.
+ * Rows that a cursor reads on the calling thread: 128 rows of 300 bytes take about 0.5 ms, a trip to the pool 0.1 ms.
  */
 const rowsSyncMax = 128
 

@@ -1,8 +1,8 @@
 // The part of @nxtedition/rocksdb 12 that we use; the package brings no types.
 //
 // The methods with an underscore are its synchronous and allocation-poor paths. They check nothing: on a closed
-// database they crash the process, so rocks-store guards every call. `options` must be an object and must name its
-// encodings: an iterator without encodings reads uninitialized memory.
+// database they crash the process, so rocks-store guards every call. `options` must be an object, and that of an
+// iterator must name the encodings: an iterator without encodings reads uninitialized memory.
 
 declare module '@nxtedition/rocksdb' {
   export interface NativeOptions {

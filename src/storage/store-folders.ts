@@ -25,8 +25,7 @@ export const storeFolder = (path: string, workers: number, worker: number): stri
   workers === 1 ? folderFor(path, 1) : join(folderFor(path, workers), String(worker))
 
 /**
- * Creates the folder of a store, and missing folders above it up to the data directory's own, and makes their names
- * durable.
+ * Creates the folder of a store, and missing folders between it and the data directory, and makes their names durable.
  */
 export function makeStoreFolder(path: string, workers: number, worker: number): string {
   const folder = storeFolder(path, workers, worker)
@@ -44,16 +43,12 @@ export function leftovers({ path, workers, becoming }: DataDirectory): string[] 
   return all.filter(folder => !named.includes(folder) && existsSync(folder))
 }
 
-/**
- * Removes the folders that the directory's file does not name. The caller holds the locks of the stores that it names.
- */
+/** Removes folders that the directory's file does not name. The caller holds the locks of the stores that it names. */
 export function discardLeftovers(directory: DataDirectory): void {
   for (const folder of leftovers(directory)) discard(directory.path, folder)
 }
 
-/**
- * Removes the stores for a number of workers, even if the file names them. Throws a DataDirectoryError if it cannot.
- */
+/** Removes the stores for a number of workers, even named ones. Throws a DataDirectoryError if it cannot. */
 export function discardStores(path: string, workers: number): void {
   const folder = folderFor(path, workers)
   try {

@@ -80,8 +80,7 @@ export class Trust {
 }
 
 /**
- * Returns a function that opens sockets. Throws if the operator's file cannot be read. `egress`: undefined, sockets may
- * go anywhere.
+ * Returns the function that opens sockets. Throws if the operator's file cannot be read. `egress` undefined: no rules.
  */
 export function openSockets(tls: TlsOptions | Trust, egress?: Egress): OpenSocket {
   const trust = tls instanceof Trust ? tls : new Trust(tls)

@@ -35,7 +35,7 @@ export interface Storage {
 
 /** How this process, as one of several, knows which shards are its own. */
 export type StoreShare = {
-  /** Gives the times at which requests arrive here. They differ from this owner's stamps, which go to all askers. */
+  /** Gives the requests that arrive here their stamps. The owner's `stamps` differ: they come from all that ask it. */
   readonly requestClock: HybridClock
 } & (
   | { readonly kind: 'worker'; readonly place: JoinedWorker }
