@@ -1,17 +1,18 @@
-// The yardstick: the least a server on the same HTTP library, store and durability has to do. No NGSI rules at all.
+// The yardstick: the least work that a server on the same HTTP library, store and durability has to do. No NGSI rules
+// at all.
 //
 // Orrery's promise is a share of this server's rate, so every shortcut that keeps the durability is taken: body bytes
-// go straight into the native batch, a read is one synchronous get, a reply has no header it can do without. Group
-// commit as in the product: one batch per tick, then a syncer thread on the same database handle makes it durable, then
-// the replies leave; one commit is in flight, what arrives meanwhile is the next batch. A 2xx therefore means "on disk"
-// here too.
+// go straight into the native batch, a read is one synchronous get, and a reply has only the headers that it needs.
+// Group commit as in the product: one batch per tick, then a syncer thread on the same database handle makes it
+// durable, then the replies leave. One commit is in flight; requests that arrive meanwhile are the next batch. A 2xx
+// therefore means "on disk" here too.
 //
-// A batch of entities is the exception to the first shortcut: each is put re-serialised, for it has to be told from the
-// others.
+// A batch of entities is the exception to the first shortcut: each is put re-serialised, because it has to be separated
+// from the others.
 //
-// With -notify URL it knows PATCH as well, which puts the body in the place of all that was stored, and posts what each
-// one brought to that receiver when it is durable, over connections that are kept alive: the least that whoever commits
-// and notifies has to do. It remembers nothing of what is on its way.
+// With -notify URL it also has PATCH, which replaces all that was stored by the body. When it is durable, the server
+// posts the new values to that receiver, over connections that are kept alive: the least work of a server that commits
+// and notifies. It keeps no state of messages in flight.
 //
 // Not here: PATCH otherwise (an update is compared to the bare upsert), limits, and answers other than 200, 201, 204,
 // 400, 404. Run alone: node dist/bench/bare-server.js -port 1026 -dataDir DIR [-durability sync|os] [-notify URL]
@@ -40,7 +41,9 @@ const { RocksLevel } = (await import(rocksPackage)).default as {
   RocksLevel: new (locationOrHandle: unknown) => RocksDatabase
 }
 const plain = {}
-/** To the receiver. More are no quicker: it answers all that have come in one of its turns at once. */
+/**
+ * Connections to the receiver. More are no quicker: it answers all requests that have come in one of its turns at once.
+ */
 const receiverConnections = 32
 // LIBUS_LISTEN_EXCLUSIVE_PORT: the library's types name an enum that the library itself does not have.
 const exclusivePort = 1
@@ -111,7 +114,7 @@ async function serve(): Promise<void> {
     /** 201 or 204. */
     readonly isCreate: boolean
     gone: boolean
-    /** What the receiver is sent then; '' for nothing. */
+    /** The message for the receiver after the commit; '' for none. */
     notice: string
   }
   let staged: Waiting[] = []
@@ -133,7 +136,7 @@ async function serve(): Promise<void> {
   const committed = (): void => {
     const done = inFlight!
     inFlight = undefined
-    // At the end of the tick, not now: the batch then also takes what this tick still brings, 4 % more per second.
+    // At the end of the tick, not now: the batch then also has the later requests of this tick, 4 % more per second.
     if (staged.length > 0) {
       scheduled = true
       setImmediate(commit)
@@ -244,7 +247,7 @@ async function serve(): Promise<void> {
   })
 }
 
-/** Sends a body to the receiver, and does not look at what becomes of it but for failures, which end the process. */
+/** Sends a body to the receiver, and ignores the outcome, except for failures, which end the process. */
 function notifierOf({ origin, pathname }: URL): (body: string) => void {
   const pool = new Pool(origin, { connections: receiverConnections, pipelining: 1 })
   let sent = 0

@@ -1,12 +1,10 @@
-// A city of sensors whose every value follows from its number, so that the right answer to a query is known without
-// asking.
+// A city of sensors whose every value follows from its number, so that the right answer to a query is known in advance.
 //
 // One sensor in a thousand is hot, above 30 degrees, each with a temperature of its own; the others spread below in
-// steps of a hundredth. Places are points of a sequence that fills the city evenly in whatever stretch is taken of it.
-// `Few` are a thousand of the same kind in another city, none hot: so a query that names no type finds what one about
-// `Sensor` finds.
+// steps of a hundredth. Places are points of a sequence whose every part fills the city evenly. `Few` are a thousand of
+// the same kind in another city, none hot: so a query without a type finds the same as one about `Sensor`.
 //
-// Not here: how they are stored and asked for (queries).
+// Not here: how they are stored and requested (queries).
 
 import { distanceBetween } from '../src/domain/places/distance.js'
 import { idHole, stockId, type Template, valueHole, type Workload } from './workloads.js'
@@ -22,7 +20,7 @@ const firstHot = 500
 export const idOf = (kind: Kind, n: number): string => `urn:${kind.toLowerCase()}:${stockId(n)}`
 export const numberOf = (id: string): number => Number(id.slice(id.lastIndexOf(':') + 1))
 
-/** What is stored: some 320 bytes, normalized. */
+/** The stored entity: some 320 bytes, normalized. */
 export function entityOf(kind: Kind, n: number): string {
   return render(idOf(kind, n), kind, String(temperatureOf(kind, n)), String(placeOf(kind, n)))
 }
@@ -44,7 +42,7 @@ export function temperatureOf(kind: Kind, n: number): number {
   return (3001 + ((Math.floor(n / sensorsPerHot) * 37) % 1000)) / 100
 }
 
-/** The numbers of the hot sensors in a stretch, in order. */
+/** The numbers of the hot sensors in a range, in order. */
 export function hotSensors(from: number, until: number): number[] {
   const numbers: number[] = []
   for (let n = Math.ceil((from - firstHot) / sensorsPerHot) * sensorsPerHot + firstHot; n < until; n += sensorsPerHot)
@@ -72,12 +70,12 @@ export function placeOf(kind: Kind, n: number): Place {
   return [along(0), along(1)]
 }
 
-/** Tells how many of the first `count` sensors are near a place. */
+/** Returns a function that counts the first `count` sensors near a place. */
 export function counterOfNear(count: number): (centre: Place, metres: number) => number {
   const longitudes = Float64Array.from({ length: count }, (_, n) => placeOf('Sensor', n)[0])
   const latitudes = Float64Array.from({ length: count }, (_, n) => placeOf('Sensor', n)[1])
   return (centre, metres) => {
-    // A degree of latitude is more than 111 km: what is farther in that direction alone is not looked at closer.
+    // A degree of latitude is more than 111 km: sensors that are farther in that direction alone are skipped.
     const degrees = metres / 111_000
     let found = 0
     for (let n = 0; n < count; n++) {
@@ -88,7 +86,7 @@ export function counterOfNear(count: number): (centre: Place, metres: number) =>
   }
 }
 
-// What the load writes is not hot either, and spreads over the city and its surroundings.
+// Entities that the load writes are not hot either, and spread over the city and its surroundings.
 const create: Template = {
   method: 'POST',
   path: '/v2/entities',

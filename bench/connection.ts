@@ -1,7 +1,7 @@
-// One keep-alive connection with one request at a time: servers built on uWebSockets.js do not take a second one before
-// the first is answered.
+// One keep-alive connection with one request at a time: servers built on uWebSockets.js accept no second one before the
+// first is answered.
 //
-// It speaks just enough HTTP: answers carry Content-Length or no body at all, and what the bench stores is ASCII.
+// It supports just enough HTTP: answers carry Content-Length or no body at all, and the bench stores only ASCII.
 
 import { connect, type Socket } from 'node:net'
 

@@ -1,4 +1,4 @@
-// Entities that count what is done to them, as many in every shard of a cluster: each write adds one, so a write that
+// Entities that count their updates, the same number in every shard of a cluster: each write adds one, so a write that
 // is lost or made twice shows.
 
 import { placementDefault, ShardMap } from '../src/domain/scope.js'
@@ -14,10 +14,10 @@ export interface Counter {
   readonly reading: string
 }
 
-/** A service path lies in some of the shards only: all of them together lie in all. */
+/** A service path is in some of the shards only; all of these paths together are in all shards. */
 const paths = 256
 
-/** So many in each of the shards: those of all shards first, then the second ones of all, and so on. */
+/** Counters, `perShard` in each shard: the first ones of all shards, then the second ones of all, and so on. */
 export function countersOf(perShard: number, shards: number): readonly Counter[] {
   const map = new ShardMap({ ...placementDefault, shards })
   const found = Array.from({ length: shards }, (): Counter[] => [])
@@ -51,6 +51,6 @@ function counterOf(shard: number, servicePath: string, id: string): Counter {
 /** Nodes that have just begun are slow. */
 const againMs = 20_000
 
-/** Stores counters that stand at 0. */
+/** Stores counters with the value 0. */
 export const createCounters = (urls: readonly string[], counters: readonly Counter[]): Promise<void> =>
   load({ urls, count: counters.length, connections: urls.length, againMs, request: n => counters[n]!.creation })

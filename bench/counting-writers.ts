@@ -1,16 +1,15 @@
-// Writers that know what every counter ought to stand at: one for each, with one increment under way.
+// Writers that know the expected value of every counter: one for each, with one increment in flight.
 //
-// A write that is answered with 2xx has been made, once; one that is refused with a certain no has not. Of those whose
-// answer says that the outcome is unknown, or whose connection broke, nobody can tell. So a counter stands between what
-// was acknowledged and that with all the unknown ones: below, something is lost, and above, something was made twice.
+// A write that is answered with 2xx was made, once; one with a certain refusal was not. The outcome of a write is
+// unknown if the answer states that, or if its connection broke. So a counter is at least the number of acknowledged
+// writes, and at most that number plus all unknown ones: below, a write was lost, and above, a write was made twice.
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Answer, Connection } from './connection.js'
 import type { Counter } from './counters.js'
 
 /**
- * Between an answer and the next write: the load is far from what the nodes could do, and a refusal is not answered by
- * a storm.
+ * Pause between an answer and the next write: the load is far from the nodes' capacity, and a refusal causes no storm.
  */
 const pauseMs = 100
 
@@ -30,7 +29,7 @@ export class CountingWriters {
   private running: Promise<unknown> = Promise.resolve()
   private isStopping = false
 
-  /** `urls` is asked before every write for the nodes that may be written to. */
+  /** `urls` is called before every write; it returns the nodes that may be written to. */
   constructor(counters: readonly Counter[], urls: () => readonly string[], onAcknowledged: OnAcknowledged) {
     this.writers = counters.map((counter, n) => new Writer(counter, n, urls, onAcknowledged))
   }
@@ -38,17 +37,17 @@ export class CountingWriters {
   start(): void {
     this.isStopping = false
     this.running = Promise.all(this.writers.map(writer => writer.writeUntil(() => this.isStopping)))
-    // Whoever stops them hears of a failure.
+    // The caller of `stop` gets the failure.
     this.running.catch(() => {})
   }
 
-  /** Nothing is under way afterwards. */
+  /** No write is in flight afterwards. */
   async stop(): Promise<void> {
     this.isStopping = true
     await this.running
   }
 
-  /** Compares all counters with what was written since they were read last. Writers must have been stopped. */
+  /** Compares all counters with the writes since they were last read. Writers must have been stopped. */
   async check(url: string): Promise<Accounts> {
     const connection = await Connection.open(url)
     const accounts: Accounts[] = []
@@ -79,7 +78,7 @@ class Writer {
   private readonly onAcknowledged: OnAcknowledged
   private readonly connections = new Map<string, Connection>()
   private turn: number
-  /** What the counter stood at when it was read last, and what has become of the writes since. */
+  /** The counter's value when it was last read, and the outcomes of the writes since. */
   private base = 0
   private acknowledged = 0
   private refused = 0
@@ -116,7 +115,7 @@ class Writer {
     else this.unknown += 1
   }
 
-  /** undefined: it cannot be had. */
+  /** undefined: the node cannot be connected to. */
   private async connectionTo(url: string): Promise<Connection | undefined> {
     const known = this.connections.get(url)
     if (known) return known
@@ -149,7 +148,7 @@ class Writer {
 }
 
 /**
- * Whether an answer that is no success says that nothing has happened. Fails for answers that no healthy cluster gives.
+ * Whether an answer without success states that no write was made. Throws for answers that no healthy cluster gives.
  */
 function isCertain({ head, body }: Answer): boolean {
   const status = head.slice(9, 12)

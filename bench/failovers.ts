@@ -1,9 +1,9 @@
-// What clients see when a node dies: how soon its shards are answered for by others, and whether everything that was
-// acknowledged is still there, once.
+// The view of clients when a node dies: how soon other nodes answer for its shards, and whether every acknowledged
+// write is still there, once.
 //
-// Each round kills one node after the other's turn, as a machine that dies: all its processes at once, in the midst of
-// writes. The others are written to until each of its shards has acknowledged a write that was sent after the kill.
-// Then the node is started again, and writes go on until it has its shards back.
+// Each round kills one node, in turn, like a machine that dies: all its processes at once, in the midst of writes. The
+// others are written to until each of its shards has acknowledged a write that was sent after the kill. Then the node
+// is started again, and writes continue until it has its shards back.
 
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -18,20 +18,20 @@ const needed = { failoverMs: 6_000 }
 const countersPerShard = 2
 /** Writes before a node is killed. */
 const restMs = 1_000
-/** After so long nobody hopes any more. */
+/** The bench gives up after this time. */
 const failoverMsMax = 60_000
 /** Between two looks. */
 const lookMs = 10
 
 export async function failovers(subject: Subject, folder: string, rounds: number): Promise<Finding[]> {
   const dataDir = join(folder, 'failovers')
-  // Of which the etcd is another matter, so that it has the members that it would have.
+  // A failure of etcd is not measured here, so it has its usual three members.
   const nodes = await startNodes(subject, dataDir, 3)
   const counters: readonly Counter[] = countersOf(countersPerShard, nodes.shards)
   await createCounters(nodes.urls, counters)
   let dead: number | undefined
   let killedMs = Number.POSITIVE_INFINITY
-  /** Shards that nobody has answered for since the kill. */
+  /** Shards for which no node has answered since the kill. */
   const silent = new Set<number>()
   const living = (): readonly string[] => nodes.urls.filter((_, index) => index !== dead)
   const writers = new CountingWriters(counters, living, (shard, sentMs) => {

@@ -1,10 +1,10 @@
-// Forwarding: what a provider that never answers does to those who ask for what is here.
+// Forwarding: the effect of a provider that never answers on clients that read local entities.
 //
-// The provider accepts connections and says nothing. As many clients as read the stock ask, each again and again, for
-// an entity that only it has, and are told after the timeout that there is none. They begin one after the other, as
-// clients do that know nothing of each other. The other reads are measured beside these, and beside as many clients
-// that ask at the same pace for what nobody has: so what both sides differ in is the provider, not who asks. Both go
-// over one server, in turn, which has the registration.
+// The provider accepts connections and sends nothing. As many clients as read the stock ask, each again and again, for
+// an entity that only the provider has, and get "not found" after the timeout. They begin one after the other, like
+// independent clients. The other reads are measured beside these, and beside as many clients that ask at the same pace
+// for an entity without a provider. So the two sides differ in the provider only. Both use one server, in turn, which
+// has the registration.
 
 import { rmSync } from 'node:fs'
 import { type AddressInfo, createServer, type Server as NetServer, type Socket } from 'node:net'
@@ -30,7 +30,10 @@ const registration = (url: string): Template => ({
   body: JSON.stringify({ dataProvided: { entities: [{ id: 'Far', type: 'Far' }] }, provider: { http: { url } } }),
 })
 
-/** Of the provider, which takes the timeout; of nobody, which is told at once and asked for again after as long. */
+/**
+ * Requests to the provider take the timeout; requests without a provider are answered at once and repeated after the
+ * same time.
+ */
 const asked = {
   provider: { path: '/v2/entities/Far?type=Far', pauseMs: 0 },
   nobody: { path: '/v2/entities/Nowhere?type=Far', pauseMs: timeoutMs },
@@ -87,8 +90,8 @@ export async function forwarding(options: RateOptions): Promise<Finding[]> {
 }
 
 /**
- * Asks for what is nowhere here over so many connections, and comes back when the last of them has begun. `end` gives
- * how often they were told that there is none; any other answer fails.
+ * Requests a missing entity over this number of connections, and resolves when the last of them has begun. `end`
+ * returns the number of "not found" answers; any other answer fails.
  */
 async function askAgainAndAgain(url: string, connections: number, whose: Asked): Promise<{ end(): number }> {
   const { path, pauseMs } = asked[whose]

@@ -1,15 +1,14 @@
-// Drives servers with a workload for some seconds: wrk with a generated Lua script, or autocannon where wrk is missing.
+// Drives servers with a workload for some seconds: wrk with a generated Lua script, or autocannon if wrk is missing.
 //
-// The generator must not be what is measured: requests are built once, when the script starts, as raw text, and a
-// request sent only joins two or three strings. Batches are built whole, and twice, so that a batch sent again brings
+// The generator must not limit the measured rate. So requests are built once, when the script starts, as raw text, and
+// sending a request only joins two or three strings. Batches are built whole, and twice, so that a repeated batch has
 // other values. An answer that is not a success makes the number worthless, so one of them fails the run. wrk counts
 // 400 and above; brokers do not redirect.
 //
-// wrk stops with a request under way on every connection, which it does not count. Where each must be accounted for,
-// the run is told to settle: at its end nothing is asked but a light read now and then, so that all that was sent
-// before has been answered.
+// wrk stops with a request in flight on every connection, which it does not count. If each must be accounted for, the
+// run settles: at its end it sends only a light read now and then, so that all earlier requests are answered.
 //
-// Not here: what is asked (workloads), medians and ratios (main). Several URLs share the connections evenly, a wrk
+// Not here: the requests (workloads), medians and ratios (main). Several URLs share the connections evenly, a wrk
 // thread each.
 
 import { spawn } from 'node:child_process'
@@ -48,7 +47,7 @@ export interface Load {
 }
 
 export interface Outcome {
-  /** Answered; all that were sent, if the run has settled. */
+  /** Answered requests; all sent requests, if the run has settled. */
   readonly requests: number
   readonly seconds: number
   /** The first request, by the wall clock; NaN unless the run has settled. */
@@ -61,10 +60,7 @@ const stride = 7919
 
 export const generatorName = hasProgram('wrk') ? 'wrk' : 'autocannon'
 
-/**
- * Time to settle, and how much of it passes between two reads: so all connections have come to a read after a quarter
- * of it.
- */
+/** Time to settle, and pause between two reads in it: all connections have come to a read after a quarter of it. */
 const settleSeconds = 1
 const settleReadMs = 4
 /** Values of their own that one wrk thread may give away. */
@@ -166,8 +162,8 @@ end
 }
 
 /**
- * Counts what is sent in so many seconds, and settles after them. wrk's first thread builds a request to look at before
- * the run, which is not sent. The clock is the system's, for Lua has none that is finer than a second.
+ * Counts the requests sent in this number of seconds, and settles after them. wrk's first thread builds one request
+ * before the run, which is not sent. The clock is the system's, because Lua has none that is finer than a second.
  */
 const settling = (load: Load): string => `
 local ffi = require("ffi")
@@ -266,7 +262,7 @@ function output(command: string, args: readonly string[]): Promise<string> {
   })
 }
 
-/** The part of autocannon that is used. It is loaded only when it is needed, by name, for it may not be installed. */
+/** The used part of autocannon. It is loaded by name and only when needed, because it may not be installed. */
 type Autocannon = (options: {
   url: string
   connections: number

@@ -1,10 +1,10 @@
-// What gossip costs and how soon it finds out, measured in a simulated world beside the formulas of
+// The costs of gossip and the time until it detects a death, measured in a simulated world beside the formulas of
 // cluster/gossip/gossip-options.ts.
 //
-// Time is simulated and chance comes from a seed, so the numbers say nothing of the machine, and are the same on every
-// one: they hold the formulas to the code, and the code to the formulas. Bytes are those of real messages.
+// Time is simulated and chance comes from a seed, so the numbers do not depend on the machine. They check the formulas
+// against the code, and the code against the formulas. Bytes are those of real messages.
 //
-// Not here: what a message costs in CPU, which is that of the wire.
+// Not here: CPU time of a message, which is that of the wire.
 
 import { encodeMessage, type GossipMessage, rumourLength } from '../cluster/gossip/gossip-messages.js'
 import {
@@ -22,12 +22,12 @@ import { type Finding, told } from './report.js'
 const options = gossipOptionsDefault
 const { periodMs, pingTimeoutMs, tellMs } = options
 
-/** Of a message, each way. */
+/** Share of lost messages, each way. */
 const lossShare = 0.05
 const hourMs = 3_600_000
 const apartMax = 0.2
 
-/** Findings about so many members. */
+/** Findings about gossip among this number of members. */
 export async function gossip(size: number, isQuick: boolean, say: (line: string) => void): Promise<readonly Finding[]> {
   const seed = Number(process.env.SEED ?? 1)
   say(`${size} members that gossip, SEED=${seed}`)
@@ -117,7 +117,7 @@ async function assemble(size: number, seed: number): Promise<GossipWorld> {
   return world
 }
 
-/** One after the other is killed, noticed, and begins a new life. */
+/** One after the other is killed, detected, and begins a new life. */
 async function detect(world: GossipWorld, times: number): Promise<{ firstMs: number; allMs: number }[]> {
   const { random } = world.world
   const found: { firstMs: number; allMs: number }[] = []

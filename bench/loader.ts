@@ -1,7 +1,7 @@
-// Sends a known number of requests as fast as the server takes them, and tells which were acknowledged.
+// Sends a known number of requests as fast as the server accepts them, and reports which were acknowledged.
 //
-// wrk runs for a time, not for a count, and does not tell which requests were answered; storing exactly a million, and
-// asking after a crash for what was acknowledged before it, need both.
+// wrk runs for a time, not for a count, and does not report which requests were answered. Storing exactly a million
+// entities needs the first, and a check after a crash needs the second.
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { Connection } from './connection.js'
@@ -11,12 +11,10 @@ export interface Loading {
   readonly urls: readonly string[]
   /** The n-th request as bytes on the wire. */
   readonly request: (n: number) => string
-  /** How many to send; Infinity goes on until the server dies. */
+  /** Number of requests; Infinity continues until the server dies. */
   readonly count: number
   readonly connections?: number
-  /**
-   * For how long a request that is refused is made again: for those only that may be done twice. By default it is not.
-   */
+  /** How long a refused request is repeated: only for those that may be made twice. By default it is not repeated. */
   readonly againMs?: number
   /** Called for every request answered. */
   readonly onAcknowledged?: (n: number) => void
@@ -26,8 +24,8 @@ export interface Loading {
 const retryMs = 100
 
 /**
- * Sends everything; ends when all is answered. Fails on the first answer that is not 2xx in the end, and when a server
- * goes away.
+ * Sends all requests; resolves when all are answered. Rejects on the first answer that is finally not 2xx, and when a
+ * server ends.
  */
 export async function load({
   urls,
@@ -64,7 +62,7 @@ export async function load({
   }
 }
 
-/** Puts the entities in place that the workloads read and update. */
+/** Stores the entities that the workloads read and update. */
 export function loadStock(urls: readonly string[], template: Template, tenant: string, count: number): Promise<void> {
   return load({ urls, request: requestsOf(template, tenant, stockId), count })
 }

@@ -1,11 +1,11 @@
-// The machine a number was measured on: its facts, its clocks, and which core runs what.
+// The machine of a measurement: its facts, its clocks, and the placement of processes on its cores.
 //
-// The rates are bounded by one core of the server and by the disk's flush, so both are reported with every run. Where
-// taskset exists, the generator is kept on the last core this process may use; the server has all of them, as it would
-// have at home: it flushes, compacts and collects garbage on threads of their own, and may be several processes. On the
-// core that they share with the generator an answer would have it woken and put in the place of who answers, which no
-// generator on another machine does: where chrt exists, it is run as a batch job, which takes its turns but nobody's
-// place.
+// The rates are bounded by one core of the server and by the disk's flush, so both are reported with every run. If
+// taskset exists, the generator is kept on the last core this process may use. The server has all cores, as in
+// production: it flushes, compacts and collects garbage on threads of their own, and may be several processes. On a
+// shared core, an answer would wake the generator, which would then displace the server, and no generator on another
+// machine does that. So if chrt exists, the generator runs as a batch job, which gets its turns but displaces no other
+// process.
 
 import { execFileSync } from 'node:child_process'
 import { closeSync, fdatasyncSync, openSync, readFileSync, rmSync, statfsSync, writeSync } from 'node:fs'
@@ -23,7 +23,7 @@ export function hasProgram(name: string): boolean {
   })
 }
 
-/** The cores this process may use, by number; empty where nobody tells. */
+/** The cores this process may use, by number; empty if the system does not report them. */
 function allowedCores(): number[] {
   try {
     const list = /^Cpus_allowed_list:\s*(\S+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? ''
@@ -41,10 +41,10 @@ const cores = allowedCores()
 const pinnable = cores.length > 1 && hasProgram('taskset')
 const batchJob = pinnable && hasProgram('chrt') ? ['chrt', '-b', '0'] : []
 
-/** What runs where. `anywhere` lifts the pin again: start-up and memory are measured as a user would see them. */
+/** Where a process runs. `anywhere` removes the pin: start-up and memory are measured as a user would see them. */
 export type Place = 'server' | 'generator' | 'anywhere'
 
-/** The command with what pins it put before it; unchanged where pinning is impossible. */
+/** The command with the pinning before it; unchanged where pinning is impossible. */
 export function pinned(place: Place, command: string, args: readonly string[]): [string, string[]] {
   if (!pinnable) return [command, [...args]]
   const line =
@@ -80,7 +80,7 @@ export function cpuSeconds(pid: number): number {
   return Number(days) * 86_400 + clock!.split(':').reduce((sum, part) => sum * 60 + Number(part), 0)
 }
 
-/** CPU seconds of a process and of those it has started. */
+/** CPU seconds of a process and of its children. */
 export function cpuSecondsOfAll(pid: number): number {
   const list = execFileSync('sh', ['-c', `ps -A -o ppid=,pid= | awk '$1 == ${pid} { print $2 }'`], { encoding: 'utf8' })
   const children = list.split('\n').filter(line => line !== '')
@@ -89,8 +89,8 @@ export function cpuSecondsOfAll(pid: number): number {
 
 /**
  * CPU seconds used so far by everything but a server, this process and the children it has waited for. Only differences
- * mean something. The kernel's interrupts are left out: most of them carry the load's own packets. NaN where nobody
- * tells.
+ * are meaningful. The kernel's interrupts are left out: most of them carry the load's own packets. NaN if the system
+ * does not report them.
  */
 export function othersCpuSeconds(server: number): number {
   if (process.platform !== 'linux') return Number.NaN
@@ -103,7 +103,7 @@ export function othersCpuSeconds(server: number): number {
   return busyMs / 1000 - serverSeconds - ours
 }
 
-/** Resident memory of a process in bytes: now, and at its highest where the system tells. */
+/** Resident memory of a process in bytes: now, and its peak if the system reports it. */
 export function residentBytes(pid: number): { now: number; peak: number } {
   if (process.platform === 'linux') {
     const status = readFileSync(`/proc/${pid}/status`, 'utf8')
@@ -142,9 +142,7 @@ const fileSystems: Record<number, string> = {
   801189825: 'zfs',
 }
 
-/**
- * What is known of the machine that generates the load: all there is to say about it when the servers run elsewhere.
- */
+/** Facts about the machine that generates the load: the only known ones when the servers run elsewhere. */
 export function generatorFacts(): string[] {
   const model = os.cpus()[0]?.model.trim() ?? 'unknown CPU'
   return [

@@ -1,12 +1,12 @@
 // `npm run bench`: the bare server and Orrery in turn, with the same generator, on this machine; medians and ratios.
 //
-// A round starts one server on a fresh directory, runs every workload on it and stops it, then the other one: never two
-// servers at once, for the compaction of one would slow the other. A workload is warmed up before it is measured. What
-// is promised is a share of the bare server's rate, because absolute rates say more about the machine than about
+// A round starts one server on a fresh directory, runs every workload on it and stops it, then the other one. Two
+// servers never run at once, because the compaction of one would slow the other. A workload is warmed up before it is
+// measured. The promise is a share of the bare server's rate, because absolute rates depend more on the machine than on
 // Orrery.
 //
 // Not here: the single measurements (generator, queries, workers, notifications, forwarding, gossip, cluster, million,
-// move, pause), the machine's facts (machine) and how numbers are printed (report). README.md says how to read the
+// move, pause), the machine's facts (machine) and how numbers are printed (report). README.md explains how to read the
 // output and how to compare two commits.
 
 import { mkdtempSync, rmSync, statfsSync } from 'node:fs'
@@ -54,9 +54,9 @@ import {
 interface Measurement {
   readonly name: string
   readonly workload: Workload
-  /** What Orrery's rate is compared to. */
+  /** The workload whose rate is the reference. */
   readonly yardstick: string
-  /** The share of it that is needed. */
+  /** The required share of it. */
   readonly needed: number
 }
 
@@ -66,7 +66,7 @@ const measurements: readonly Measurement[] = [
   { name: 'get', workload: reads, yardstick: 'get', needed: 0.65 },
   { name: 'list', workload: lists, yardstick: 'get', needed: 0.1 },
   { name: 'batch', workload: batches, yardstick: 'batch', needed: 0.5 },
-  // Last, for it makes the store grow.
+  // Last, because it makes the store grow.
   { name: 'create', workload: creates, yardstick: 'create', needed: 0.5 },
 ]
 /** The bare server has none of its own. */
@@ -390,7 +390,7 @@ async function drivenFrom(urls: readonly string[]): Promise<void> {
     `${urls.join(', ')}: ${generatorName}, ${connections} connections in all, ${rounds} rounds of ${seconds} s, medians`,
   )
   say(`entities are left behind in the tenant \`${targetTenant}\`\n`)
-  // All of it to each, for the brokers named need not be one cluster.
+  // The whole stock to each, because the named brokers need not be one cluster.
   for (const url of urls) await loadStock([url], upserts[0]!.template, targetTenant, stockSize)
   const rows: string[][] = []
   for (const { name, workload } of chosen) {

@@ -102,7 +102,7 @@ export async function million({ subject, folder, count, starts, say }: MillionOp
   return { count, loadSeconds, afterLoad, afterReads, afterRestart, clean, killed }
 }
 
-/** Gives the entities acknowledged, in that order. */
+/** Returns the acknowledged entities, in the order of their acknowledgement. */
 async function killWhileWriting(server: Server, prefix: string): Promise<number[]> {
   const acknowledged: number[] = []
   let killing = false

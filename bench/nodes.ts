@@ -1,9 +1,10 @@
 // Three nodes of a cluster and the etcd that keeps its log, each a process of its own on this machine.
 //
-// At home is a shard that its owner by placement owns, so one can say when a cluster is as it was: everybody alive and
-// joined, all shards at home. Nodes keep their names, directories and ports when they are started again.
+// A shard is at home when its owner by placement owns it. So the cluster is back in its normal state when all nodes are
+// alive and joined, and all shards are at home. Nodes keep their names, directories and ports when they are started
+// again.
 //
-// Not here: what is asked of them (planned-moves, failovers, replicated-rates).
+// Not here: the load on them (planned-moves, failovers, replicated-rates).
 
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -24,16 +25,16 @@ export interface Cpu {
 }
 
 const names = ['a', 'b', 'c'] as const
-/** How long the cluster may take to be as it was. */
+/** How long the cluster may take to return to its normal state. */
 const homeMsMax = 60_000
 /** Between two looks. */
 const lookMs = 50
 /** Copies of a shard, its owner's among them: the nodes' default. */
 const replicas = 3
-/** A node that ends itself says why. */
+/** Log lines in which a node that ends itself gives the reason. */
 const failureLine = /lvl=(FATAL|ERROR)/
 
-/** Who owns each of so many shards when all nodes are there. */
+/** The owner of each shard when all nodes are there. */
 const homeOf = (shards: number): Owners =>
   place(
     shards,
@@ -68,8 +69,8 @@ export class Nodes {
   private readonly places: readonly Place[]
   private readonly ends: readonly (() => unknown)[]
   /**
-   * Who owns each shard when all nodes are there; empty as long as nobody was asked how many there are: another build
-   * may have another number.
+   * The owner of each shard when all nodes are there; empty until the number of shards is known: another build may have
+   * another number.
    */
   private home: Owners = []
 
@@ -91,7 +92,7 @@ export class Nodes {
     return names[index]!
   }
 
-  /** How many shards of entities there are. */
+  /** Number of shards that hold entities. */
   get shards(): number {
     return this.home.length
   }
@@ -117,29 +118,29 @@ export class Nodes {
     })
   }
 
-  /** As a machine that dies. */
+  /** Kills all its processes, like a machine that dies. */
   kill(index: number): Promise<void> {
     return this.servers[index]!.kill()
   }
 
-  /** Has a node give its shards away; resolves when it has. */
+  /** Orders a node to give its shards away; resolves when it has. */
   async drain(index: number): Promise<void> {
     await this.ask(index, 'POST', '/cluster/drain')
   }
 
-  /** Has a node take shards again. */
+  /** Orders a node to take shards again. */
   async resume(index: number): Promise<void> {
     await this.ask(index, 'DELETE', '/cluster/drain')
   }
 
-  /** Who owns what, as a node knows it. */
+  /** The owner of each shard, as a node knows it. */
   async owners(index: number): Promise<Owners> {
     return ownersIn(await this.status(index))
   }
 
   /**
-   * Resolves when every node says that all are alive and joined, and every shard is at home. One that does not answer
-   * may be starting again.
+   * Resolves when every node reports that all are alive and joined, and every shard is at home. A node that does not
+   * answer may be starting again.
    */
   async untilHome(): Promise<void> {
     const untilMs = performance.now() + homeMsMax

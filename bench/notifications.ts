@@ -1,10 +1,9 @@
-// Notifications: what they cost who updates, how soon they come, and what a receiver that does not answer does to the
-// others.
+// Notifications: their cost for updates, their delay, and the effect of a receiver that does not answer on the others.
 //
-// Every update brings a value of its own, and the receiver keeps all it hears, so not one can be missing unseen. An
-// update counts when its notification has come: what is answered quickly and sent later is as slow as it is sent. The
-// time on the way is that from the answer, as the client has it, to the arrival at the receiver, so it may be less than
-// nothing; the clock is one for all processes of a machine.
+// Every update has its own value, and the receiver keeps all values, so no missing one goes unnoticed. An update counts
+// when its notification has come: if it is answered quickly and sent late, the sending counts. The delay is the time
+// from the answer at the client to the arrival at the receiver, so it may be negative; all processes of a machine share
+// the clock.
 //
 // Not here: subscriptions that do not match (many-subscriptions.ts).
 
@@ -34,7 +33,7 @@ import {
 export interface NotificationsOptions extends RateOptions {
   /** Subscriptions that do not match. */
   readonly others: number
-  /** How long updates go on with a receiver that does not answer: longer than its first timeouts take. */
+  /** How long updates continue with a receiver that does not answer: longer than its first timeouts take. */
   readonly deadSeconds: number
 }
 
@@ -51,7 +50,7 @@ export async function notifications(options: NotificationsOptions): Promise<Find
   ]
 }
 
-/** A subscription to what the stock's updates change. */
+/** A subscription that the stock's updates trigger. */
 const subscribe = (url: string, ids = '.*'): Template => ({
   method: 'POST',
   path: '/v2/subscriptions',
@@ -65,7 +64,10 @@ const subscribe = (url: string, ids = '.*'): Template => ({
 const post = (server: Server, templates: readonly Template[]): Promise<void> =>
   load({ urls: [server.url], count: templates.length, request: n => wire(templates[n]!, '') })
 
-/** What is missing of the updates that were answered, the number of which must be 0, and what came more than once. */
+/**
+ * Findings: answered updates without a notification, the number of which must be 0, and notifications that came more
+ * than once.
+ */
 function accounts(missing: number, again: number): Finding[] {
   return [
     atMost('notifications missing', thousands(missing), missing, 0, ''),
@@ -79,7 +81,7 @@ type Case = 'plain' | 'notified' | 'bare'
 const cases: readonly Case[] = ['plain', 'bare', 'notified']
 
 interface Rates {
-  /** Heard of by the receiver; `plain`: answered. */
+  /** Updates received by the receiver; `plain`: answered. */
   readonly perSecond: number[]
   readonly answeredPerSecond: number[]
   readonly perCpuSecond: number[]
@@ -245,7 +247,10 @@ interface Ways {
   readonly again: number
 }
 
-/** Updates at a pace, the n-th of what `path` says; of those that shall be heard of, whether and how soon each was. */
+/**
+ * Sends updates at a pace, the n-th to `path(n)`. Reports the delays of expected notifications, the missing and the
+ * repeated ones.
+ */
 async function waysOf(way: {
   readonly server: Server
   readonly receiver: Receiver

@@ -1,8 +1,8 @@
-// Sends requests at a pace, whether or not the servers keep up, and tells when each was due and when it was answered.
+// Sends requests at a pace, whether or not the servers keep up, and reports when each was due and when it was answered.
 //
-// wrk asks again when it has an answer, so it finds out what a server can do, not how it does at half of that. This one
-// counts, every millisecond, how many should have gone out by then. Connections take turns, so that each server is
-// asked as often as the others.
+// wrk sends the next request when it has an answer, so it measures a server's capacity, not its behaviour at half of
+// that. This loop counts, every millisecond, how many requests should have gone out by then. Connections take turns, so
+// that each server gets the same number.
 
 import { type Answer, Connection } from './connection.js'
 import { steadyMs } from './machine.js'
@@ -14,23 +14,23 @@ export interface Pacing {
   readonly connections: number
   /** The n-th request as bytes on the wire. */
   readonly request: (n: number) => string
-  /** Told of every answer; both times in `steadyMs`. What it throws is the end. */
+  /** Called for every answer; both times in `steadyMs`. An exception ends the loop. */
   readonly onAnswer: (n: number, answer: Answer, dueMs: number, answeredMs: number) => void
-  /** How many to send; by default until the end is wanted. */
+  /** Number of requests; by default it continues until `end`. */
   readonly count?: number
 }
 
 export interface OpenLoop {
   /**
-   * When everything is answered that was due. Fails when a connection breaks, and when the servers cannot keep up at
-   * all.
+   * Resolves when every due request is answered. Rejects when a connection breaks, and when the servers cannot keep up
+   * at all.
    */
   readonly ended: Promise<void>
-  /** Nothing more comes due. */
+  /** No more requests come due. */
   end(): Promise<void>
 }
 
-/** Servers that answer the last request so long after it was due are being asked more than they can do. */
+/** Servers that answer the last request this long after it was due get more requests than they can serve. */
 const lateMsMax = 5_000
 
 export async function startOpenLoop(pacing: Pacing): Promise<OpenLoop> {
@@ -42,7 +42,7 @@ export async function startOpenLoop(pacing: Pacing): Promise<OpenLoop> {
   let answered = 0
   const fromMs = steadyMs()
   const dueMs = (n: number): number => fromMs + (n / perSecond) * 1000
-  /** How many are due by now. */
+  /** Number of requests due by now. */
   const due = (): number => Math.min(count, Math.floor(((steadyMs() - fromMs) / 1000) * perSecond) + 1)
   let finish: (failure?: unknown) => void = () => {}
   const ended = new Promise<void>((done, failed) => {
@@ -69,7 +69,7 @@ export async function startOpenLoop(pacing: Pacing): Promise<OpenLoop> {
     clearInterval(timer)
     for (const connection of open) connection.close()
   })
-  // Whoever started it hears of a failure at its end.
+  // The caller gets a failure from `ended`.
   closed.catch(() => {})
   return {
     ended: closed,
@@ -91,8 +91,8 @@ export interface Pace {
 }
 
 /**
- * When the n-th was answered, in `steadyMs`. Fails on the first answer that is not 2xx, and when the server cannot keep
- * up at all.
+ * The times at which the requests were answered, in `steadyMs`. Rejects on the first answer that is not 2xx, and when
+ * the server cannot keep up at all.
  */
 export async function sendPaced({ url, perSecond, seconds, connections, request }: Pace): Promise<number[]> {
   const answeredMs: number[] = []

@@ -1,9 +1,9 @@
-// How long the server's event loop is away, at its worst, while reads, updates and creates go on: seen from outside.
+// The longest delays of the server's event loop during reads, updates and creates, measured from outside.
 //
 // A light request (`GET /v2`, no store, no shard) is sent every 2 ms while the generator runs the mixed workload. Its
 // latency is the wait for the event loop.
 //
-// The bare server is measured the same way: what it shows is the machine's share (a busy core, other programs), not
+// The bare server is measured the same way: its result is the machine's share (a busy core, other programs), not
 // Orrery's.
 
 import { drive, type Load } from './generator.js'

@@ -1,9 +1,9 @@
-// What clients see of shards that move in good order: a node gives all of its shards away and takes them again, while
+// The view of clients when shards move in good order: a node gives all of its shards away and takes them again, while
 // writes come due at a pace.
 //
-// The pause of a shard that has moved is the longest time that a write to it took, from when it was due to its answer,
-// among those that were waited for during the move. So it is found as finely as writes to one shard are apart, and
-// short by that at most.
+// The pause of a shard that has moved is the longest time that a write to it took, from its due time to its answer,
+// among the writes that waited during the move. So its precision is the distance of two writes to one shard: it may be
+// too short by that at most.
 
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -20,8 +20,7 @@ const countersPerShard = 10
 /** More than writes that wait when several shards pause for as long as is needed. */
 const connections = 192
 /**
- * So many shards are written to, each as finely as the pace allows: all would be more than three nodes on two cores
- * have room for.
+ * Number of shards that are written to, each as often as the pace allows: three nodes on two cores could not serve all.
  */
 const shardsWritten = 32
 /** Rounds that do not count: a node that has just begun compiles what a move runs. */
@@ -85,7 +84,7 @@ export async function plannedMoves(options: PlannedMovesOptions): Promise<Findin
         )
       }
   }
-  // Whichever fails first says why.
+  // The first failure is reported.
   await Promise.race([moving(), loop.ended])
   await loop.end()
   await nodes.stop()

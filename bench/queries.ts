@@ -1,14 +1,13 @@
-// Lists over a million entities on one node: first pages, filters, places and orders, cold and warm, and what views
-// cost those who write.
+// Lists over a million entities on one node: first pages, filters, places and orders, cold and warm, and the cost of
+// views for writes.
 //
-// Everything stored is known (city), so every answer is checked: a quick wrong one would be worth nothing, and one
-// fails the run. A cold answer is the first of its kind after the start, for which views may have to be built;
-// meanwhile a sampler reads and updates single entities, which must not have to wait. Then processes with and without
-// views take turns on the same directory under updates and creates: how many entities are hot in the end is told by the
-// views that were kept up to date, and by the next process, which starts without.
+// All stored entities are known (city), so every answer is checked: a wrong one fails the run. A cold answer is the
+// first of its kind after the start, for which views may have to be built. Meanwhile a sampler reads and updates single
+// entities, which must not have to wait. Then processes with and without views take turns on the same directory under
+// updates and creates. The final number of hot entities is counted by the views that were kept up to date, and by the
+// next process, which starts without.
 //
-// Which batches are older than which is known only where they do not race: those that a first page shows are sent
-// alone.
+// The order of age of batches is known only if they do not race: those that a first page shows are sent alone.
 
 import { ok as assert } from 'node:assert/strict'
 import { rmSync } from 'node:fs'
@@ -55,7 +54,7 @@ const needed = {
 }
 const few = 1000
 const pageLength = 20
-/** A page that takes longer alone is not asked for by all connections at once: it would time out. */
+/** A page that takes longer alone is not requested by all connections at once: it would time out. */
 const pageMsMax = 50
 const nearMetres = 1000
 const loadConnections = 16
@@ -67,7 +66,7 @@ const quietMs = 2000
 /** For processes that must look into every entity, however long it takes. */
 const withoutViews = ['-viewMemory', '0', '-scanDeadline', '3600000']
 
-/** The broker under test, and what it has said of its views since the first start. */
+/** The broker under test, and the sizes of its views that it has logged since the first start. */
 interface Bench extends QueriesOptions {
   readonly views: readonly { readonly mb: number }[]
   start(args?: readonly string[]): Promise<Server>
@@ -118,7 +117,7 @@ async function storeAll({ url }: Server, count: number, oldest: number): Promise
   )
 }
 
-/** Stores a stretch; all of it is newer than what was stored before, and its first batch is the oldest. */
+/** Stores a range; all of it is newer than all earlier entities, and its first batch is the oldest. */
 async function store(url: string, kind: Kind, from: number, until: number): Promise<void> {
   await sendBatches(url, 'append', kind, from, from + entitiesPerBatch)
   await sendBatches(url, 'append', kind, from + entitiesPerBatch, until)
@@ -203,7 +202,7 @@ async function perSecond(bench: Bench, server: Server, workload: Workload): Prom
 
 interface Listed {
   readonly ms: number
-  /** NaN when it was not asked for. */
+  /** NaN when it was not requested. */
   readonly total: number
   readonly ids: readonly string[]
 }
@@ -212,7 +211,7 @@ interface Question {
   readonly name: string
   /** The n-th of its kind. */
   path(n: number): string
-  /** Fails when the answer to the n-th is not right. */
+  /** Throws when the answer to the n-th is wrong. */
   check(listed: Listed, n: number): void
   readonly warmMsMax: number
   readonly coldMsMax?: number
@@ -337,7 +336,7 @@ async function asked(
   return answers as [Listed, ...Listed[]]
 }
 
-/** A view is told of again with every further column: the last line is about all of them. */
+/** A view is logged again with every further column: the last line is about all of them. */
 async function memory({ views }: Bench, { pid }: Server, beforeMb: number): Promise<Finding[]> {
   const resident = residentBytes(pid).now / 1e6
   const found = views.map(({ mb }) => mb.toFixed(1)).join(', then ')
@@ -360,7 +359,7 @@ async function writing(bench: Bench): Promise<Finding[]> {
   let hot: number | undefined
   let builtAgain = 0
   for (let round = 1; round <= bench.rounds; round++) {
-    // Who comes second finds more entities, so each is second in turn.
+    // The second process has more entities, so each is second in turn.
     for (const hasViews of round % 2 === 1 ? [true, false] : [false, true]) {
       progress(`round ${round} of writing ${hasViews ? 'with' : 'without'} views`)
       const server = await bench.start(hasViews ? [] : withoutViews)
@@ -385,7 +384,7 @@ async function writing(bench: Bench): Promise<Finding[]> {
   })
 }
 
-/** How many are hot, which must be `right` where that is known. */
+/** The number of hot entities, which must be `right` if that is known. */
 async function checkHot({ url }: Server, right?: number): Promise<number> {
   const [{ total }] = await asked(url, [filterPath])
   assert(right === undefined || total === right, `${total} are hot; the views of the process before had ${right}`)

@@ -1,4 +1,4 @@
-// What all measurements of rates are told: of what, where, and for how long.
+// Options of all measurements of rates: the subject, the folder, and the times.
 
 import type { Subject } from './servers.js'
 

@@ -1,11 +1,10 @@
-// A receiver of notifications as a program of its own: answers each at once, and tells which have come, and when.
+// A receiver of notifications as a program of its own: answers each at once, and reports which have come, and when.
 //
-// Every notification brings a value that no other update has (`ownValueHole`), so it can be told which updates were
-// heard of, how often, and when for the first time, by the clock that all processes of a machine share. Under -lanes it
-// listens on so many ports, which are as many receivers to a broker, and on one more that accepts connections and never
-// reads.
+// Every notification has a value that no other update has (`ownValueHole`). So it is known which updates were received,
+// how often, and when first, by the clock that all processes of a machine share. With -lanes it listens on this number
+// of ports, which are as many receivers to a broker, and on one more that accepts connections and never reads.
 //
-// POST to any path is a notification. GET /counts, /arrivals and /lanes tell; GET /forget begins anew.
+// POST to any path is a notification. GET /counts, /arrivals and /lanes report; GET /forget begins anew.
 
 import * as uWS from 'uWebSockets.js'
 import { createServer } from 'node:net'
@@ -69,7 +68,7 @@ async function receive(): Promise<void> {
     })
   const live: number[] = []
   for (let lane = 0; lane < numberOf('lanes'); lane++) live.push(await listen(0))
-  // A socket that nobody reads from: what is sent stays in the buffers of the system.
+  // A socket that is never read: sent bytes stay in the buffers of the system.
   const dead = createServer({ pauseOnConnect: true }, socket => socket.on('error', () => {}))
   await new Promise<void>(listening => dead.listen(0, '127.0.0.1', listening))
   told('/lanes', (): Lanes => ({ live, dead: (dead.address() as { port: number }).port }))

@@ -1,5 +1,5 @@
-// The receiver of notifications (receiver-main.ts) as the bench sees it: started, asked what it has heard of, waited
-// for.
+// The receiver of notifications (receiver-main.ts) as the bench uses it: starting it, asking it for received
+// notifications, waiting for them.
 
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -9,42 +9,42 @@ import { start } from './servers.js'
 export interface Counts {
   /** Notifications, those that came again included. */
   readonly received: number
-  /** How many there were by their Ctx-Notification-Id, and by the updates they tell of. */
+  /** The number of distinct notifications, by their Ctx-Notification-Id, and of distinct updates in them. */
   readonly notifications: number
   readonly updates: number
-  /** When the last one came that was not known yet, by the wall clock. */
+  /** When the last new one came, by the wall clock. */
   readonly lastMs: number
 }
 
-/** The value of an update, and when it was heard of first, in `steadyMs`. */
+/** The value of an update, and the time when it was first received, in `steadyMs`. */
 export type Arrival = readonly [value: number, atMs: number]
 
 /** Ports. */
 export interface Lanes {
   readonly live: readonly number[]
-  /** Accepts connections, and that is all. */
+  /** Accepts connections, and does nothing else. */
   readonly dead: number
 }
 
 export interface Receiver {
   readonly pid: number
-  /** Where notifications go. */
+  /** The URL for notifications. */
   readonly url: string
   counts(): Promise<Counts>
-  /** Of every update heard of. */
+  /** The arrival of every received update. */
   arrivals(): Promise<readonly Arrival[]>
   lanes(): Promise<Lanes>
   forget(): Promise<void>
-  /** What is known when so many updates have been heard of, or when nothing new has come for a long time. */
+  /** The counts when this number of updates was received, or when no new one has come for a long time. */
   heardOf(updates: number): Promise<Counts>
   stop(): Promise<void>
 }
 
-/** How long a missing notification is waited for: longer than it takes to try again twice. */
+/** How long the bench waits for a missing notification: longer than two further tries take. */
 const silenceMsMax = 15_000
 const askedEveryMs = 20
 
-/** Starts it beside the generator, with so many lanes. */
+/** Starts it beside the generator, with this number of lanes. */
 export async function startReceiver(folder: string, lanes = 0): Promise<Receiver> {
   const script = fileURLToPath(new URL('./receiver-main.js', import.meta.url))
   const subject = { name: 'receiver', script, isBroker: false }

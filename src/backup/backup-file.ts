@@ -1,48 +1,48 @@
-// The file of a backup: a row of blocks, each with a checksum that covers all blocks before it.
+// The file of a backup: a sequence of blocks, each with a checksum that covers all blocks before it.
 //
 //   "ORRERYBK", then of each block:
 //   u32 length of the body | u8 kind | body | 32 bytes SHA-256 of (the checksum before | the rest of this block)
-//   header    JSON: versions, placement, when it began, and what each owner of shards has put in
+//   header    JSON: versions, placement, time of the start, and the contribution of each owner of shards
 //   rows      u16 owner, then of each row: u16 length | key | u32 length | value
-//   trailer   JSON: how many rows and bytes all blocks have, when it ended. Nothing follows it
+//   trailer   JSON: number of rows and bytes in all blocks, time of the end. Nothing follows it
 //   failure   JSON: why the backup ended without a trailer
 //
-// So a reader refuses a file that was cut, extended or altered, or whose blocks stand in another order. The checksums
-// use no key: they find damage, but an attacker can compute them anew.
+// So a reader refuses a file that was cut, extended or altered, or whose blocks are in another order. The checksums use
+// no key: they find damage, but an attacker can compute them anew.
 //
-// Not here: which rows there are (shard/backup-source.ts), and what becomes of them (process/restore.ts).
+// Not here: the choice of rows (shard/backup-source.ts), and restoring them (process/restore.ts).
 
 import { createHash } from 'node:crypto'
 import type { Row } from '../ports.js'
 
-/** Tells the operator, in one sentence, what is wrong with a backup or why there is none. */
+/** The message is a sentence for the operator about a damaged or missing backup. */
 export class BackupError extends Error {
   override readonly name = 'BackupError'
 }
 
-/** How far one shard of a cluster had its log when its rows were read. */
+/** The position of one shard in its log when its rows were read, in a cluster. */
 export interface ShardPosition {
   readonly shard: number
   readonly epoch: number
   readonly sequence: number
 }
 
-/** A process that owned shards, and what its rows are. */
+/** A process that owned shards, and the properties of its rows. */
 export interface BackupOwner {
   readonly shards: readonly number[]
-  /** Whether its subscriptions and registrations count. Exactly one owner has them. */
+  /** Whether its subscriptions and registrations are used. That is true for exactly one owner. */
   readonly isKeeper: boolean
-  /** No stamp in its rows is above. */
+  /** All stamps in its rows are at most this. */
   readonly stamp: number
-  /** None where the store is the log. */
+  /** Empty if the store itself is the log. */
   readonly positions: readonly ShardPosition[]
 }
 
 export interface BackupHeader {
   readonly version: number
-  /** Of the rows, as `orrery.json` names it. */
+  /** The format of the rows, as in `orrery.json`. */
   readonly rowFormat: number
-  /** What wrote it. */
+  /** The program that wrote it. */
   readonly by: string
   readonly beganMs: number
   readonly shards: number
@@ -52,7 +52,7 @@ export interface BackupHeader {
 
 export interface BackupTrailer {
   readonly rows: number
-  /** Of keys and values. */
+  /** Bytes of keys and values. */
   readonly bytes: number
   readonly endedMs: number
 }
@@ -62,17 +62,17 @@ export type Block =
   | { readonly kind: 'rows'; readonly owner: number; readonly rows: readonly Row[] }
   | { readonly kind: 'trailer'; readonly trailer: BackupTrailer }
 
-/** Of the form of the file. */
+/** The version of the file's form. */
 export const backupVersion = 1
 
 const magic = Buffer.from('ORRERYBK')
 const kinds = { header: 1, rows: 2, trailer: 3, failure: 4 } as const
 const headBytes = 5
 const digestBytes = 32
-/** Memory for blocks and their rows: enough for a page of usual rows. */
+/** Initial memory for blocks and their rows: enough for a page of usual rows. */
 const bytesFirst = 128 * 1024
 
-/** Bytes of a body. The largest row of an entity, a header with all positions and a page of rows stay below. */
+/** Maximal bytes of a body. The largest row of an entity, a header with all positions and a page of rows stay below. */
 export const bodyBytesMax = 64 * 1024 * 1024
 
 const digestOf = (before: Buffer, ...parts: readonly Buffer[]): Buffer => {
@@ -96,7 +96,7 @@ export class BackupWriter {
     return Buffer.concat([magic, this.block(kinds.header, Buffer.from(JSON.stringify(json)))])
   }
 
-  /** Rows of an owner, as `RowPacker` has put them together. */
+  /** A block of an owner's rows, from a `RowPacker`. */
   page(owner: number, { bytes, rows, rowBytes }: PackedRows): Buffer {
     this.rows += rows
     this.rowBytes += rowBytes
@@ -110,7 +110,7 @@ export class BackupWriter {
     return this.block(kinds.trailer, Buffer.from(JSON.stringify(trailer)))
   }
 
-  /** In the place of everything that would follow. */
+  /** A failure block, in place of everything that would follow. */
   fail(reason: string): Buffer {
     return this.block(kinds.failure, Buffer.from(JSON.stringify({ reason })))
   }
@@ -134,18 +134,18 @@ export class BackupWriter {
   }
 }
 
-/** Rows one behind the other, as a block has them. */
+/** Rows one after the other, in the form of a block. */
 export interface PackedRows {
   /** Overwritten when the packer begins anew. */
   readonly bytes: Buffer
   readonly rows: number
-  /** Of keys and values. */
+  /** Bytes of keys and values. */
   readonly rowBytes: number
 }
 
 const rowHeadBytes = 6
 
-/** Puts rows one behind the other, again and again in the same memory. */
+/** Packs rows one after the other, again and again in the same memory. */
 export class RowPacker {
   private bytes = Buffer.allocUnsafe(bytesFirst)
   private at = 0
@@ -205,8 +205,8 @@ const damaged = (why: string): BackupError => new BackupError(`the backup is dam
 const cut = (): BackupError => damaged('it ends too early')
 
 /**
- * Gives the blocks of a file, each after its checksum was found right: the header first, the trailer last. Fails with a
- * `BackupError` where the file is not whole. The blocks until then are right, but others may be missing.
+ * Yields the blocks of a file, each after checking its checksum: the header first, the trailer last. Throws a
+ * `BackupError` when the file is not whole. The blocks until then are right, but others may be missing.
  */
 export async function* blocksOf(file: AsyncIterable<Buffer>): AsyncGenerator<Block, void, void> {
   const input = new Input(file)
@@ -268,7 +268,7 @@ function headerIn(body: Buffer): BackupHeader {
   return header
 }
 
-/** Bytes that come in pieces of any size. */
+/** A reader of bytes that arrive in pieces of any size. */
 class Input {
   private readonly pieces: AsyncIterator<Buffer>
   private rest: Buffer[] = []
@@ -286,7 +286,7 @@ class Input {
     return all.subarray(0, length)
   }
 
-  /** What gives the pieces may let go of what it holds. */
+  /** Lets the source of the pieces release its resources. */
   async close(): Promise<void> {
     await this.pieces.return?.()
   }

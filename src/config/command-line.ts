@@ -1,10 +1,10 @@
-// The command line and the environment: the texts that were given, and the usage texts that -u, -U and --help print.
+// The command line and the environment: the given texts, and the usage texts that -u, -U and --help print.
 //
 // node:util parseArgs finds options and values; `-name` becomes `--name` first, since it takes a single dash for a
 // cluster of letters. A later option replaces an earlier one, the command line replaces the environment, and CTX_
-// replaces ORION_: what is replaced is not looked at. An empty variable counts as not set.
+// replaces ORION_. A replaced value is not checked. An empty variable counts as not set.
 //
-// Not here: what a value may be (kinds.ts) and what values may stand together (config.ts).
+// Not here: valid values of an option (kinds.ts) and valid combinations of values (config.ts).
 
 import { parseArgs } from 'node:util'
 import { commandLines, commandNames, moreHelp } from './commands.js'
@@ -21,26 +21,26 @@ import {
 } from './options.js'
 import { variableOf } from './variables.js'
 
-/** One option as somebody gave it. */
+/** The given text of one option. */
 export interface Given {
   readonly text: string
-  /** For messages: `-port` or `CTX_PORT (-port)`. */
+  /** The name for messages: `-port` or `CTX_PORT (-port)`. */
   readonly where: string
 }
 
 /** Options that print something instead of starting. */
 export type Print = 'u' | 'U' | 'h' | 'help' | 'version'
 const prints: readonly string[] = ['u', 'U', 'h', 'help', 'version'] satisfies Print[]
-/** The same as words that stand alone. */
+/** The same as single words without a dash. */
 const printWords: Readonly<Record<string, Print>> = { help: 'help', version: 'version' }
 
 export interface Parsed {
   readonly given: ReadonlyMap<OptionName, Given>
-  /** The first one asked for. */
+  /** The first one given. */
   readonly print: Print | undefined
   /** One line each. */
   readonly faults: readonly string[]
-  /** The arguments, secrets masked. */
+  /** The arguments, with secrets masked. */
   readonly shownArguments: readonly string[]
   /** Options taken from the environment, as docs/operations/options.md logs them. */
   readonly fromEnv: readonly string[]
@@ -95,7 +95,7 @@ function readCommandLine(argv: readonly string[]): CommandLine {
         if (inline) line.faults.push(`-${name}: takes no value`)
         else line.texts.set(name, 'true')
       } else {
-        // The value as it was given: parseArgs has seen it with another dash if it began with one.
+        // The original text: parseArgs got it with a second dash if it began with one.
         const text = inline ? token.value : rest[index + 1]
         if (text !== undefined) line.texts.set(name, text)
         if (options[name].secret) {
@@ -112,7 +112,7 @@ function readCommandLine(argv: readonly string[]): CommandLine {
 const knownNames: readonly string[] = [...optionNames, ...prints]
 const shownName = (name: string): string => `-${name}`
 
-/** The first word may be meant as a command, any as an option without its dash. */
+/** The first word may be meant as a command, any word as an option without its dash. */
 function strayWord(word: string, index: number): string {
   const what = index === 0 ? 'neither a command nor an option' : 'not an option'
   const names = [...(index === 0 ? commandNames : []), ...optionNames.map(shownName)]
@@ -120,7 +120,7 @@ function strayWord(word: string, index: number): string {
   return `${JSON.stringify(word)}: ${what}${near === undefined ? '' : `; did you mean ${near}?`}`
 }
 
-/** Takes out options that lack their value because another option follows or nothing at all: a fault each. */
+/** Removes options without a value, because another option or nothing follows: a fault each. */
 function withoutUnanswered(argv: readonly string[], faults: string[]): { rest: string[]; positions: number[] } {
   const rest = [...argv]
   const positions = argv.map((_, index) => index)

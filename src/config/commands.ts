@@ -1,13 +1,13 @@
-// The table of commands: what the program can do besides serving, each with its usage and a line that describes it.
+// The table of commands: the uses of the program besides serving, each with its usage and a line that describes it.
 //
-// `orrery -U`, `orrery help`, `orrery <command> -h` and the usage in a refusal are made from it. A name is what
-// follows `orrery` on the command line. process/commands.ts maps each name to its runner, and the compiler checks that
+// `orrery -U`, `orrery help`, `orrery <command> -h` and the usage in a refusal are made from it. A name is the text
+// after `orrery` on the command line. process/commands.ts maps each name to its runner, and the compiler checks that
 // none is missing.
 
 export interface CommandUsage {
-  /** What follows the name, one element for each line of the usage. */
+  /** The words after the name, one element for each line of the usage. */
   readonly words: readonly string[]
-  /** What it does, in one line. */
+  /** The effect of the command, in one line. */
   readonly about: string
   /** Further lines of its usage. */
   readonly more: readonly string[]

@@ -1,10 +1,10 @@
 // Every setting of the process: read once at the start from the command line and the environment, checked one by one
-// and then together, frozen, and passed on. All that is wrong is reported at once.
+// and then together, frozen, and passed on. All faults are reported at once.
 //
 // `Config` has the settings that this version uses, under the names the code uses, with their units. The options
-// themselves, with names, limits, defaults and what raising them costs, are the table in config/options.ts.
+// themselves are the table in config/options.ts, with names, limits, defaults and the cost of raising them.
 //
-// Not here: whether the files named can be read and the port can be had; who opens them finds out.
+// Not here: whether the named files can be read and the port can be used. The code that opens them checks that.
 
 import { readFileSync } from 'node:fs'
 import { type LogSettings, noTraces, parseTraceLevels, type TraceLevels } from '../messages/admin.js'
@@ -15,7 +15,7 @@ import * as kinds from './kinds.js'
 import { type OptionName, optionNames, options, type Values } from './options.js'
 import { ignoredLinks, unknownVariables } from './variables.js'
 
-/** Files for TLS to the engine of the log: its authority, and what this node shows, both or none. */
+/** Files for TLS to the engine of the log: its authority, and this node's certificate and key, both or none. */
 export interface LogTls {
   readonly caFile: string
   readonly certFile: string | undefined
@@ -25,33 +25,33 @@ export interface LogTls {
 /** A node's place in a cluster. */
 export interface ClusterConfig {
   readonly name: string
-  /** Where to listen for other nodes, and where these are told to find this one; undefined: there. `host:port`. */
+  /** The address to listen on for other nodes, and the one announced to them; undefined: the same. `host:port`. */
   readonly listen: string
   readonly advertised: string | undefined
   readonly seeds: readonly string[]
-  /** Where the engine of the log is; may hold a password. */
+  /** The address of the engine of the log; may hold a password. */
   readonly log: string
-  /** As whom this node speaks to it; undefined: as `log` says, if that names anybody. */
+  /** This node's user there; undefined: the one in `log`, if it names a user. */
   readonly logUser: { readonly name: string; readonly passwordFile: string } | undefined
-  /** How it is told from others, and what it is shown; undefined: as nodes do among each other. */
+  /** How the engine is verified, and this node's certificate for it; undefined: the files of `tls` are used. */
   readonly logTls: LogTls | undefined
   readonly replicas: number
   readonly domain: string
-  /** undefined: nodes talk without. */
+  /** undefined: nodes connect without TLS. */
   readonly tls: { readonly certFile: string; readonly keyFile: string; readonly caFile: string } | undefined
-  /** Whether they may do so beyond this machine. */
+  /** Whether nodes may do so beyond this machine. */
   readonly isInsecure: boolean
 }
 
 export interface Config {
-  /** What the HTTP server is told; all but `server` fits `FrontOptions`. */
+  /** Settings of the HTTP server; all but `server` fits `FrontOptions`. */
   readonly http: {
     /** undefined: the fastest that can be loaded. */
     readonly server: 'uws' | 'node' | undefined
     readonly port: number
-    /** Where node:http listens besides; undefined: nowhere. */
+    /** A second port, served by node:http; undefined: none. */
     readonly http1Port: number | undefined
-    /** Where probes for life are answered besides; undefined: nowhere. */
+    /** A separate port for probes for life; undefined: none. */
     readonly livePort: number | undefined
     /** undefined: all interfaces. */
     readonly host: string | undefined
@@ -69,41 +69,41 @@ export interface Config {
   readonly answers: {
     /** Bytes of one answer. */
     readonly answerBytesMax: number
-    /** Bytes of all answers under way. */
+    /** Bytes of all answers in flight. */
     readonly answersInFlightMax: number
   }
-  /** Whether answers are compressed and compressed bodies are taken. */
+  /** Whether answers are compressed and compressed bodies are accepted. */
   readonly compresses: boolean
-  /** undefined: pages from elsewhere see nothing. */
+  /** undefined: pages of other origins may read nothing. */
   readonly cors: { readonly origins: readonly string[] | 'all'; readonly maxAgeS: number } | undefined
-  /** How our headers are called in all that is sent; undefined: `Ctx-*`, and in answers as the request calls them. */
+  /** Names of our headers in all that is sent; undefined: `Ctx-*`, and in answers the names of the request. */
   readonly vocabulary: 'Fiware' | undefined
   /** Processes that share the port. */
   readonly workers: number
-  /** Whether that number is the one of the cores here (`-workers auto`). */
+  /** Whether that number is the number of cores here (`-workers auto`). */
   readonly workersFollowCores: boolean
-  /** What makes it a node of a cluster; undefined: it is a single one. */
+  /** Settings of a node of a cluster; undefined: it is a single one. */
   readonly cluster: ClusterConfig | undefined
-  /** Where notifications and forwarded requests may go: patterns (docs/operations/egress.md). */
+  /** Targets of notifications and forwarded requests: patterns (docs/operations/egress.md). */
   readonly egress: { readonly allow: readonly string[]; readonly deny: readonly string[] }
   /** Whether the tenant header has an effect. */
   readonly tenants: boolean
   readonly store: {
     readonly directory: string
     readonly durability: Durability
-    /** Room kept for hard times on the disk of the directory; 0: nobody looks whether it is full. */
+    /** Reserved room on the disk of the directory for the case that it is full; 0: free space is not watched. */
     readonly reserveBytes: number
   }
-  /** `keyFile`: has what clients need to know who want a backup; undefined: there are none. */
+  /** `keyFile`: has the key that clients need for a backup; undefined: there are no backups. */
   readonly backup: { readonly keyFile: string | undefined }
   /** How often entities past their time are removed. */
   readonly expiryIntervalMs: number
   readonly queries: {
     /** Memory for views; 0: there are none. */
     readonly viewBytesMax: number
-    /** After which a query is given up. */
+    /** Time after which a query is given up. */
     readonly scanDeadlineMs: number
-    /** Entities that one query may look into. */
+    /** Entities that one query may read. */
     readonly scanRowsMax: number
   }
   readonly notifications: {
@@ -112,7 +112,7 @@ export interface Config {
      * The most notifications that may descend from one request of a client; 0: no limit (docs/interface/cascades.md).
      */
     readonly descendantsMax: number
-    /** As given, and valid; deliver/limits.ts says what it means. */
+    /** As given, and valid; deliver/limits.ts explains the modes. */
     readonly mode: string
     /** undefined: off. */
     readonly flowControl: { readonly gauge: number; readonly stepMs: number; readonly waitMsMax: number } | undefined
@@ -121,13 +121,13 @@ export interface Config {
     /** 0: connections do not age. */
     readonly mqttIdleMsMax: number
     readonly messageBytesMax: number
-    /** Whether nothing is sent. */
+    /** Whether notifications are only simulated: nothing is sent. */
     readonly simulated: boolean
     readonly disableCustomNotifications: boolean
     /** Whether dead letters are sent again when their receiver answers again. */
     readonly replays: boolean
     readonly deadLetters: {
-      /** Of all subscriptions, and of one. */
+      /** For all subscriptions together, and for one. */
       readonly bytesMaxInAll: number
       readonly bytesMax: number
       readonly ageMsMax: number
@@ -135,12 +135,12 @@ export interface Config {
     readonly tls: { readonly insecure: boolean; readonly caFile: string | undefined }
   }
   readonly forwarding: {
-    /** Requests to providers for one of a client; 0: nothing is forwarded. */
+    /** Requests to providers for one request of a client; 0: nothing is forwarded. */
     readonly requestsMax: number
-    /** What stands between a URL without a path and the operation. */
+    /** The text between a URL without a path and the operation: nothing, a slash, or `/v2`. */
     readonly pathless: 'plain' | 'slash' | 'v2'
   }
-  /** How the process begins to log; operators may change it. */
+  /** The log settings at the start; operators may change them. */
   readonly log: Readonly<LogSettings>
   readonly logging: {
     readonly format: 'pipe' | 'json'
@@ -164,34 +164,35 @@ export interface Config {
   }
 }
 
-/** What to do, by the command line and the environment. No text ends with a newline. */
+/** The result of reading the command line and the environment. No text ends with a newline. */
 export type ConfigReading =
   | {
       readonly kind: 'run'
       readonly config: Config
-      /** To be logged at WARN: options given that have no effect, and variables that name none. */
+      /** Logged at WARN: given options that have no effect, and variables that name no option. */
       readonly warnings: string[]
-      /** To be logged at INFO, as are the lines of `fromEnv`; passwords are masked. */
+      /** Logged at INFO, as are the lines of `fromEnv`; passwords are masked. */
       readonly commandLine: string
       readonly fromEnv: string[]
-      /** Every option that has an effect, with its value; to be logged at INFO, too. */
+      /** Every option that has an effect, with its value; logged at INFO, too. */
       readonly effective: string
-      /** The same, a line each, with where each value is from. */
+      /** The same, one line each, with the source of each value. */
       readonly settings: readonly string[]
     }
   /** Print the text and exit with 0. */
   | { readonly kind: 'print'; readonly text: string }
   /**
-   * Write the usage and then the lines to standard error and exit with 1. `format`: of lines, if that could be read.
+   * Write the usage and then the lines to standard error and exit with 1. `format`: the format of log lines, or the
+   * default when that option itself is bad.
    */
   | { readonly kind: 'refuse'; readonly lines: string[]; readonly usage: string; readonly format: 'pipe' | 'json' }
 
-/** The version of the package this file belongs to. */
+/** The version of the package that this file belongs to. */
 export const version: string = JSON.parse(
   readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
 ).version
 
-/** Reads all settings. `argv` begins with the first argument. `cores`: how many there are for `-workers auto`. */
+/** Reads all settings. `argv` begins with the first argument. `cores`: the number of cores for `-workers auto`. */
 export function readConfig(
   argv: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
@@ -217,8 +218,8 @@ export function readConfig(
 }
 
 /**
- * Options that have an effect, each with its value; with `hasSource`, also where that comes from. Those without a value
- * are left out.
+ * Options that have an effect, each with its value; with `hasSource`, also with its source. Those without a value are
+ * left out.
  */
 function settings(
   values: Values,
@@ -226,7 +227,7 @@ function settings(
   given: ReadonlyMap<OptionName, Given>,
   hasSource: boolean,
 ): string[] {
-  // Those that follow from others when nobody has named them.
+  // Includes values that follow from other options when they are not given themselves.
   const all: Values = { ...values, durability: durabilityOf(values), fwdPathless: pathlessOf(values) }
   const textOf = (name: OptionName): string =>
     name === 'workers' && values.workers === 'auto' ? `auto (${workers} here)` : String(all[name])
@@ -240,7 +241,7 @@ function settings(
     })
 }
 
-/** The value of every option; of a bad one its default, and a fault. */
+/** The value of every option; for a bad one its default, and a fault. */
 function valuesOf(given: ReadonlyMap<OptionName, Given>): { values: Values; faults: string[] } {
   const values: Partial<Record<OptionName, unknown>> = {}
   const faults: string[] = []
@@ -256,7 +257,7 @@ function valuesOf(given: ReadonlyMap<OptionName, Given>): { values: Values; faul
   return { values: values as Values, faults }
 }
 
-/** What is wrong with values that are good one by one. A value that is bad already is not complained about again. */
+/** Faults of combinations of values that are good one by one. A value that is bad already is not reported again. */
 function contradictions(values: Values, given: ReadonlyMap<OptionName, Given>): string[] {
   const lines: string[] = []
   const where = (name: OptionName): string => given.get(name)?.where ?? `-${name}`
@@ -289,7 +290,7 @@ function contradictions(values: Values, given: ReadonlyMap<OptionName, Given>): 
   return [...lines, ...clusterConflicts(values, where, isBad)]
 }
 
-/** What a node of a cluster needs, and what it cannot be besides. */
+/** Options that a node of a cluster needs, and options that it excludes. */
 function clusterConflicts(
   values: Values,
   where: (name: OptionName) => string,
@@ -326,7 +327,7 @@ function clusterConflicts(
   return lines
 }
 
-/** One warning for each option that was given and never has an effect. A flag given as FALSE asks for nothing. */
+/** One warning for each given option that never has an effect. A flag given as FALSE requests nothing. */
 function withoutEffect(values: Values, given: ReadonlyMap<OptionName, Given>): string[] {
   const lines: string[] = []
   for (const [name, { where }] of given) {
@@ -346,7 +347,7 @@ function withoutEffect(values: Values, given: ReadonlyMap<OptionName, Given>): s
 
 const bytesPerMb = 1024 * 1024
 
-/** What dead letters of one subscription may have of the room for all. */
+/** The share of one subscription in the room for all dead letters. */
 const subscriptionShare = 1 / 16
 
 function configOf(values: Values, cores: () => number): Config {
@@ -437,7 +438,7 @@ function configOf(values: Values, cores: () => number): Config {
   })
 }
 
-/** Freezes a value and all that it holds. */
+/** Freezes a value and all objects in it. */
 function frozen<T extends object>(value: T): T {
   for (const part of Object.values(value)) if (typeof part === 'object' && part !== null) frozen(part)
   return Object.freeze(value)
@@ -470,11 +471,11 @@ function clusterOf(values: Values): ClusterConfig | undefined {
   }
 }
 
-/** `-writeConcern 0` asks not to wait for the disk; who names a durability means that (docs/operations/options.md). */
+/** `-writeConcern 0`: do not wait for the disk. A given -durability takes precedence (docs/operations/options.md). */
 const durabilityOf = ({ durability, writeConcern }: Values): Durability =>
   durability === 'replicated' ? 'os' : (durability ?? (writeConcern === 0 ? 'os' : 'sync'))
 
-/** Agents that came with Orion answer below `//`, where it asks them. */
+/** Agents that came with Orion answer below `//`, because Orion asks them there. */
 const pathlessOf = ({ fwdPathless, compat }: Values): Config['forwarding']['pathless'] =>
   fwdPathless ?? (compat === 'fiware' ? 'slash' : 'plain')
 
@@ -485,7 +486,7 @@ function corsOf({ corsOrigin, corsMaxAge: maxAgeS }: Values): Config['cors'] {
 
 const msPerMinute = 60_000
 
-/** What -1 stands for, and 0, which would leave no time at all (docs/operations/options.md). */
+/** The timeout for -1, and for 0, which would leave no time at all (docs/operations/options.md). */
 const timeoutMsByDefault = 5_000
 const timeoutMsOf = (givenMs: number): number => (givenMs > 0 ? givenMs : timeoutMsByDefault)
 

@@ -1,7 +1,7 @@
-// Kinds of option values: how the text of a command line or of the environment becomes a value, or does not.
+// Kinds of option values: how a text of the command line or of the environment becomes a value, or is refused.
 //
-// A kind accepts exactly its form, so that a slip of the pen stops the start and not the night shift: no blanks around
-// numbers, no plus sign, no other spelling of a word. What values mean together is checked in config.ts.
+// A kind accepts exactly its form, so that a typing error stops the start, and does not surprise the operator later: no
+// blanks around numbers, no plus sign, no other spelling of a word. Combinations of values are checked in config.ts.
 
 import { parseTraceLevels } from '../messages/admin.js'
 
@@ -10,9 +10,9 @@ export interface OptionKind<T> {
   readonly form: string
   /** Stands for the value in usage texts; '' for a flag, which has none on the command line. */
   readonly placeholder: string
-  /** Unit of the value; '' for those without. */
+  /** Unit of the value; '' if it has none. */
   readonly unit: string
-  /** The value, or undefined when the text has not the form. */
+  /** The value; undefined when the text does not have the form. */
   read(text: string): T | undefined
 }
 
@@ -38,7 +38,7 @@ export function whole(min: number, max = Number.MAX_SAFE_INTEGER, unit = ''): Op
   }
 }
 
-/** A number as `whole`, or one word that stands for a number. */
+/** A number like `whole`, or one word that represents a number. */
 export function wholeOr<W extends string>(standsForOne: W, min: number, max: number): OptionKind<number | W> {
   const number = whole(min, max)
   return {
@@ -73,7 +73,7 @@ export function shaped(
 /** The path of a file or a directory. */
 export const path: OptionKind<string> = { ...text(1), form: 'a path', placeholder: 'path' }
 
-/** One of some words, as they are written. */
+/** One of the given words, in exactly this spelling. */
 export function word<W extends string>(...words: readonly W[]): OptionKind<W> {
   return {
     form: words.length > 1 ? `${words.slice(0, -1).join(', ')} or ${words.at(-1)}` : words.join(),
@@ -104,7 +104,7 @@ export const flowControl = shaped(
   'gauge:stepDelay:maxInterval',
 )
 
-/** `-corsOrigin` for all of them; stands alone. */
+/** `-corsOrigin` for all origins; must be given alone. */
 export const allOrigins = '__ALL'
 
 /** Origins of one `-corsOrigin`: each is compared with that of a request. */
@@ -120,7 +120,7 @@ export const corsOrigins = shaped(
   'origin,..',
 )
 
-/** Whether a setting is one that some browser's request can match. */
+/** Whether the request of some browser can match a setting. */
 export const isOriginSetting = (given: string): boolean =>
   given === '' || given === allOrigins || given.split(',').every(isOrigin)
 
@@ -128,11 +128,11 @@ export const isOriginSetting = (given: string): boolean =>
 function isOrigin(given: string): boolean {
   if (!/^[a-z][a-z0-9+.-]*:\/\/[^\s/?#@,]+$/.test(given) || !URL.canParse(given)) return false
   const { protocol, host, origin } = new URL(given)
-  // Of a scheme that URLs do not know (an app's own) there is no other form.
+  // For a scheme that URLs do not know (an app's own) there is no other form.
   return origin === 'null' ? `${protocol}//${host}` === given : origin === given
 }
 
-/** `-t`: trace levels and ranges of them. */
+/** `-t`: trace levels, and ranges of them. */
 export const traceLevels = shaped(
   given => parseTraceLevels(given) !== undefined,
   'a list of levels and ranges from 0 to 255, such as 60,80-90',

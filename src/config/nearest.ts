@@ -1,12 +1,12 @@
-// Finds the known word that an unknown one was most likely meant to be.
+// Finds the known word that is most likely meant by an unknown one.
 
 /**
- * Typing errors that a word of this length may have: one in four characters, at least one, and none in a word of one or
- * two characters, which would be near to everything.
+ * Typing errors allowed in a word of this length: one in four characters, at least one. None in a word of one or two
+ * characters, which would be near to everything.
  */
 const errorsMax = (length: number): number => (length < 3 ? 0 : Math.max(1, Math.floor(length / 4)))
 
-/** The word with the fewest typing errors, whatever its case; undefined: none is near. */
+/** The word with the fewest typing errors, ignoring case; undefined: none is near. */
 export function nearest(word: string, words: readonly string[]): string | undefined {
   const meant = word.toLowerCase()
   let best: string | undefined
@@ -22,15 +22,15 @@ export function nearest(word: string, words: readonly string[]): string | undefi
   return best
 }
 
-/** `; did you mean X?`, or nothing. `shown` makes of the word what is shown. */
+/** `; did you mean X?`, or nothing. `shown` turns the word into its displayed form. */
 export function didYouMean(word: string, words: readonly string[], shown = (near: string): string => near): string {
   const near = nearest(word, words)
   return near === undefined ? '' : `; did you mean ${shown(near)}?`
 }
 
 /**
- * The Damerau-Levenshtein distance with adjacent transpositions: how many characters are missing, too many, wrong, or
- * exchanged with their neighbour.
+ * The Damerau-Levenshtein distance with adjacent transpositions: the number of missing, additional, wrong, or swapped
+ * characters.
  */
 function distanceBetween(a: string, b: string): number {
   let twoUp: number[] = []

@@ -1,7 +1,7 @@
 // The table of options: every option of docs/operations/options.md and our own, each with its environment variable,
-// kind, default, standing and one line of help. Usage texts, checks, warnings and tests read it.
+// kind, default, effect and one line of help. Usage texts, checks, warnings and tests read it.
 //
-// Not here: what the running program does with the values (config.ts).
+// Not here: the use of the values by the running program (config.ts).
 
 import { parseEgressPattern } from '../domain/subscriptions/receiver-url.js'
 import { workersMax } from './cores.js'
@@ -9,7 +9,8 @@ import * as kinds from './kinds.js'
 import { flag, type OptionKind, path, shaped, text, upperWord, whole, wholeOr, word } from './kinds.js'
 
 /**
- * `now`: has an effect. `granted`: asks for what is always so. `ignored`: never has an effect; warned of when given.
+ * `now`: has an effect. `granted`: requests a behaviour that is always on. `ignored`: never has an effect, and causes a
+ * warning.
  */
 export type OptionEffect = 'now' | 'granted' | 'ignored'
 
@@ -19,7 +20,7 @@ export interface Option<T> {
   readonly kind: OptionKind<T>
   readonly byDefault: T
   readonly effect: OptionEffect
-  /** For the long usage; of an ignored option: why. */
+  /** For the long usage; for an ignored option: the reason. */
   readonly help: string
   /** Must never be shown. */
   readonly secret: boolean
@@ -338,14 +339,14 @@ export const options = {
 
 export type OptionName = keyof typeof options
 
-/** The value of every option, given or by default. */
+/** The value of every option, given or default. */
 export type Values = {
   readonly [N in OptionName]: (typeof options)[N] extends Option<infer T> ? T : never
 }
 
 export const optionNames = Object.keys(options) as OptionName[]
 
-/** Whether a name, case and all, is in the table. */
+/** Whether the table has this name, in exactly this case. */
 export const isOptionName = (name: string): name is OptionName => Object.hasOwn(options, name)
 
 /** Prefixes of environment variables; an earlier one wins. */

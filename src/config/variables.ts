@@ -1,8 +1,8 @@
 // Environment variables with a prefix of ours: the one that counts for an option, and those that name no option, which
 // are most likely misspelt.
 //
-// Docker and Kubernetes set variables in every container for each service: `ORION_PORT=tcp://10.0.0.7:1026` for one of
-// the name `orion`. Such a service link names an option by chance, so it is ignored, with a warning.
+// Docker and Kubernetes set variables in every container for each service: `ORION_PORT=tcp://10.0.0.7:1026` for one
+// with the name `orion`. Such a service link names an option by chance, so it is ignored, with a warning.
 //
 // The lines never show a value, because each of them may be a password.
 
@@ -11,13 +11,13 @@ import { envPrefixes, type OptionName, optionNames, options } from './options.js
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Lines of a start about unknown variables; what is beyond is counted in the last one. */
+/** Lines of a start about unknown variables; one more line counts the rest. */
 export const unknownVariablesMax = 20
 
-/** What the image of Orion and the examples of its deployments set besides options. */
+/** Variables besides options that the image of Orion and the examples of its deployments set. */
 const ofDeployments: ReadonlySet<string> = new Set(['USER', 'USER_UID', 'VERSION'])
 
-/** What Docker and Kubernetes set in every container for a service of the name `orion` or `ctx`, or that begins so. */
+/** Variables of Docker and Kubernetes, in every container, for a service whose name begins with `orion` or `ctx`. */
 const ofServices =
   /^(([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(ADDR|PORT|PROTO))?)|NAME|ENV_.*)$/
 
@@ -29,7 +29,7 @@ const suffixes: readonly string[] = optionNames.map(name => options[name].env)
 export const variableOf = (name: OptionName, env: Environment): string | undefined =>
   envPrefixes.map(prefix => prefix + options[name].env).find(key => env[key] && !isServiceLink(key, env[key]))
 
-/** Whether a variable is the address of a service, which a container got without anybody asking for it. */
+/** Whether a variable is the address of a service, set in the container automatically. */
 const isServiceLink = (key: string, value = ''): boolean => /_PORT$/.test(key) && serviceAddress.test(value)
 
 /** A line about the service links that are ignored in place of options. */
@@ -67,7 +67,7 @@ function isUnknown(variable: string): boolean {
 function lineOf(variable: string): string {
   const prefix = prefixOf(variable) as string
   const suffix = variable.slice(prefix.length)
-  // Some write the name of the option instead of that of its variable.
+  // Some operators write the name of the option instead of that of its variable.
   const bare = suffix.replaceAll('_', '')
   const option = optionNames.find(name => name.toLowerCase() === bare.toLowerCase())
   const near = option === undefined ? nearest(suffix, suffixes) : options[option].env

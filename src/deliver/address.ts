@@ -1,7 +1,7 @@
-// Where a message goes: its URL taken apart, and the name of its receiver.
+// The destination of a message: its URL in parts, and the name of its receiver.
 //
-// A receiver is what fails as one: an origin, or an MQTT broker with credentials. The name of the latter holds a digest
-// of the password with a salt of this process, so that a name can be shown without revealing anything.
+// A receiver is the unit that fails as a whole: an origin, or an MQTT broker with credentials. The name of the latter
+// holds a digest of the password with a salt of this process. So the name can be shown without revealing the password.
 
 import { createHmac, randomBytes } from 'node:crypto'
 import { isIPv6 } from 'node:net'
@@ -12,17 +12,18 @@ import type { Endpoint } from './sockets/sockets.js'
 export interface Address extends Endpoint {
   /** The name of the receiver: equal for equal receivers, free of secrets. */
   readonly receiver: string
-  /** Path and query, ready for a request line, `/` when there is none; '' where messages have no path. */
+  /** Path and query, ready for a request line: `/` if the URL has none, '' for a transport without paths. */
   readonly path: string
 }
 
-// docs/interface/subscriptions.md#urls; what follows a # is not sent.
+// docs/interface/subscriptions.md#urls; the part after a # is not sent.
 const urlForm = /^([a-z][a-z0-9+.-]*:)\/\/(\[[0-9a-f:.]+\]|[^/:?#@[\]\s]+)(?::(\d{1,5}))?([/?][^#]*)?(?:#.*)?$/is
 
 const salt = randomBytes(32)
 
 /**
- * The address of a URL; undefined: it is no such URL. `ports`: the schemes that are taken, each with its default port.
+ * The address of a URL; undefined: the URL is not valid for this transport. `ports`: the accepted schemes, each with
+ * its default port.
  */
 export function addressOf(url: string, ports: Readonly<Record<string, number>>): Address | undefined {
   const found = urlForm.exec(url)
@@ -51,7 +52,7 @@ function credentials(login: MqttMessage['login']): string {
   return `#${encodeURIComponent(user.toWellFormed())}#${digest.slice(0, 32)}`
 }
 
-/** Anything but the printable characters of ASCII. */
+/** Characters outside the printable ones of ASCII. */
 const notPlain = /[^\x21-\x7e]+/g
 
 function requestPath(path: string): string {
@@ -60,7 +61,7 @@ function requestPath(path: string): string {
   return from.toWellFormed().replace(notPlain, encodeURIComponent)
 }
 
-/** Empty: not a host. */
+/** The host in lower-case ASCII; empty: not a host. */
 function asciiHost(host: string): string {
   if (host.startsWith('[')) return isIPv6(host.slice(1, -1)) ? host.toLowerCase() : ''
   const ascii = host.search(notPlain) < 0 ? host.toLowerCase() : domainToASCII(host)

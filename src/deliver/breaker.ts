@@ -1,11 +1,13 @@
-// The circuit breaker of one receiver: whether something may be sent to it now, and what it learns from each try.
+// The circuit breaker of one receiver: it decides whether something may be sent now, and learns from each try.
 //
-// It only decides. Who keeps what may not be sent, and for how long, stands in lanes.ts.
+// It only decides. The lane (lanes.ts) keeps the messages that may not be sent, and decides for how long.
 
-/** Failures in a row that open the breaker: no more of a dead receiver's timeouts than these and what is under way. */
+/** Failures in a row that open the breaker. They and the tries in flight are all timeouts of a dead receiver. */
 export const failuresToOpen = 5
 
-/** Pauses between two tries while a receiver does not answer, which spread by a fifth: so it is noticed within 5 s. */
+/**
+ * Pauses between tries while a receiver does not answer. They spread by a fifth, so its return is noticed within 5 s.
+ */
 const openMsMin = 1_000
 const openMsMax = 4_000
 
@@ -16,13 +18,13 @@ const openMsMax = 4_000
  *                                       ^                            |
  *                                       +---------- failure ---------+   open for twice as long, 4 s at most
  *
- * Any answer closes it, also that of something sent earlier, and any status is an answer: a receiver that says 503 is
- * alive. Failures of what was sent before it opened say nothing new and change nothing.
+ * Any answer closes it, also an answer to an earlier message. Any status is an answer: a receiver that replies 503 is
+ * alive. A failure of a message that was sent before the breaker opened changes nothing.
  */
 export interface Breaker {
   state: 'closed' | 'open' | 'probing'
   failures: number
-  /** Times it has opened since it was closed. */
+  /** Number of openings since it was last closed. */
   openings: number
   /** Monotonic. */
   openUntilMs: number
@@ -36,12 +38,12 @@ export function passage({ state, openUntilMs }: Breaker, nowMs: number): 'free' 
   return state === 'open' && nowMs >= openUntilMs ? 'probe' : 'held'
 }
 
-/** Something is sent to find out. */
+/** A probe is being sent. */
 export function onProbe(breaker: Breaker): void {
   breaker.state = 'probing'
 }
 
-/** The probe ended without telling anything: the next one may go at once. */
+/** The probe ended without information about the receiver. The next one may go at once. */
 export function onVoidProbe(breaker: Breaker): void {
   if (breaker.state === 'probing') breaker.state = 'open'
 }
@@ -66,6 +68,6 @@ export function onFailure(breaker: Breaker, wasProbe: boolean, nowMs: number, fr
   return true
 }
 
-/** The pause before a receiver is tried again that failed to answer `losses` times; `fraction` is from 0 up to 1. */
+/** The pause before the next try at a receiver that failed to answer `losses` times; `fraction` is from 0 up to 1. */
 export const lostDelayMs = (losses: number, fraction: number): number =>
   Math.min(openMsMin * 2 ** losses, openMsMax) * (0.8 + 0.4 * fraction)

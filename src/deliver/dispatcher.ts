@@ -1,17 +1,17 @@
 // Where the delivery of notifications begins: renders the message of each pending notification, offers it to the
-// notifier, and keeps in order those for which a lane has no room.
+// notifier, and keeps in order the notifications for which a lane has no room.
 //
 //   intent (shard/notify/trigger-event.ts)  ->  message (domain/subscriptions/message.ts)  ->  job (lane.ts)
 //
-// What comes in one tick is rendered in the next, a few at a time, so that replies leave first and the event loop has
-// its turn. The message that a lane refuses is forgotten: only the pending notification is kept, and rendered again
-// when the lane has room. First tries and later ones wait in lines of their own, so that a receiver's failures do not
-// hold back new notifications.
+// Notifications of one tick are rendered in the next, a few at a time. So replies leave first and the event loop has
+// its turn. When a lane refuses a message, only the pending notification is kept. It is rendered again when the lane
+// has room. First tries and later ones wait in separate lines, so that a receiver's failures do not hold back new
+// notifications.
 //
-// The lane has refused the first one in a line, and will report room; or its lane is in `hopeful`, so that it is
-// offered soon. So none waits for ever.
+// For each line one of two things is true: the lane has refused the first notification and will report room, or the
+// lane is in `hopeful` and its line is offered soon. So no notification waits for ever.
 //
-// Not here: lanes and retries (notifier.ts), pending notifications (shard/), transports (sender.ts says what a new one
+// Not here: lanes and retries (notifier.ts), pending notifications (shard/), transports (sender.ts lists what a new one
 // touches).
 
 import type { NotificationInput, NotificationMessage, NotificationOptions } from '../domain/subscriptions/message.js'
@@ -24,14 +24,14 @@ import { Notifier, type NotifierOptions, type NotifierPorts, type NotifierStats 
 /** Messages rendered in one turn of the event loop: some 2 ms. */
 const renderedPerTurn = 64
 
-/** Messages rendered again in one turn for lanes that have room: some 20 ms at most, with what is read for them. */
+/** Messages rendered again in one turn for lanes that have room: some 20 ms at most, including the reads for them. */
 const refilledPerTurn = 256
 
-/** What waits for room in one lane. */
+/** The notifications that wait for room in one lane. */
 interface Line {
   /** The queue that its lane is part of (docs/interface/notifications.md#modes). */
   readonly queue: string
-  /** What its lane gave back, since the receiver does not answer: it comes before the first ones. */
+  /** Notifications that the lane gave back because the receiver does not answer. They come before the first tries. */
   readonly returned: Fifo<PendingNotification>
   readonly first: Fifo<PendingNotification>
   readonly later: Fifo<PendingNotification>
@@ -91,7 +91,7 @@ export class Dispatcher implements Deliverer {
     return this.notifier.stats()
   }
 
-  /** Takes nothing more, and lets what is being sent end, for `drainMs` at most. */
+  /** Accepts nothing more, and lets the messages in flight end, for `drainMs` at most. */
   async stop(drainMs: number): Promise<void> {
     this.isStopped = true
     await this.notifier.stop(drainMs)
@@ -125,7 +125,7 @@ export class Dispatcher implements Deliverer {
     if (!this.offer(pending, input, message)) this.await(pending, message)
   }
 
-  /** Lets it stand in line until its lane has room. */
+  /** Queues it in a line until its lane has room. */
   private await(pending: PendingNotification, message: NotificationMessage): void {
     fifoOf(this.lineOf(this.laneOf(pending, message), pending), pending).push(pending)
   }
@@ -163,7 +163,7 @@ export class Dispatcher implements Deliverer {
     return undefined
   }
 
-  /** Stands behind those that wait for the same lane, if there are any. */
+  /** Queues it behind the notifications that wait for the same lane, if there are any. */
   private mustQueue(pending: PendingNotification, message: NotificationMessage): boolean {
     const line = this.lines.get(this.laneOf(pending, message))
     const fifo = line && fifoOf(line, pending)
@@ -172,14 +172,14 @@ export class Dispatcher implements Deliverer {
     return true
   }
 
-  /** A lane has room; undefined: there is room for lanes that could not be had. */
+  /** A lane has room; undefined: there is room for a new lane. */
   private onRoom(lane: string | undefined): void {
     if (lane !== undefined) this.hopeful.add(lane)
     else for (const name of this.lines.keys()) this.hopeful.add(name)
     this.schedule()
   }
 
-  /** Lets lines go on whose lanes have room, as far as one turn allows. */
+  /** Continues the lines whose lanes have room, as far as one turn allows. */
   private refillSome(): void {
     let left = refilledPerTurn
     for (const name of this.hopeful) {
@@ -191,12 +191,14 @@ export class Dispatcher implements Deliverer {
       if (!line.returned.first) left = this.refill(name, line.first, left)
       left = this.refill(name, line.later, left)
       if (!line.returned.first && !line.first.first && !line.later.first) this.lines.delete(name)
-      // It may have room for more, when the others have had their turn.
+      // The lane may have room for more after the others have had their turn.
       else if (left === 0) this.hopeful.add(name)
     }
   }
 
-  /** Offers what waits for room in a lane, in order, while there is room. Returns how many more this turn may offer. */
+  /**
+   * Offers the waiting notifications of a lane, in order, while it has room. Returns how many more this turn may offer.
+   */
   private refill(lane: string, fifo: Fifo<PendingNotification>, most: number): number {
     let left = most
     for (; left > 0 && fifo.first && !this.isStopped; left--) {
@@ -216,7 +218,7 @@ export class Dispatcher implements Deliverer {
   private onOutcome(pending: PendingNotification, message: NotificationMessage, outcome: DeliveryOutcome): void {
     pending.onOutcome(outcome)
     if (outcome.kind !== 'failed' || outcome.held) return
-    // It was not offered, so its lane would not report room.
+    // It was not offered, so its lane would not report room for it.
     const lane = this.laneOf(pending, message)
     const line = this.lineOf(lane, pending)
     if (outcome.nextAttemptMs === undefined) line.returned.push(pending)
@@ -224,7 +226,7 @@ export class Dispatcher implements Deliverer {
     this.onRoom(lane)
   }
 
-  /** Whether the notifier has taken it. */
+  /** Whether the notifier has accepted the message. */
   private offer(pending: PendingNotification, input: NotificationInput, message: NotificationMessage): boolean {
     const { entity, path } = input
     const order = `${pending.subscription} ${path} ${entity.type} ${entity.id}`
@@ -234,7 +236,7 @@ export class Dispatcher implements Deliverer {
   }
 }
 
-/** One that was tried and has no time of its own has kept its place among the first ones. */
+/** A notification that was tried and has no due time has kept its place among the first tries. */
 const fifoOf = ({ first, later }: Line, { dueMs }: PendingNotification): Fifo<PendingNotification> =>
   dueMs === undefined ? first : later
 

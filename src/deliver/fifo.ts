@@ -1,10 +1,10 @@
-// The queue of everything that waits for a receiver.
+// A first-in, first-out queue for everything that waits for a receiver.
 
-/** Places that have been left before they are given back. */
+/** Empty places at the front of the array before it is shortened. */
 const leftPlacesMax = 1024
 
-// [hot] Twice per notification. An array's own `shift` moves all that is behind, 2 us at 10,000 items.
-/** A queue whose ends cost the same however long it is. */
+// [hot] Twice per notification. An array's own `shift` moves all later items, 2 us at 10,000 items.
+/** A queue whose operations at both ends cost the same at any length. */
 export class Fifo<T> {
   private items: (T | undefined)[] = []
   private head = 0
@@ -37,7 +37,7 @@ export class Fifo<T> {
     return item
   }
 
-  /** Puts it where the order says; that costs as much as what is behind it. */
+  /** Inserts the item by the given order. The cost grows with the number of items behind it. */
   insert(item: T, compare: (a: T, b: T) => number): void {
     let at = this.items.length
     while (at > this.head && compare(this.items[at - 1]!, item) > 0) at--
@@ -49,7 +49,7 @@ export class Fifo<T> {
     for (let at = this.head; at < this.items.length; at++) yield this.items[at]!
   }
 
-  /** Takes the first one that is wanted. */
+  /** Removes and returns the first item that is wanted. */
   take(isWanted: (item: T) => boolean): T | undefined {
     for (let at = this.head; at < this.items.length; at++) {
       const item = this.items[at]!
@@ -61,7 +61,7 @@ export class Fifo<T> {
     return undefined
   }
 
-  /** Takes all. */
+  /** Removes and returns all items. */
   drain(): T[] {
     const items = this.items.slice(this.head) as T[]
     this.clear()

@@ -1,14 +1,14 @@
-// Asks context providers over HTTP, each within its deadline, which waiting is part of.
+// Asks context providers over HTTP. Each request has a deadline, which includes the time it waits.
 //
-// Requests travel in the lanes of the delivery engine, as notifications in `bestEffort` do: one try each, no breaker,
-// and a request that finds no room fails at once. A provider has a lane of its own, because one that is slow or dead
-// must cost its own requests only: few of them are under way at a time to a provider that has not answered the last
-// time, and all such providers together leave room for those that do.
+// Requests travel in the lanes of the delivery engine, as notifications in `bestEffort` do. Each has one try, there is
+// no breaker, and a request that finds no room fails at once. Each provider has its own lane, so that a slow or dead
+// provider costs only its own requests. Few requests at a time go to a provider that has not answered the last time.
+// All such providers together leave room for those that answer.
 //
-// Redirects are not followed: a provider is where it has been registered.
+// Redirects are not followed: a provider's address is the registered one.
 //
-// Not here: what is asked of whom, and what an answer means (broker/forwarding.ts), connections (http-sender.ts), who
-// is next (lanes.ts).
+// Not here: the choice of providers and the meaning of an answer (broker/forwarding.ts), connections (http-sender.ts),
+// the order of sending (lanes.ts).
 
 import type { Socket } from 'node:net'
 import type { NamedText } from '../domain/subscriptions/subscription.js'
@@ -23,15 +23,15 @@ import { type OpenSocket, reasons } from './sockets/sockets.js'
 import { httpHeadBytes } from './transports.js'
 
 export interface ForwarderLimits extends Limits {
-  /** Share of its time that a request must have left to be begun: less would cost a connection for nothing. */
+  /** Share of its time that a request must have left to begin. With less, it would waste a connection. */
   readonly timeLeftShareMin: number
-  /** Bytes of an answer's body. Reading as much JSON takes some 60 ms, in which nothing else happens. */
+  /** Bytes of an answer's body. Parsing as much JSON takes some 60 ms, in which the event loop does nothing else. */
   readonly answerBytesMax: number
 }
 
 export const forwarderLimitsByDefault: ForwarderLimits = {
   ...limitsByDefault,
-  // Each costs its body, of which a request of a client has few.
+  // Each waiting request costs its body. A client's request has few of them.
   laneQueueMax: 1_000,
   queueMax: 10_000,
   laneBytesMax: Number.POSITIVE_INFINITY,
@@ -42,12 +42,12 @@ export const forwarderLimitsByDefault: ForwarderLimits = {
 }
 
 export interface ForwarderOptions {
-  /** Time of one request, from when it was asked for. */
+  /** Time of one request, from the moment it was asked for. */
   readonly timeoutMs: number
   /** Bytes of a request, headers included. */
   readonly messageBytesMax: number
   readonly limits?: ForwarderLimits | undefined
-  /** Whether a socket ends at this broker itself; undefined: none does. */
+  /** Whether a socket ends at this broker itself; undefined: no socket does. */
   readonly isOwn?: ((socket: Socket) => boolean) | undefined
 }
 
@@ -65,7 +65,7 @@ const noContext = {}
 export class Forwarder implements Providers {
   private readonly lanes: Lanes<Ask>
   private readonly sender: LazySender
-  /** Those that have not been answered. */
+  /** Requests that have not been answered. */
   private readonly jobs = new Set<Job<Ask>>()
   private isClosed = false
 
@@ -151,7 +151,7 @@ export class Forwarder implements Providers {
     })
   }
 
-  /** The sender ends what it has at the same moment. */
+  /** The sender ends its requests at the same moment. */
   private onDeadline(job: Job<Ask>): void {
     if (!job.subject.isSent) this.lanes.withdraw(job)
     this.finish(job, failed(reasons.timeout))

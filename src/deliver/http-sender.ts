@@ -1,23 +1,23 @@
 // Sends HTTP messages over connections that are kept alive, one message at a time on each.
 //
-// A connection is an undici `Client` of its own instead of a place in a `Pool`: so the bound on sockets holds over all
-// receivers, the longest idle one gives way to a new one, and it is known whether a connection has served before. If it
-// has, and is lost before a byte of an answer, the message goes out once more on a fresh one, for the receiver has most
-// likely closed an idle connection at that moment. Connecting, TLS, deadlines and the `Host` header are ours, so that
-// nothing is lost in undici's view of a URL.
+// Each connection is an undici `Client` and not a place in a `Pool`. So the bound on sockets holds over all receivers,
+// the longest idle connection gives way to a new one, and it is known whether a connection has served before. If it
+// has, and is lost before a byte of an answer, the message goes out once more on a fresh connection: most likely the
+// receiver closed an idle connection at that moment. Connecting, TLS, deadlines and the `Host` header are ours, because
+// undici's view of a URL would lose parts of it.
 //
-// Of a notification the status is the answer, whatever happens to the rest (docs/interface/notifications.md#outcomes).
-// The body is read and thrown away, so that the connection can be used again, up to a bound. Redirects are followed
-// with the same verb and body (docs/interface/notifications.md#timeouts-and-redirects), but never from TLS to plain
-// text, and no other receiver is shown the token of the one that was meant.
+// For a notification the status is the answer, whatever happens to the rest (docs/interface/notifications.md#outcomes).
+// The body is read up to a bound and thrown away, so that the connection can be used again. Redirects are followed with
+// the same verb and body (docs/interface/notifications.md#timeouts-and-redirects), but never from TLS to plain text.
+// Another receiver than the intended one does not get its token.
 //
-// A context provider is asked for its whole answer: less than that is a failure, and a redirect is an answer like
-// others. A request that may not reach it twice is sent on a fresh connection or one that has rested for a moment only,
-// and never again.
+// From a context provider the whole answer is needed. A partial answer is a failure, and a redirect is an answer like
+// others. A request that must not reach it twice goes on a fresh connection or one that was idle for a moment only, and
+// is never repeated.
 //
 // Importing this file loads undici, which takes 0.1 s.
 //
-// Not here: how many are sent at a time, and whether it is tried again (lanes).
+// Not here: how many messages are sent at a time, and further tries (lanes).
 
 import assert from 'node:assert/strict'
 import type { IncomingHttpHeaders } from 'node:http'
@@ -33,28 +33,28 @@ import { mayNotifyItself, OwnListenerDenied } from './sockets/egress.js'
 import type { Endpoint, OpenSocket } from './sockets/sockets.js'
 import { connectedEvent, connectorTo, isDenied, isLost, reasonOf, reasons } from './sockets/sockets.js'
 
-/** Bytes of an answer's body that are read for the sake of the connection; beyond, it is closed. */
+/** Bytes of an answer's body that are read to keep the connection. A longer body closes the connection. */
 const answerBytesMax = 1024 * 1024
 
 const redirectsMax = 10
 
-/** A connection that has rested longer than this may be closed by the receiver any moment. */
+/** A connection that was idle longer than this may be closed by the receiver at any moment. */
 const restMsMax = 1_000
 
-/** Idle connections close after `idleMs`, or at the time that the other end announces, `idleMsMax` at most. */
+/** Idle connections close after `idleMs`, or at the time that the other end announces, at most `idleMsMax`. */
 const idleMs = 4_000
 const idleMsMax = 60_000
 
 export interface HttpSenderOptions {
-  /** Time of one try when the message says nothing (`-httpTimeout`). */
+  /** Time of one try when the message sets none (`-httpTimeout`). */
   readonly timeoutMs: number
   /** Connections at a time; at least as many as messages at a time. */
   readonly connectionsMax: number
-  /** Whether a socket ends at this broker itself; undefined: none does. */
+  /** Whether a socket ends at this broker itself; undefined: no socket does. */
   readonly isOwn?: ((socket: Socket) => boolean) | undefined
-  /** Where messages may go that end at this broker itself; undefined: where notifications may. */
+  /** Which messages may end at this broker itself; undefined: the rule for notifications applies. */
   readonly mayReachItself?: (path: string, leavesScope: boolean) => boolean
-  /** Bytes of an answer that is wanted as a whole; undefined: its status is enough. */
+  /** Bytes of an answer that is needed as a whole; undefined: its status is enough. */
   readonly wholeAnswerBytesMax?: number
 }
 
@@ -63,15 +63,15 @@ interface Sending {
   readonly message: HttpMessage
   readonly onSent: OnSent
   readonly deadlineMs: number
-  /** It has gone out on a connection that was lost. */
+  /** It was already sent on a connection that was lost. */
   isAgain: boolean
-  /** Redirects that have brought it here. */
+  /** Redirects that it has followed. */
   readonly redirects: number
 }
 
 export class HttpSender implements Sender<HttpMessage> {
   private readonly connections = new Set<Connection>()
-  /** By receiver; the one used last is taken first. */
+  /** By receiver; the most recently used one is taken first. */
   private readonly idle = new Map<string, Connection[]>()
   private cancelTimer = (): void => {}
   private timerAtMs = Number.POSITIVE_INFINITY
@@ -86,7 +86,7 @@ export class HttpSender implements Sender<HttpMessage> {
     return { connections: this.connections.size }
   }
 
-  /** To have been loaded is enough. */
+  /** Nothing to prepare: the module is loaded already. */
   prepare(): void {}
 
   // [hot] Once per notification.
@@ -112,7 +112,7 @@ export class HttpSender implements Sender<HttpMessage> {
     return (this.options.mayReachItself ?? mayNotifyItself)(path, leavesScope)
   }
 
-  /** Sends a message to where its receiver has pointed; false if it is not to go there. */
+  /** Sends a message to the location that its receiver answered; false if a rule forbids that. */
   redirect(sending: Sending, location: string): boolean {
     const { address, message, redirects } = sending
     const { protocol, host, port, path, receiver } = address
@@ -178,7 +178,7 @@ export class HttpSender implements Sender<HttpMessage> {
     else this.idle.set(receiver, [connection])
   }
 
-  /** Closes a connection and forgets it. What it was sending is no longer its own. */
+  /** Closes a connection and forgets it. Its message, if any, no longer belongs to it. */
   drop(connection: Connection): void {
     if (!this.connections.delete(connection)) return
     const idle = this.idle.get(connection.address.receiver)
@@ -203,7 +203,7 @@ export class HttpSender implements Sender<HttpMessage> {
     this.cancelTimer = this.clock.after(atMs - this.clock.monoMs(), () => this.onTimer())
   }
 
-  /** One timer for all: it looks at what is under way, at most a few hundred, once per timeout. */
+  /** One timer for all: once per timeout it checks the messages in flight, at most a few hundred. */
   private onTimer(): void {
     const nowMs = this.clock.monoMs()
     let nextMs = Number.POSITIVE_INFINITY
@@ -218,7 +218,7 @@ export class HttpSender implements Sender<HttpMessage> {
     for (const connection of late) connection.giveUp(reasons.timeout)
   }
 
-  /** Closes all connections; messages under way get no result. */
+  /** Closes all connections; messages in flight get no result. */
   close(): void {
     this.cancelTimer()
     for (const connection of this.connections) {
@@ -228,7 +228,7 @@ export class HttpSender implements Sender<HttpMessage> {
   }
 }
 
-/** A client for one connection at a time; `onSocket` is given each socket while it is still connecting. */
+/** A client for one connection at a time; `onSocket` receives each socket while it is still connecting. */
 const openClient = (endpoint: Endpoint, openSocket: OpenSocket, onSocket: (socket: Socket) => void): Client =>
   new Client('http://peer', {
     connect: connectorTo(endpoint, openSocket, onSocket),
@@ -238,7 +238,7 @@ const openClient = (endpoint: Endpoint, openSocket: OpenSocket, onSocket: (socke
     keepAliveMaxTimeout: idleMsMax,
   })
 
-/** A connection, and the handler of what it sends. */
+/** A connection, and the undici handler of its message. */
 class Connection implements Dispatcher.DispatchHandler {
   readonly client: Client
   sending: Sending | undefined
@@ -246,13 +246,13 @@ class Connection implements Dispatcher.DispatchHandler {
   /** Of the answer, once it is known. */
   code: number | undefined
   location: string | undefined
-  /** What the answer says that its body has, if that is anything. */
+  /** Bytes of the body according to the answer's header, if it has one. */
   bytes: number | undefined
   answerBytes = 0
-  /** Of the answer, where it is wanted as a whole. */
+  /** Of the answer, if it is needed as a whole. */
   headers: IncomingHttpHeaders | undefined
   chunks: Buffer[] | undefined
-  /** That came over the present socket. */
+  /** Answers that came over the present socket. */
   answers = 0
   idleSinceMs = 0
   /** It ends at this broker itself. */
@@ -279,7 +279,7 @@ class Connection implements Dispatcher.DispatchHandler {
     })
   }
 
-  /** Before anything is sent. */
+  /** Runs before anything is sent. */
   private onSocket(isOwn: boolean): void {
     const { sending, socket } = this
     this.isOwn = isOwn
@@ -289,7 +289,7 @@ class Connection implements Dispatcher.DispatchHandler {
   onRequestStart(): void {}
 
   onResponseStart(_controller: Dispatcher.DispatchController, code: number, headers: IncomingHttpHeaders): void {
-    // Below that more will follow.
+    // A status below 200 is followed by another one.
     if (code >= 200) this.code = code
     if (this.wholeAnswerBytesMax !== undefined) {
       this.headers = headers
@@ -328,7 +328,7 @@ class Connection implements Dispatcher.DispatchHandler {
     const { sending } = this
     if (!sending) return
     if (this.isStarting) {
-      // Refused before anything was sent. No callback before `send` returns.
+      // undici refused it before anything was sent. No callback before `send` returns.
       const reason = `Not a message: ${error.message}`
       this.clock.after(0, () => this.end({ kind: 'unsendable', reason }))
       return
@@ -350,7 +350,7 @@ class Connection implements Dispatcher.DispatchHandler {
     })
   }
 
-  /** Waits no longer, and closes the connection: an answer if its status is known, else a failure. */
+  /** Stops waiting, and closes the connection. The result is an answer if its status is known, else a failure. */
   giveUp(reason: string): void {
     const { sending } = this
     if (!sending) return
@@ -365,21 +365,21 @@ class Connection implements Dispatcher.DispatchHandler {
     return this.code !== undefined && this.wholeAnswerBytesMax === undefined
   }
 
-  /** Also while it is connecting, which undici would let go on. */
+  /** Also while it is connecting, which undici alone would not stop. */
   destroy(): void {
     this.client.destroy().catch(() => {})
     this.socket?.on('error', () => {}).destroy()
   }
 }
 
-/** Statuses whose `Location` is where the message should have gone. */
+/** Statuses whose `Location` is the right destination of the message. */
 const redirecting = new Set([301, 302, 303, 307, 308])
 
-/** Headers without what is meant for the first receiver alone, and without its host. */
+/** Headers without those that are meant only for the first receiver, and without its host. */
 const withoutToken = (headers: readonly NamedText[]): readonly NamedText[] =>
   headers.filter(([name]) => !/^(x-auth-token|authorization|cookie|host)$/i.test(name))
 
-/** undici swallows what is thrown in its callbacks; a bug must not be. */
+/** undici swallows exceptions of its callbacks, but a bug must surface. */
 function aside(run: () => void): void {
   try {
     run()
@@ -392,7 +392,7 @@ function aside(run: () => void): void {
 
 const framing = /^(content-length|transfer-encoding|connection|keep-alive|upgrade|expect|te|trailer|proxy-connection)$/i
 
-// Most headers can be sent as they are: their names are looked at by length before anything else.
+// Most headers can be sent as they are. So their names are compared by length before anything else.
 const framingLengths = new Set([2, 6, 7, 10, 14, 16, 17])
 
 // [hot] `flat` takes ten times as long.

@@ -1,4 +1,4 @@
-// One receiver: what waits for it, in which order, and what is being sent to it. And the table of all lanes.
+// One receiver: the jobs that wait for it, their order, and the jobs in flight. And the table of all lanes.
 //
 //   offer -> arrived -> (its entity is free) ------------------> send -> ended
 //                  \--> parked, while an earlier one of the same subscription and entity is being sent --> ready --/
@@ -6,16 +6,16 @@
 //   not now   -> retries[number of failed tries] -> (due) -> send
 //   the breaker opens: lost, ready, parked, arrived -> held, in the order of arrival -> (it closes) -> send
 //
-// The order of a subscription and an entity is kept while the receiver does not answer: a lost job keeps its place. A
-// job that the receiver has put off, or fails while others are answered, is overtaken. A job may have no order. Each
-// queue of retries is in the order of failing. Its first job may be due a little later than the next, by the spread of
-// the delays.
+// The order of a subscription and an entity is kept while the receiver does not answer: a lost job keeps its place.
+// Others overtake a job that the receiver has put off, or that fails while others are answered. A job may have no
+// order. Each queue of retries is in the order of failing. Its first job may be due a little later than the next, by
+// the spread of the delays.
 //
 // A job with a deadline of its own is skipped when too little of its time is left. It counts as waiting until it is
 // withdrawn.
 //
-// A receiver has one lane, or one for each pool whose tenants it serves: what one tenant's pool cannot take must not
-// stop the others.
+// A receiver has one lane, or one for each pool whose tenants it serves: a full pool of one tenant must not stop the
+// others.
 //
 // Not here: whether something may be sent (lanes, breaker), sockets (the senders).
 
@@ -27,31 +27,31 @@ import { Fifo } from './fifo.js'
 import { type PoolLimits, retrySendsMax, triesMax, unprovenSendsMax } from './limits.js'
 import type { Sendable } from './sender.js'
 
-/** A message on its way through a lane. One object, from when it is offered until it ends. */
+/** A message on its way through a lane: one object from the offer to the end. */
 export interface Job<T> extends Sendable {
-  /** What it is sent for, and what gets its outcome. */
+  /** What it is sent for; the outcome is reported to it. */
   readonly subject: T
   readonly lane: Lane<T>
-  /** In memory and on the wire, nearly; those of the body alone. */
+  /** Approximate bytes in memory and on the wire; then those of the body alone. */
   readonly bytes: number
   readonly bodyBytes: number
-  /** Jobs that have it in common are first tried one after the other; undefined: it waits for none. */
+  /** First tries of jobs with the same order go one after the other; undefined: it waits for no other job. */
   readonly order: string | undefined
   /** Of the request that caused it. */
   readonly context: LogContext
   /** It is a dead letter: it has one try, and goes back to its owner when the receiver is away. */
   readonly isReplay: boolean
-  /** Failed tries. Those while the receiver does not answer anything count as one. */
+  /** Failed tries. All failures while the receiver answers nothing count as one. */
   tries: number
   /** Its place among the jobs of its lane. */
   seq: number
-  /** It has left its order, and has the widths and the room of further tries. */
+  /** It has left its order. The widths and the room of further tries apply to it. */
   isRetry: boolean
   /** It waits in the room of further tries until the receiver answers. */
   isHeld: boolean
-  /** Answers of the receiver until its latest try without one; undefined: it had none. */
+  /** The lane's `answers` at its latest try without one; undefined: it had no such try. */
   lostAfter: number | undefined
-  /** Monotonic: since when it waits, and when it is tried again. */
+  /** Monotonic: the start of its waiting, and the time of its next try. */
   readonly sinceMs: number
   dueMs: number
   isProbe: boolean
@@ -63,10 +63,10 @@ export class Pool<T = unknown> {
   readonly unprovenSendsMax: number
   waiting = 0
   sending = 0
-  /** Of `sending`, those to receivers that have not answered the last time. */
+  /** The part of `sending` that goes to receivers that have not answered the last time. */
   sendingUnproven = 0
   resending = 0
-  /** Lanes that could send if there were room, each at most once, first come first served. */
+  /** Lanes that could send if there were room, each at most once, in the order of arrival. */
   readonly turns = { proven: new Fifo<Lane<T>>(), unproven: new Fifo<Lane<T>>(), retries: new Fifo<Lane<T>>() }
   readonly counters = { in: 0, out: 0, reject: 0, timeInQueueMs: 0 }
 
@@ -75,7 +75,7 @@ export class Pool<T = unknown> {
     this.unprovenSendsMax = unprovenSendsMax(limits.sendsMax)
   }
 
-  /** Whether one more first try may go out to a receiver of that kind. */
+  /** Whether one more first try may go out to the receiver of this lane. */
   hasRoomFor(lane: Lane<T>): boolean {
     return this.sending < this.limits.sendsMax && (lane.proven || this.sendingUnproven < this.unprovenSendsMax)
   }
@@ -103,7 +103,7 @@ export class Pool<T = unknown> {
   }
 }
 
-/** What a job is before its first try. */
+/** The state of a job before its first try. */
 export const untried = {
   seq: 0,
   isReplay: false,
@@ -117,7 +117,7 @@ export const untried = {
 export class Lane<T = unknown> {
   readonly breaker: Breaker = closedBreaker()
   proven = false
-  /** The last failure, for what is held back because of it. */
+  /** The last failure: the reason for the jobs that are held back. */
   reason = ''
   sending = 0
   resending = 0
@@ -128,15 +128,15 @@ export class Lane<T = unknown> {
   /** Jobs that wait for the receiver to answer, and their bytes. */
   holding = 0
   holdingBytes = 0
-  /** What waits no longer fits: the rest of it goes back to its owner, and nothing new is taken meanwhile. */
+  /** The waiting jobs no longer fit: the rest goes back to its owner, and no new job is accepted meanwhile. */
   overflows = false
-  /** Answers so far. */
+  /** Number of answers so far. */
   answers = 0
-  /** Monotonic: since when there has been none; Infinity: the latest try had one. */
+  /** Monotonic: the first failure since the last answer; Infinity: none since the last answer. */
   awaySinceMs = Number.POSITIVE_INFINITY
-  /** It stands in a queue of its pool, or of those whose deliveries are held back. */
+  /** Whether it is in a queue of its pool, or of the lanes whose deliveries are held back. */
   readonly queued = { sends: false, retries: false, held: false }
-  /** A caller was refused for want of room, and is told when there is room again (room.ts). */
+  /** A caller was refused because there was no room. It gets a report when there is room again (room.ts). */
   readonly refused = { first: false, retry: false }
   readonly hopeful = { first: false, retry: false }
   /** When the timer of the notifier wakes it. */
@@ -148,17 +148,17 @@ export class Lane<T = unknown> {
   private readonly lost = new Fifo<Job<T>>()
   private readonly held = new Fifo<Job<T>>()
   private readonly ready = new Fifo<Job<T>>()
-  /** What is being sent, and what is parked behind it; undefined: nothing yet. */
+  /** The orders in flight, each with the jobs parked behind it; undefined: none yet. */
   private readonly busy = new Map<string, Fifo<Job<T>> | undefined>()
-  /** By failed tries; the first one has those that had no answer to a further try. */
+  /** By failed tries; the first queue has jobs that had no answer to a further try. */
   private readonly retries = Array.from({ length: triesMax }, () => new Fifo<Job<T>>())
 
   constructor(
-    /** Its key among the lanes: the receiver, and the tenant if that has a pool of its own. */
+    /** Its key among the lanes: the receiver, preceded by the tenant if that has its own pool. */
     readonly name: string,
     readonly address: Address,
     readonly pool: Pool<T>,
-    /** Time that a job must have left to be begun. */
+    /** Time that a job must have left to begin. */
     private readonly timeLeftMsMin: number,
   ) {}
 
@@ -190,7 +190,7 @@ export class Lane<T = unknown> {
     this.pool.waiting++
   }
 
-  /** Something may wait that is not parked, and that need not wait for time. */
+  /** A job may be waiting that is not parked and need not wait for time. */
   hasReady(nowMs: number): boolean {
     return this.ready.size + this.held.size > 0 || (this.arrived.size > 0 && !this.overflows) || this.hasLost(nowMs)
   }
@@ -201,14 +201,14 @@ export class Lane<T = unknown> {
   }
 
   // [hot] Once per notification.
-  /** Takes the next job whose turn it is; what has its order waits until `release`. `leave` follows. */
+  /** Takes the next job whose turn it is; jobs of its order wait until `release`. The caller then calls `leave`. */
   takeReady(nowMs: number): Job<T> | undefined {
     if (this.hasLost(nowMs)) return this.lost.shift()
     const job = this.ready.shift() ?? this.takeInOrder(this.held, nowMs)
     return job ?? (this.overflows ? undefined : this.takeInOrder(this.arrived, nowMs))
   }
 
-  /** It waits no more. */
+  /** The job has stopped waiting. */
   leave({ bytes, isHeld }: Job<T>): void {
     if (isHeld) {
       this.holding--
@@ -220,15 +220,15 @@ export class Lane<T = unknown> {
     }
   }
 
-  /** The job had no answer. It is tried again when it is due, before all others of its order. */
+  /** The job had no answer. It is tried again when due, before all others of its order. */
   pushLost(job: Job<T>): void {
     this.lost.push(job)
     this.wait(job)
   }
 
   /**
-   * A new job has the order of a lost one. The lost one is due at once: the receiver may be back, and if it is not,
-   * both have failed.
+   * A new job has the order of a lost one. The lost one becomes due at once: the receiver may be back, and if it is
+   * not, both have failed.
    */
   hurry(order: string | undefined, nowMs: number): void {
     if (this.lost.size === 0 || order === undefined) return
@@ -243,7 +243,7 @@ export class Lane<T = unknown> {
     return this.lost.first?.dueMs ?? Number.POSITIVE_INFINITY
   }
 
-  /** The receiver does not answer: all that waits is to be held, in the order of its arrival. */
+  /** The receiver does not answer: moves all waiting jobs to `arrived`, in the order of their arrival, to be held. */
   dissolve(): void {
     const waiting = [...this.lost.drain(), ...this.ready.drain()]
     for (const { order } of waiting) if (order !== undefined) this.endOrder(order, waiting)
@@ -258,7 +258,7 @@ export class Lane<T = unknown> {
     this.busy.delete(order)
   }
 
-  /** What waits until the first try of `order` is over. */
+  /** The jobs that wait until the first try of `order` is over. */
   parkedBehind(order: string | undefined): Iterable<Job<T>> {
     return (order !== undefined && this.busy.get(order)) || []
   }
@@ -268,7 +268,7 @@ export class Lane<T = unknown> {
     for (let job = parked?.shift(); job; job = parked?.shift()) into.push(job)
   }
 
-  /** Takes the oldest job whose order is free. `leave` follows. */
+  /** Takes the oldest job whose order is free. The caller then calls `leave`. */
   takeProbe(): Job<T> | undefined {
     const isFree = ({ order }: Job<T>): boolean => order === undefined || !this.busy.has(order)
     const job = this.held.take(isFree) ?? this.arrived.take(isFree)
@@ -276,7 +276,7 @@ export class Lane<T = unknown> {
     return job
   }
 
-  /** The next job that is to be held; `leave` follows. */
+  /** The next job to be held; the caller then calls `leave`. */
   takeUnheld(): Job<T> | undefined {
     return this.arrived.shift()
   }
@@ -292,7 +292,7 @@ export class Lane<T = unknown> {
     this.held.insert(job, (a, b) => a.seq - b.seq)
   }
 
-  /** The oldest of those that are held; `leave` follows. */
+  /** The oldest job that is held; the caller then calls `leave`. */
   takeHeld(): Job<T> | undefined {
     return this.held.shift()
   }
@@ -316,14 +316,14 @@ export class Lane<T = unknown> {
     return nowMs > endByMs - this.timeLeftMsMin
   }
 
-  /** A job whose deadline has come while it waited, and that has no order, waits no longer. */
+  /** Ends the waiting of a job that has no order, when its deadline has come. */
   withdraw(job: Job<T>, nowMs: number): void {
     this.leave(job)
-    // Jobs with deadlines come in the order of these.
+    // Jobs with deadlines arrive in the order of their deadlines.
     while (this.arrived.first && this.isLate(this.arrived.first, nowMs)) this.arrived.shift()
   }
 
-  /** The first try of `order` is over: the next one of it is ready. */
+  /** The first try of `order` is over: its next job is ready. */
   release(order: string | undefined): void {
     if (order === undefined) return
     assert(this.busy.has(order), 'only what was taken is released')
@@ -356,7 +356,7 @@ export class Lane<T = unknown> {
     return earliest
   }
 
-  /** Forgets everything that is not being sent; gives the bytes of what it forgot. */
+  /** Forgets all jobs that are not in flight; returns their bytes. */
   clear(): { first: number; retry: number } {
     const bytes = { first: this.waitingBytes, retry: this.holdingBytes }
     for (const queue of this.retries) {
@@ -383,10 +383,10 @@ function fifoOf<T>(job: Job<T>): Fifo<Job<T>> {
   return fifo
 }
 
-/** Lanes looked at, the ones looked at longest ago first, to find an idle one. */
+/** Lanes checked in one search for an idle one, those checked longest ago first. */
 const idleTriesMax = 64
 
-/** All lanes by name, and their pools. A new lane may take the place of one in which nothing waits or is sent. */
+/** All lanes by name, and their pools. A new lane may replace an idle one. */
 export class LaneTable<T> {
   readonly pools: readonly Pool<T>[]
   private readonly shared: Pool<T>
@@ -420,7 +420,7 @@ export class LaneTable<T> {
     return this.own.has(tenant) ? `${tenant} ${receiver}` : receiver
   }
 
-  /** The lane, made when there is none yet; undefined: too many are in use. */
+  /** The lane, created if there is none yet; undefined: too many are in use. */
   laneOf(tenant: string, address: Address): Lane<T> | undefined {
     const name = this.nameOf(tenant, address)
     const known = this.lanes.get(name)
@@ -430,7 +430,7 @@ export class LaneTable<T> {
     return lane
   }
 
-  /** True when there is room for one more lane, if need be in the place of an idle one. */
+  /** True when there is room for one more lane. It removes an idle one if need be. */
   makeRoom(): boolean {
     if (this.lanes.size < this.lanesMax) return true
     let tries = 0

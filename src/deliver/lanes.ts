@@ -1,21 +1,21 @@
-// Which message is sent when: lanes, pools, retries and breakers, as one state machine without I/O.
+// Decides which message is sent when: lanes, pools, retries and breakers, as one state machine without I/O.
 //
-// What happens comes in as calls (offered, ended, woken, later) and goes out as effects. `send` is the only effect of
-// `offer`: outcomes come from the other calls, so that no caller is called back before `offer` returns. The rules:
+// Events come in as calls (offered, ended, woken, later), and effects go out. `send` is the only effect of `offer`:
+// outcomes come from the other calls, so that no caller is called back before `offer` returns. The rules:
 //
 // - A receiver's lane sends up to its width, and at most four at a time while it has not answered the last time.
 //   Receivers like that hold three quarters of a pool's width at most: those that answer always find room.
-// - Lanes that could send but for the pool's width take turns, one delivery each.
-// - Further tries have a width of their own. They never wait for first ones, nor these for them.
+// - Lanes that only lack room in the pool's width take turns, one delivery each.
+// - Further tries have a width of their own. They never wait for first tries, and first tries never wait for them.
 // - A delivery without an answer keeps its place. It is tried again within 5 s, and at once when the receiver answers
 //   another one, or when a new one of its order comes. An open breaker holds all others back. Each counts as failed
-//   once, and goes when the breaker closes, in order. The lane gives them up only if their owner has little room left
-//   (`isCrowded`), and the receiver has been away for longer than the five tries of a delivery take.
+//   once, and is sent when the breaker closes, in order. The lane gives them up only if their owner has little room
+//   left (`isCrowded`), and the receiver has been away for longer than the five tries of a delivery take.
 // - A delivery that the receiver puts off, or that alone has no answer, has five tries, and others overtake it.
 // - A dead letter that is sent again has one try. It goes back to its owner when that fails, or when a breaker opens.
-// - What is held back has the room of further tries. What does not fit goes back to its owner, to be offered again
-//   before all that came later. Without further tries (bestEffort) nothing is held back.
-// - A caller that got 'full' is told when there is room again: when half of what was full is free.
+// - Deliveries held back use the room of further tries. Those that do not fit go back to their owner, which offers them
+//   again before all later ones. Without further tries (bestEffort) nothing is held back.
+// - A caller that got 'full' gets a report when there is room again: when half of what was full is free.
 //
 // [hot] `offer` and `onEnd`, once each per notification: some 2 us together (see notifier.ts).
 
@@ -30,30 +30,30 @@ import { type AttemptKind, Room } from './room.js'
 import type { SendResult } from './sender.js'
 
 export interface Effects<T> {
-  /** Sends it, and calls `onEnd` later. */
+  /** Sends the message, and calls `onEnd` later. */
   send(job: Job<T>): void
   settled(job: Job<T>, outcome: DeliveryOutcome): void
   /** There is room again in the lane of this name, or, without one, for receivers that had no lane. */
   room(lane: string | undefined): void
-  /** Calls `onWake` at this time (monotonic), if nothing earlier is asked for. */
+  /** Calls `onWake` at this time (monotonic), unless an earlier time is set. */
   wake(lane: Lane<T>, atMs: number): void
   /** Calls `onLater` once at the end of the tick. */
   later(): void
-  /** A receiver has ceased to answer, or answers again. */
+  /** A receiver has stopped answering, or answers again. */
   changed(lane: Lane<T>): void
-  /** A receiver answers that had not answered yet, or not the last time. */
+  /** A receiver answers that had never answered, or not the last time. */
   answers(lane: Lane<T>): void
 }
 
 export interface LanesOptions {
   readonly mode: string
-  /** Failed deliveries are tried again. */
+  /** Whether failed deliveries are tried again. */
   readonly retries: boolean
   /** A job with a deadline begins only if at least this much time is left; undefined: it always begins. */
   readonly timeLeftMsMin?: number
   readonly limits: Limits
   readonly fraction: () => number
-  /** Whether owners have little room left for what waits; undefined: never. */
+  /** Whether owners have little room left for waiting deliveries; undefined: never. */
   readonly isCrowded?: (() => boolean) | undefined
 }
 
@@ -67,10 +67,10 @@ export class Lanes<T> {
   readonly table: LaneTable<T>
   private readonly holding = new Fifo<Lane<T>>()
   private isLater = false
-  /** Receivers without a lane were refused. */
+  /** Receivers were refused because they had no lane. */
   private strangers = false
   private readonly room: Room<T>
-  /** Receivers that were tried in the second that began then. */
+  /** Number of receivers probed in the second that began at `sinceMs`. */
   private readonly probes = { sinceMs: Number.NEGATIVE_INFINITY, count: 0 }
 
   constructor(
@@ -95,7 +95,7 @@ export class Lanes<T> {
     return undefined
   }
 
-  /** Takes a job, or refuses it because there is no room. `dueMs`: wall clock before which no further try is made. */
+  /** Accepts a job, or refuses it because there is no room. `dueMs`: wall clock before which no further try is made. */
   offer(job: Job<T>, dueMs: number | undefined): 'taken' | 'full' {
     const nowMs = job.sinceMs
     job.isRetry = job.tries > 0 && dueMs !== undefined
@@ -126,7 +126,7 @@ export class Lanes<T> {
     return true
   }
 
-  /** Whether what is offered is held back. */
+  /** Whether an offered job is held back. */
   private isAway({ breaker }: Lane<T>): boolean {
     return breaker.state !== 'closed'
   }
@@ -158,7 +158,7 @@ export class Lanes<T> {
     else this.leaveFirst(job)
     this.learn(job, result, nowMs)
     this.settle(job, result, nowMs)
-    // Others may have waited longer for the place that is free now.
+    // Other lanes may have waited longer for the place that is free now.
     this.giveTurns(lane.pool, nowMs)
     this.pump(lane, nowMs)
     this.onLeft(lane)
@@ -228,12 +228,12 @@ export class Lanes<T> {
     }
   }
 
-  /** Whether a job without an answer keeps its place, since nothing was answered after it was sent. */
+  /** Whether a job without an answer keeps its place: nothing was answered after it was sent. */
   private waitsForAnswer({ lane, lostAfter = lane.answers, isReplay }: Job<T>): boolean {
     return this.options.retries && !isReplay && lostAfter === lane.answers
   }
 
-  /** No answer, nor any to others since it was tried before: the receiver is away, and the job keeps its place. */
+  /** No job had an answer since this one's earlier try: the receiver is away, and the job keeps its place. */
   private onLost(job: Job<T>, reason: string, nowMs: number): void {
     const { lane } = job
     job.lostAfter = lane.answers
@@ -252,7 +252,7 @@ export class Lanes<T> {
     this.failParked(job, reason)
   }
 
-  /** What waits behind a delivery without an answer fails with it: some now, the others when the breaker opens. */
+  /** Jobs parked behind a delivery without an answer fail with it: some now, the others when the breaker opens. */
   private failParked({ lane, order, isRetry }: Job<T>, reason: string): void {
     if (isRetry) return
     let left = settledPerTurn
@@ -275,7 +275,7 @@ export class Lanes<T> {
     job.lane.hold(job)
   }
 
-  /** It waits for its receiver, in its place, where that has room for it. */
+  /** The job waits for its receiver, in its place if there is room for it. */
   private waits(job: Job<T>, reason: string, sent: boolean, held: boolean, nextAttemptMs?: number): void {
     job.tries = Math.max(1, job.tries)
     this.counters.failed++
@@ -320,7 +320,7 @@ export class Lanes<T> {
   }
 
   // [hot] Once per notification.
-  /** What is due already waits for something else than time, and is sent when that happens. */
+  /** A job that is due already waits for something else than time, and is sent when that happens. */
   private wakeFor(lane: Lane<T>, nowMs: number): void {
     const { breaker, retryDueMs, lostDueMs, waiting, holding } = lane
     let atMs = Math.min(retryDueMs, lostDueMs)
@@ -382,7 +382,7 @@ export class Lanes<T> {
     this.effects.send(job)
   }
 
-  /** The oldest one that has kept its place, if there is one. */
+  /** Sends the oldest job that has kept its place, or else a further try that is due. */
   private probe(lane: Lane<T>, nowMs: number): void {
     const { pool } = lane
     if (!this.mayProbe(nowMs)) {
@@ -414,7 +414,7 @@ export class Lanes<T> {
     return probes.count < this.options.limits.probesPerSecondMax
   }
 
-  /** Widths of the pool have become free: the lanes that wait for one take turns. */
+  /** The pool has free widths: the lanes that wait for one take turns. */
   private giveTurns(pool: Pool<T>, nowMs: number): void {
     for (let lane = pool.takeTurn(); lane; lane = pool.takeTurn())
       if (passage(lane.breaker, nowMs) === 'free') this.sendFirsts(lane, nowMs, 1)
@@ -455,7 +455,7 @@ export class Lanes<T> {
     if (this.holding.size > 0) this.askLater()
   }
 
-  /** Fails what the breaker holds back, so many at most; gives how many. */
+  /** Fails jobs that the breaker holds back, `most` at most; returns how many. */
   private holdBack(lane: Lane<T>, most: number, nowMs: number): number {
     let settled = 0
     for (; settled < most && (lane.overflows || passage(lane.breaker, nowMs) === 'held'); settled++) {
@@ -493,14 +493,14 @@ export class Lanes<T> {
     this.handBack(job)
   }
 
-  /** It is dead without another try, because its receiver is away. */
+  /** The job is dead without another try, because its receiver is away. */
   private handBack(job: Job<T>): void {
     const { tries: attempts } = job
     const { reason } = job.lane
     this.effects.settled(job, { kind: 'dead', reason, cause: 'noAnswer', code: undefined, sent: false, attempts })
   }
 
-  /** Something has left the lane, or was refused: perhaps there is room again. */
+  /** A job has left the lane, or was refused: there may be room again. */
   private onLeft(lane: Lane<T>): void {
     const isHopeful = this.room.onLeft(lane)
     if (isHopeful || (this.strangers && lane.isIdle)) this.askLater()

@@ -1,10 +1,9 @@
-// What the notifier may hold and do at a time, how `-notificationMode` changes that
-// (docs/interface/notifications.md#modes), and when a failed delivery is tried again: after 1, 5, 30 and 120 seconds,
-// and then no more.
+// The limits of the notifier, how `-notificationMode` changes them (docs/interface/notifications.md#modes), and the
+// times of further tries: 1, 5, 30 and 120 seconds after a failed one, then no more.
 //
-// Every mode has a lane per receiver, because a dead receiver must delay nobody; and every mode keeps connections
-// alive, because one for each notification would cost more than the notification and runs out of ports at some 500 a
-// second. What a mode decides is the width: how many notifications are sent at a time, and how many wait.
+// Every mode has a lane per receiver, so that a dead receiver delays no other one. Every mode keeps connections alive,
+// because a connection for each notification would cost more than the notification and runs out of ports at some 500 a
+// second. A mode decides the width: how many notifications are sent at a time, and how many wait.
 //
 //   transient             up to 32 at a time to a receiver, 512 in all
 //   persistent            one at a time to a receiver, 512 in all
@@ -16,21 +15,21 @@
 import assert from 'node:assert/strict'
 
 export interface Limits {
-  /** First tries that wait for one receiver. Each costs its message and 200 bytes; beyond, rows stay in the outbox. */
+  /** First tries that wait for one receiver. Each costs its message and 200 bytes. Above, rows stay in the outbox. */
   readonly laneQueueMax: number
   readonly laneBytesMax: number
   /** Failed deliveries of one receiver in memory until their next try, or its answer; others go to their owner. */
   readonly laneRetriesMax: number
-  /** Bytes of first tries, waiting or under way, over all receivers; further tries have half as much of their own. */
+  /** Bytes of first tries, waiting or in flight, over all receivers. Further tries have half as much of their own. */
   readonly bytesMax: number
   /** Receivers known at a time. Each costs 2 KB; the longest idle ones are forgotten. */
   readonly lanesMax: number
   /** First tries at a time to one receiver that answers. */
   readonly laneSendsMax: number
-  /** The same to a receiver that has not answered yet, or not the last time: what its timeouts may hold. */
+  /** The same to a receiver that has not answered yet, or not the last time. It limits the sends that can time out. */
   readonly laneUnprovenSendsMax: number
   readonly laneRetrySendsMax: number
-  /** Receivers held back that are tried in a second, over all. With more than five times as many the pauses grow. */
+  /** Receivers probed in a second, of all that are held back. With more than five times as many the pauses grow. */
   readonly probesPerSecondMax: number
   /** First tries at a time over all receivers of a pool: the bound on sockets. */
   readonly sendsMax: number
@@ -54,14 +53,14 @@ export const limitsByDefault: Limits = {
 
 /** A width that some tenants share. */
 export interface PoolLimits {
-  /** Undefined: of all tenants without one of their own. */
+  /** Undefined: the pool of all tenants without their own. */
   readonly tenant: string | undefined
   readonly queueMax: number
   readonly sendsMax: number
   readonly laneSendsMax: number
 }
 
-/** The pools of a mode that the options have accepted; the shared one comes first. */
+/** The pools of a mode that was validated with the options; the shared one comes first. */
 export function poolsOf(mode: string, limits: Limits): PoolLimits[] {
   const shared = { tenant: undefined, queueMax: limits.queueMax, sendsMax: limits.sendsMax }
   if (mode === 'transient') return [{ ...shared, laneSendsMax: limits.laneSendsMax }]
@@ -76,10 +75,10 @@ export function poolsOf(mode: string, limits: Limits): PoolLimits[] {
   })
 }
 
-/** Tries at a time after the first one, on top of so many first ones. */
+/** Further tries at a time in a pool with so many first tries at a time. */
 export const retrySendsMax = (sendsMax: number): number => Math.max(1, Math.floor(sendsMax / 8))
 
-/** How many of them all the receivers together may hold that do not answer. */
+/** First tries of a pool that may be in flight to receivers without a last answer, all of these receivers together. */
 export const unprovenSendsMax = (sendsMax: number): number => Math.max(1, Math.ceil((sendsMax * 3) / 4))
 
 export const triesMax = 5
@@ -92,10 +91,10 @@ const retryDelaysMs = [1_000, 5_000, 30_000, 120_000] as const
  */
 export const giveUpMs = retryDelaysMs.reduce((sum, delayMs) => sum + delayMs, 0)
 
-/** The delays spread by this much to both sides, so that what failed together does not come back together. */
+/** The delays spread by this share to both sides, so that jobs that failed together do not come back together. */
 const spread = 0.2
 
-/** The time until the next try after so many failed ones; `fraction` is drawn from 0 up to 1. */
+/** The time until the next try after this number of failed ones; `fraction` is drawn from 0 up to 1. */
 export function retryDelayMs(failedTries: number, fraction: number): number {
   const delayMs = retryDelaysMs[failedTries - 1]
   assert(delayMs !== undefined, 'a delivery has five tries')
@@ -103,7 +102,7 @@ export function retryDelayMs(failedTries: number, fraction: number): number {
 }
 
 /**
- * An answer that says: not now. Counted as a success, and tried again all the same
+ * The status means "not now". It counts as a success, and the notification is tried again all the same
  * (docs/interface/notifications.md#outcomes).
  */
 export function asksForRetry(code: number): boolean {

@@ -1,13 +1,13 @@
-// Publishes to MQTT brokers over connections that all subscriptions with the same broker and credentials share
+// Publishes to MQTT brokers. All subscriptions with the same broker and credentials share a connection
 // (docs/interface/notifications.md#mqtt).
 //
-// A connection is made by the first message for it, or before when one is likely, with MQTT 3.1.1, a clean session and
-// a keep-alive of 60 s. It is never made again by itself: the next message does that. QoS 0 has been delivered when it
-// is written, QoS 1 and 2 when the broker has acknowledged it, because what was only accepted by the library is lost
-// with the connection. Whatever fails on a connection ends it, and with it all that was under way there: a connection
-// whose oldest message is not acknowledged in time is of no use to the others.
+// The first message for a connection opens it, or `prepare` does so earlier, with MQTT 3.1.1, a clean session and a
+// keep-alive of 60 s. It never reconnects by itself: the next message opens a new one. A QoS 0 message is delivered
+// when it is written, QoS 1 and 2 when the broker has acknowledged it, because a message that only the library has
+// accepted is lost with the connection. Any failure on a connection ends it, and with it all its messages in flight: a
+// connection whose oldest message is not acknowledged in time is of no use to the others.
 //
-// Not here: how many are sent at a time, in which order, and whether they are sent again (lanes).
+// Not here: how many messages are sent at a time, in which order, and further tries (lanes).
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
@@ -19,9 +19,9 @@ import type { OnSent, Sendable, Sender, SenderStats } from './sender.js'
 import { isDenied, type OpenSocket, reasonOf, reasons } from './sockets/sockets.js'
 
 export interface MqttSenderOptions {
-  /** Wait for a connection, and for an acknowledgement (`-mqttTimeout`). */
+  /** Time to wait for a connection, and for an acknowledgement (`-mqttTimeout`). */
   readonly timeoutMs: number
-  /** Connections that have not been used for so long are closed, within twice the time (`-mqttMaxAge`); 0: never. */
+  /** Connections that were not used for this time are closed, within twice the time (`-mqttMaxAge`); 0: never. */
   readonly idleMsMax: number
   /** Connections at a time; at least as many as messages at a time. */
   readonly connectionsMax: number
@@ -57,7 +57,7 @@ export class MqttSender implements Sender<MqttMessage> {
     connection.send({ message, onSent, deadlineMs: this.clock.monoMs() + this.options.timeoutMs })
   }
 
-  /** Connects, if there is room for one more connection; what comes of it is not reported. */
+  /** Connects, if there is room for one more connection. The result is not reported. */
   prepare(message: MqttMessage): void {
     const address = mqttAddress(message)
     if (!address || this.connections.has(address.receiver)) return
@@ -93,7 +93,7 @@ export class MqttSender implements Sender<MqttMessage> {
     })
   }
 
-  /** Closes all connections; messages under way get no result. */
+  /** Closes all connections; messages in flight get no result. */
   close(): void {
     this.cancelSweep()
     for (const connection of [...this.connections.values()]) connection.close()
@@ -110,7 +110,7 @@ class Connection {
   private readonly client: MqttClient
   private isUp = false
   private isGone = false
-  /** In the order they came, and so of their deadlines. */
+  /** In the order of arrival, which is also that of their deadlines. */
   private readonly sending = new Set<Sending>()
   private cancelTimer: (() => void) | undefined
 
@@ -154,7 +154,7 @@ class Connection {
   private publish(sending: Sending): void {
     const { topic, body = '', qos, retain } = sending.message
     this.client.publish(topic, body, { qos, retain }, error => {
-      // The library may say so before `publish` returns.
+      // The library may call back before `publish` returns.
       queueMicrotask(() => {
         if (error) this.fail(reasonOf(error))
         else if (this.sending.delete(sending)) sending.onSent({ kind: 'answered', code: undefined })

@@ -1,10 +1,10 @@
-// Delivers notifications: takes their messages, sends them, and reports what became of each try.
+// Delivers notifications: accepts their messages, sends them, and reports the outcome of each try.
 //
-// This is the shell around the lanes: it owns the senders, the timers and the log, and decides nothing but what cannot
-// be sent at all. Every message that was taken ends with exactly one outcome that says so (delivered, simulated, dead,
-// dropped, or failed and not held), unless the notifier is stopped first; before that it may fail several times. In
-// `bestEffort` there is one try, and what finds no room is lost; in `atLeastOnce` what finds no room stays with its
-// owner, who is told when to come back.
+// This is the shell around the lanes: it owns the senders, the timers and the log. It decides only which messages
+// cannot be sent at all. Every accepted message ends with exactly one final outcome (delivered, simulated, dead,
+// dropped, or failed and not held), unless the notifier is stopped first. Before that it may fail several times. In
+// `bestEffort` there is one try, and a message that finds no room is lost. In `atLeastOnce` a message that finds no
+// room stays with its owner, which gets a report when there is room.
 //
 // [hot] To one local uWebSockets.js receiver that shares its core, 20,000 to 26,000 notifications of 200 bytes a
 // second: 35 us of this process each, of which 4 us are spent in this folder and 6 us in undici; the kernel has most of
@@ -26,11 +26,11 @@ import { reasons } from './sockets/sockets.js'
 export interface NotifierOptions {
   /** `-notifDelivery`. */
   readonly delivery: 'atLeastOnce' | 'bestEffort'
-  /** `-notificationMode`, as the options have accepted it; limits.ts says what it means. */
+  /** `-notificationMode`, as the options have accepted it; limits.ts explains the modes. */
   readonly mode: string
   /** `-outReqMsgMaxSize`: larger messages are not sent. */
   readonly messageBytesMax: number
-  /** `-simulatedNotification`: everything happens but the sending. */
+  /** `-simulatedNotification`: everything but the sending is done. */
   readonly simulated: boolean
   /** Bytes of a payload that the log shows. */
   readonly loggedBytesMax: number
@@ -39,19 +39,19 @@ export interface NotifierOptions {
 
 export interface NotifierPorts {
   readonly clock: Clock
-  /** A number from 0 up to but without 1, for the spread of retries. */
+  /** A number from 0 up to 1, without 1, for the spread of retries. */
   readonly fraction: () => number
   readonly logger: Logger
-  /** Whether owners have little room left for notifications that wait; undefined: never. */
+  /** Whether owners have little room left for waiting notifications; undefined: never. */
   readonly isCrowded?: (() => boolean) | undefined
   readonly transports: Transports
-  /** What became of one try. Never called from inside `offer`. */
+  /** The outcome of one try. Never called from inside `offer`. */
   readonly onOutcome: (job: Pick<Job<PendingNotification>, 'subject' | 'message'>, outcome: DeliveryOutcome) => void
-  /** Told of each try; undefined: no watch. */
+  /** Gets a report of each try; undefined: no watch. */
   readonly watch?: SendWatch | undefined
-  /** The lane of this name has room again (`laneOf`); undefined: receivers that were refused without having one. */
+  /** The lane of this name has room again (`laneOf`); undefined: there is room for receivers that got no lane. */
   readonly onRoom: (lane: string | undefined) => void
-  /** A receiver (`receiverOf`) answers that had not answered yet, or not the last time; undefined: nobody asks. */
+  /** A receiver (`receiverOf`) answers that had never answered, or not the last time; undefined: not reported. */
   readonly onAnswering?: ((receiver: string) => void) | undefined
 }
 
@@ -104,7 +104,7 @@ export class Notifier {
         answers: ({ address }) => ports.onAnswering?.(address.receiver),
       },
     )
-    // There is always an idle connection to give way, because no more than these are ever busy.
+    // There is always an idle connection to close, because no more than these are ever busy.
     const busyMax = poolsOf(options.mode, limits).reduce(
       (sum, { sendsMax }) => sum + sendsMax + retrySendsMax(sendsMax),
       0,
@@ -115,9 +115,9 @@ export class Notifier {
 
   // [hot] Once per notification. The job is the only object that it makes besides the address.
   /**
-   * Takes the message of a pending notification, or reports why not. `full`: its owner keeps it and hears of `onRoom`;
-   * only in atLeastOnce, and always while stopping. `dropped`: it is lost, counted and logged; only in bestEffort.
-   * `order`: messages of one order are first tried one after the other.
+   * Accepts the message of a pending notification, or returns why not. `full`: its owner keeps it and gets a call of
+   * `onRoom`; only in atLeastOnce, and always while stopping. `dropped`: it is lost, counted and logged; only in
+   * bestEffort. `order`: the first tries of messages of one order go one after the other.
    */
   offer(
     pending: PendingNotification,
@@ -164,7 +164,7 @@ export class Notifier {
     return outlet
   }
 
-  /** Messages to this receiver are likely: the first one need not wait for what sends it. */
+  /** Messages to this receiver are likely: prepares the sender, so that the first one need not wait for it. */
   prepare(message: NotificationMessage): void {
     if (!this.isStopping && !this.options.simulated) this.outletOf(message).sender.prepare(message)
   }
@@ -176,7 +176,7 @@ export class Notifier {
     return 'dropped'
   }
 
-  /** The outcome of what is not to be sent. */
+  /** The outcome of a message that is not to be sent; undefined: it is to be sent. */
   private endAtOnce(
     { transport, url }: NotificationMessage,
     address: Address | undefined,
@@ -204,7 +204,7 @@ export class Notifier {
     this.ports.onOutcome(job, outcome)
   }
 
-  /** The name that `onRoom` gives when there is room for a message of that tenant; undefined: it cannot be sent. */
+  /** The lane that `onRoom` reports when there is room for a message of that tenant; undefined: it cannot be sent. */
   laneOf(tenant: string, message: NotificationMessage): string | undefined {
     const address = this.outletOf(message).entry.addressOf(message)
     return address && this.lanes.table.nameOf(tenant, address)
@@ -282,7 +282,7 @@ export class Notifier {
     if (!this.isStopped) run()
   }
 
-  // [hot] No line is put together that no level wants.
+  // [hot] A line is built only if the log level wants it.
   private logEnd(job: Notifying, result: SendResult, { lineOf }: TransportEntry): void {
     const { logger } = this.ports
     const { message, subject, context } = job
@@ -308,7 +308,7 @@ export class Notifier {
     else this.ports.logger.warn(`Receiver ${receiver} does not answer, notifications to it are held back: ${reason}`)
   }
 
-  /** What happened since the start, and what is now. Walks over the lanes: not for every request. */
+  /** Totals since the start, and present values. It walks over the lanes, so do not call it for every request. */
   stats() {
     const queue = { in: 0, out: 0, reject: 0, timeInQueueMs: 0, size: 0 }
     let sending = 0
@@ -337,9 +337,9 @@ export class Notifier {
   }
 
   /**
-   * Takes nothing more, lets what is being sent end, for `drainMs` at most, and closes everything. What waits is
-   * forgotten without an outcome, because its row is in the outbox; in bestEffort there is none, so what waits is sent,
-   * too, as far as the time allows.
+   * Accepts nothing more, lets the messages in flight end, for `drainMs` at most, and closes everything. Waiting
+   * messages are forgotten without an outcome, because their rows are in the outbox. In bestEffort there is no outbox,
+   * so waiting messages are sent too, as far as the time allows.
    */
   async stop(drainMs: number): Promise<void> {
     const { clock } = this.ports

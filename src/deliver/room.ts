@@ -1,10 +1,9 @@
 // How much the lanes may hold, which callers were refused because of that, and when there is room for them again.
 //
 // First tries and further tries have bounds of their own: the failed deliveries of a dead receiver take no room from
-// new ones. Room is reported when half of what was full is free, so that a caller that comes back can bring more than
-// one.
+// new ones. Room is reported when half of what was full is free, so that a returning caller can bring more than one.
 //
-// Not here: what is held and why it leaves (lanes).
+// Not here: which jobs are held and why they leave (lanes).
 
 import { Fifo } from './fifo.js'
 import type { Job, Lane, Pool } from './lane.js'
@@ -17,13 +16,15 @@ const toldPerTurn = 64
 
 export class Room<T> {
   readonly bytes = { first: 0, retry: 0 }
-  /** Lanes that have room again, while there is none in all. */
+  /** Lanes that have room again, while the pool or all lanes together have none. */
   private hopes = 0
   private readonly hopeful = new Map<Pool<T>, Record<AttemptKind, Fifo<Lane<T>>>>()
 
   constructor(
     private readonly limits: Limits,
-    /** Where refusing costs nothing, receivers that do not answer leave half of a pool's queue to the others. */
+    /**
+     * Whether receivers that do not answer leave half of a pool's queue to others: true where refusing costs nothing.
+     */
     private readonly leavesHalf: boolean,
     pools: readonly Pool<T>[],
   ) {
@@ -46,7 +47,7 @@ export class Room<T> {
     )
   }
 
-  /** One always fits: it finds out whether the receiver is back. */
+  /** One always fits: it is the probe that shows whether the receiver is back. */
   hasForHeld(job: Job<T>): boolean {
     return job.lane.holding === 0 || this.hasForRetry(job)
   }
@@ -56,7 +57,7 @@ export class Room<T> {
     this.onLeft(lane)
   }
 
-  /** Something has left the lane; true when `tell` may have something to report. */
+  /** A job has left the lane; true when `tell` may have something to report. */
   onLeft(lane: Lane<T>): boolean {
     if (lane.refused.first) this.hope(lane, 'first')
     if (lane.refused.retry) this.hope(lane, 'retry')

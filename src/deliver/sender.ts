@@ -1,4 +1,5 @@
-// A sender: what sends the messages of one transport, and what is known of a transport before its library is loaded.
+// A sender sends the messages of one transport. A transport entry holds the facts about it that are needed before its
+// library is loaded.
 //
 // Everything else in this folder works alike for all transports. It finds the sender by the name in
 // `message.transport`: no queue, retry, breaker or counter names one. A new transport, here X, touches eight files:
@@ -8,17 +9,17 @@
 //                          message.ts, notification.ts                                  its message, and how that is rendered
 //   deliver/               X-sender.ts, transports.ts                                   its sender, and its entry in the table
 //
-// test/deliver/new-transport.test.ts writes one and sees notifications arrive.
+// test/deliver/new-transport.test.ts adds one and checks that notifications arrive.
 
 import type { NotificationMessage } from '../domain/subscriptions/message.js'
 import type { Clock, EndedTry } from '../ports.js'
 import type { Address } from './address.js'
 
-/** What a sender needs to know of a lane's job. */
+/** The part of a lane's job that a sender needs. */
 export interface Sendable<M extends NotificationMessage = NotificationMessage> {
   readonly message: M
   readonly address: Address
-  /** When it fails at the latest, monotonic; Infinity: the message or the options give the time of a try. */
+  /** Monotonic time at which it fails at the latest; Infinity: the message or the options set the time of a try. */
   readonly endByMs: number
 }
 
@@ -30,7 +31,7 @@ export type SendResult =
   /** Every further try would fail as well: the fault is in the message. */
   | { readonly kind: 'unsendable'; readonly reason: string }
 
-/** An answer as a whole, for senders whose caller wants it. */
+/** A whole answer, for senders whose caller needs it. */
 interface Answer {
   /** By lower-case name. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
@@ -39,14 +40,14 @@ interface Answer {
 
 export type OnSent = (result: SendResult) => void
 
-/** Methods, so that a sender of one kind of message fits where messages of all kinds are routed by name. */
+/** Methods, so that a sender of one kind of message is assignable where messages of all kinds are routed by name. */
 export interface Sender<M extends NotificationMessage = NotificationMessage> {
-  /** Sends a message and reports once, later, how that ended. */
+  /** Sends a message and reports the result once, later. */
   send(job: Sendable<M>, onSent: OnSent): void
-  /** Messages to the same receiver are likely: the sender does now what takes its time. */
+  /** Messages to the same receiver are likely: the sender does its slow preparations now. */
   prepare(message: M): void
   stats(): SenderStats
-  /** Closes all connections; messages under way are not reported any more. */
+  /** Closes all connections; no result is reported for messages in flight. */
   close(): void
 }
 
@@ -57,7 +58,7 @@ export interface SenderStats {
 
 /** A transport whose sender may not be loaded yet. */
 export interface TransportEntry<M extends NotificationMessage = NotificationMessage> {
-  /** What its tries are counted as. */
+  /** The name under which its tries are counted. */
   readonly what: EndedTry['what']
   /**
    * Whether its tries count in `sentOk` and `sentError` of the queue's statistics
@@ -66,18 +67,18 @@ export interface TransportEntry<M extends NotificationMessage = NotificationMess
   readonly isInQueueStatistics: boolean
   /** undefined: the URL is malformed, or of another transport. */
   addressOf(message: M): Address | undefined
-  /** Bytes that a message has on the wire besides its body, nearly. */
+  /** Approximate bytes of a message on the wire besides its body. */
   headBytes(message: M): number
-  /** The line that the log has at INFO for a try; undefined: none. `payload` is the body as it may be shown. */
+  /** The log line at INFO for a try; undefined: none. `payload` is the body as it may be shown. */
   lineOf(subscription: string, job: Sendable<M>, payload: string, result: SendResult): string | undefined
-  /** `connectionsMax`: more than there are ever messages under way. */
+  /** `connectionsMax`: more than the messages that can ever be in flight. */
   load(clock: Clock, connectionsMax: number): Promise<Sender<M>>
 }
 
 /** Transports by name. */
 export type Transports = ReadonlyMap<string, TransportEntry>
 
-/** A sender whose library is slow to load: it is loaded when a message is sent, or likely, for the first time. */
+/** A sender whose library is slow to load. It is loaded for the first message, or earlier when one is likely. */
 export class LazySender<M extends NotificationMessage = NotificationMessage> implements Sender<M> {
   private loading: Promise<Sender<M>> | undefined
   private loaded: Sender<M> | undefined
@@ -86,7 +87,7 @@ export class LazySender<M extends NotificationMessage = NotificationMessage> imp
   constructor(private readonly load: () => Promise<Sender<M>>) {}
 
   // [hot] Once per try.
-  /** Messages that come before it is loaded are sent then, in their order. */
+  /** Messages that come before it is loaded are sent when it is, in their order. */
   send(job: Sendable<M>, onSent: OnSent): void {
     if (this.loaded) this.loaded.send(job, onSent)
     else this.whenLoaded(sender => sender.send(job, onSent))

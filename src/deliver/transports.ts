@@ -1,6 +1,7 @@
-// The table of transports: what the delivery engine knows of each (sender.ts), and how its sender is loaded.
+// The table of transports: the facts about each that the delivery engine needs (sender.ts), and the loading of its
+// sender.
 //
-// Libraries are loaded with the first message, or before when one is likely: each takes 0.1 s, and most processes use
+// Libraries are loaded with the first message, or earlier when one is likely. Each takes 0.1 s, and most processes use
 // one of them or none.
 
 import type { Socket } from 'node:net'
@@ -20,7 +21,7 @@ export interface SenderOptions {
   readonly tls: TlsOptions
 }
 
-/** `egress`: where messages may go; undefined: anywhere. `openSocket`: opens all sockets that go there. */
+/** `egress`: which targets are allowed; undefined: all. `openSocket`: opens all sockets to them. */
 export function transportsOf(
   options: SenderOptions,
   egress?: Egress,

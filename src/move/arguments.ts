@@ -1,6 +1,7 @@
-// What follows `orrery export` and `orrery import` on the command line.
+// The options of `orrery export` and `orrery import` on the command line.
 //
-// Names are -name or --name, as those of the start options. Shared names have the same kinds and environment variables.
+// Names are -name or --name, like those of the start options. Shared names have the same kinds and environment
+// variables.
 
 import { parseArgs } from 'node:util'
 import { usageOf } from '../config/commands.js'
@@ -21,7 +22,7 @@ export interface MoveOrder {
   readonly token: string | undefined
   readonly overwrites: boolean
   readonly skipsBad: boolean
-  /** Of a new data directory; of another one when it is given. undefined: 1, or what it is. */
+  /** Workers of a new data directory; when given, an existing one is divided among them. undefined: 1, or no change. */
   readonly workers: number | undefined
   readonly state: string | undefined
   readonly tls: { readonly insecure: boolean; readonly caFile: string | undefined }
@@ -53,7 +54,7 @@ const common = {
   notifCaFile: text,
 } as const
 
-/** Reads what follows the verb. */
+/** Reads the words after the verb. */
 export function readArguments(
   verb: Verb,
   argv: readonly string[],

@@ -1,9 +1,9 @@
-// `orrery backup`: has a running broker give a backup, and keeps it in a file.
+// `orrery backup`: requests a backup from a running broker, and keeps it in a file.
 //
-// It checks the bytes while it writes them. The file gets its name when it is whole and durable; until then it is
-// called FILE.part. It holds secrets, so only its user can read it.
+// It checks the bytes while it writes them. The file gets its name when it is whole and durable; until then its name is
+// FILE.part. It holds secrets, so only its user can read it.
 //
-// Exit status: 0 when the file is there, 1 when it is not, and why stands on standard error.
+// Exit status: 0 when the file is complete; 1 when it is not, with the reason on standard error.
 //
 // Not here: the way back (process/restore.ts).
 
@@ -26,9 +26,9 @@ const text = { type: 'string' } as const
 const flag = { type: 'boolean' } as const
 const known = { from: text, to: text, backupKeyFile: text, notifCaFile: text, insecureNotif: flag } as const
 
-/** Until the first byte: shards that move are waited for. */
+/** Time until the first byte: the broker waits for shards that move. */
 const headersMsMax = 60_000
-/** Without any byte; a broker rests between two pages for less. */
+/** Time without any byte; a broker's pauses between two pages are shorter. */
 const silenceMsMax = 60_000
 /** Bytes of a refusal that are read. */
 const refusalBytesMax = 64 * 1024
@@ -42,7 +42,7 @@ export async function runBackup(
   const stop = new AbortController()
   const onSignal = (): void => stop.abort()
   for (const signal of signals) process.once(signal, onSignal)
-  // What waits for a broker is no reason for the process to go on by itself; the work is.
+  // Waiting for a broker does not keep the process alive; this timer does.
   const awake = setInterval(() => {}, awakeMs)
   try {
     const { header, trailer } = await backUp(reading, stop.signal)
@@ -71,7 +71,7 @@ interface BackupOrder {
   readonly tls: { readonly insecure: boolean; readonly caFile: string | undefined }
 }
 
-/** Reads the command line; gives the order, or a sentence that says what is wrong. */
+/** Reads the command line; returns the order, or a sentence about the fault. */
 function read(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): BackupOrder | string {
   try {
     const args = argv.map(word => (/^-[^-]/.test(word) ? `-${word}` : word))
@@ -101,7 +101,7 @@ async function backUp(order: BackupOrder, signal: AbortSignal): Promise<Whole> {
   const part = `${to}.part`
   const file = await open(part, 'w', 0o600)
   try {
-    // One that was there may have had other rights.
+    // An older file of that name may have had other permissions.
     await file.chmod(0o600)
     const whole = await wholeOf(written(bodyOf(order, signal), file))
     await file.sync()
@@ -116,7 +116,7 @@ async function backUp(order: BackupOrder, signal: AbortSignal): Promise<Whole> {
   }
 }
 
-/** The bytes, each written before it is given. */
+/** The bytes, each written before it is yielded. */
 async function* written(bytes: AsyncIterable<Buffer>, file: FileHandle): AsyncGenerator<Buffer, void, void> {
   const logger = { info: (line: string): void => void process.stderr.write(`${line}\n`) }
   const progress = openProgress({ title: 'Backing up', unit: 'bytes', clock: systemClock, logger })
@@ -133,7 +133,7 @@ async function* written(bytes: AsyncIterable<Buffer>, file: FileHandle): AsyncGe
   }
 }
 
-/** Reads a backup to its end. Rejects where it is not whole. */
+/** Reads a backup to its end. Rejects when it is not whole. */
 export async function wholeOf(bytes: AsyncIterable<Buffer>): Promise<Whole> {
   let header: BackupHeader | undefined
   for await (const block of blocksOf(bytes))

@@ -1,13 +1,13 @@
-// The key of `-backupKeyFile`, which a client has to know to get a backup, or to have one taken.
+// The key of `-backupKeyFile`. A client needs it to request a backup.
 
 import { readFileSync } from 'node:fs'
 
 /** A shorter one could be guessed. */
 const keyLengthMin = 16
-/** Longer is no key, but another file. */
+/** A longer text is no key, but another file. */
 const keyLengthMax = 1000
 
-/** The key in a file; fails with a sentence for the operator. */
+/** The key in a file; throws an error with a sentence for the operator. */
 export function backupKeyIn(file: string): string {
   let key: string
   try {

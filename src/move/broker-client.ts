@@ -1,8 +1,9 @@
-// Asks a running broker over HTTP, one request at a time, and again when it did not answer well.
+// Sends requests to a running broker over HTTP, one at a time, and repeats those that failed.
 //
-// Headers go out in both vocabularies, ours and that of other brokers. What fails for a reason that may pass (no
-// answer, 408, 429, 5xx) is tried again three times, with growing pauses; a request that must not arrive twice only if
-// it has certainly not been taken. undici does the work, loaded when the first broker is asked.
+// Headers go out in both vocabularies, ours and that of other brokers. After a failure that may be temporary (no
+// answer, 408, 429, 5xx) the request is tried again three times, with growing pauses. A request that must not arrive
+// twice is repeated only if the broker certainly did not accept it. undici does the work, loaded when the first broker
+// is asked.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Client as UndiciClient } from 'undici'
@@ -15,22 +16,22 @@ export interface BrokerOptions {
   /** Sent as `X-Auth-Token` and as a bearer token; never shown. */
   readonly token: string | undefined
   readonly openSocket: OpenSocket
-  /** Before the first try that follows a failed one; then twice as long, and so on. */
+  /** Pause before the second try; it doubles for each further one. */
   readonly retryPauseMs?: number
-  /** Bytes of an answer that are taken. */
+  /** Maximal bytes of an answer. */
   readonly answerBytesMax?: number
 }
 
 export interface BrokerRequest {
   readonly method: 'GET' | 'POST' | 'PATCH'
-  /** Behind `/v2`. */
+  /** The part after `/v2`. */
   readonly path: string
   readonly tenant: string
   readonly servicePath: string | undefined
   readonly body?: unknown
   /** Whether it may arrive twice. */
   readonly isRepeatable: boolean
-  /** For sentences: `page 3 of the entities of tenant "a"`. */
+  /** The request, for sentences: `page 3 of the entities of tenant "a"`. */
   readonly what: string
 }
 
@@ -39,18 +40,18 @@ export interface BrokerAnswer {
   readonly body: Buffer
   /** `*-Total-Count`; undefined: there is none. */
   readonly total: number | undefined
-  /** Where what was created is; undefined: the broker does not say. */
+  /** The location of the created document; undefined: the broker does not return it. */
   readonly location: string | undefined
 }
 
 const retriesMax = 3
 const retryPauseMsDefault = 1_000
-/** Of one request, its answer included: a page may take long where the offset is deep. */
+/** Time of one request, its answer included: a page at a deep offset may take long. */
 const requestMsMax = 120_000
-/** An answer that is larger is asked for again in smaller pages. */
+/** A larger answer is requested again in smaller pages. */
 const answerBytesMaxDefault = 64 * 1024 * 1024
 
-/** How a broker of ours refuses an answer for its size (docs/operations/answers.md). */
+/** The text by which a broker of ours refuses an answer for its size (docs/operations/answers.md). */
 const tooLarge = /^answer size: /
 
 /** The answer has more than `answerBytesMax`, or more than the broker sends. */
@@ -69,7 +70,7 @@ export class BrokerClient {
     this.name = this.url.href.replace(/\/+$/, '')
   }
 
-  /** The answer, whatever its status; rejects with a MoveError when there was none, or none better than a failure. */
+  /** The answer, whatever its status. Rejects with a MoveError when there was none, or only failures. */
   async ask(request: BrokerRequest): Promise<BrokerAnswer> {
     const { retryPauseMs = retryPauseMsDefault } = this.options
     for (let tries = 0; ; tries++) {
@@ -83,7 +84,7 @@ export class BrokerClient {
     }
   }
 
-  /** The answer, which must be of this kind; anything else rejects, in the words of the broker. */
+  /** The answer, which must have this status. Otherwise rejects with the broker's description. */
   async expect(request: BrokerRequest, status: number): Promise<BrokerAnswer> {
     const answer = await this.ask(request)
     if (answer.status === status) return answer
@@ -147,7 +148,7 @@ function headersOf({ tenant, servicePath, body }: BrokerRequest, token: string |
 
 const reasonLengthMax = 300
 
-/** What a broker says of a refusal. */
+/** The broker's description of a refusal. */
 export function reasonIn({ body }: Pick<BrokerAnswer, 'body'>): string {
   const payload = parseJson(body)
   const json = payload.ok ? payload.value.value : null
@@ -155,11 +156,11 @@ export function reasonIn({ body }: Pick<BrokerAnswer, 'body'>): string {
   return said.slice(0, reasonLengthMax)
 }
 
-/** A refusal, for sentences. */
+/** The text of a refusal, for sentences. */
 export const refusedBy = (name: string, answer: BrokerAnswer): string =>
   `${name} answered ${answer.status}: ${reasonIn(answer)}`
 
-/** Where a URL leads. */
+/** The endpoint of a URL. */
 export function endpointOf({ protocol, hostname, port }: URL): Endpoint {
   const isTls = protocol === 'https:'
   return {

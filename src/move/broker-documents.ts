@@ -1,12 +1,12 @@
-// Brings subscriptions and registrations to a running broker: each that is not there yet by a POST.
+// Brings subscriptions and registrations to a running broker: a POST for each that it does not have.
 //
-// One that is there and equal stays. One that is there and differs stays as well, or a PATCH replaces all that it has.
-// A broker shows no secrets, so one that comes with secrets is replaced even if it looks equal, when that is asked for.
+// An equal one stays. One that differs stays as well, or a PATCH replaces all its content, if requested. A broker shows
+// no secrets. So with the request to replace, a document that comes with secrets is replaced even if it looks equal.
 //
-// The position has the ids of the last documents that came, as the broker has them. Work that was interrupted goes on
-// without mistaking one of them for another that comes equal. A document whose POST was under way is found there.
+// The position has the broker's ids of the last documents that came. So after an interruption none of them is taken for
+// another one with equal content that comes later. A document whose POST was in flight is found at the broker.
 //
-// Not here: which document of the broker it is (present-documents.ts).
+// Not here: which of the broker's documents it is (present-documents.ts).
 
 import { isArray, isObject, type Json, type JsonObject } from '../domain/json.js'
 import { renderRegistration } from '../domain/providers/registration.js'
@@ -17,7 +17,7 @@ import { subscriptionJson } from './lines.js'
 import type { MovedDocument, PlacedItem } from './moved.js'
 import { type PresentDocument, PresentDocuments } from './present-documents.js'
 
-/** Ids in a position: it is written down after each document, so more take longer. */
+/** Ids in a position. It is written down after each document, so more ids take longer. */
 const idsKeptMax = 256
 
 const everywhere = '/#'
@@ -26,10 +26,10 @@ export class BrokerDocuments {
   private readonly lists: BrokerLists
   /** By kind and tenant. */
   private readonly present = new Map<string, PresentDocuments>()
-  /** Ids of the last documents that came, as the broker has them; and of those before an interruption. */
+  /** The broker's ids of the last documents that came, and of those before an interruption. */
   private readonly latest: string[]
   private readonly earlier: ReadonlySet<string>
-  /** Service paths that came, by tenant. */
+  /** Service paths of the items that came, by tenant. */
   private readonly paths = new Map<string, Set<string>>()
 
   constructor(
@@ -46,7 +46,7 @@ export class BrokerDocuments {
     return { latest: [...this.latest] }
   }
 
-  /** A tenant has this service path: a document may be of it. */
+  /** Records a service path of a tenant, which its documents may have. */
   see(tenant: string, path: string): void {
     const paths = this.paths.get(tenant) ?? new Set()
     if (paths.size < pathsMax) paths.add(path)
@@ -91,7 +91,7 @@ export class BrokerDocuments {
   private async replace(item: MovedDocument, { id, isSame, isAtPath }: PresentDocument): Promise<PlacedItem> {
     const { servicePath } = scopeOf(item)
     const isSubscription = item.kind === 'subscription'
-    // A PATCH gives a subscription its own path, and takes no wildcard; that of a registration stays.
+    // A PATCH gives a subscription its own path, and accepts no wildcard; a registration keeps its path.
     if (isSubscription ? servicePath.endsWith('#') && servicePath !== everywhere : !isAtPath) {
       if (isSame) return { outcome: 'same' }
       const why = `NGSIv2 cannot change it to path ${servicePath}: delete it, and import again`
@@ -99,7 +99,7 @@ export class BrokerDocuments {
     }
     const { id: _, ...content } = documentJson(item)
     const nothing = { description: '', expires: '', ...(isSubscription && { throttling: 0 }) }
-    // Setting a status anew would have a one-shot fire again.
+    // Setting a status anew would trigger a one-shot again.
     const body = { ...nothing, ...content, status: isSame ? undefined : statusOf(item) }
     const path = `/${item.kind}s/${encodeURIComponent(id)}`
     const header = servicePath === everywhere ? undefined : servicePath

@@ -1,10 +1,10 @@
 // The lists of a running broker, page by page: entities, registrations and subscriptions.
 //
-// A page that is larger than what the client takes, or the broker sends, is asked for again in smaller pages, and so
-// are all later ones.
+// A page that is larger than the client accepts, or the broker sends, is requested again in smaller pages, and so are
+// all later ones.
 //
-// A list of documents does not show their service paths, but it can be asked for one path. So paths are found by asking
-// for each path that somebody has seen, with and without all below it. What is left watches everything.
+// A list of documents does not show their service paths, but it can be requested for one path. So paths are found by a
+// request for each path seen so far, with and without all paths below it. The remaining documents watch everything.
 
 import { isArray, isObject, type Json } from '../domain/json.js'
 import { registrationsMax, subscriptionsMax } from '../domain/limits.js'
@@ -16,20 +16,21 @@ export const listNames = ['entities', 'registrations', 'subscriptions'] as const
 export type ListName = (typeof listNames)[number]
 export type DocumentListName = Exclude<ListName, 'entities'>
 
-/** Without a path all are listed. */
+/** Without a path all documents are listed. */
 export interface ListedScope {
   readonly tenant: string
   readonly path: string | undefined
 }
 
-/** The most that the interface gives at a time. */
+/** The maximal limit of a page in the interface. */
 export const pageLimitMax = 1000
 
-/** Paths of a tenant that are asked for one by one. Documents of others count as those of all paths. */
+/** Paths of a tenant that are requested one by one. Documents of other paths count as those of all paths. */
 export const pathsMax = 1000
 
 /**
- * Documents of a list that is read as a whole: also a broker that gives the same page again and again comes to an end.
+ * Documents of a list that is read as a whole. It also ends the reading of a broker that returns the same page again
+ * and again.
  */
 const documentsMax = Math.max(subscriptionsMax, registrationsMax)
 
@@ -89,7 +90,7 @@ export const getOf = (path: string, scope: ListedScope, what: string): BrokerReq
 export const nameOf = ({ tenant, path = '/#' }: ListedScope): string =>
   `tenant "${tenant}"${path === '/#' ? '' : `, path ${path}`}`
 
-/** Paths that a document may have, of those that were seen and those above them. `/#` is what is left. */
+/** Paths that a document may have: those seen so far and those above them. A document at none of them has `/#`. */
 export function candidatePaths(list: DocumentListName, seen: Iterable<string>): string[] {
   const paths = new Set<string>(['/'])
   let count = 0

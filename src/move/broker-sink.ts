@@ -1,12 +1,12 @@
 // Brings items to a running broker by the public interface.
 //
-// Entities of one tenant and path in a row are one `op/update`. Those that are there already are compared and stay,
-// unless they are to be replaced. Subscriptions and registrations are POSTed one by one, unless they are there
-// (broker-documents.ts). Times, correlators, and the ids and counters of subscriptions and registrations are lost,
-// which the command says once.
+// Entities of one tenant and path in a row are one `op/update`. Entities that the broker already has are compared and
+// stay, unless they are to be replaced. Subscriptions and registrations are POSTed one by one, unless the broker has
+// them (broker-documents.ts). Times, correlators, and the ids and counters of subscriptions and registrations are lost,
+// which the command reports once.
 //
-// A batch that the broker refuses is halved until the entity is found that it is about. A request whose outcome is
-// unknown is sent again when it may arrive twice; after a kill, what arrived before is there already.
+// A batch that the broker refuses is halved until the faulty entity is found. A request with an unknown outcome is
+// repeated if it may arrive twice. After a kill, the items that arrived before are found at the broker.
 
 import { expiryAttribute, isDateType } from '../domain/entities/entity.js'
 import { isArray, isObject, type Json, type JsonObject } from '../domain/json.js'
@@ -16,9 +16,9 @@ import { BrokerDocuments } from './broker-documents.js'
 import { isShown } from './compare.js'
 import { type MovedDocument, type MovedEntity, type MovedItem, MoveError, type PlacedItem, type Sink } from './moved.js'
 
-/** Bodies stay below what brokers take unless they are told otherwise: 1 MB. One entity may exceed it. */
+/** Bodies stay below the default limit of brokers: 1 MB. One entity may exceed it. */
 const bodyBytesMax = 900 * 1024
-/** As many as a query can ask for. */
+/** The maximum that a query can request. */
 const entitiesMax = 1000
 
 export class BrokerSink implements Sink {
@@ -26,7 +26,7 @@ export class BrokerSink implements Sink {
   readonly documentsMax = 1
   private readonly documents: BrokerDocuments
 
-  /** `from` is a position of the same work; undefined: it begins. */
+  /** `from` is a position of the same work; undefined: a new start. */
   constructor(
     private readonly client: BrokerClient,
     private readonly overwrites: boolean,
@@ -86,7 +86,7 @@ export class BrokerSink implements Sink {
     return group.map(item => placed.get(item) as PlacedItem)
   }
 
-  /** Which of them the broker has, by id and type; or why it does not say. */
+  /** The names (id and type) of those entities that the broker has; or the reason why it refuses to answer. */
   private async present(group: readonly Sendable[]): Promise<Set<string> | string> {
     const entities = group.map(({ entity: { id, type } }) => ({ id, type }))
     const body = { entities, attrs: ['dateCreated'] }
@@ -100,7 +100,7 @@ export class BrokerSink implements Sink {
     return new Set(list.map(({ id, type }) => JSON.stringify([id, type])))
   }
 
-  /** Compares entities that stay with those of the broker. One that the broker does not show counts as different. */
+  /** Compares entities that stay with those of the broker. An entity that the broker does not show is different. */
   private async compared(group: readonly Sendable[]): Promise<(readonly [Sendable, 'same' | 'kept'])[]> {
     const [first] = group
     if (!first) return []
@@ -119,7 +119,7 @@ export class BrokerSink implements Sink {
     })
   }
 
-  /** The entities of an answer; undefined: there are too many for one, or it is none. */
+  /** The entities of an answer; undefined: too many for one answer, or it is no list. */
   private async shownBy(request: BrokerRequest): Promise<readonly JsonObject[] | undefined> {
     try {
       const answer = await this.client.ask(request)
@@ -154,7 +154,7 @@ export class BrokerSink implements Sink {
   }
 }
 
-/** An entity with the JSON that is sent. */
+/** An entity with its JSON for the request. */
 type Sendable = MovedEntity & { readonly json: JsonObject }
 
 function requestOf({ tenant, path }: MovedEntity, to: string, body: unknown, what: string): BrokerRequest {
@@ -169,7 +169,7 @@ function requestOf({ tenant, path }: MovedEntity, to: string, body: unknown, wha
   }
 }
 
-/** What goes together: entities of one scope up to a request's limits, no two of one id and type; documents alone. */
+/** Groups items for one request: entities of one scope within its limits, each id and type once; documents alone. */
 function* groupsOf(items: readonly MovedItem[]): Iterable<(MovedItem | Sendable)[]> {
   let group: (MovedItem | Sendable)[] = []
   let names = new Set<string>()

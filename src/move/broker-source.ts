@@ -1,18 +1,18 @@
 // Reads a running broker of any make by the public interface: entities of all tenants, registrations, then
 // subscriptions.
 //
-// What comes is what the interface shows, in the order of creation: numbers with nine decimals, of a Feature its
-// geometry, no correlators, no secrets. Times come as builtin attributes and metadata, the service path as a builtin
-// attribute. A user's attribute with the name of a builtin one stands in its place; it has times of its own.
+// The items are in the order of creation, as the interface shows them: numbers with nine decimals, the geometry of a
+// Feature, no correlators, no secrets. Times come as builtin attributes and metadata, the service path as a builtin
+// attribute. A user's attribute with the name of a builtin one replaces it; it is recognized by its own times.
 //
-// Whether a `dateExpires` ends its entity is asked: a filter knows that one, and only a plain one shows without being
-// named.
+// Queries find out whether a `dateExpires` ends its entity: a filter matches only one that does, and only a plain one
+// is shown without being named.
 //
-// The list of subscriptions does not tell their paths. So it is asked for each path that was seen, with and without all
-// below it; what is left watches everything. Registrations likewise.
+// The list of subscriptions does not show their paths. So it is requested for each path seen so far, with and without
+// all paths below it; the remaining ones watch everything. Registrations likewise.
 //
-// Pages are cut by number: what is created or deleted meanwhile may come twice or not at all, so let nobody write
-// meanwhile.
+// Pages are cut by number. Items that are created or deleted meanwhile may come twice or not at all, so no client
+// should write during the export.
 
 import { parseDateTime } from '../domain/date-time.js'
 import { isDateType } from '../domain/entities/entity.js'
@@ -37,17 +37,17 @@ import type { Source, SourceItem, SourcePage } from './moved.js'
 
 export interface BrokerSourceOptions {
   readonly tenants: readonly string[]
-  /** Whose entities are read; undefined: all, where the broker tells the path of each. */
+  /** Paths whose entities are read; undefined: all, if the broker shows the path of each. */
   readonly paths: readonly string[] | undefined
   readonly warn: (line: string) => void
 }
 
 interface Position {
   readonly step: ListName
-  /** Which of the scopes, or of the tenants. */
+  /** Index of the scope, or of the tenant. */
   readonly scope: number
   readonly offset: number
-  /** When the last entity was created, as the broker told it; '' when none did. */
+  /** When the last entity was created, as the broker showed it; '' if it showed none. */
   readonly created: string
   readonly seen: { readonly [tenant: string]: readonly string[] }
 }
@@ -78,7 +78,7 @@ export class BrokerSource implements Source {
     this.scopes = tenants.flatMap(tenant => paths.map(path => ({ tenant, path })))
   }
 
-  /** Asks how much there is. */
+  /** Opens a broker, and requests its number of entities. */
   static async open(client: BrokerClient, options: BrokerSourceOptions): Promise<BrokerSource> {
     const source = new BrokerSource(client, options)
     let total = 0
@@ -167,11 +167,11 @@ export class BrokerSource implements Source {
       this.options.warn(
         `tenant "${tenant}" has more than ${pathsMax} service paths: which of them subscriptions and registrations belong to is asked for so many only`,
       )
-    // One more than are used, so that it is told once.
+    // One more than is used, so that the warning comes once.
     if (paths.size <= pathsMax) paths.add(path)
   }
 
-  /** Those of a page, by `pathOf` and `labelOf`, whose `dateExpires` is an attribute like any other. */
+  /** The labels (`labelOf`) of those entities of a page whose `dateExpires` is an attribute like any other. */
   private async plainDates(scope: Scope, list: readonly Json[]): Promise<Set<string>> {
     const dated = list
       .filter(isObject)
@@ -180,14 +180,14 @@ export class BrokerSource implements Source {
     const entities = dated.map(({ id, type }) => ({ id, type }))
     const transient = await this.query(scope, { entities, expression: { q: 'dateExpires' }, attrs: ['servicePath'] })
     const shown = await this.query(scope, { entities, attrs: ['*', 'servicePath'] })
-    // A broker that cannot answer knows no builtin one, or is unreliable: an entity that stays is the lesser evil.
+    // A broker that cannot answer has no builtin dateExpires, or is unreliable: keeping an entity is the lesser evil.
     if (!transient || !shown) return new Set(dated.map(labelOf))
     const expiring = new Set(transient.map(labelOf))
     for (const json of shown) if ('dateExpires' in json) expiring.delete(labelOf(json))
     return new Set(dated.map(labelOf).filter(label => !expiring.has(label)))
   }
 
-  /** undefined: it cannot be asked for. */
+  /** undefined: the broker cannot answer it. */
   private async query(scope: Scope, body: object): Promise<JsonObject[] | undefined> {
     const what = `which entities of ${nameOf(scope)} expire`
     const answer = await this.client.ask({
@@ -239,7 +239,7 @@ export class BrokerSource implements Source {
     return { where, item: item.value, fault: '' }
   }
 
-  /** The paths of documents by their ids, as far as they can be found out. */
+  /** The paths of documents by their ids, as far as they can be found. */
   private async pathsOf(step: DocumentListName, tenant: string): Promise<Map<string, string>> {
     const found = new Map<string, string>()
     for (const path of candidatePaths(step, this.seen.get(tenant) ?? []))
@@ -254,13 +254,13 @@ const defaultPath = { registrations: '/', subscriptions: '/#' } as const
 const builtins = ['dateCreated', 'dateModified', 'servicePath'] as const
 const entityParameters = `&attrs=*,${builtins.join()},dateExpires&metadata=*,dateCreated,dateModified`
 
-/** What tells entities of a tenant apart. */
+/** The label that distinguishes the entities of a tenant. */
 const labelOf = ({ id, type, servicePath }: JsonObject): string =>
   JSON.stringify([id, type, isObject(servicePath) ? servicePath.value : null])
 
 /**
- * The line that an entity would have in an export, or why there is none. `scope`: where it was asked for. An entity
- * without a time of creation keeps its place in the order: it is as old as the one before it.
+ * The line that an entity would have in an export, or the reason why there is none. `scope`: the scope of the request.
+ * An entity without a time of creation keeps its place in the order: it gets the time of the one before it.
  */
 export function entityLine(
   json: JsonObject,
@@ -302,7 +302,7 @@ export function entityLine(
   return Object.fromEntries(line.filter((member): member is [string, Json] => member[1] !== undefined))
 }
 
-/** The latest change of an attribute: they are written alike, so they sort as they are. */
+/** The latest change of an attribute: all times have the same form, so they sort as texts. */
 const latest = (times: readonly (readonly [string, readonly [string, string]])[]): string | undefined =>
   times
     .map(([, [, modified]]) => modified)
@@ -311,7 +311,7 @@ const latest = (times: readonly (readonly [string, readonly [string, string]])[]
 
 const builtinSet: ReadonlySet<string> = new Set(builtins)
 
-/** An attribute without the builtin metadata that tells its times, and these; undefined: it has none. */
+/** An attribute without the builtin metadata for its times, and these times; undefined: it has none. */
 function withoutTimes(attribute: Json): { readonly own: Json; readonly pair: readonly [string, string] | undefined } {
   if (!isObject(attribute) || !isObject(attribute.metadata)) return { own: attribute, pair: undefined }
   const { dateCreated, dateModified, ...metadata } = attribute.metadata

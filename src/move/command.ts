@@ -1,10 +1,10 @@
-// `orrery export` and `orrery import`: from the command line to what is told at the end.
+// `orrery export` and `orrery import`: from the command line to the summary at the end.
 //
-// Exit status: 0 when all that was asked for is there; 1 when something was refused, failed, differs from what is
-// there, or was not found at all, and when a signal has stopped the work: the same command then goes on. Standard
-// output carries only what is moved there; all else goes to standard error.
+// Exit status: 0 when all requested items are at the target; 1 when an item was refused, failed, differs from one at
+// the target, or was not found at all, and when a signal has stopped the work: the same command then continues.
+// Standard output carries only moved items, and only if it is the target; everything else goes to standard error.
 //
-// Not here: how a data directory is divided among another number of workers (program.ts hands it in).
+// Not here: how a data directory is divided among another number of workers (program.ts passes that function in).
 
 import { resolve } from 'node:path'
 import { systemChance, systemClock } from '../clock.js'
@@ -25,7 +25,7 @@ import { openFileSink, openFileSource } from './file.js'
 import { isWhole, type MoveProgress, type MoveResult, move, type StateFile, stateFileAt, type Tally } from './move.js'
 import { itemKinds, MoveError, type Sink, type Source } from './moved.js'
 
-/** Divides a data directory among so many workers, if it is not. */
+/** Divides a data directory among this number of workers, if it is divided otherwise. */
 export type Divide = (path: string, workers: number) => Promise<void>
 
 export async function runMove(
@@ -41,9 +41,9 @@ export async function runMove(
   }
   const stop = new AbortController()
   const onSignal = (): void => stop.abort()
-  // The second one ends the process as it always does.
+  // A second signal ends the process by default.
   for (const signal of signals) process.once(signal, onSignal)
-  // What waits for a broker is no reason for the process to go on by itself; the work is.
+  // Waiting for a broker does not keep the process alive; this timer does.
   const awake = setInterval(() => {}, awakeMs)
   try {
     const result = await carryOut(reading.order, divide, stop.signal)
@@ -60,7 +60,7 @@ export async function runMove(
   }
 }
 
-/** Whether an error says what somebody has to set right. */
+/** Whether an error is a fault that the operator can correct. */
 const isForOperator = (error: unknown): error is Error =>
   error instanceof MoveError || error instanceof DataDirectoryError || error instanceof Unreadable
 
@@ -109,7 +109,7 @@ async function carryOut(order: MoveOrder, divide: Divide, signal: AbortSignal): 
   }
 }
 
-/** How often a line tells how far it is, where no bar can be drawn. */
+/** Interval of the lines about progress, where no bar can be drawn. */
 const tellMs = 10_000
 
 const lostOverHttp =
@@ -156,14 +156,14 @@ async function openSink(order: MoveOrder, divide: Divide, earlier: MoveProgress 
   }
 }
 
-/** The directory as it is; a new one is for so many workers. */
+/** Opens the directory; a new one gets this number of workers. */
 const directoryAt = (path: string, workers: number) =>
   openDataDirectory(path, { ...placementDefault, workers }, () => systemChance.uuid())
 
 const clientOf = (url: string, { token, tls }: MoveOrder): BrokerClient =>
   new BrokerClient(url, { token, openSocket: openSockets(tls) })
 
-/** What makes it the same work another time: all but how it deals with what is wrong. */
+/** The identity of the work: all of the order but the treatment of faulty items. */
 function jobOf({ verb, to, overwrites, selection: { tenants, paths } }: MoveOrder, { identity }: Source): JsonObject {
   const selected = { ...(tenants && { tenants }), ...(paths && { paths }) }
   return { verb, from: identity, to: absolute(to), overwrites, ...selected }
@@ -172,7 +172,7 @@ function jobOf({ verb, to, overwrites, selection: { tenants, paths } }: MoveOrde
 const absolute = (place: MoveEndpoint): JsonObject =>
   place.kind === 'broker' ? { broker: place.url } : { [place.kind]: place.path === '-' ? '-' : resolve(place.path) }
 
-/** Beside what is written, if that has a place; undefined: nothing can be gone on with. */
+/** The state file, beside the target if that has a place; undefined: the work cannot be continued. */
 function stateOf({ state, from, to }: MoveOrder): StateFile | undefined {
   if (state !== undefined) return stateFileAt(state)
   if (to.kind === 'directory') return stateFileAt(`${resolve(to.path)}.import`)

@@ -1,7 +1,7 @@
-// Compares an entity of the target with the one that an import brings, in what the import holds and in nothing else.
+// Compares an entity of the target with the one that an import brings, only in the parts that the import has.
 //
-// A file may leave out times of creation and change, and the correlator of the last change. A running broker shows
-// numbers with nine decimals and the geometry of a Feature, and takes no times, so only what it shows is compared.
+// A file may lack times of creation and change, and the correlator of the last change. A running broker shows numbers
+// with nine decimals and the geometry of a Feature, and accepts no times, so only the parts that it shows are compared.
 
 import { type Attribute, type Entity, expiryAttribute, type Metadata } from '../domain/entities/entity.js'
 import { renderedValue } from '../domain/entities/representation.js'
@@ -15,7 +15,7 @@ export interface StoredEntity {
   readonly root: string
 }
 
-/** Whether a stored entity equals an item in all that the item holds. `created`: the stamp that the item would get. */
+/** Whether a stored entity equals an item in all parts of the item. `created`: the stamp that the item would get. */
 export function isSameEntity(item: MovedEntity, created: number, { entity: there, root }: StoredEntity): boolean {
   const { entity, isStamped, hasCreated, hasModified } = item
   if (item.root !== '' && item.root !== root) return false
@@ -63,7 +63,7 @@ export function isShown({ entity }: MovedEntity, shown: JsonObject): boolean {
   })
 }
 
-/** The same with numbers as the interface shows them. */
+/** The same value with numbers as the interface shows them. */
 function rounded(value: Json): Json {
   if (typeof value === 'number') return Number(renderNumber(value))
   if (isArray(value)) return value.map(rounded)

@@ -2,15 +2,15 @@
 // documents.
 //
 // Records go through the group commit of turns, which also keeps the indexes, the counts and the stamp
-// (shard/commit/commit.ts); what is put at once is one batch of each store. A process that dies may leave one store
-// with its batch and another without. Then the same items come again, and what is there exactly so is left alone.
+// (shard/commit/commit.ts). The items of one `put` are one batch of each store. A process that dies may leave one store
+// with its batch and another without. Then the same items come again, and equal ones are left unchanged.
 //
-// Two entities of a type and path must not have one stamp in one shard, where one row of the type index tells of it. So
-// a taken stamp moves on by one, which is far less than a millisecond.
+// Two entities of a type and path must not have the same stamp in one shard, because they would share one row of the
+// type index. So a taken stamp moves on by one, which is far less than a millisecond.
 //
-// Every store has all documents, as workers have (shard/documents/register.ts); the keeper's store has the counters.
+// Every store has all documents, as with workers (shard/documents/register.ts); the keeper's store has the counters.
 //
-// Not here: what can be wrong with an item by itself (entity-line.ts).
+// Not here: faults of an item by itself (entity-line.ts).
 
 import { HybridClock } from '../clock.js'
 import { type Attribute, type Entity, expiryAttribute } from '../domain/entities/entity.js'
@@ -64,25 +64,25 @@ import {
 } from './moved.js'
 
 /**
- * A creation may be so far ahead of this machine's clock: later stamps have to be above it, and would tell a wrong
- * time.
+ * A creation may be ahead of this machine's clock by this much. Later stamps have to be above it, and would show a
+ * wrong time.
  */
 const aheadMsMax = 10_000
 
 export interface DirectorySinkOptions {
   readonly clock: Clock
   readonly overwrites: boolean
-  /** Told once: something that is not as it was. */
+  /** Called once, when times had to be changed. */
   readonly warn: (line: string) => void
 }
 
-/** The store of a worker, with what it takes to write to it. */
+/** The store of a worker, with the means to write to it. */
 interface Part {
   readonly store: Store
   readonly commit: GroupCommit
 }
 
-/** What is on its way into the stores, and not yet durable. */
+/** Items that are being written to the stores, and are not yet durable. */
 interface Staged {
   readonly actors: Map<string, Actor>
   /** Keys of the type index, each with the id that it is for. */
@@ -95,16 +95,16 @@ export class DirectorySink implements Sink {
   readonly documentsMax = Number.POSITIVE_INFINITY
   private readonly parts: readonly Part[]
   private readonly stamps: HybridClock
-  /** The last entity without a stamp of its own: its millisecond, and the stamp that it was given. */
+  /** The last entity without a stamp of its own: its millisecond, and the stamp that it got. */
   private runMs = 0
   private runStamp = 0
   private isAheadTold = false
-  /** Service paths that all stores know of, as far as somebody has asked. */
+  /** Service paths that are known to be in all stores. */
   private readonly paths = new TenantPaths()
-  /** How many there are, once somebody has asked. */
+  /** Number of stored documents of each kind, once it was counted. */
   private readonly documentCounts = new Map<DocumentKind, number>()
 
-  /** `from` is a position of the same work; undefined: it begins. */
+  /** `from` is a position of the same work; undefined: a new start. */
   constructor(
     private readonly open: OpenDirectory,
     private readonly options: DirectorySinkOptions,
@@ -113,7 +113,7 @@ export class DirectorySink implements Sink {
     const { stores, directory } = open
     this.name = `data directory ${directory.path}`
     this.stamps = new HybridClock(options.clock, Math.max(...stores.map(lastStamp)))
-    // A failure is told by whoever waits for the commit.
+    // The caller that waits for the commit reports a failure.
     const onFailure = (): void => {}
     this.parts = stores.map(store => {
       const commit = new GroupCommit({
@@ -125,7 +125,7 @@ export class DirectorySink implements Sink {
       })
       return { store, commit }
     })
-    // Register copies written to from outside have to be compared row by row (shard/documents/register-copy.ts).
+    // A register copy that was written from outside has to be compared row by row (shard/documents/register-copy.ts).
     if (stores.length > 1) for (const { commit } of this.parts) commit.write(positionKey(directory.shards), undefined)
     if (!from) return
     const { runMs, runStamp } = from as JsonObject
@@ -137,7 +137,7 @@ export class DirectorySink implements Sink {
     for (const kind of ['subscription', 'registration'] as const)
       if (!this.documentCounts.has(kind) && items.some(item => item.kind === kind))
         this.documentCounts.set(kind, await this.count(kind))
-    // From here on nothing may wait: what is staged in one tick is one batch.
+    // No `await` from here on: the items staged in one tick are one batch.
     const staged: Staged = { actors: this.load(items), holders: new Map(), documents: new Map() }
     const placed: PlacedItem[] = []
     for (const item of items) {
@@ -180,7 +180,7 @@ export class DirectorySink implements Sink {
 
   // Entities
 
-  /** What the stores have under the ids of all entities, by key. */
+  /** The stored state under the ids of all entities, by key. */
   private load(items: readonly MovedItem[]): Map<string, Actor> {
     const { shardMap } = this.open
     const actors = new Map<string, Actor>()
@@ -241,26 +241,26 @@ export class DirectorySink implements Sink {
     const known = before?.known
     actor.put(type, next)
     if (known && known.created !== created) {
-      // Indexes know it by its creation: for them it is another one.
+      // Indexes identify an entity by its creation: for them it is another one.
       commit.append({ ...place, before: known, attributes: [], encoded: undefined }, actor.key, row, undefined)
       commit.append({ ...place, before: undefined, attributes, encoded }, actor.key, row, after)
     } else commit.append({ ...place, before: known, attributes, encoded }, actor.key, row, after)
     return before ? 'replaced' : 'written'
   }
 
-  /** Of several stores each has to know every path. The keeper's knows first: its commit is made before the others. */
+  /** With several stores each needs every path. The keeper's store gets it first: its commit precedes the others. */
   private notePath(tenant: string, path: string): void {
     if (this.parts.length === 1 || !this.paths.wants(tenant, path)) return
     this.paths.add(tenant, path)
     for (const { commit } of this.parts) commit.write(pathKey(this.open.shardMap.register, tenant, path), nothing)
   }
 
-  /** The stamp of an entity's creation. Those that tell only the millisecond get the order in which they come. */
+  /** The stamp of an entity's creation. If only the millisecond is known, stamps follow the order of arrival. */
   private stampFor({ entity: { created }, isStamped }: MovedEntity): number {
     return isStamped ? created : this.inRun(stampMs(created))
   }
 
-  /** Whether an entity was created later than now: it gets the time of the import. */
+  /** Whether an entity was created in the future: it then gets the time of the import. */
   private isAhead({ entity: { created } }: MovedEntity): boolean {
     if (created <= stampOf(this.options.clock.wallMs() + aheadMsMax)) return false
     if (!this.isAheadTold) this.options.warn('some were created later than now, and get the time of the import')
@@ -269,7 +269,7 @@ export class DirectorySink implements Sink {
   }
 
   private inRun(ms: number): number {
-    // More of one millisecond than there are stamps run ahead of it, as a clock's do: they keep their order.
+    // Entities of one millisecond beyond its stamps get stamps ahead of it, as from a clock: they keep their order.
     if (ms === this.runMs) this.runStamp++
     else this.runStamp = ms > this.runMs ? Math.max(stampOf(ms), this.runStamp + 1) : stampOf(ms)
     this.runMs = ms
@@ -316,7 +316,7 @@ export class DirectorySink implements Sink {
     const key = documentKey(kind, place)
     const name = key.toString('latin1')
     const texts = this.parts.map(({ store }) => documents.get(name) ?? textIn(store, key))
-    // The keeper's word counts. What only some of the others have was on its way when the work was interrupted.
+    // The keeper's row decides. A row that only some others have was in flight when the work was interrupted.
     const known = texts[keeper]
     const isStaged = documents.has(name) && known === text
     if (!overwrites && known !== undefined && !isStaged && !this.isThere(item, place, known)) return 'kept'
@@ -333,7 +333,7 @@ export class DirectorySink implements Sink {
   }
 
   /**
-   * Whether a stored document is the one that comes. Its text may be another one: of another release, or after its
+   * Whether a stored document equals the incoming one. Their texts may differ: after another release, or after its
    * status was set again.
    */
   private isThere(item: MovedDocument, place: DocumentKey, text: string): boolean {
@@ -367,7 +367,7 @@ function textIn(store: Store, key: Buffer): string | undefined {
 }
 
 /**
- * Which attributes, by name and type, the counts learn of. `dateExpires` is never counted
+ * The differences of attributes, by name and type, for the counts. `dateExpires` is never counted
  * (docs/interface/types.md#all-types).
  */
 function differences(before: Entity | undefined, after: Entity): AttributeDifference[] {

@@ -1,14 +1,15 @@
-// The stores of a data directory that no broker uses: opened and closed, and read out with all their items.
+// The stores of a data directory that no broker uses: opens and closes them, and reads out all their items.
 //
-// Their locks are held as long as they are open, so nobody else can use the directory meanwhile, nor divide it anew.
+// Their locks are held as long as they are open, so no other process can use the directory meanwhile, or divide it
+// anew.
 //
 // Items come in the order of tenant, path and id. The rows of each shard have that order, and those of all shards are
-// merged, so the number of workers does not matter. Documents come from the keeper's store, whose word counts; every
-// store knows a part of what became of a subscription's notifications.
+// merged, so the number of workers does not matter. Documents come from the keeper's store, whose rows decide. Every
+// store has a part of the progress of a subscription.
 //
-// A position is the row that came last. It counts until somebody writes to the directory, which its stamp tells.
+// A position is the last row that came. It is valid until the directory is written to, which its stamp shows.
 //
-// Not here: what is written to them (directory-sink.ts).
+// Not here: writing to the stores (directory-sink.ts).
 
 import type { Json } from '../domain/json.js'
 import { ShardMap, workerOf } from '../domain/scope.js'
@@ -42,7 +43,7 @@ export interface OpenDirectory {
   close(): Promise<void>
 }
 
-/** Opens all stores. Rejects with a DataDirectoryError when the operator has something to set right. */
+/** Opens all stores. Rejects with a DataDirectoryError when the operator must correct something. */
 export async function openStores(
   directory: DataDirectory,
   durability: Durability,
@@ -74,11 +75,12 @@ export async function openStores(
 const pageRowsMax = 1000
 const pageBytesMax = 1024 * 1024
 
-/** Rows that are read from a shard at once: 256 shards have so many in memory. */
+/** Rows per read from a shard: with 256 shards, this number for each is in memory. */
 const rowsPerRead = 64
 
 /**
- * What the keys of one shard, or of one home, begin with: their kind and its number. Behind it they sort alike in all.
+ * Bytes at the beginning of a key: its kind and the number of the shard or document owner. The rest sorts alike in all
+ * shards.
  */
 const shardKeyBytes = 3
 
@@ -149,14 +151,14 @@ function itemsOf(open: OpenDirectory, kind: MovedKind, { key, value }: Row): Mov
   ]
 }
 
-/** What became of a subscription's notifications, as all stores know it together. */
+/** The progress of a subscription, merged from all stores. */
 export function storedProgress(stores: readonly Store[], place: DocumentKey): SubscriptionProgress {
   const key = progressKey(place)
   const rows = stores.flatMap(store => store.get(key) ?? [])
   return mergeProgress(rows.map(row => decodeProgress(row).progress))
 }
 
-/** The rows of one kind of all shards, in the order of what stands behind the shard in their keys. */
+/** The rows of one kind of all shards, in the order of their keys behind the shard. */
 class Merged {
   private readonly streams: readonly Stream[]
   private heads: Heap<Stream> | undefined
@@ -166,7 +168,7 @@ class Merged {
       kind === 'entity' ? Array.from({ length: directory.shards }, (_, shard) => shard) : [directory.shards]
     this.streams = shards.map(shard => {
       const all = kind === 'entity' ? shardRange(shard) : documentRange(kind, shard)
-      // The first key behind another is that one and a zero byte.
+      // The first key after a given one is that key and a zero byte.
       const gte = after ? Buffer.concat([all.gte, after, Buffer.alloc(1)]) : all.gte
       return new Stream(rowsOf(storeOf(shard), { gte, lt: all.lt }, { rowsPerRead }))
     })
@@ -203,7 +205,7 @@ class Stream {
 
   constructor(private readonly reads: AsyncGenerator<Row[], void, void>) {}
 
-  /** Goes on to the next row; false when rows have to be read first. */
+  /** Moves on to the next row; false when rows have to be read first. */
   advance(): boolean {
     this.row = this.rows[++this.at]
     return this.row !== undefined

@@ -1,18 +1,18 @@
-// The line of an entity (README "Moving in and out"): read and written.
+// The line of an entity (docs/operations/moving.md#the-file): read and written.
 //
 //   {"entity":{"id":"Room1","type":"Room","temperature":{"type":"Number","value":21,"metadata":{}}},
 //    "tenant":"city","servicePath":"/a","dateCreated":"...","dateModified":"...","order":17,
 //    "times":{"temperature":["...","..."]},"expires":{"type":"DateTime","value":"...","metadata":{}},"correlator":"..."}
 //
 // `entity` is the normalized entity in full precision, as it is stored. In it a `dateExpires` is a plain attribute;
-// `expires` is the one that ends the entity. `order` is the rest of the creation's stamp. What `times` lacks is as old
-// as the entity.
+// `expires` is the one that ends the entity. `order` is the rest of the creation's stamp. An attribute missing in
+// `times` is as old as the entity.
 //
-// Times are written in UTC with milliseconds, and read as dates of the interface since 1970 (image.ts has no room for
-// others).
+// Times are written in UTC with milliseconds, and read as dates of the interface since 1970 (encoded-entity.ts has no
+// room for others).
 //
-// The reader is more generous with names than the interface: entities that are old, or come from another broker, may
-// have what nobody could create today. It refuses what could not be kept, found or shown again.
+// The reader accepts more names than the interface: entities that are old, or come from another broker, may have names
+// that no client could create today. It refuses lines that could not be stored, found or shown again.
 
 import { parseDateTime, renderDateTime } from '../domain/date-time.js'
 import {
@@ -36,7 +36,7 @@ import { parseServicePaths, parseTenant } from '../domain/scope.js'
 import { stampMs, stampOf, stampsPerMs } from '../domain/stamp.js'
 import type { MovedEntity } from './moved.js'
 
-/** Characters of a correlator root that are kept (image.ts). */
+/** Characters of a correlator root that are kept (encoded-entity.ts). */
 const rootLengthMax = 255
 
 const keys = [
@@ -82,7 +82,7 @@ export function writeEntity({ entity, tenant, path, root, isStamped }: MovedEnti
   })
 }
 
-/** The entity of a line, or what is wrong with it. One that does not say when it was created was so at `nowMs`. */
+/** The entity of a line, or a refusal. An entity without a time of creation gets `nowMs`. */
 export function readEntity(json: JsonObject, nowMs: number): Result<MovedEntity> {
   const unknown = checkKeys(json, keys)
   if (unknown) return refused(unknown)
@@ -123,11 +123,11 @@ export function readEntity(json: JsonObject, nowMs: number): Result<MovedEntity>
 const isOrder = (value: Json): value is number =>
   Number.isInteger(value) && (value as number) >= 0 && (value as number) < stampsPerMs
 
-/** The entity without its times; those that it has mean nothing. */
+/** The entity without its times; the times in the result mean nothing. */
 function readBare(json: JsonObject, expires: Json | undefined): Result<Entity> {
   const { id, type } = json
   if (!isName(id, 1) || !isAscii(id)) return badLine(`entity.id is not ASCII of 1 to ${identifierLengthMax} characters`)
-  // Without one it stems from the interface's first version (docs/interface/types.md#all-types).
+  // An entity without a type comes from the interface's first version (docs/interface/types.md#all-types).
   if (!isName(type, 0) || !isAscii(type))
     return badLine(`entity.type is not ASCII of ${identifierLengthMax} characters at most`)
   const attributes = new Map<string, WantedAttribute>()
@@ -168,7 +168,7 @@ const isName = (value: Json | undefined, bytesMin: number): value is string =>
 // biome-ignore lint/suspicious/noControlCharactersInRegex: whatever is one byte can be kept
 const ascii = /^[\x00-\x7f]*$/
 
-/** Images tell the id and the type byte by byte (image.ts). */
+/** Encoded entities have one byte for each character of the id and the type (encoded-entity.ts). */
 const isAscii = (text: string): boolean => ascii.test(text)
 
 function readAttribute(json: Json, name: string): Result<WantedAttribute> {
@@ -223,12 +223,12 @@ function withTimes(entity: Entity, created: number, modifiedMs: number, times: J
 
 // Fields that lines of all kinds have: scope, times, texts
 
-/** A line that is refused, in words of our own. */
+/** A refused line, with a text of our own. */
 export const badLine = (problem: string) => refused(refusals.badLine(problem))
 
 export const time = renderDateTime
 
-/** The refusal of a member that nobody would look at: it is most likely misspelt. */
+/** The refusal of a member that no code reads: it is most likely misspelt. */
 export function checkKeys(json: JsonObject, known: readonly string[]): Refusal | undefined {
   for (const key of Object.keys(json))
     if (!known.includes(key)) return refusals.badLine(`unknown member ${JSON.stringify(key)}`)

@@ -1,11 +1,11 @@
 // An export: read from a file or standard input, and written to a file or standard output.
 //
-// The end of a file is read first: one that was cut is refused before anything is taken from it. Standard input tells
-// it at the end. A position is behind a line; standard input is read again up to there.
+// The end of a file is read first: a file that was cut is refused before any item is read from it. With standard input
+// a cut shows only at the end. A position is behind a line; standard input is read again up to there.
 //
 // A written file holds passwords, and belongs to its user alone (mode 0600). An existing file is never overwritten,
-// unless it is the unfinished one of the same work: then what stands behind the last position is cut off. It is flushed
-// at the end.
+// unless it is the unfinished one of the same work: then the part behind the last position is cut off. It is flushed at
+// the end.
 
 import { once } from 'node:events'
 import { closeSync, fstatSync, fsyncSync, ftruncateSync, openSync, writeSync } from 'node:fs'
@@ -33,12 +33,12 @@ import {
   type SourcePage,
 } from './moved.js'
 
-/** A page ends with the line that reaches one of these. More is more memory, and more to do again after a kill. */
+/** A page ends with the line that reaches one of these. More costs memory, and more work to repeat after a kill. */
 const pageLinesMax = 1000
 const pageBytesMax = 1024 * 1024
 
 const chunkBytes = 1024 * 1024
-/** More than the last line has. */
+/** More bytes than the last line has. */
 const tailBytes = 4096
 const newline = 0x0a
 
@@ -47,7 +47,7 @@ interface Position {
   readonly line: number
 }
 
-/** Opens an export; `-` is standard input. A file is known by its name, size and time. */
+/** Opens an export; `-` is standard input. A file is identified by its name, size and time. */
 export async function openFileSource(path: string): Promise<Source> {
   if (path === '-') return sourceOf('standard input', { stdin: true }, undefined, process.stdin)
   let file: FileHandle
@@ -104,7 +104,7 @@ async function* pagesOf(
   let last: ItemCounts | undefined
   let number = 0
   let offset = 0
-  // A file can begin anywhere, a stream at its beginning only.
+  // Reading can begin anywhere in a file, but only at the beginning of a stream.
   if (from && isFile(input)) {
     offset = from.offset
     number = from.line
@@ -139,7 +139,7 @@ async function* pagesOf(
 
 const isFile = (input: FileHandle | NodeJS.ReadableStream): input is FileHandle => 'fd' in input && 'stat' in input
 
-/** Lines from an offset on, without their ends; what stands behind the last end is a line as well. */
+/** Lines from an offset on, without their ends. Bytes behind the last end are a line as well. */
 function linesOf(name: string, input: FileHandle | NodeJS.ReadableStream) {
   return async function* (offset: number): AsyncIterable<Buffer> {
     let rest: Buffer[] = []
@@ -175,7 +175,7 @@ async function* chunksOf(file: FileHandle, from: number): AsyncIterable<Buffer> 
 const fileMode = 0o600
 const written: { readonly outcome: ItemOutcome } = { outcome: 'written' }
 
-/** Where the file must be to go on; undefined: at its beginning. */
+/** Opens the target of an export. `from`: the position at which it continues; undefined: at its beginning. */
 export async function openFileSink(path: string, by: string, from: Json | undefined): Promise<Sink> {
   if (path === '-') return stdoutSink(by)
   const bytes = from !== undefined && isObject(from) ? Number(from.bytes) : undefined

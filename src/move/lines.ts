@@ -1,4 +1,5 @@
-// The form of an export: a file of JSON objects, one a line, with a first and a last one (README "Moving in and out").
+// The form of an export: a file of JSON objects, one per line, with a first and a last one
+// (docs/operations/moving.md#the-file).
 //
 //   {"orrery-export":1,"by":"orrery 0.1.0"}
 //   one line for each entity (entity-line.ts), then
@@ -6,12 +7,13 @@
 //   {"subscription":{...},"tenant":"city","servicePath":"/#","progress":{"timesSent":3,...},"spent":true}
 //   {"orrery-export-end":1,"entities":2,"registrations":0,"subscriptions":1}
 //
-// A file without its last line was cut. Entities come first, so that subscriptions do not fire on import.
+// A file without its last line was cut. Entities come first, so that they trigger no subscriptions on import.
 //
-// Documents are what GET shows, so that anybody can write them; with their secrets (domain/subscriptions/secrets.ts),
-// and numbers in full precision. `progress` has what became of the notifications; without it GET's figures count.
-// `spent`: a fired one-shot, or too many failures, have switched it off. The revision of its status counts from 1
-// again. A document is read as the body of a POST would be, with its id.
+// Documents have the form that GET shows, so that other programs can write them, with their secrets
+// (domain/subscriptions/secrets.ts), and numbers in full precision. `progress` has the counters and times of the
+// notifications; without it GET's figures are used. `spent`: the subscription is off, because it is a triggered
+// one-shot or failed too often. The revision of its status counts from 1 again. A document is read like the body of a
+// POST, with its id.
 
 import { isObject, type Json, type JsonObject } from '../domain/json.js'
 import { renderRegistration } from '../domain/providers/registration.js'
@@ -30,7 +32,7 @@ import { parseJson } from '../http/body.js'
 import { badLine, checkKeys, readEntity, readPath, readTenant, readTime, time, writeEntity } from './entity-line.js'
 import type { MovedItem, MovedKind, MovedRegistration, MovedSubscription } from './moved.js'
 
-/** Of the form: a new one is needed when an older release would misread it. */
+/** Version of the form. A new one is needed when an older release would misread it. */
 const version = 1
 
 /**
@@ -62,7 +64,7 @@ export function writeItem(item: MovedItem): string {
   }
 }
 
-/** What is wrong with a first line; undefined: nothing. */
+/** The fault of a first line; undefined: none. */
 export function checkFirstLine(bytes: Uint8Array): string | undefined {
   const json = objectOf(bytes)
   const found = json.ok ? json.value['orrery-export'] : undefined
@@ -72,7 +74,7 @@ export function checkFirstLine(bytes: Uint8Array): string | undefined {
     : `has version ${JSON.stringify(found)}, and this release reads version ${version}`
 }
 
-/** The counts of a last line; undefined: it is none. */
+/** The counts of a last line; undefined: it is no last line. */
 export function parseLastLine(bytes: Uint8Array): ItemCounts | undefined {
   const json = objectOf(bytes)
   if (!json.ok || json.value['orrery-export-end'] !== version) return undefined
@@ -120,9 +122,9 @@ function writeSubscription({ subscription, progress }: MovedSubscription): strin
   })
 }
 
-/** A subscription as GET shows it, its secrets and all digits of its numbers included, without what became of it. */
+/** A subscription as GET shows it, with its secrets and all digits of its numbers, without its progress. */
 export function subscriptionJson(subscription: Subscription): JsonObject {
-  // Its end is no status of its own: with this one it has not come.
+  // An expired subscription would be shown with another status. At this time none has expired.
   const shown = JSON.parse(renderSubscription(subscription, noProgress, Number.NEGATIVE_INFINITY))
   const { transport } = subscription.notification
   const settings = shown.notification[transport.kind]
@@ -188,7 +190,7 @@ function readSubscription(json: JsonObject, isDeep: boolean): Result<MovedSubscr
   })
 }
 
-/** What GET may show as a status that nobody can set: neither needs to be said. */
+/** Removes a status that GET may show but no client can set: it follows from the rest. */
 function withPlainStatus(body: JsonObject): JsonObject {
   if (body.status !== 'expired' && body.status !== 'failed') return body
   const { status: _, ...rest } = body

@@ -1,12 +1,12 @@
 // Moves items from a source to a sink, page by page, and writes down how far it got.
 //
 // Each page is placed and durable before the next one is read, and then the state is saved: it may be one batch behind,
-// never ahead. After a kill the page under way comes again: an item that is there exactly so was placed before. What is
-// wrong with an item ends the work in front of it, or is told and passed over.
+// never ahead. After a kill the page in progress comes again: an item that is at the target unchanged was placed
+// before. A faulty item ends the work in front of it, or is reported and skipped.
 //
 // The state is a small file beside the target, replaced as a whole and removed at the end. It holds no token.
 //
-// Not here: who the two are (command.ts).
+// Not here: choosing the source and the sink (command.ts).
 
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { isObject, type Json, type JsonObject } from '../domain/json.js'
@@ -27,20 +27,20 @@ export interface MoveOptions {
   readonly selection: MoveSelection
   readonly skipsBad: boolean
   readonly state: StateFile | undefined
-  /** What makes this work the same as another time. */
+  /** The identity of the work, by which a later try recognizes its state. */
   readonly job: JsonObject
-  /** Now. Work that is gone on with keeps the time at which it began. */
+  /** The present time. Continued work keeps the time at which it began. */
   readonly nowMs: number
-  /** What an earlier try has written down. */
+  /** The saved progress of an earlier try. */
   readonly earlier: MoveProgress | undefined
-  /** Told after each batch how many entities have been looked at. */
+  /** Called after each batch with the number of entities handled so far. */
   readonly onProgress: (entities: number) => void
   readonly onBad: (where: string, fault: string) => void
   readonly signal: AbortSignal
 }
 
 /**
- * What became of the items, by kind. `bad`: they could not be read or placed; `unselected`: the selection leaves them
+ * Number of items by kind and outcome. `bad`: they could not be read or placed; `unselected`: the selection leaves them
  * out.
  */
 export type Tally = Record<MovedKind, Record<ItemOutcome | 'bad' | 'unselected', number>>
@@ -49,23 +49,22 @@ const none = { written: 0, replaced: 0, same: 0, kept: 0, bad: 0, unselected: 0 
 
 export interface MoveResult {
   readonly tally: Tally
-  /** What was named and of which nothing was found. */
+  /** Named tenants and paths of which no item was found. */
   readonly unmet: readonly string[]
 }
 
-/** Whether all that was asked for is where it should be. */
+/** Whether all requested items are at the target. */
 export const isWhole = ({ tally, unmet }: MoveResult): boolean =>
   unmet.length === 0 && itemKinds.every(kind => tally[kind].kept === 0 && tally[kind].bad === 0)
 
 interface Selected extends Pick<SourceItem, 'where'> {
   readonly item: MovedItem
-  /** Where it stands in its run. */
+  /** Its index in its run. */
   readonly at: number
 }
 
 /**
- * Moves the selected items. Rejects with a MoveError when the operator has to act; items that were moved until then
- * stay moved.
+ * Moves the selected items. Rejects with a MoveError when the operator has to act; items moved until then stay moved.
  */
 export async function move(source: Source, sink: Sink, options: MoveOptions): Promise<MoveResult> {
   const { earlier, signal } = options
@@ -76,7 +75,7 @@ export async function move(source: Source, sink: Sink, options: MoveOptions): Pr
   /** Items of the page that were placed before the work was interrupted. */
   let done = earlier?.done ?? 0
   let isInDoubt = earlier !== undefined
-  // What is there exactly as it comes is ours in the first batch after a kill.
+  // In the first batch after a kill, an item that is at the target unchanged counts as written by us.
   const count = (kind: MovedKind, outcome: ItemOutcome): void => {
     tally[kind][isInDoubt && outcome === 'same' ? 'written' : outcome]++
   }
@@ -122,7 +121,7 @@ export async function move(source: Source, sink: Sink, options: MoveOptions): Pr
       }
       for (const { item, where, fault } of run)
         if (!item) {
-          // Of what kind it was meant to be nobody can say.
+          // Its intended kind is unknown.
           tally.entity.bad++
           options.onBad(where, fault)
         }
@@ -140,7 +139,7 @@ export async function move(source: Source, sink: Sink, options: MoveOptions): Pr
   return { tally, unmet: selector.unmet() }
 }
 
-/** The items of a run that are asked for, and those that are not. */
+/** The items of a run that are selected, and those that are not. */
 function divided(run: readonly SourceItem[], selector: Selector): { taken: Selected[]; left: Selected[] } {
   const taken: Selected[] = []
   const left: Selected[] = []
@@ -149,7 +148,7 @@ function divided(run: readonly SourceItem[], selector: Selector): { taken: Selec
   return { taken, left }
 }
 
-/** What is placed at a time: documents in as small parts as the sink wants. */
+/** The items that are placed at a time: documents in parts as small as the sink wants. */
 function* runsOf(found: readonly SourceItem[], documentsMax: number): Iterable<readonly SourceItem[]> {
   let run: SourceItem[] = []
   let documents = 0
@@ -176,10 +175,10 @@ function takenOf(tally: Tally): Record<MovedKind, number> {
 
 const sum = (counts: Record<string, number>): number => Object.values(counts).reduce((a, b) => a + b, 0)
 
-/** Of the state. */
+/** Version of the state. */
 const version = 1
 
-/** What was done of some work. */
+/** The saved progress of some work. */
 export interface MoveProgress {
   readonly begunMs: number
   /** The page that the source has to begin with; undefined: the first. */
@@ -188,7 +187,7 @@ export interface MoveProgress {
   readonly done: number
   readonly sink: Json
   readonly counts: MoveCounts
-  /** Tenants and paths that were named and have been found. */
+  /** Named tenants and paths of which an item was found. */
   readonly met: readonly string[]
 }
 
@@ -196,7 +195,7 @@ export type MoveCounts = { readonly [kind: string]: { readonly [outcome: string]
 
 export interface StateFile {
   readonly path: string
-  /** What was written down of the same work; undefined: nothing. `isOther`: of other work. */
+  /** The saved progress of the same work; undefined: none. `isOther`: the file is of other work. */
   load(job: JsonObject): { readonly progress: MoveProgress | undefined; readonly isOther: boolean }
   save(job: JsonObject, progress: MoveProgress): void
   remove(): void
@@ -248,7 +247,7 @@ function read(path: string): JsonObject | undefined {
     if (foundVersion !== undefined)
       wrong = `has version ${JSON.stringify(foundVersion)}, and this release reads version ${version}`
   } catch {
-    // Told below.
+    // Reported below.
   }
   throw new MoveError(`file ${path} ${wrong}: remove it to begin anew`)
 }

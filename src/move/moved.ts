@@ -1,9 +1,9 @@
-// What moves in and out, and between whom: a source gives pages of items, a sink takes them.
+// The items that move in and out, and the two ends: a source yields pages of items, a sink accepts them.
 //
-// Both give their positions as `Json`, to be written down, so that interrupted work goes on from there. An item is what
-// the broker itself keeps, read and checked: a sink sees no faulty one.
+// Both give their positions as `Json`, to be written down, so that interrupted work continues from there. An item has
+// the broker's own form, read and checked: a sink gets no faulty one.
 //
-// Not here: the form of a line (lines.ts, entity-line.ts), who drives (move.ts).
+// Not here: the form of a line (lines.ts, entity-line.ts), the loop between the two (move.ts).
 
 import type { Entity } from '../domain/entities/entity.js'
 import type { Json, JsonObject } from '../domain/json.js'
@@ -17,11 +17,11 @@ export interface MovedEntity {
   readonly entity: Entity
   /** The correlator root of its last change. */
   readonly root: string
-  /** Whether its stamp is that of its creation; else only the millisecond is known. */
+  /** Whether its stamp is that of its creation; otherwise only the millisecond is known. */
   readonly isStamped: boolean
   /**
-   * Whether the source holds the times of creation and of the last change, also those of attributes; otherwise they
-   * are made up.
+   * Whether the source has the times of creation and of the last change, also those of attributes; otherwise they are
+   * made up.
    */
   readonly hasCreated: boolean
   readonly hasModified: boolean
@@ -38,18 +38,18 @@ export interface MovedRegistration {
   readonly registration: Registration
 }
 
-/** What was written to be kept under an id of its own. */
+/** An item that is stored as a document under its own id. */
 export type MovedDocument = MovedSubscription | MovedRegistration
 
 export type MovedItem = MovedEntity | MovedDocument
 export type MovedKind = MovedItem['kind']
 
-/** An item, or why there is none. */
+/** An item, or the reason why there is none. */
 export interface SourceItem {
-  /** For whoever has to look at it: `line 17`. */
+  /** Its place, for an operator: `line 17`. */
   readonly where: string
   readonly item: MovedItem | undefined
-  /** What is wrong with it; '' when nothing is. */
+  /** The fault; '' when there is none. */
   readonly fault: string
 }
 
@@ -59,11 +59,11 @@ export interface SourcePage {
 }
 
 export interface Source {
-  /** What it is, for sentences. */
+  /** Its name, for sentences. */
   readonly name: string
   /** Entities in all; undefined: not known. */
   readonly total: number | undefined
-  /** What it reads: with another one a position means nothing. */
+  /** The identity of its content: a position is only valid for the same identity. */
   readonly identity: JsonObject
   /**
    * Pages from one of its positions, or from the beginning. Items without a time of creation get `nowMs`. May throw a
@@ -73,30 +73,32 @@ export interface Source {
   close(): Promise<void>
 }
 
-/** What became of an item. `same`: it was there already, as it comes; `kept`: one that differs was there, and stays. */
+/** The outcome of an item. `same`: an equal one was at the target; `kept`: a different one was there, and stays. */
 export type ItemOutcome = 'written' | 'replaced' | 'same' | 'kept'
 
 export type PlacedItem = { readonly outcome: ItemOutcome } | { readonly fault: string }
 
 export interface Sink {
   readonly name: string
-  /** Documents that it takes at a time: where each is a request of its own, one, so that it is known how far it got. */
+  /**
+   * Documents that it accepts at a time: 1 if each is a request of its own, so that the position is known after each.
+   */
   readonly documentsMax: number
   /**
-   * Takes items in order and makes them durable. With `stops` it ends at one that it cannot take: the answer is
-   * shorter.
+   * Accepts items in order and makes them durable. With `stops` it ends at the first one that it cannot accept: the
+   * answer is shorter.
    */
   put(items: readonly MovedItem[], stops: boolean): Promise<readonly PlacedItem[]>
-  /** Where it is, between two calls of `put`. */
+  /** Its position, between two calls of `put`. */
   position(): Json
-  /** There is no more; `counts` is what it has taken. */
+  /** There are no more items; `counts` has the number of accepted ones. */
   finish(counts: Readonly<Record<MovedKind, number>>): Promise<void>
   close(): Promise<void>
 }
 
 export const itemKinds = ['entity', 'registration', 'subscription'] as const satisfies readonly MovedKind[]
 
-/** What an operator has to know or set right; the message is a sentence. */
+/** A fault that an operator must know or correct; the message is a sentence. */
 export class MoveError extends Error {
   override readonly name = 'MoveError'
 }

@@ -1,12 +1,12 @@
-// The subscriptions, or the registrations, that a tenant of a running broker has: which of them is one that an import
-// brings.
+// The subscriptions, or the registrations, that a tenant of a running broker has: finds the one that corresponds to an
+// item of an import.
 //
-// A running broker gives documents ids of its own, so an import that comes again finds them by their content. Each
-// document of the broker is taken once: of two equal ones that come, the second one needs another that is there. A
-// document whose id is there is that one, whatever else it has.
+// A running broker gives documents ids of its own, so a repeated import finds them by their content. Each document of
+// the broker is matched once: if two equal items come, the second one needs another document. A document with the id of
+// the item is always its match, whatever its content.
 //
 // The list is read once, when the first document of the tenant comes, and takes some 250 bytes of memory for each. A
-// list does not show service paths. So a document that looks alike is looked for in the list of its path; that of a
+// list does not show service paths. So a document with equal content is searched in the list of its path. A
 // subscription to all paths must not be in the list of another path that the import has seen.
 
 import { createHash } from 'node:crypto'
@@ -22,7 +22,7 @@ interface Shown {
   readonly status: string
 }
 
-/** The document of the broker that an item is. */
+/** The document of the broker that corresponds to an item. */
 export interface PresentDocument {
   readonly id: string
   /** Whether it equals the item in all that a broker shows. */
@@ -35,11 +35,11 @@ const everywhere = '/#'
 
 export class PresentDocuments {
   private readonly byContent = new Map<string, Shown[]>()
-  /** Ids that nothing that came has taken. */
+  /** Ids that no item has matched yet. */
   private readonly free = new Set<string>()
-  /** Ids by service path, of paths that somebody has asked for. */
+  /** Ids by service path, for requested paths. */
   private readonly idsAt = new Map<string, ReadonlySet<string>>()
-  /** Ids of documents that do not watch all paths, the paths of these, and how many paths had been seen then. */
+  /** Ids of documents that do not watch all paths, the paths of these, and the number of seen paths at that time. */
   private readonly elsewhere = new Set<string>()
   private readonly otherPaths = new Set<string>()
   private seenCount = -1
@@ -50,7 +50,7 @@ export class PresentDocuments {
     private readonly tenant: string,
   ) {}
 
-  /** Reads the list of a tenant. `taken`: ids that are taken already. */
+  /** Reads the list of a tenant. `taken`: ids that are matched already. */
   static async read(
     lists: BrokerLists,
     kind: MovedDocument['kind'],
@@ -67,7 +67,7 @@ export class PresentDocuments {
     const { id, status } = json
     if (typeof id !== 'string' || this.free.has(id)) return
     this.free.add(id)
-    // Documents of other makes may have what this one cannot read. They equal nothing that comes.
+    // Documents of other makes may have parts that this version cannot read. They equal no item.
     const item = readObject({ [this.kind]: withoutCounters(json), tenant: this.tenant }, true, 0)
     if (!item.ok || item.value.kind === 'entity') return
     const content = digestOf(shownContent(item.value))
@@ -77,8 +77,8 @@ export class PresentDocuments {
   }
 
   /**
-   * Takes the one that the item is; undefined: it is not there. `seen`: service paths of the tenant that documents may
-   * have, of which there may become more.
+   * Removes and returns the match of the item; undefined: there is none. `seen`: service paths of the tenant that
+   * documents may have; the set may grow.
    */
   async take(item: MovedDocument, seen: ReadonlySet<string>): Promise<PresentDocument | undefined> {
     const { id, servicePath } = item.kind === 'subscription' ? item.subscription : item.registration
@@ -95,7 +95,7 @@ export class PresentDocuments {
     return { id, isSame: false, isAtPath: await this.isAt(id, servicePath, seen) }
   }
 
-  /** The one with the id comes first, then those with the status. */
+  /** The one with the same id comes first, then those with the same status. */
   private *ranked(alike: readonly Shown[], id: string, status: string): Iterable<Shown> {
     const own = this.free.has(id) ? alike.find(one => one.id === id) : undefined
     if (own) yield own
@@ -125,7 +125,7 @@ export class PresentDocuments {
   }
 }
 
-/** A document without what was counted of notifications: no broker's way of telling that makes it another one. */
+/** A document without its counters of notifications, so that no broker's form of these makes it another one. */
 function withoutCounters(json: JsonObject): JsonObject {
   const { notification } = json
   if (!isObject(notification)) return json

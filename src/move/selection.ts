@@ -1,8 +1,8 @@
 // Selects items of a source by tenant and service path.
 //
 // A path selects entities and registrations of exactly that path, and subscriptions that watch it: `/a`, `/a/#` and
-// `/#` all watch `/a`. A name of which nothing is found is most likely misspelt, so the selector remembers those that
-// were found.
+// `/#` all watch `/a`. A name without any item is most likely misspelt, so the selector records the names that were
+// found.
 
 import type { MovedItem } from './moved.js'
 
@@ -15,7 +15,7 @@ export interface MoveSelection {
 export class Selector {
   private readonly met: Set<string>
 
-  /** `met`: what an earlier try of the same work has found. */
+  /** `met`: the names that an earlier try of the same work has found. */
   constructor(
     private readonly selection: MoveSelection,
     met: readonly string[] = [],
@@ -55,7 +55,7 @@ function scopeOf(item: MovedItem): { readonly tenant: string; readonly path: str
   return { tenant, path }
 }
 
-/** Whether what is of a path, perhaps of all below one, is of the named one. */
+/** Whether `path`, which may be a wildcard for all paths below one, includes the named path. */
 function isOf(named: string, path: string): boolean {
   if (!path.endsWith('#')) return path === named
   const above = path.slice(0, -'/#'.length)

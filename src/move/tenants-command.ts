@@ -1,8 +1,8 @@
-// `orrery tenants list` and `orrery tenants delete`: what an operator asks of a running broker about whole tenants
+// `orrery tenants list` and `orrery tenants delete`: an operator's requests to a running broker about whole tenants
 // (docs/operations/tenants.md). Without --from it is the broker on this machine.
 //
-// Exit status: 0 when the answer is there, or the deletion has begun. 1 when the broker could not be asked or has
-// refused, and when the words are none; the reason stands on standard error.
+// Exit status: 0 when there is an answer, or the deletion has begun. 1 when the broker could not be asked or has
+// refused, or when the arguments are wrong; the reason is on standard error.
 
 import { parseArgs } from 'node:util'
 import type { Client } from 'undici'
@@ -21,9 +21,9 @@ const known: Readonly<Record<Verb, Readonly<Record<string, typeof text | typeof 
   delete: { ...common, confirm: text },
 }
 
-/** Tenants that are asked for at once. */
+/** Tenants per request. */
 const pageLength = 1000
-/** How long the broker may take for an answer: of many tenants it reads some entities each. */
+/** Time of an answer: for a list of many tenants the broker reads some entities of each. */
 const answerMsMax = 60_000
 
 interface Order {
@@ -46,7 +46,7 @@ interface Shown {
   readonly state: string
 }
 
-/** Runs the command; gives the exit status. */
+/** Runs the command; returns the exit status. */
 export async function runTenants(
   verb: Verb,
   words: readonly string[],
@@ -67,7 +67,7 @@ function fail(line: string): number {
   return 1
 }
 
-/** Gives the order, or a sentence that says what is wrong. */
+/** Returns the order, or a sentence about the fault. */
 function read(verb: Verb, words: readonly string[], env: Readonly<Record<string, string | undefined>>): Order | string {
   try {
     const args = words.map(word => (/^-[^-]/.test(word) ? `-${word}` : word))
@@ -89,7 +89,7 @@ function read(verb: Verb, words: readonly string[], env: Readonly<Record<string,
   }
 }
 
-/** Gives what is to be printed. */
+/** Returns the text to print. */
 async function carriedOut({ verb, from, name, confirm, asJson, tls }: Order): Promise<string> {
   const { Client } = await import('undici')
   const client = new Client(from.origin, {

@@ -1,12 +1,12 @@
-// Alarms: conditions that operators are told of when they begin and when they end
-// (docs/interface/administration.md#alarms), and the summary of them (docs/interface/administration.md#summary).
+// Alarms: conditions whose begin and end are reported to operators (docs/interface/administration.md#alarms), and the
+// summary of them (docs/interface/administration.md#summary).
 //
 // A condition has a key: a client, a receiver. While it lasts, repetitions are silent unless they are asked for. Keys
 // never expire by time, so each kind keeps `keysMax` of them at most and drops the oldest without a line. Clients and
-// subscribers choose most keys. So each kind writes `linesPerMinuteMax` lines a minute at most, and then how many it
-// has left out.
+// subscribers choose most keys. So each kind writes at most `linesPerMinuteMax` lines a minute, and later the number of
+// omitted ones.
 //
-// Not here: what is found about the disk and the cluster, in words (tellers.ts).
+// Not here: the texts about the disk and the cluster (reporters.ts).
 
 import { ownText } from '../domain/recent.js'
 import type { Clock, LogContext, Logger } from '../ports.js'
@@ -40,7 +40,7 @@ interface Alarm {
   readonly keys: Set<string>
   raised: number
   released: number
-  /** The present minute, the lines written in it, and those left out in it. */
+  /** The present minute, the lines written in it, and those omitted in it. */
   sinceMs: number
   lines: number
   leftOut: number
@@ -63,7 +63,7 @@ export class Alarms {
     ) as unknown as Record<AlarmKind, Alarm>
   }
 
-  /** The condition is there. `key` is '' for the store and for the log of the cluster, of which there is one. */
+  /** The condition has begun. `key` is '' for the store and for the log of the cluster, of which there is one. */
   raise(kind: AlarmKind, key: string, detail: string, context?: LogContext): void {
     const { keys } = this.alarms[kind]
     if (keys.has(key)) {
@@ -79,7 +79,7 @@ export class Alarms {
       const [oldest = ''] = keys
       keys.delete(oldest)
     }
-    // What a proxy says of a client is cut out of its header, and holds on to that.
+    // A client's name from a proxy's header is a part of that header, and would keep it in memory.
     keys.add(ownText(key))
     this.alarms[kind].raised++
     this.tell(kind, `Raising alarm ${named(kind, key)}: ${detail}`, context)
@@ -93,7 +93,7 @@ export class Alarms {
   }
 
   // [hot] Asked for each request.
-  /** Whether there is any of a kind: if not, nothing can be released. */
+  /** Whether there is an alarm of a kind: if not, nothing can be released. */
   isActive(kind: AlarmKind): boolean {
     return this.alarms[kind].keys.size > 0
   }
@@ -122,7 +122,7 @@ export class Alarms {
 
 const named = (kind: AlarmKind, key: string): string => (key === '' ? kind : `${kind} ${key}`)
 
-/** How each kind is called in the summary; the store's line has a form of its own. */
+/** The name of each kind in the summary; the store's line has a form of its own. */
 const names = {
   ClusterLogError: 'Cluster log failure active alarms',
   NotificationError: 'Notification failure active alarms',
@@ -132,8 +132,8 @@ const names = {
 } as const satisfies Record<Exclude<AlarmKind, 'DatabaseError'>, string>
 
 /**
- * The summary of `-logSummary`: six lines every so often, whatever the level; "new" is since the one before. A node of
- * a cluster adds a seventh once the log of the cluster has failed.
+ * The summary of `-logSummary`: six lines in each period, at any level; "new" is since the one before. A node of a
+ * cluster adds a seventh once the log of the cluster has failed.
  */
 export class Summary {
   /** Requests, notifications and forwards since the start. */
@@ -144,7 +144,7 @@ export class Summary {
 
   constructor(private readonly alarms: Alarms) {}
 
-  /** Writes one every `periodS` from now on. */
+  /** Writes a summary every `periodS` from now on. */
   start(periodS: number, clock: Pick<Clock, 'after'>, logger: Pick<Logger, 'summary'>): void {
     this.cancel = clock.after(periodS * 1000, () => {
       for (const line of this.lines()) logger.summary(line)

@@ -1,4 +1,4 @@
-// The metrics of a process: every name that `GET /metrics` knows (README, "Metrics"), and where its value comes from.
+// The metrics of a process: every name of `GET /metrics` (docs/operations/metrics.md), and the source of its value.
 //
 // A scrape reads the values from the objects that keep them anyway. Nothing here grows.
 //
@@ -30,11 +30,11 @@ export interface NotifierNumbers {
 }
 
 export interface ShardNumbers {
-  /** That this process owns. */
+  /** Shards that this process owns. */
   readonly shards: number
-  /** undefined: still being counted. */
+  /** undefined: the count is not complete yet. */
   readonly entities: number | undefined
-  /** Of all tenants, which every process knows. */
+  /** Documents of all tenants, which every process has. */
   readonly subscriptions: number
   readonly registrations: number
   readonly tenantsDeleting: number
@@ -54,9 +54,9 @@ export interface ShardNumbers {
     readonly bytes: number
     /** 0: there is none. */
     readonly oldestAgeMs: number
-    /** Those that were deleted because of a limit, by cause. */
+    /** Dead letters that were deleted because of a limit, by cause. */
     readonly losses: Readonly<Record<string, number>>
-    /** Those that were sent again by themselves, by what came of it; undefined: none is. */
+    /** Dead letters that were sent again automatically, by outcome; undefined: that is off. */
     readonly replays: Readonly<Record<string, number>> | undefined
   }
   readonly commits: { readonly write: Histogram; readonly sync: Histogram }
@@ -75,13 +75,13 @@ export interface Sources {
   readonly connections: ConnectionTallies
   /** Counts under a bounded number of names. */
   readonly labelled: readonly { families(): readonly MetricFamily[] }[]
-  /** undefined: the store does not tell. */
+  /** undefined: the store has no numbers. */
   readonly store: () => StoreNumbers | undefined
   readonly notifier: () => NotifierNumbers
   readonly shards: () => ShardNumbers
   readonly loop: LoopDelay
   readonly version: string
-  /** The label of what is about this process alone; undefined: there is no other worker. */
+  /** The label of metrics about this process alone; undefined: there is no other worker. */
   readonly worker: number | undefined
   readonly disk?: (() => DiskRoom) | undefined
   readonly cluster?: (() => ClusterNumbers) | undefined
@@ -191,7 +191,7 @@ function ofDeadLetters({ count, bytes, oldestAgeMs, losses, replays }: ShardNumb
   ]
 }
 
-/** What RocksDB tells of itself. Each worker has a store of its own. */
+/** Numbers that RocksDB reports about itself. Each worker has its own store. */
 function ofStore(numbers: StoreNumbers): readonly MetricFamily[] {
   const now = (name: string, help: string, value: number): MetricFamily => gauge(`orrery_store_${name}`, help, value)
   return [
@@ -207,7 +207,7 @@ function ofStore(numbers: StoreNumbers): readonly MetricFamily[] {
   ]
 }
 
-/** Workers have one disk. Before the first look, nothing is known of its room. */
+/** All workers have the same disk. Before the first look, its room is unknown. */
 function ofDisk(room: DiskRoom): readonly MetricFamily[] {
   const { freeBytes, reserveBytes, isShort, isScarce, isExhausted } = room
   const looked = Number.isFinite(freeBytes) ? [{ labels: {}, value: freeBytes }] : []
@@ -220,7 +220,7 @@ function ofDisk(room: DiskRoom): readonly MetricFamily[] {
   ]
 }
 
-/** Metrics of the last backup, of which all workers know alike. */
+/** Metrics of the last backup, which all workers know. */
 export function backupFamilies({ isRunning, last }: BackupNumbers): readonly MetricFamily[] {
   const ofLast = (name: string, help: string, of: (outcome: BackupOutcome) => number): MetricFamily =>
     family(`orrery_backup_last_${name}`, 'gauge', help, last ? [{ labels: {}, value: of(last) }] : [], 'max')
@@ -233,7 +233,7 @@ export function backupFamilies({ isRunning, last }: BackupNumbers): readonly Met
   ]
 }
 
-/** Metrics of the files of certificates. Of several workers the one whose certificate ends first is reported. */
+/** Metrics of the files of certificates. Of several workers the earliest end of a certificate is reported. */
 export function certificateFamilies(all: readonly CertificateNumbers[]): readonly MetricFamily[] {
   const ends = all.flatMap(({ use, endMs }) => (endMs === undefined ? [] : [{ labels: { use }, value: endMs / 1000 }]))
   const reloads = all.flatMap(({ use, renewed, refused }) => [
@@ -268,7 +268,7 @@ function ofProcess(own: MetricLabels): readonly MetricFamily[] {
   ]
 }
 
-/** undefined where the system does not report it. */
+/** undefined if the system does not report it. */
 function openFiles(): number | undefined {
   try {
     return readdirSync('/proc/self/fd').length
@@ -277,7 +277,7 @@ function openFiles(): number | undefined {
   }
 }
 
-/** Metrics of this node's place in its cluster: whom it sees, what it has of shards, what the log costs it. */
+/** Metrics of this node's place in its cluster: the members it sees, its copies of shards, the costs of the log. */
 export function clusterFamilies({ status, log, stalledMs, gossip }: ClusterNumbers): readonly MetricFamily[] {
   const { members, shards } = status
   const now = (name: string, help: string, value: number): MetricFamily => gauge(`orrery_cluster_${name}`, help, value)

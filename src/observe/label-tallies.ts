@@ -1,5 +1,5 @@
-// Counts for `GET /metrics` under names that clients and operators make up: requests by tenant, and forwarded requests
-// by provider. The number of series is bounded: the first names are counted for themselves, and the rest as `other`.
+// Counts for `GET /metrics` under names that clients and operators choose: requests by tenant, and forwarded requests
+// by provider. The number of series is bounded: the first names are counted separately, and the rest as `other`.
 //
 // Not here: counts by tenant and service path, which operators may reset (service-metrics.ts).
 
@@ -9,12 +9,12 @@ import type { MetricFamily } from '../messages/admin.js'
 import type { AnsweredRequest, EndedTry } from '../ports.js'
 import { byLabel } from './metric-family.js'
 
-/** Tenants that are counted for themselves, some 300 bytes each in a process, and one series each. */
+/** Tenants that are counted separately: some 300 bytes each in a process, and one series each. */
 export const tenantsCountedMax = 200
-/** Providers, and three series each. */
+/** Providers that are counted separately, with three series each. */
 export const providersCountedMax = 100
 
-/** The name of the rest. No tenant is called so by chance: its requests are counted here as well. */
+/** The name of the rest. The requests of a tenant with this name are counted here as well. */
 const rest = 'other'
 
 /** Numbers of one name. */
@@ -49,11 +49,11 @@ class Tallies {
 
 export class TenantTallies {
   private readonly tallies = new Tallies(tenantsCountedMax)
-  /** Most requests are of the tenant of the one before. */
+  /** Most requests have the same tenant as the one before. */
   private last: { readonly header: string; readonly tally: Tally } | undefined
 
   // [hot] Once per request.
-  /** Counts a request under the tenant that its header names, whether or not tenants are in use. */
+  /** Counts a request under the tenant of its header, whether or not tenants are in use. */
   onAnswered({ tenant: header }: Pick<AnsweredRequest, 'tenant'>): void {
     if (this.last?.header !== header) this.last = { header: ownText(header), tally: this.tallyOf(header) }
     this.last.tally.requests++

@@ -1,22 +1,22 @@
-// Where log lines go: standard output and the log file, asynchronously while the process runs, synchronously for its
-// last words.
+// The outputs of log lines: standard output and the log file, asynchronously while the process runs, synchronously for
+// its last lines.
 //
 // Lines of one turn of the event loop are written together, and one write is in flight at a time. So lines keep their
-// order, and a slow reader costs memory up to a limit and then lines, never time of a request. pino's destination does
-// the writing. Its own buffer stays empty, because its flush at exit would wait for ever on a full disk. What has not
-// been written when the process exits goes out through a second, synchronous destination, which at worst overtakes the
-// one write in flight.
+// order. A slow reader costs memory up to a limit and then lines, but never delays a request. pino's destination does
+// the writing. Its own buffer stays empty, because its flush at exit would wait for ever on a full disk. When the
+// process exits, the remaining lines go out through a second, synchronous destination, which at worst overtakes the one
+// write in flight.
 //
-// pino's destination closes its file when it is given up after a failed write. So each one opens the file for itself: a
-// number that is closed soon belongs to another file after that, and lines would be written into it.
+// pino's destination closes its file when it is given up after a failed write. So each one opens the file for itself:
+// the number of a closed file may soon belong to another file, and lines would be written into that.
 //
-// The log file is `contextBroker.log`, as scripts that look after the reference's expect it
+// The log file is `contextBroker.log`, the name that scripts for the reference's log expect
 // (docs/operations/options.md, docs/operations/signals.md#rotating-the-log). It is only ever appended to, so several
 // processes may share it. Tools may rotate it by copying and truncating, or by renaming, with a signal or without one
 // (docs/operations/signals.md).
 //
-// A pipe without a reader (EPIPE) and a terminal that was closed (EIO) do not come back: then the output takes no more
-// lines. A file may be written again after any failure.
+// A pipe without a reader (EPIPE) and a terminal that was closed (EIO) do not come back: then the output accepts no
+// more lines. A file may be written again after any failure.
 
 import { closeSync, fstatSync, mkdirSync, openSync, renameSync, stat } from 'node:fs'
 import { join } from 'node:path'
@@ -25,24 +25,24 @@ import { destination as open } from 'pino'
 /** Characters that wait for a slow reader of the log; further lines are lost, and their number is logged later. */
 const waitingLengthMax = 16 * 1024 * 1024
 
-/** How long last words are offered to a reader that does not take them. */
+/** Tries to write the last lines to a reader that does not accept them. */
 const lastWordsTriesMax = 20
 
 export interface LogOutput {
   /** Writes a line soon. */
   write(line: string): void
-  /** Writes what waits before it returns. */
+  /** Writes all waiting lines before it returns. */
   flush(): void
   /**
-   * Opens the file anew, so that it can be renamed. A line that is being written still goes to the old one. Fails, and
-   * goes on with the old one, when the file cannot be opened.
+   * Opens the file anew, so that it can be renamed. A line that is being written still goes to the old one. When the
+   * file cannot be opened, it throws, and the old one stays in use.
    */
   reopen(): void
 }
 
 const standardOutput = 1
 
-/** What stands where lines were lost, in the form of the log. */
+/** The line in place of lost lines, in the form of the log. */
 export type LostLine = (count: number) => string
 
 const plainLostLine: LostLine = count => `${count} LINES LOST`
@@ -50,7 +50,7 @@ const plainLostLine: LostLine = count => `${count} LINES LOST`
 /** How often the output checks that its file still has its name. Raising it saves a system call. */
 const lookMs = 2_000
 
-/** `openFile` gives the file descriptor, and a new one after a failure. Two outputs for one file would mix lines. */
+/** `openFile` returns the file descriptor, and a new one after a failure. Two outputs for one file would mix lines. */
 export function openLogOutput(
   openFile: () => number = () => standardOutput,
   lostLine: LostLine = plainLostLine,
@@ -72,13 +72,13 @@ export function openLogOutput(
       if (next !== undefined) exchange()
       pass()
     })
-    // A log that cannot be written must not end the broker. The lines in flight are lost, the next ones get a fresh
-    // start.
+    // A log that cannot be written must not end the broker. The lines in flight are lost, and the next ones use a new
+    // destination.
     fresh.on('error', error => {
       // pino reports a failure twice.
       if (destination !== fresh) return
       inFlight = false
-      // It would try the lost lines again when the process exits, and that has no end.
+      // Otherwise it would retry the lost lines at exit without end.
       fresh.destroy()
       if (isReaderGone(fd, error)) {
         readerGone = true
@@ -101,7 +101,7 @@ export function openLogOutput(
     pass()
   }
 
-  /** Goes on with the new file, and closes the old one. Nothing is in flight. */
+  /** Continues with the new file, and closes the old one. Nothing is in flight. */
   function exchange(): void {
     const old = destination
     fd = next!
@@ -158,7 +158,7 @@ export function openLogOutput(
   }
 }
 
-/** Whether a failed write tells that no reader will come back. A disk fails with EIO as well, and may recover. */
+/** Whether a failed write means that no reader will come back. A disk fails with EIO as well, and may recover. */
 function isReaderGone(fd: number, { code }: NodeJS.ErrnoException): boolean {
   if (code === 'EPIPE') return true
   return code === 'EIO' && fd === standardOutput && !fstatSync(fd).isFile()
@@ -167,8 +167,8 @@ function isReaderGone(fd: number, { code }: NodeJS.ErrnoException): boolean {
 export const logFileName = 'contextBroker.log'
 
 /**
- * Opens the log file in a directory, which is made if need be. `isFirst`: this process keeps the file of an earlier
- * start as `.old`, unless `append` goes on with it.
+ * Opens the log file in a directory, which is created if need be. `isFirst`: this process keeps the file of an earlier
+ * start as `.old`, unless `append` continues it.
  */
 export function openLogFile(
   directory: string,

@@ -1,10 +1,10 @@
-// The log: which lines are written, how they look, and where they go. Standard output always, and the file of `-logDir`
-// if there is one.
+// The log: which lines are written, their form, and their outputs. Standard output always, and the file of `-logDir` if
+// there is one.
 //
-// A line is made once for each form that is wanted: fields separated by ` | ` as operators of the reference know them,
-// JSON, or short and for human eyes (docs/interface/administration.md#log-lines). No client can break a line or forge a
-// field: control characters are escaped everywhere, and so is the bar between fields. A line that is too long becomes a
-// short one that says so.
+// A line is made once for each form in use: fields separated by ` | ` as operators of the reference know them, JSON, or
+// short and for human eyes (docs/interface/administration.md#log-lines). No client can break a line or forge a field:
+// control characters are escaped everywhere, and so is the bar between fields. A line that is too long is replaced by a
+// short one that states this.
 //
 // A transaction gets its number with the first line that it writes.
 //
@@ -23,7 +23,7 @@ interface LogEvent {
   readonly message: string
   /** undefined: it belongs to no transaction. */
   readonly context: LogContext | undefined
-  /** Of the context; '' without one. */
+  /** The number of the context's transaction; '' without a context. */
   readonly transaction: string
 }
 
@@ -34,9 +34,9 @@ export interface LoggerOptions {
   readonly format?: 'pipe' | 'json' | undefined
   /** Standard output gets short lines (`-logForHumans`). */
   readonly forHumans?: boolean
-  /** A file that gets every line as well. */
+  /** A file that also gets every line. */
   readonly file?: LogOutput | undefined
-  /** Takes lines, without their newline; by default they go to standard output. */
+  /** Receives lines, without their newline; by default they go to standard output. */
   readonly write?: (line: string) => void
   readonly wallMs?: () => number
 }
@@ -45,11 +45,11 @@ export interface LoggerOptions {
 export interface AreaLogger extends Logger {
   /** A logger for a part of the program. Levels are common to all areas: setting one sets all. */
   area(name: string): AreaLogger
-  /** Opens the log file anew, if there is one; when that fails, it logs the reason and goes on with the old file. */
+  /** Opens the log file anew, if there is one; when that fails, it logs the reason and keeps the old file. */
   reopen(): void
 }
 
-/** Where lines go, and how they look. */
+/** The outputs of lines, and their form. */
 export interface LogDestination {
   readonly format: 'pipe' | 'json'
   /** Standard output gets short lines (`-logForHumans`). */
@@ -59,8 +59,8 @@ export interface LogDestination {
 }
 
 /**
- * Opens the log. `isFirst`: no other process or thread of this program has, so what an earlier start wrote is put away.
- * Fails with a sentence for the operator when the file cannot be had.
+ * Opens the log. `isFirst`: no other process or thread of this program has opened it, so the file of an earlier start
+ * is put away. Throws an error with a sentence for the operator when the file cannot be opened.
  */
 export function openLog(
   { file, format, forHumans }: LogDestination,
@@ -72,7 +72,7 @@ export function openLog(
   return openLogger({ settings, format, forHumans, file: opened })
 }
 
-/** What stands where lines were lost; undefined: as usual. */
+/** The line in place of lost lines; undefined: the default. */
 const lostLines: Readonly<Record<'pipe' | 'json', LostLine | undefined>> = {
   pipe: undefined,
   json: count => renderJsonLine('WARN', `${count} LINES LOST`, Date.now()),
@@ -113,7 +113,7 @@ class Transactions {
     this.start = `${Math.floor(startMs / 1000)}-${String(Math.floor(startMs) % 1000).padStart(3, '0')}`
   }
 
-  /** That of a context: the lines of one transaction have one. */
+  /** The number of a context: all lines of one transaction have the same. */
   of(context: LogContext): string {
     let number = this.known.get(context)
     if (number === undefined) {
@@ -188,7 +188,7 @@ class SharedLogger implements AreaLogger {
   }
 }
 
-/** The line, without its newline; `bytesMax` is what it may have. */
+/** The line, without its newline, of at most `bytesMax` bytes. */
 function renderLine(event: LogEvent, format: LogFormat, bytesMax: number): string {
   const line = forms[format](event)
   if (!isTooLong(line, bytesMax)) return line
@@ -208,7 +208,7 @@ function pipe({ ms, level, op, message, context, transaction }: LogEvent): strin
   return `time=${time} | lvl=${level} | ${origin} | comp=Orrery | op=${op} | msg=${field(message, '')}`
 }
 
-/** The same names; what there is not is left out. */
+/** The same names; absent fields are left out. */
 function json({ ms, level, op, message, context, transaction }: LogEvent): string {
   const { correlator, from, tenant, path } = context ?? {}
   return JSON.stringify({
@@ -225,7 +225,7 @@ function json({ ms, level, op, message, context, transaction }: LogEvent): strin
   })
 }
 
-/** A line of JSON that belongs to no transaction, as the log would have it. */
+/** A line of JSON that belongs to no transaction, in the form of the log. */
 export const renderJsonLine = (level: LogLevel, message: string, ms: number): string =>
   json({ ms, level, op: 'main', message, context: undefined, transaction: '' })
 

@@ -1,7 +1,7 @@
-// How late the event loop is: a timer that ought to ring every 50 ms, and by how much it rings later.
+// The delay of the event loop: a timer is due every 50 ms, and the time by which it is late is measured.
 //
-// A histogram that only grows, and not percentiles since the last look: several may look, and those of several
-// processes can be added.
+// The result is a histogram that only grows, not percentiles since the last look: it supports several readers, and the
+// histograms of several processes can be added.
 
 import { emptyHistogram, observe } from '../domain/histogram.js'
 import type { Clock } from '../ports.js'
@@ -16,7 +16,7 @@ export class LoopDelay {
   readonly seconds = emptyHistogram(boundsS)
   private cancel = (): void => {}
   private dueMs = Number.POSITIVE_INFINITY
-  /** The longest delays of this stretch of time and of the one before. */
+  /** The longest delays of this period and of the one before. */
   private longestMs = 0
   private beforeMs = 0
   private stretchEndMs = 0
@@ -33,7 +33,7 @@ export class LoopDelay {
     })
   }
 
-  /** The longest delay of late, the one under way included. */
+  /** The longest recent delay, the current one included. */
   get latelyMs(): number {
     return Math.max(this.longestMs, this.beforeMs, this.lateMs)
   }

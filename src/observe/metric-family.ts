@@ -1,18 +1,18 @@
 // Metrics made of plain numbers and histograms (messages/admin.ts, `MetricFamily`), and the text of `GET /metrics`: the
 // metrics of all processes as one, merged and rendered by prom-client.
 //
-// prom-client counts nothing here: its two calls would cost each request 0.46 us, a plain tally costs 0.004 us.
+// prom-client counts nothing here: its two calls would cost each request 0.46 us, while a plain tally costs 0.004 us.
 // families.ts reads the tallies at each scrape. The first scrape loads prom-client, so that a start does not wait for
 // it.
 //
-// Not here: which metrics there are (families.ts).
+// Not here: the list of metrics (families.ts).
 
 import type { Histogram } from '../domain/histogram.js'
 import type { MetricFamily, MetricLabels, MetricSample } from '../messages/admin.js'
 
 type PlainType = Exclude<MetricFamily['type'], 'histogram'>
 
-/** A metric with any number of samples. Processes that have a sample in common add it up. */
+/** A metric with any number of samples. By default, a sample that several processes have is added up. */
 export const family = (
   name: string,
   type: PlainType,
@@ -58,7 +58,7 @@ export const histograms = (
   values: parts.flatMap(({ labels, histogram }) => samplesOf(name, labels, histogram)),
 })
 
-/** The samples that Prometheus knows of a histogram: cumulative buckets, the sum and the count. */
+/** The samples of a histogram in Prometheus: cumulative buckets, the sum and the count. */
 function samplesOf(name: string, labels: MetricLabels, { bounds, counts, sum }: Histogram): readonly MetricSample[] {
   let count = 0
   const buckets = counts.map((ofBucket, at) => {

@@ -1,4 +1,4 @@
-// Carries out what operators ask of a process: to report what it has counted, and to log otherwise
+// Executes the orders of operators to a process: reporting its counts, and changing its log settings
 // (docs/interface/administration.md#statistics, docs/interface/administration.md#log-settings,
 // docs/interface/administration.md#metrics-by-tenant). And makes one text of the reports of several processes.
 
@@ -14,7 +14,7 @@ export interface OperatorParts {
   readonly statistics: StatisticsBook
   readonly services: ServiceTallies | undefined
   readonly sources: Sources
-  /** What is known of subscriptions; counts are since the start. */
+  /** Numbers about subscriptions; counts are since the start. */
   readonly cache: () => CacheStatistics
 }
 
@@ -63,7 +63,7 @@ export class ProcessReports {
   }
 }
 
-/** What several processes have counted, as one text: `Reports` of http/admin.ts. */
+/** The counts of several processes, as one text: `Reports` of http/admin.ts. */
 export const adminReports = {
   metrics: renderMetrics,
   statistics: (parts: readonly AdminReply['statistics'][], isFull: boolean): string =>

@@ -1,11 +1,11 @@
-// The file of `-pidpath`: the number of this process, for scripts that want to signal it (docs/operations/options.md,
+// The file of `-pidpath`: the number of this process, for scripts that send signals to it (docs/operations/options.md,
 // docs/operations/starting.md).
 //
-// A file of a process that has ended is overwritten; one of a process that runs stops the start.
+// A file of a process that has ended is overwritten; one of a running process stops the start.
 
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 
-/** Writes the file, and removes it when the process exits. Throws a sentence for the operator when it cannot. */
+/** Writes the file, and removes it at the exit of the process. Throws an error with a sentence for the operator. */
 export function writePidFile(path: string): void {
   assertPidFree(path)
   try {
@@ -18,7 +18,7 @@ export function writePidFile(path: string): void {
   })
 }
 
-/** Throws a sentence for the operator when the file is that of a process that runs. */
+/** Throws an error with a sentence for the operator when the file belongs to a running process. */
 export function assertPidFree(path: string): void {
   const before = readPid(path)
   if (before !== undefined && before !== process.pid && isRunning(before))
@@ -34,7 +34,7 @@ function readPid(path: string): number | undefined {
   }
 }
 
-/** One that may not be signalled runs, too. */
+/** A process that we may not signal is running, too. */
 function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0)

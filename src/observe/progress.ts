@@ -1,13 +1,13 @@
-// The progress of long work: a bar at a terminal, else a line of the log now and then.
+// The progress of long work: a bar at a terminal, else a log line at intervals.
 //
-// The bar is one line that is drawn over itself; it goes to standard error, as what a program prints may be read by
-// another one.
+// The bar is one line that is drawn over itself. It goes to standard error, because another program may read standard
+// output.
 //
-// Not here: the work. It calls `show` as often as it likes, and `end` however it ends.
+// Not here: the work. It calls `show` as often as it likes, and `end` after success or failure.
 
 import type { Clock, Logger } from '../ports.js'
 
-/** Where a bar is drawn, if it is a terminal. */
+/** The stream on which a bar is drawn, if it is a terminal. */
 export interface Terminal {
   readonly isTTY?: boolean | undefined
   readonly columns?: number | undefined
@@ -15,9 +15,9 @@ export interface Terminal {
 }
 
 export interface ProgressOptions {
-  /** What is being done, such as "Copying". */
+  /** The name of the work, such as "Copying". */
   readonly title: string
-  /** Of what there are so many, such as "entities". */
+  /** The counted things, such as "entities". */
   readonly unit: string
   readonly clock: Pick<Clock, 'monoMs'>
   readonly logger: Pick<Logger, 'info'>
@@ -25,14 +25,14 @@ export interface ProgressOptions {
   readonly terminal?: Terminal
   /** Whether a bar may be drawn, if the terminal is one; absent: it may. */
   readonly mayDraw?: boolean
-  /** How often a line is logged. */
+  /** Time between two log lines. */
   readonly logIntervalMs?: number
 }
 
 export interface ProgressDisplay {
   /** `total`: undefined when it is not known. */
   show(done: number, total: number | undefined): void
-  /** Leaves the last state standing. */
+  /** Leaves the last state on the screen. */
   end(): void
 }
 
@@ -41,7 +41,7 @@ const logIntervalMsDefault = 5000
 const barLength = 24
 const columnsDefault = 80
 
-/** Shows nothing until the first `show`, which also starts the rate: what was done before is earlier work. */
+/** Shows nothing until the first `show`, which also starts the rate: everything done before counts as earlier work. */
 export function openProgress(options: ProgressOptions): ProgressDisplay {
   const { title, clock, logger, terminal = process.stderr, logIntervalMs = logIntervalMsDefault } = options
   const isDrawn = terminal.isTTY === true && options.mayDraw !== false
@@ -56,7 +56,7 @@ export function openProgress(options: ProgressOptions): ProgressDisplay {
     if (isDrawn) {
       const drawn = last.total === undefined ? '' : `  ${bar(shareOf(last.done, last.total))}`
       const line = `${title}${drawn}  ${facts(first, last, options.unit).join('  ')}`
-      // A line that is as wide as the terminal would be two, and stay.
+      // A line as wide as the terminal would take two lines, and could not be drawn over.
       terminal.write(`\r\u001b[K${line.slice(0, (terminal.columns || columnsDefault) - 1)}`)
     } else logger.info(`${title}: ${facts(first, last, options.unit).join(', ')}`)
   }

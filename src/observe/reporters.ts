@@ -1,26 +1,26 @@
-// What operators are told of a cluster's shards and of the disk, in words: lines, and alarms that begin and end.
+// Reports to operators about a cluster's shards and the disk, in words: lines, and alarms that begin and end.
 //
-// Of the cluster: that shards cannot answer, why, and that they can again (docs/operations/cluster-health.md), and
-// which shards other nodes have taken over in the midst of a write. A problem of the log engine is the alarm
+// Of the cluster: shards that cannot answer, with the reason, and the end of that (docs/operations/cluster-health.md),
+// and shards that other nodes have taken over in the midst of a write. A problem of the log engine is the alarm
 // `ClusterLogError`. A problem of nodes is only a line, because another node raises the alarm, if there is one.
 //
-// Of the disk: one line for each other state, and an alarm while writes are refused (docs/operations/full-disk.md).
-// States have hysteresis, so there cannot be many lines.
+// Of the disk: one line for each change of its state, and an alarm while writes are refused
+// (docs/operations/full-disk.md). States have hysteresis, so there cannot be many lines.
 
 import type { HealthProblem, LogLoss, ShardLoss } from '../messages/cluster-status.js'
 import type { DiskRoom, Logger } from '../ports.js'
 import type { Alarms } from './alarms.js'
 
-/** What has been found, as a clause. */
+/** The loss of the log, as a clause. */
 export const lossInWords = ({ isNameless, shards, total }: LogLoss): string =>
   isNameless
     ? 'the log engine does not keep this cluster any more: its data was deleted or replaced'
     : `the log engine has lost data: the logs of ${shards.length} of ${total} shards end before what this node has applied`
 
-/** Shards that a text names; the rest is counted. */
+/** Shards that a text names; the others are only counted. */
 const namedMax = 5
 
-/** Why shards cannot answer, as a clause. */
+/** The reason why shards cannot answer, as a clause. */
 export function problemInWords(problem: HealthProblem): string {
   switch (problem.kind) {
     case 'lost':
@@ -40,7 +40,7 @@ export function problemInWords(problem: HealthProblem): string {
 
 const inMs = (ms: number): string => `${Math.round(ms)} ms`
 
-/** All of them by number: there may be no other line that tells. */
+/** Names all shards: no other line may name them. */
 const allListed = (shards: readonly number[]): string =>
   shards.length === 1 ? `shard ${shards[0]}` : `${shards.length} shards (${shards.join(', ')})`
 
@@ -49,7 +49,7 @@ const listed = (shards: readonly number[]): string =>
     ? `shard ${shards[0]}`
     : `${shards.length} shards (${shards.slice(0, namedMax).join(', ')}${shards.length > namedMax ? ', …' : ''})`
 
-/** A node that begins beside others may be late by as much; one that is later was stopped, or starves. */
+/** A node that starts beside others may have this delay. With a longer one it was stopped, or lacks processor time. */
 const startDelayMsMax = 1_000
 
 const adviceOf: Readonly<Partial<Record<HealthProblem['kind'], string>>> = {
@@ -59,7 +59,7 @@ const adviceOf: Readonly<Partial<Record<HealthProblem['kind'], string>>> = {
 }
 
 export class LogReporter {
-  /** A node that begins has not seen every shard yet, so it reports no problem of nodes before it was ready once. */
+  /** A starting node has not seen every shard yet, so it reports no problem of nodes before it was ready once. */
   private hasBeenReady = false
   private told: string | undefined
 
@@ -80,8 +80,9 @@ export class LogReporter {
   }
 
   /**
-   * Other nodes have taken over shards of this one: a line for each of them. `loopDelayMs`: the longest of late. Nodes
-   * that begin together claim the same shards until they know each other, which is no reason for a warning.
+   * Other nodes have taken over shards of this one: a line for each of them. `loopDelayMs`: the longest recent delay of
+   * the event loop. Nodes that start together claim the same shards until they know each other, which is no reason for
+   * a warning.
    */
   onLost(losses: readonly ShardLoss[], loopDelayMs: number): void {
     for (const node of new Set(losses.map(loss => loss.node))) {
@@ -102,7 +103,7 @@ export class LogReporter {
     const advice = adviceOf[problem.kind]
     if (advice === undefined && !this.hasBeenReady) return
     const words = problemInWords(problem)
-    // Which shards it is about grows while nodes notice, or while a backup comes back.
+    // The list of shards grows while nodes notice the problem, or while a backup of the log is restored.
     if (words === this.told) return
     this.told = words
     if (advice === undefined) this.logger.warn(`cluster: not ready: ${words}`)

@@ -1,11 +1,11 @@
 // Counts for `GET /metrics`: requests by method, route, status and time, and connections that the server has closed, by
 // reason.
 //
-// Routes are ours and few. A method or a path that only a client has made up is counted as `other`, so that the number
-// of series does not depend on clients.
+// Routes are ours and few. A method or a path that a client has made up is counted as `other`, so that the number of
+// series does not depend on clients.
 //
-// Not here: when a connection is closed (http/connections.ts). uWebSockets.js does not report what it closes by its own
-// timers.
+// Not here: when a connection is closed (http/connections.ts). uWebSockets.js does not report connections that it
+// closes by its own timers.
 
 import { emptyHistogram, type Histogram, observe } from '../domain/histogram.js'
 import type { MetricFamily } from '../messages/admin.js'
@@ -89,7 +89,7 @@ export class ConnectionTallies {
 
   private open: () => readonly OpenCount[] = () => []
 
-  /** Counts what is open from now on. */
+  /** Sets the source of the number of open connections. */
   watch(open: () => readonly OpenCount[]): void {
     this.open = open
   }

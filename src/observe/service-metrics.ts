@@ -1,10 +1,10 @@
-// Metrics by tenant and service path, for `GET /admin/metrics`: the code that counts, and the tree that is answered
+// Metrics by tenant and service path, for `GET /admin/metrics`: the counting, and the tree of the answer
 // (docs/interface/administration.md#metrics-by-tenant).
 //
-// A request is counted under what its headers say, whether or not tenants are in use. One whose headers are no tenant
-// or no path is not counted at all. Anybody may send such headers: past `talliesMax` names the rest is counted
-// together. What headers mean is found once and remembered by their text. The tree leaves out zeros, and a mean is made
-// only when it is rendered, so that parts can be added.
+// A request is counted under the names in its headers, whether or not tenants are in use. A request whose headers have
+// no valid tenant or path is not counted at all. Clients can send any such headers, so beyond `talliesMax` names the
+// rest is counted together. The meaning of headers is computed once and remembered by their text. The tree leaves out
+// zeros, and a mean is computed only when it is rendered, so that parts can be added.
 //
 // Not here: resets (operator.ts).
 
@@ -32,8 +32,8 @@ const numberNames = Object.keys(noNumbers) as (keyof Numbers)[]
 export const emptyTally = (service: string, path: string): ServiceTally => ({ service, path, ...noNumbers })
 
 /**
- * The names under which a request is counted (docs/interface/administration.md#metrics-by-tenant), of headers as they
- * were sent, '' when absent; undefined: none.
+ * The names under which a request is counted (docs/interface/administration.md#metrics-by-tenant). The headers are as
+ * they were sent, '' when absent; undefined: it is not counted.
  */
 export function serviceNames(
   tenantHeader: string,
@@ -89,12 +89,12 @@ function sum(one: Numbers | undefined, other: Numbers): Numbers {
 
 const sorted = <T>(map: ReadonlyMap<string, T>): [string, T][] => [...map].sort(([a], [b]) => (a < b ? -1 : 1))
 
-/** Pairs of tenant and path that are counted for themselves until the next reset: 500 bytes each. */
+/** Pairs of tenant and path that are counted separately until the next reset: 500 bytes each. */
 export const talliesMax = 10_000
 
 /**
- * Pairs of headers whose meaning is remembered, all forgotten at once when there are more, and how long a list of paths
- * may be for that.
+ * Pairs of headers whose meaning is remembered; beyond that number all are forgotten at once. And the longest list of
+ * paths that is remembered.
  */
 const knownMax = 2_000
 const knownLengthMax = 200
@@ -106,10 +106,10 @@ const nobody = { tenant: '', paths: '', tally: undefined }
 
 export class ServiceTallies {
   private tallies = new Map<string, ServiceTally>()
-  /** By tenant and path as the headers have them. */
+  /** By the texts of the tenant and path headers. */
   private readonly known = new Map<string, Map<string, ServiceTally>>()
   private knownCount = 0
-  /** What was counted last: most requests are like the one before, and comparing is cheaper than looking up. */
+  /** The tally of the last request: most requests are like the one before, and comparing is cheaper than looking up. */
   private last: { readonly tenant: string; readonly paths: string; readonly tally: ServiceTally | undefined } = nobody
 
   // [hot] Once per request: 0.1 us (bench/watch.ts).
@@ -179,7 +179,7 @@ export class ServiceTallies {
     const there = this.tallies.get(key)
     if (there) return there
     if (this.tallies.size >= talliesMax && service !== others) return this.tally({ service: others, path: others })
-    // Cut out of the key, so that they hold on to no header.
+    // Parts of the key, so that they keep no header in memory.
     const tally = emptyTally(key.slice(0, service.length), key.slice(service.length + 1))
     this.tallies.set(key, tally)
     return tally

@@ -1,8 +1,8 @@
-// Lines that the program prints beside its log: the ready line on standard output, refusals and last words on standard
+// Lines that the program prints beside its log: the ready line on standard output, refusals and last lines on standard
 // error. With `-logFormat json` they are JSON like the lines of the log, so that a collector parses both streams alike.
 //
-// `-logForHumans` concerns standard output alone, as for the log. What Node prints when it runs out of memory or when
-// native code crashes cannot be changed (docs/operations/starting.md).
+// `-logForHumans` concerns standard output alone, as for the log. The texts that Node prints when it runs out of memory
+// or when native code crashes cannot be changed (docs/operations/starting.md).
 
 import { renderJsonLine } from './logger.js'
 
@@ -14,7 +14,8 @@ export interface LineFormat {
 }
 
 /**
- * From now on a terminal that was closed, a pipe without a reader or a full disk ends nothing: lines for it are lost.
+ * From now on a closed terminal, a pipe without a reader or a full disk does not end the process: lines for it are
+ * lost.
  */
 export function outliveReaders(): void {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
@@ -25,18 +26,18 @@ export function logReady({ format, forHumans }: LineFormat, text: string): void 
   process.stdout.write(`${format === 'json' && !forHumans ? jsonOf('INFO', text) : text}\n`)
 }
 
-/** Why the program does not start, or ends, on standard error. */
+/** The reason why the program does not start, or ends, on standard error. */
 export function logFailure({ format }: Pick<LineFormat, 'format'>, text: string): void {
   process.stderr.write(`${format === 'json' ? jsonOf('FATAL', text) : `orrery: ${text}`}\n`)
 }
 
-/** The words of a bug, which ends the program, on standard error. */
+/** The text of a bug, which ends the program, on standard error. */
 export function logBug({ format }: Pick<LineFormat, 'format'>, error: Error): void {
   const text = error.stack ?? error.message
   process.stderr.write(`${format === 'json' ? jsonOf('FATAL', `Runtime Error (${text})`) : text}\n`)
 }
 
-/** From now on what Node prints in this process of warnings and bugs is JSON too, if the log is. */
+/** From now on the warnings and bugs that Node prints in this process are JSON too, if the log is. */
 export function logNodeLines(settings: Pick<LineFormat, 'format'>): void {
   logNodeWarnings(settings)
   if (settings.format !== 'json') return

@@ -1,10 +1,10 @@
-// `GET /statistics` (docs/interface/administration.md#statistics): what this process counts, and the JSON of the
+// `GET /statistics` (docs/interface/administration.md#statistics): the counters of this process, and the JSON of the
 // statistics of one or several processes.
 //
-// A block that was not asked for at start is not counted. What others count for themselves (notifications, commits) is
-// read from them, and what it was at the last reset is taken off.
+// A block that the options do not enable is not counted. Numbers that other parts count for themselves (notifications,
+// commits) are read from there, and their values at the last reset are subtracted.
 //
-// `mongo...` are the names of the reference, which dashboards know: they mean the store, whatever it is. Requests never
+// `mongo...` are the names of the reference, which dashboards know: they mean the store of any kind. Requests never
 // wait for a lock here, so all times of `semWait` are 0.
 
 import type {
@@ -17,16 +17,16 @@ import type {
 } from '../messages/admin.js'
 import type { AnsweredRequest, Clock } from '../ports.js'
 
-/** Blocks that were asked for (`-statCounters` and so on). */
+/** Blocks that the options enable (`-statCounters` and so on). */
 export interface StatisticsBlocks {
   readonly counters: boolean
   readonly semWait: boolean
   readonly timing: boolean
-  /** Only where there are queues (`threadpool`). */
+  /** Only if there are queues (`threadpool`). */
   readonly notifQueue: boolean
 }
 
-/** What others count, since the start. */
+/** Numbers that other parts count, since the start. */
 export interface CountedElsewhere {
   readonly queue: Omit<QueueStatistics, 'timeInQueue'> & { readonly timeInQueueMs: number }
   readonly simulated: number
@@ -112,7 +112,7 @@ export class StatisticsBook {
     }
   }
 
-  /** Counts from now on: on request, and when the process begins to serve. */
+  /** Starts counting anew: on request, and when the process begins to serve. */
   reset(): void {
     this.sinceMs = this.clock.monoMs()
     this.atReset = this.elsewhere()
@@ -141,7 +141,7 @@ export class StatisticsBook {
     return { accumulated: of('accumulated'), last: of('last') }
   }
 
-  /** The size is what waits now: it is not reset (docs/interface/administration.md#statistics). */
+  /** The size is the present length, so it is not reset (docs/interface/administration.md#statistics). */
   private readQueue({ queue }: CountedElsewhere): QueueStatistics {
     const before = this.atReset.queue
     return {
@@ -156,7 +156,7 @@ export class StatisticsBook {
   }
 }
 
-/** Verbs counted for one route: a client may invent any. */
+/** Verbs counted for one route: clients may invent any. */
 const verbsMax = 16
 
 function note(times: { accumulated: number; last: number }, ms: number): void {
@@ -167,7 +167,7 @@ function note(times: { accumulated: number; last: number }, ms: number): void {
 const wholeSeconds = (ms: number): number => Math.floor(ms / 1000)
 
 /**
- * The statistics of several processes as one: the sums of what is counted, and the last times of the first that has
+ * The statistics of several processes as one: the sums of the counts, and the last times of the first process that has
  * measured a request.
  */
 export const joinStatistics = (parts: readonly Statistics[]): Statistics =>
@@ -187,7 +187,7 @@ export const joinStatistics = (parts: readonly Statistics[]): Statistics =>
 
 type Tree = { readonly [name: string]: number | Tree }
 
-/** Two trees of numbers as one: what stands at the same place is added. */
+/** Two trees of numbers as one: numbers at the same place are added. */
 function added<T extends object>(one: T, other: T): T {
   const sum = { ...one } as Record<string, unknown>
   for (const [name, value] of Object.entries(other) as [string, number | Tree][]) {
@@ -241,7 +241,7 @@ function withAll(counters: StatisticsCounters): object {
   return { ...all, requests: added(shownRoutes, all.requests), requestsLegacy: shownLegacyRoutes }
 }
 
-/** Empty objects are left out as well, but for the whole. */
+/** Empty objects are left out as well, except the whole tree. */
 function withoutZeros(tree: object): object {
   const kept = Object.entries(tree)
     .map(([name, value]) => [name, typeof value === 'object' ? withoutZeros(value) : value] as const)
@@ -249,7 +249,7 @@ function withoutZeros(tree: object): object {
   return Object.fromEntries(kept)
 }
 
-/** Empty before the first request that was measured (docs/interface/administration.md#statistics). */
+/** Empty before the first measured request (docs/interface/administration.md#statistics). */
 const renderTiming = ({ accumulated, last }: NonNullable<Statistics['timing']>): object =>
   withoutZeros({ accumulated, last })
 
@@ -261,8 +261,8 @@ function renderQueue({ size, ...counts }: QueueStatistics): object {
 const idsLengthMax = 1024
 
 /**
- * The ids of subscriptions as docs/interface/administration.md#subscriptions-in-memory lists them. Looks at no more of
- * them than fit.
+ * The ids of subscriptions as docs/interface/administration.md#subscriptions-in-memory lists them. It reads no more ids
+ * than fit.
  */
 export function listedIds(ids: Iterable<string>): string {
   let list = ''
@@ -275,8 +275,8 @@ export function listedIds(ids: Iterable<string>): string {
 
 /**
  * Routes and verbs that `options=fullCounters` shows whether or not they were used, as the reference names them
- * (docs/interface/administration.md#statistics); tools look for them. Two of our routes may share a name. `/exit` and
- * `/leak` are there in the reference's debug builds only, and never here.
+ * (docs/interface/administration.md#statistics); tools search for them. Two of our routes may share a name. `/exit` and
+ * `/leak` exist in the reference's debug builds only, and never here.
  */
 const shownRoutes: RequestCounts = zeros({
   '/v2': ['GET', 'OPTIONS'],
@@ -304,7 +304,7 @@ const shownRoutes: RequestCounts = zeros({
   '/leak[/*]': ['GET'],
 })
 
-/** The same of the interface's first version, of which there is nothing here. */
+/** The same for the interface's first version, which does not exist here. */
 const shownLegacyRoutes: RequestCounts = zeros({
   '/v1/queryContext': ['POST'],
   '/v1/updateContext': ['POST'],

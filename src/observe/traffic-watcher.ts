@@ -1,7 +1,7 @@
 // Gets a report of every request and of each try to send, and passes it on to counters, alarms and the log.
 //
-// [hot] Once per request and once per try: nothing is made here that is not wanted. A line of a request shows the
-// beginning of its body, but never what is a secret by its name.
+// [hot] Once per request and once per try: nothing is made here that is not needed. A line of a request shows the
+// beginning of its body, but never a value whose name marks it as a secret.
 //
 // Not here: the lines of notifications, which the notifier writes.
 
@@ -29,10 +29,10 @@ export interface WatcherParts {
   readonly summary: Summary
 }
 
-/** Trace levels of our lines at DEBUG (README, "Logs"). */
+/** Trace levels of our lines at DEBUG (docs/operations/logs.md). */
 const traced = { request: 20 } as const
 
-/** Refusals for what the client has sent, before its operation was reached. */
+/** Refusals for the content of a request, before its operation was reached. */
 const badInput: ReadonlySet<RefusalKind> = new Set([
   'ParseError',
   'BadRequest',
@@ -61,7 +61,7 @@ export class TrafficWatcher implements RequestWatch, SendWatch {
   }
 
   get payloadBytes(): number {
-    // One more than is shown, to know that there is more.
+    // One more than is shown, to know whether there is more.
     return this.isTold ? this.parts.log.infoPayloadBytesMax + 1 : 0
   }
 
@@ -140,7 +140,7 @@ const contextOf = (request: AnsweredRequest): LogContext => ({
   path: request.paths,
 })
 
-/** A body, perhaps cut, without what is a secret by its name (domain/subscriptions/secrets.ts). */
+/** A body, perhaps cut, without values that are secret by their names (domain/subscriptions/secrets.ts). */
 function shownText(text: string, route: string): string {
   const isDocument = route.startsWith('/v2/subscriptions') || route.startsWith('/v2/registrations')
   return isDocument && hasHiddenName(text) ? '(not shown)' : withoutSecretMembers(text)

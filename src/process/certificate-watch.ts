@@ -1,14 +1,14 @@
-// Watches the files of certificates, and hands their content to whoever uses them when it has changed.
+// Watches the files of certificates, and passes their content to its users when it has changed.
 //
-// Once a second the watch asks the system for the state of each file, by its name: a symbolic link that now leads to
+// Once a second the watch asks the system for the state of each file, by its name. A symbolic link that now leads to
 // another file is a change as well, as Kubernetes and certbot make it. The watch reads files only when their state has
-// changed, or on SIGHUP, and compares what it has read with what is in use. Files that cannot be read, or do not fit
-// together, are no failure: the old certificates go on, and the watch tries again with every look. A key and its
+// changed, or on SIGHUP, and compares the content with the one in use. Files that cannot be read, or do not fit
+// together, are no failure: the old certificates stay in use, and the watch tries again with every look. A key and its
 // certificate are written one after the other, so one WARN gives the reason only when the next look finds it again.
 //
-// It also warns of certificates that end soon, since a renewal that does not happen is noticed nowhere else.
+// It also warns of certificates that end soon, since a missed renewal is noticed nowhere else.
 //
-// Not here: which files there are, and who uses them (compose/certificates.ts).
+// Not here: the list of files, and their users (compose/certificates.ts).
 
 import { createHash, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -19,14 +19,14 @@ import type { Clock, Logger } from '../ports.js'
 import { endOf } from './pem.js'
 
 /**
- * How often files are looked at. A longer time serves a new certificate later; a look costs a system call for each
- * file.
+ * Time between two looks at the files. A longer time serves a new certificate later; a look costs a system call for
+ * each file.
  */
 const lookMs = 1_000
 /** A longer file is no certificate and no list of authorities; that of a Linux system has 0.2 MB. */
 const fileBytesMax = 4 * 1024 * 1024
 const dayMs = 24 * 60 * 60 * 1000
-/** So long before a certificate ends the log begins to warn of it, and then once a day. */
+/** The log begins to warn of the end of a certificate this long before it, and repeats the warning once a day. */
 const warnAheadMs = 14 * dayMs
 const warnEveryMs = dayMs
 
@@ -35,15 +35,16 @@ export interface CertificateFiles {
   readonly use: CertificateNumbers['use']
   /** Paths, by the options that name them. */
   readonly files: Readonly<Partial<Record<OptionName, string>>>
-  /** The option of the certificate that others are shown; undefined: there are authorities only. */
+  /** The option of the certificate that is presented to others; undefined: there are authorities only. */
   readonly shown: OptionName | undefined
 }
 
-/** What is in the files. */
+/** The contents of the files. */
 export type CertificateContents = Readonly<Partial<Record<OptionName, Buffer>>>
 
 /**
- * Uses what is in the files from now on. Fails with a sentence, and uses what it has used before, when that cannot be.
+ * Uses these contents from now on. When that is impossible, it throws an error with a sentence, and the old ones stay
+ * in use.
  */
 export type TakeCertificates = (contents: CertificateContents) => void
 
@@ -59,10 +60,10 @@ export class CertificateWatch {
   private cancel = (): void => {}
   private isStopped = false
   private isLooking = false
-  /** A look at everything is wanted, as soon as the one under way has ended. */
+  /** A look at everything is requested, as soon as the one in progress has ended. */
   private isAsked = false
 
-  /** Reads the files: what others read of them from now on is as new at least. */
+  /** Reads the files now: any later reading by others gets the same content or newer. */
   constructor(
     files: readonly CertificateFiles[],
     private readonly given: WatchGiven,
@@ -70,12 +71,12 @@ export class CertificateWatch {
     this.watched = files.map(one => new WatchedFiles(one, given))
   }
 
-  /** Has `take` called whenever the files of that use have changed; without it they are not looked at. */
+  /** Calls `take` whenever the files of that use have changed; without it they are not looked at. */
   on(use: CertificateFiles['use'], take: TakeCertificates): void {
     for (const one of this.watched) if (one.use === use) one.take = take
   }
 
-  /** Looks every so often from now on. */
+  /** Starts the regular looks. */
   begin(): void {
     if (this.watched.length === 0 || this.isStopped) return
     this.lookLater()
@@ -86,7 +87,7 @@ export class CertificateWatch {
     this.cancel()
   }
 
-  /** Looks now, and reads files also where nothing seems to have changed. Never fails. */
+  /** Looks now, and reads files even if their state seems unchanged. Never fails. */
   look(): Promise<void> {
     this.isAsked = true
     return this.lookOnce()
@@ -122,13 +123,13 @@ class WatchedFiles {
   readonly use: CertificateFiles['use']
   take: TakeCertificates | undefined
   private readonly files: readonly (readonly [OptionName, string])[]
-  /** Of what is in use. */
+  /** Hash of the contents in use. */
   private hash: string
-  /** Of the files when they were read last. */
+  /** State of the files at their last reading. */
   private states = ''
-  /** Why what the files have now is not used; '': it is. */
+  /** The reason why the present content is not used; '': it is used. */
   private refusal = ''
-  /** The reason that the log has. */
+  /** The reason that was logged last. */
   private reported = ''
   private endMs: number | undefined
   private warnedMs = Number.NEGATIVE_INFINITY
@@ -141,12 +142,12 @@ class WatchedFiles {
   ) {
     this.use = watched.use
     this.files = Object.entries(watched.files) as [OptionName, string][]
-    // A file that cannot be read keeps the start from going on anyway.
+    // A file that cannot be read prevents the start anyway.
     const contents = tried(() => contentsOf(this.files.map(([option, path]) => [option, readFileSync(path)])))
     this.hash = contents ? hashOf(contents) : ''
     const shown = contents && tried(() => this.shownIn(contents))
     this.endMs = shown && endOf(shown)
-    // The checks before a start have warned of it.
+    // The checks before the start have warned of it already.
     if (this.endMs !== undefined && this.endMs <= given.clock.wallMs()) this.warnedMs = given.clock.monoMs()
   }
 
@@ -223,7 +224,7 @@ class WatchedFiles {
     return this.watched.shown && this.watched.files[this.watched.shown]
   }
 
-  /** The options, as a line of the log names them. */
+  /** The options, as a log line names them. */
   private get names(): string {
     return this.files.map(([option]) => `-${option}`).join(', ')
   }
@@ -232,7 +233,7 @@ class WatchedFiles {
 /** The subject in one line. */
 const nameOf = ({ subject }: X509Certificate): string => (subject ?? '').trim().replaceAll('\n', ', ')
 
-/** Another text for another file of that name, and for one that was written to. */
+/** A text that changes when the name leads to another file, and when the file was written to. */
 async function stateOf(path: string): Promise<string> {
   try {
     const { dev, ino, size, mtimeMs, ctimeMs } = await stat(path)
@@ -242,7 +243,7 @@ async function stateOf(path: string): Promise<string> {
   }
 }
 
-/** Fails with a sentence that names the option. */
+/** Throws an error with a sentence that names the option. */
 async function read(option: OptionName, path: string): Promise<readonly [OptionName, Buffer]> {
   try {
     const found = await stat(path)
@@ -256,7 +257,7 @@ async function read(option: OptionName, path: string): Promise<readonly [OptionN
 
 const contentsOf = (read: readonly (readonly [OptionName, Buffer])[]): CertificateContents => Object.fromEntries(read)
 
-/** The lengths keep a part of one file from being taken for a part of the next. */
+/** The lengths ensure that no part of one file is taken for a part of the next. */
 function hashOf(contents: CertificateContents): string {
   const hash = createHash('sha256')
   for (const bytes of Object.values(contents)) hash.update(`${bytes.length} `).update(bytes)

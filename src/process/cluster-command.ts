@@ -1,7 +1,7 @@
-// `orrery cluster status|drain|resume`: what an operator asks of a running node of a cluster. Without a URL it is the
-// one on this machine.
+// `orrery cluster status|drain|resume`: an operator's request to a running node of a cluster. Without a URL it goes to
+// the node on this machine.
 //
-// Exit status: 0 when it was done, 1 when the node could not be asked or has refused, and when the words are none.
+// Exit status: 0 when it was done, 1 when the node could not be asked or has refused, or when the arguments are wrong.
 
 import { request } from 'node:http'
 import { usageOf } from '../config/commands.js'
@@ -10,10 +10,10 @@ import type { ClusterStatus } from '../messages/cluster-status.js'
 
 const methods = { status: 'GET', drain: 'POST', resume: 'DELETE' } as const
 
-/** How long a node may take to give its shards away. */
+/** How long the node may take to give its shards away. */
 const waitMs = 30_000
 
-/** Runs the command; gives the exit status. */
+/** Runs the command; returns the exit status. */
 export async function runCluster(verb: keyof typeof methods, words: readonly string[]): Promise<number> {
   const [url = `http://localhost:${options.port.byDefault}`, ...more] = words
   if (more.length > 0 || !URL.canParse(url)) {
@@ -59,7 +59,7 @@ function description(text: string): string {
   }
 }
 
-/** The status in columns, and what is not as it should be. */
+/** The status in columns, followed by a line for each problem. */
 export function table({ node, cluster, log, health, members, shards }: ClusterStatus): string {
   const rows = [
     ['NODE', 'STATUS', 'SHARDS', 'TAKES SHARDS', 'DOMAIN', 'ADDRESS'],

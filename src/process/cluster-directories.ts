@@ -1,17 +1,17 @@
-// `orrery cluster init --from DIR`: the data directory of a single node becomes the first content of a cluster.
-// `orrery cluster leave --from DIR`: that of a node of a cluster becomes the data directory of a single node.
+// `orrery cluster init --from DIR`: the data directory of a single node becomes the first content of a cluster. `orrery
+// cluster leave --from DIR`: that of a node of a cluster becomes the data directory of a single node.
 //
-// Into a cluster: the rows go into the store of the first node, which holds all shards from then on; the logs of the
-// shards begin behind them, so every other node fetches its copies from that one (cluster/replication/founding.ts). The
-// cluster has as many shards as the directory.
+// Into a cluster: the rows go into the store of the first node, which holds all shards from then on. The logs of the
+// shards begin behind these rows, so every other node fetches its copies from that node
+// (cluster/replication/founding.ts). The cluster has as many shards as the directory.
 //
 //   the cluster is named in the engine -> rows -> logs begin -> positions in the store -> orrery.json
 //
-// Out of a cluster: the copy has to be whole, and nothing may be acknowledged that it lacks
+// Out of a cluster: the copy has to be whole, and it must have all that was acknowledged
 // (cluster/replication/leaving.ts).
 //
-// An interrupted command is given again: it fills the new store anew, since the old directory may have changed in
-// between.
+// After an interruption the operator gives the same command again. It fills the new store from the beginning, since the
+// old directory may have changed in between.
 //
 // Not here: rows and the new directory (fill-directory.ts).
 
@@ -40,10 +40,10 @@ interface Order {
 }
 
 interface Command {
-  /** Words that stand alone. */
+  /** Options without a value. */
   readonly flags: readonly string[]
   /**
-   * Gives what to say on standard output. Rejects with a sentence for the operator; the old directory is as it was in
+   * Returns the text for standard output. Rejects with a sentence for the operator; the old directory is unchanged in
    * any case.
    */
   run(order: Order): Promise<string>
@@ -65,7 +65,7 @@ const commands = { init, leave } as const
 
 export type DirectoryVerb = keyof typeof commands
 
-/** Runs the command; gives the exit status. */
+/** Runs the command; returns the exit status. */
 export async function runOnDirectory(
   verb: DirectoryVerb,
   words: readonly string[],
@@ -84,7 +84,7 @@ export async function runOnDirectory(
   const stop = new AbortController()
   const onSignal = (): void => stop.abort(new Error('stopped; the same command begins again'))
   for (const signal of signals) process.once(signal, onSignal)
-  // What waits for the log engine is no reason for the process to go on by itself; the work is.
+  // Waiting for the log engine does not keep the process alive; this timer does.
   const awake = setInterval(() => {}, awakeMs)
   try {
     if (!isDataDirectory(from)) throw new DataDirectoryError(`${from} is no data directory`)
@@ -113,9 +113,7 @@ const warn = (line: string): void => void process.stderr.write(`${line}\n`)
 const contentOf = ({ entities, subscriptions, registrations }: Filled): string =>
   `${entities} entities, ${subscriptions} subscriptions and ${registrations} registrations`
 
-/**
- * What lies in a new directory as long as it is not finished: a word that tells the logs which this command has begun.
- */
+/** The file in an unfinished new directory. It holds a mark by which the logs recognize the command that began them. */
 const initMark = 'cluster-init.json'
 const leaveMark = 'cluster-leave.json'
 
@@ -127,7 +125,7 @@ function clusterIn({ cluster }: Config, verb: DirectoryVerb): ClusterConfig {
 
 const logOf = (cluster: ClusterConfig): EtcdLog => openLogOf(cluster, cluster.tls && certificatesOf(cluster.tls))
 
-/** What a new directory is that has the content of an old one. */
+/** Options of a new directory that gets the content of an old one. */
 const contentIn = ({ directory: { shards, spread, store } }: OpenDirectory, path: string) => ({
   ...{ path, shards, spread, id: systemChance.uuid() },
   ...(store && { store }),
@@ -144,7 +142,7 @@ async function runInit({ from, config, signal }: Order): Promise<string> {
     const old = await openOld(from, to, placementDefault, warn)
     try {
       const agreement = await agreedWith(old, log)
-      // The register's is one more.
+      // The log of the register is one more.
       const logs = agreement.shards + 1
       await assertFoundable(logs, mark, log, systemClock)
       const finish = async (target: Store): Promise<void> =>
@@ -164,7 +162,7 @@ async function runInit({ from, config, signal }: Order): Promise<string> {
   }
 }
 
-/** What the cluster is: as many shards as the directory has, so that every row keeps its place. */
+/** The agreement of the cluster. It has as many shards as the directory, so that every row keeps its place. */
 async function agreedWith({ directory: { path, shards, spread } }: OpenDirectory, log: EtcdLog): Promise<Agreement> {
   const { agreement } = await agreed(log, { shards, spread, id: systemChance.uuid() }, { warn })
   if (agreement.shards === shards && agreement.spread === spread) return agreement
@@ -210,7 +208,7 @@ async function runLeave({ from, config, flags, signal }: Order): Promise<string>
   }
 }
 
-/** How far the copy has the log of each shard. Refuses a directory that lacks one. */
+/** The position of the copy in the log of each shard. Refuses a directory that lacks a shard. */
 async function wholeCopy({
   directory: { path, shards },
   stores,
@@ -219,7 +217,7 @@ async function wholeCopy({
   const known = await Positions.read(stores[0]!)
   const positions = new Map<number, FollowedPosition>()
   const missing: number[] = []
-  // The register's is the last one.
+  // The last one is that of the register.
   for (let shard = 0; shard <= shards; shard++) {
     const position = known.of(shard)
     if (position) positions.set(shard, position)
@@ -237,7 +235,7 @@ async function assertNothingMissing(
   positions: ReadonlyMap<number, FollowedPosition>,
   log: EtcdLog,
 ): Promise<void> {
-  // Before the logs are read: a node that ends only afterwards may have appended meanwhile.
+  // This check precedes the reading of the logs: a node that ends only afterwards may have appended meanwhile.
   const living = await findLiving(log, systemClock)
   if (living.length > 0)
     throw new Error(
@@ -255,7 +253,7 @@ async function assertNothingMissing(
     )
 }
 
-/** Shards that a sentence names. */
+/** Shards listed in a sentence. */
 const shardsNamedMax = 10
 
 function shardsInWords(shards: readonly number[]): string {

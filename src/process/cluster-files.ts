@@ -1,11 +1,11 @@
-// The files that the options of a cluster name, read: certificates of the nodes, and what this one shows the engine of
+// Reads the files that the options of a cluster name: certificates of the nodes, and the credentials for the engine of
 // the log. A failure names the option.
 //
-// Not here: what is made of them (cluster-log.ts, join-cluster.ts).
+// Not here: the use of their contents (cluster-log.ts, join-cluster.ts).
 
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
-// Not by the index of the library, which loads gRPC: a start that is looked at needs none of it.
+// Not imported from the index of the library, which loads gRPC: `orrery config check` needs none of it.
 import type { Certificates } from '../../cluster/asks/grpc-tls.js'
 import { type EtcdAddress, type EtcdTls, parseEtcdAddress } from '../../cluster/logs/etcd-options.js'
 import type { ClusterConfig, LogTls } from '../config/config.js'
@@ -13,21 +13,21 @@ import type { OptionName } from '../config/options.js'
 import type { CertificateContents } from './certificate-watch.js'
 import { certificatesOfText } from './pem.js'
 
-/** What the files of the nodes' certificates say. */
+/** Reads the files of the nodes' certificates. */
 export const certificatesOf = ({ certFile, keyFile, caFile }: NonNullable<ClusterConfig['tls']>): Certificates => ({
   cert: readOf('clusterCert', certFile).toString(),
   key: readOf('clusterKey', keyFile).toString(),
   ca: readOf('clusterCa', caFile).toString(),
 })
 
-/** The same of files that were read already. */
+/** The same from files that were read already. */
 export const nodeCertificatesIn = ({ clusterCert, clusterKey, clusterCa }: CertificateContents): Certificates => ({
   cert: String(clusterCert),
   key: String(clusterKey),
   ca: String(clusterCa),
 })
 
-/** What the engine of the log is shown, of files that were read already. Fails with a sentence when it is of no use. */
+/** The credentials for the log engine, from files that were read already. Throws a sentence when they are unusable. */
 export function logTlsIn({ shardLogCert: cert, shardLogKey: key, shardLogCa: ca }: CertificateContents): EtcdTls {
   certificatesOfText(String(ca), '-shardLogCa: the file')
   const tls = { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) }
@@ -35,7 +35,7 @@ export function logTlsIn({ shardLogCert: cert, shardLogKey: key, shardLogCa: ca 
   return tls
 }
 
-/** Fails with a sentence when the key is that of another certificate. */
+/** Throws an error with a sentence when the key belongs to another certificate. */
 export function assertPair({ cert, key }: EtcdTls): void {
   try {
     if (cert && key) createSecureContext({ cert, key })
@@ -45,14 +45,15 @@ export function assertPair({ cert, key }: EtcdTls): void {
 }
 
 /**
- * Where the engine of the log is, as whom this node speaks to it, and what it shows; undefined: nothing, it is plain.
+ * The address of the engine of the log, this node's user there, and its credentials; `tls` undefined: a plain
+ * connection.
  */
 export interface LogAccess {
   readonly address: EtcdAddress
   readonly tls: EtcdTls | undefined
 }
 
-/** `tls`: what this side shows other nodes, and the engine as well where nothing else is said. */
+/** `tls`: the certificates for other nodes; also used for the engine if the options set no others. */
 export function logAccessOf(config: ClusterConfig, tls: Certificates | undefined): LogAccess {
   const address = parseEtcdAddress(config.log)
   if (typeof address === 'string') throw new Error(`-shardLog: ${address}`)
@@ -62,7 +63,7 @@ export function logAccessOf(config: ClusterConfig, tls: Certificates | undefined
   return { address: known, tls: logTls ? filesOf(logTls) : tls && buffersOf(tls) }
 }
 
-/** What a file has but for the line break at its end. */
+/** The content of a file without the line break at its end. */
 function passwordIn(file: string): string {
   const password = readOf('shardLogPasswordFile', file)
     .toString()

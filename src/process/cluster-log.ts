@@ -1,5 +1,5 @@
-// The engine that keeps a cluster's logs, as the configuration names it, and what stands there of the cluster as a
-// whole.
+// Opens the engine that keeps a cluster's logs, as the configuration names it, and reads or creates the entry that
+// describes the whole cluster.
 
 import {
   type Certificates,
@@ -16,24 +16,24 @@ import type { Logger } from '../ports.js'
 import { logAccessOf } from './cluster-files.js'
 import type { Agreement } from './surroundings.js'
 
-/** Between two tries to find out what the cluster is. */
+/** Pause between two tries to read the cluster's entry. */
 const agreeRetryMs = 500
 
 /**
- * The log of the cluster that is configured. `tls`: what this side shows other nodes, and the engine as well where
- * nothing else is said. Fails with a sentence for the operator when a file cannot be read.
+ * Opens the log of the configured cluster. `tls`: the certificates for other nodes; also used for the engine if the
+ * options set no others. Throws an error with a sentence for the operator when a file cannot be read.
  */
 export function openLogOf(config: ClusterConfig, tls: Certificates | undefined): EtcdLog {
   const { address, tls: shown } = logAccessOf(config, tls)
   return openEtcdLog(address, 'orrery', systemClock, shown ? { tls: shown } : {})
 }
 
-/** Under which name the engine keeps what the cluster is. */
+/** The name of the cluster's entry in the engine. */
 const markName = 'cluster'
-/** Of what stands there, and of what the cluster has in the engine besides: 1 had counts in other rows. */
+/** Version of this entry, and of all other rows of the cluster in the engine: 1 had counts in other rows. */
 const markVersion = 2
 
-/** What stands in the engine for this cluster, as long as it takes to find out; as wanted where nothing does. */
+/** Reads the entry of this cluster, and waits as long as that takes. Creates it as `wanted` if there is none. */
 export async function agreed(log: ShardLog, wanted: Agreement, logger: Pick<Logger, 'warn'>): Promise<Agreed> {
   const value = await answered<Buffer>(logger, onDone =>
     log.createOnce(markName, Buffer.from(JSON.stringify({ version: markVersion, ...wanted })), told =>
@@ -43,7 +43,7 @@ export async function agreed(log: ShardLog, wanted: Agreement, logger: Pick<Logg
   return agreedOf(value)
 }
 
-/** The same for who belongs to a cluster already: makes nothing of what is missing, since others may bring it back. */
+/** The same for a node that belongs to a cluster already. It creates no missing entry, since it may be brought back. */
 export async function agreedBefore(
   log: ShardLog,
   own: { readonly path: string; readonly id: string },
@@ -61,7 +61,7 @@ export async function agreedBefore(
   )
 }
 
-/** What the cluster is, and the bytes that say so in the engine. */
+/** The agreement, and its bytes in the engine. */
 export interface Agreed {
   readonly agreement: Agreement
   readonly mark: ClusterMark
@@ -85,10 +85,10 @@ function markOf(value: Buffer): Readonly<Record<string, unknown>> {
 const noMark = (): Error =>
   new Unreadable(`what the log engine (-shardLog) has of the cluster, under the name ${markName}, cannot be read`)
 
-/** What the engine has answered, or why it has not. */
+/** The answer of the engine, or the reason why there is none. */
 type Heard<T> = { readonly kind: 'answer'; readonly value: T } | Unknown
 
-/** Asks the engine until it answers. Rejects with a sentence for the operator when it does not take us. */
+/** Asks the engine until it answers. Rejects with a sentence for the operator when the engine refuses this node. */
 async function answered<T>(
   logger: Pick<Logger, 'warn'>,
   ask: (onDone: (outcome: Heard<T>) => void) => void,

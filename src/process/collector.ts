@@ -1,12 +1,13 @@
-// The collector of garbage, as far as a running process can still tell it what to do.
+// The garbage collector: the settings that a running process can still change.
 //
-// Everything waits while young objects are collected. V8 has helper threads take part, which shortens the wait where a
-// core is free. Where none is, the event loop waits for helpers that wait for a core, and their search for work is
-// lost.
+// The event loop waits while young objects are collected. V8 uses helper threads for that, which shortens the wait if a
+// core is free. If none is free, the event loop waits for helpers that wait for a core, and their search for work is
+// wasted.
 //
-// The size of the young generation is fixed when an isolate is made. More needs another one: a thread (own-thread.ts),
-// or a process with these flags. With 64 MB instead of 16, op/update takes a fifth less processor time: fewer entities
-// on their way to the disk outlive a look (bench `batch`, 61,500 to 76,800 entities/s on a busy machine).
+// The size of the young generation is fixed when an isolate is made. A larger one needs another isolate: a thread
+// (own-thread.ts), or a process with these flags. With 64 MB instead of 16, op/update takes a fifth less processor
+// time: fewer entities that are being written to the disk survive a collection (bench `batch`, 61,500 to 76,800
+// entities/s on a busy machine).
 
 import { availableParallelism } from 'node:os'
 import { setFlagsFromString } from 'node:v8'
@@ -16,16 +17,16 @@ import { setFlagsFromString } from 'node:v8'
  */
 const coresMin = 3
 
-/** What V8 is told when so many processes share so many cores. */
+/** V8 flags for this number of cores and processes. */
 export const collectorFlags = (cores: number, processes: number): readonly string[] =>
   cores / processes < coresMin ? ['--no-parallel-scavenge'] : []
 
-/** Tells V8 that this is one of so many processes that share the machine; it heeds that from its next collection on. */
+/** Sets the V8 flags for one of this number of processes on the machine. They take effect at the next collection. */
 export function tuneCollector(processes: number): void {
   for (const flag of collectorFlags(availableParallelism(), processes)) setFlagsFromString(flag)
 }
 
-/** MB of each of the two halves in which young objects are: what every process, or its thread, takes at most twice. */
+/** MB of each of the two halves of the young generation: every process, or its thread, takes at most twice this. */
 const semiSpaceMb = 64
 
 /** Flags for a process whose event loop is to have a large young generation. */
@@ -34,7 +35,7 @@ export const youngFlags: readonly string[] = [
   `--max-semi-space-size=${semiSpaceMb}`,
 ]
 
-/** Has threads that are started from now on get a large young generation. */
+/** Threads that start from now on get a large young generation. */
 export function enlargeYoung(): void {
   for (const flag of youngFlags) setFlagsFromString(flag)
 }

@@ -1,18 +1,18 @@
-// Maps each command of the table in config/commands.ts to the function that runs it, and runs the one that is called.
+// Maps each command of the table in config/commands.ts to the function that runs it, and runs the called one.
 //
-// With a word that asks for help it prints the usage instead. The parts that a command needs are loaded when it runs.
+// With a word that asks for help it prints the usage instead. The modules that a command needs are loaded when it runs.
 
 import { type CommandName, commandNames, usageOf, usageOfGroup } from '../config/commands.js'
 import { didYouMean } from '../config/nearest.js'
 import type { Divide } from '../move/command.js'
 
-/** What a command may need of the program that runs it. */
+/** Values that a command may need from the program that runs it. */
 export interface CommandGiven {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly divide: Divide
 }
 
-/** Runs a command with the words behind its name; gives the exit status. */
+/** Runs a command with the words behind its name; returns the exit status. */
 type Run = (words: readonly string[], given: CommandGiven) => Promise<number>
 
 const runners: Readonly<Record<CommandName, Run>> = {
@@ -33,7 +33,7 @@ const runners: Readonly<Record<CommandName, Run>> = {
     (await import('./cluster-directories.js')).runOnDirectory('leave', words, env),
 }
 
-/** Runs the command that the words begin with; gives the exit status. undefined: they begin with none. */
+/** Runs the command that the words begin with; returns the exit status. undefined: they begin with no command. */
 export async function runCommand(words: readonly string[], given: CommandGiven): Promise<number | undefined> {
   const [first = '', ...behind] = words
   if (first === 'help' && behind.length > 0) return help(behind)
@@ -53,7 +53,7 @@ function help(words: readonly string[]): number {
   return 0
 }
 
-/** The first word is that of several commands, and the second one of none of them. */
+/** The first word belongs to several commands, and the second one to none of them. */
 function refuseInGroup(first: string, behind: readonly string[]): number {
   const [second] = behind
   if (second === 'help' || behind.some(isHelp)) return help([first])

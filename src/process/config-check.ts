@@ -1,10 +1,11 @@
-// `orrery config check`: shows what the options come to, and checks whether a start would accept them
+// `orrery config check`: shows the resulting settings, and checks whether a start would accept them
 // (docs/operations/starting.md).
 //
-// It makes the checks of a start (preflight.ts), and checks what a start finds out only when it uses it: the log file,
-// the pid file, the store of the data directory, and whether another process uses that. It makes and changes nothing.
+// It makes the checks of a start (preflight.ts). It also checks things that a start only notices when it uses them: the
+// log file, the pid file, the store of the data directory, and whether another process uses that. It creates and
+// changes nothing.
 //
-// Exit status: 0 when a start would accept all, 1 with a line for each reason why it would not.
+// Exit status: 0 when a start would accept all, 1 with a line for each reason against it.
 
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
@@ -16,7 +17,7 @@ import { lockHolder } from '../storage/lock-holder.js'
 import { assertStore } from '../storage/open-store.js'
 import { preflight } from './preflight.js'
 
-/** Runs the command; gives the exit status. */
+/** Runs the command; returns the exit status. */
 export async function runConfigCheck(
   words: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
@@ -41,7 +42,7 @@ async function faultsInUse({ logging: { file, pidFile }, store: { directory }, c
       faults.push((error as Error).message)
     }
   }
-  // The folder of the log is made if need be, that of the pid file is not.
+  // A start creates the folder of the log if need be, but not that of the pid file.
   if (file) await look(() => assertWritable('the log file', join(file.directory, logFileName), true))
   if (pidFile !== undefined)
     await look(() => {
@@ -67,7 +68,7 @@ async function lookAtStore(path: string, isNode: boolean): Promise<void> {
   throw new Error(`data directory ${path} is in use by ${who}: a start is refused until that has ended`)
 }
 
-/** Fails when a file could not be written. `makesFolders`: those above it are made if need be. */
+/** Throws when a file could not be written. `makesFolders`: missing folders above it would be created. */
 function assertWritable(what: string, file: string, makesFolders: boolean): void {
   try {
     let place = resolve(file)

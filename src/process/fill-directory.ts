@@ -1,9 +1,9 @@
-// What all moves of a data directory's content share, and the move into a new directory of one store: the content of a
-// single node becomes that of a node of a cluster, and the other way round.
+// The common part of all moves of a data directory's content, and the move into a new directory of one store: the
+// content of a single node becomes that of a node of a cluster, or the other way round.
 //
-// The old stores are only read, with their locks held, once their bundles have been split (shard/notify/bundle.ts).
-// Until the caller writes `orrery.json` nothing starts on the new directory, so an interrupted move is begun again with
-// an empty store.
+// The old stores are only read, with their locks held, after their bundles have been split (shard/notify/bundle.ts). No
+// broker starts on the new directory until the caller writes `orrery.json`. So an interrupted move starts again with an
+// empty store.
 //
 // Not here: rows (shard/transfer.ts), another number of workers in the same directory (repartition.ts).
 
@@ -30,10 +30,10 @@ import {
 import { openPart } from '../storage/open-store.js'
 import { discardStores, freeBytes, storeBytes } from '../storage/store-folders.js'
 
-/** New stores take about what the old ones take, and more for a while when tables are merged. */
+/** New stores take about as much room as the old ones, and more for a while when tables are merged. */
 export const roomFactor = 1.25
 
-/** How many entities stores say they have. */
+/** The sum of the entity counts that the stores hold. */
 export async function entitiesIn(stores: readonly Store[]): Promise<number> {
   let total = 0
   for (const store of stores) total += await countEntities(store)
@@ -41,7 +41,8 @@ export async function entitiesIn(stores: readonly Store[]): Promise<number> {
 }
 
 /**
- * Refuses stores with rows that would be lost: another version may have written them. `advice` says what to do then.
+ * Refuses stores with rows that would be lost: another version may have written them. `advice` tells the operator what
+ * to do.
  */
 export async function assertMovable(
   stores: readonly Store[],
@@ -56,8 +57,8 @@ export async function assertMovable(
 }
 
 /**
- * Opens the stores of a directory whose content is to move into a new one, which has enough room; `wanted`: what the
- * old one has to be.
+ * Opens the stores of a directory whose content is to move into a new one, and checks that the new one has enough room.
+ * `wanted`: the properties that the old one must have.
  */
 export async function openOld(
   from: string,
@@ -86,8 +87,8 @@ function neverMade(): never {
 }
 
 /**
- * Takes a directory for a move, which the file `name` tells from others: gives the word in it, that of earlier tries or
- * a new one. Refuses a directory in which there is anything else.
+ * Marks a directory for a move with the file `name`. Returns the mark in it, from an earlier try or a new one. Refuses
+ * a directory with any other content.
  */
 export function markNew(to: string, name: string): string {
   mkdirSync(to, { recursive: true, mode: 0o700 })
@@ -103,7 +104,7 @@ export function markNew(to: string, name: string): string {
   return mark
 }
 
-/** What a store was filled with. */
+/** The content that a store was filled with. */
 export interface Filled {
   readonly entities: number
   readonly subscriptions: number
@@ -114,12 +115,12 @@ export interface DirectoryFilling {
   readonly to: string
   /** Whether a node of a cluster will use it. */
   readonly isNode: boolean
-  /** Runs when all content is there; what it writes is made durable with that. */
+  /** Runs when all content is there; its writes become durable together with it. */
   readonly finish?: (target: Store) => Promise<void>
   readonly signal: AbortSignal
 }
 
-/** Moves the content of the old stores into one new store; all is durable then. */
+/** Moves the content of the old stores into one new store; all of it is durable afterwards. */
 export async function fillDirectory(
   { directory, stores }: OpenDirectory,
   { to, isNode, finish, signal }: DirectoryFilling,
@@ -148,7 +149,7 @@ export async function fillDirectory(
     return { entities, subscriptions: await countOf('subscription'), registrations: await countOf('registration') }
   } finally {
     progress.end()
-    // Makes durable what counts once the directory has its file.
+    // Closing makes the content durable before the directory gets its `orrery.json`.
     await target.close()
   }
 }

@@ -1,25 +1,25 @@
-// Connections of workers that serve with node:http: the supervisor accepts them, and hands them out in turn.
+// Connections of workers that serve with node:http: the supervisor accepts them, and passes them on in turn.
 //
 // node:cluster would do the same. But when the workers stop listening, it closes the connections that it has accepted
-// and not handed out yet. Here the supervisor stops first. Orders and connections come to a worker in the order in
-// which they were sent, so it has all its connections when it is told to drain. uws has a socket for each worker
-// instead.
+// and not passed on yet. Here the supervisor stops listening before the workers drain. Orders and connections come to a
+// worker in the order in which they were sent, so it has all its connections when it gets the order to drain. uws has a
+// socket for each worker instead.
 //
-// A worker that does not answer gets no further connection while another one can take it.
-// A connection that no worker can take waits for one. Of those there are `waitingMax` at most, in all.
+// A worker that does not answer gets no further connection while another one can take it. A connection that no worker
+// can take waits for one. At most `waitingMax` of them wait, in all.
 
 import { createServer, type Server, type Socket } from 'node:net'
 import { Arrivals } from '../http/drain.js'
 import { type FrontOptions, listenFailure, listenOptions } from '../http/front.js'
 
-/** Connections that were accepted and not handed over yet; further ones are closed. */
+/** Accepted connections that were not passed on yet; further ones are closed. */
 const waitingMax = 1024
 
-/** Who serves connections. */
+/** The recipient of connections: a worker. */
 export interface Taker {
-  /** A connection is still on its way to it. */
+  /** A connection is still in flight to it. */
   readonly isBusy: boolean
-  /** Gives a connection away. `onLost`: it could not be. */
+  /** Receives a connection. `onLost`: it could not be delivered. */
   take(port: number, socket: Socket, onLost: () => void): void
 }
 
@@ -29,7 +29,7 @@ export class ConnectionSharing {
 
   constructor(private readonly options: Pick<FrontOptions, 'host' | 'family'>) {}
 
-  /** Listens at a port, if nobody does so yet. Fails with a sentence for the operator. */
+  /** Listens at a port, unless it is listening there already. Rejects with a sentence for the operator. */
   async listen(port: number): Promise<void> {
     let listener = this.listeners.get(port)
     if (!listener) {
@@ -44,7 +44,7 @@ export class ConnectionSharing {
     }
   }
 
-  /** Hands connections of a port out to a worker as well. */
+  /** Also gives connections of a port to this worker. */
   add(port: number, taker: Taker): void {
     this.listeners.get(port)?.add(taker)
   }
@@ -54,7 +54,7 @@ export class ConnectionSharing {
     for (const listener of this.listeners.values()) listener.remove(taker)
   }
 
-  /** Takes what has connected, and stops listening. */
+  /** Accepts connections that have already arrived, and stops listening. */
   async close(): Promise<void> {
     await Promise.all([...this.listeners.values()].map(listener => listener.close()))
   }
@@ -119,7 +119,7 @@ export class HandedConnections {
 
   constructor(private readonly ask: (port: number) => void) {}
 
-  /** Resolves when the supervisor listens; from then on `take` is given connections. */
+  /** Resolves when the supervisor listens; from then on `take` receives connections. */
   open(port: number, take: (socket: Socket) => void): Promise<number> {
     return new Promise((resolve, reject) => {
       this.ports.set(port, { take, resolve: () => resolve(port), reject })
@@ -133,7 +133,7 @@ export class HandedConnections {
     else this.ports.get(port)?.reject(new Error(reason))
   }
 
-  /** A connection has come; undefined: it has ended on the way. */
+  /** A connection has arrived; undefined: it ended on the way. */
   came(port: number, socket: Socket | undefined): void {
     if (socket) this.ports.get(port)?.take(socket)
   }

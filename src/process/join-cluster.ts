@@ -1,8 +1,7 @@
-// How a node becomes one of a cluster: what it agrees about with the others before it opens its store, and how it comes
-// together with them.
+// How a node joins a cluster: its agreement with the others before it opens its store, and its connection with them.
 //
-// First the log engine is asked what the cluster is: its id and how its data is spread, which the first of its nodes
-// has decided for good. Then the node's shards are introduced to the cluster, which moves them, and its broker to the
+// First the log engine is asked for the cluster's id and the spread of its data, which the first node has decided for
+// good. Then the node's shards are registered with the cluster, which moves them, and its broker gets access to the
 // others' shards.
 
 import { randomUUID } from 'node:crypto'
@@ -18,15 +17,15 @@ import { buffersOf, certificatesOf, logTlsIn, nodeCertificatesIn } from './clust
 import { type Agreed, agreed, agreedBefore, openLogOf } from './cluster-log.js'
 import type { Agreement, ClusterLog, Joined, JoinedNode, JoinOptions, OwnShards } from './surroundings.js'
 
-/** How long the start of a node waits until somebody owns every shard. */
+/** How long the start of a node waits until every shard has an owner. */
 const settleMsMax = 10_000
-/** How long shards may take to find new owners before this node goes without them. */
+/** How long shards may take to find new owners before this node ends without waiting for them. */
 const drainMsMax = 8_000
 
 export interface ClusterGiven {
   readonly chance: Chance
   readonly logger: Logger
-  /** Told when the node must end, and may begin anew. */
+  /** Called when the node must end; a new process may start it again. */
   readonly onFailure: (failure: Error) => void
 }
 
@@ -54,7 +53,7 @@ export function openCluster(config: ClusterConfig, given: ClusterGiven): JoinedN
   }
 }
 
-/** What connections to other processes are made with. */
+/** The means to connect with other processes. */
 interface Links {
   /** undefined: without TLS. */
   readonly identity: Identity | undefined
@@ -71,8 +70,8 @@ interface Joining extends ClusterGiven, Agreed, Links {
 }
 
 /**
- * Opens the shards first, since the cluster asks at once for their positions. They append to the log when they are this
- * node's own, which begins with `node.begin`.
+ * Opens the shards first, since the cluster asks at once for their positions. They append to the log once they are this
+ * node's own, after `node.begin`.
  */
 async function join<Own extends OwnShards>(
   { config, identity, log, agreement, mark, chance, logger, onFailure }: Joining,
@@ -154,7 +153,7 @@ async function join<Own extends OwnShards>(
   return { own, joined }
 }
 
-/** The nodes of the cluster, as the broker asks them. */
+/** The nodes of the cluster, in the form that the broker asks. */
 function nodesOf(self: string, node: ClusterNode): Nodes {
   const { replicator } = node
   return {
@@ -215,7 +214,7 @@ function statusOf(name: string, agreement: Agreement, node: ClusterNode): Cluste
   return { node: name, cluster: agreement.id, isJoined, log, health, members, shards }
 }
 
-/** What an ask may take besides the list that is asked for. */
+/** Time of an ask, on top of the time for the requested list. */
 const askMs = 2_000
 /**
  * How long this node waits for its own shards: longer than an election of the log engine takes

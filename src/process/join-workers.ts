@@ -1,5 +1,5 @@
-// How a worker comes together with the others. Workers are a cluster on one machine: each shard has its owner for good,
-// the owner keeps the log of its shards in its own store, and worker 0 keeps the register.
+// How a worker connects with the others. Workers are a cluster on one machine: each shard has a fixed owner, the owner
+// keeps the log of its shards in its own store, and worker 0 keeps the register.
 
 import { randomUUID } from 'node:crypto'
 import { type AskHost, type Asks, askOptionsDefault, startAsks } from '../../cluster/index.js'
@@ -10,10 +10,10 @@ import type { Logger } from '../ports.js'
 import type { Joined, OwnPart } from './surroundings.js'
 import type { WorkerSettings } from './worker-protocol.js'
 
-/** How long the others are waited for. */
+/** How long a worker waits for the others. */
 const meetMsMax = 3_000
 
-/** Connects a worker with the others; `listMs` is how long one of them may take for a list. */
+/** Connects a worker with the others; `listMs` is the time that one of them may take for a list. */
 export async function joinWorkers(
   { index, workers, addresses }: WorkerSettings,
   { local, shardMap, pathsOf }: OwnPart,
@@ -41,14 +41,14 @@ export async function joinWorkers(
     noteUndecodable: (name, what) => asks.noteUndecodable(name, what),
     onChange: listener => void listeners.push(listener),
   }
-  // Who runs a list ends it in time; a little more is for the way.
+  // The worker that runs a list ends it in time; a little more is for the way.
   const listWaitMs = listMs + askOptionsDefault.askDeadlineMs
   const shards = new ClusteredShards({ local, nodes, shardMap, clock: systemClock, pathsOf, listWaitMs })
   asks.onTrouble(trouble => logger.warn(`workers: ${trouble}`))
   asks.onChange((_, isUp) => {
     if (isUp) for (const listener of listeners) listener()
   })
-  // Only from here on the others can ask.
+  // The others can ask only from here on.
   for (const other of others) asks.meet(other)
   await met(asks, others)
   return {
@@ -59,12 +59,12 @@ export async function joinWorkers(
   }
 }
 
-/** What a worker owns never changes. */
+/** The shards of a worker never change. */
 const onlyView = 1
 
 /**
- * Resolves when all others can be asked, so that the first request need not be refused; one that is ill is not waited
- * for.
+ * Resolves when all others can be asked, so that the first request need not be refused. After `meetMsMax` it resolves
+ * without those that cannot.
  */
 function met(asks: Asks, others: readonly { readonly name: string }[]): Promise<void> {
   return new Promise(resolve => {

@@ -2,12 +2,11 @@
 //
 // A node answers nothing during a turn. An orchestrator that asks the node itself takes a long turn for a dead process,
 // and kills it. The watching thread has nothing else to do and answers at once. It sends each part of the node (the
-// thread, or every worker) a ping each second: a part that has left one unanswered for a minute is not live.
+// thread, or every worker) a ping each second. A part that has left one unanswered for a minute is not live.
 //
-// Plain HTTP, whatever the other port speaks: probes send no secrets. There is nothing here but this one answer.
+// Plain HTTP, whatever protocol the other port uses: probes send no secrets. The port has only this one answer.
 //
-// Not here: what replaces a worker that ended (supervisor.ts), readiness, which is the node's own to tell
-// (http/service.ts).
+// Not here: replacing a worker that ended (supervisor.ts), readiness, which the node itself reports (http/service.ts).
 
 import { createServer, type Server } from 'node:http'
 import { isIPv6 } from 'node:net'
@@ -16,28 +15,28 @@ import type { Clock } from '../ports.js'
 
 /** Between two pings to a part that answers. */
 const pingMs = 1_000
-/** A part that has been silent for longer is not live. Longer than any turn: only an endless loop takes this long. */
+/** A part that is silent for longer is not live. This is longer than any turn: only an endless loop takes so long. */
 const silenceMsMax = 60_000
 
-/** Connections at a time, and how long a request may take to come: probes are few and short. */
+/** Connections at a time, and the time in which a request must arrive: probes are few and short. */
 const connectionsMax = 64
 const requestMsMax = 5_000
 
-/** One part of a node, as whoever watches over it knows it. */
+/** The calls by which the watching thread or process reports about one part of a node. */
 export interface Pulse {
   answered(): void
-  /** The part has ended, on purpose or not: nobody waits for it. */
+  /** The part has ended, on purpose or not: it gets no more pings. */
   ended(): void
 }
 
 /** Whether the parts of a node answer pings. */
 export class Pulses {
-  /** Each with when it was sent a ping that it has not answered; undefined: it has answered all. */
+  /** Each part with the time of its unanswered ping; undefined: it has answered all. */
   private readonly parts = new Map<() => void, number | undefined>()
 
   constructor(private readonly clock: Pick<Clock, 'monoMs'>) {}
 
-  /** A part begins, which is sent pings. */
+  /** Registers a part, which gets pings from now on. */
   begin(ping: () => void): Pulse {
     this.parts.set(ping, undefined)
     return {
@@ -50,7 +49,7 @@ export class Pulses {
     }
   }
 
-  /** Sends a ping to each part that has answered the one before. */
+  /** Sends a ping to each part that has answered the previous one. */
   beat(): void {
     const nowMs = this.clock.monoMs()
     for (const [ping, sentMs] of this.parts) {
@@ -60,7 +59,7 @@ export class Pulses {
     }
   }
 
-  /** For how long the most silent part has not answered. */
+  /** The longest time for which a part has left a ping unanswered. */
   get silentMs(): number {
     const nowMs = this.clock.monoMs()
     let longest = 0
@@ -69,7 +68,7 @@ export class Pulses {
   }
 }
 
-/** Listens for probes until the process ends; gives the port. Fails with a sentence for the operator. */
+/** Listens for probes until the process ends; resolves with the port. Rejects with a sentence for the operator. */
 export function serveLiveness(
   { livePort: port, host, family }: Pick<Config['http'], 'livePort' | 'host' | 'family'>,
   pulses: Pulses,

@@ -36,7 +36,7 @@ try {
     ended.then(
       () => {
         tell({ kind: 'ended', reason: '' })
-        // Nothing more is ordered: the thread may end.
+        // No more orders follow: the thread may end.
         if (order.kind === 'close') port.unref()
       },
       (error: Error) => tell({ kind: 'ended', reason: error.message }),

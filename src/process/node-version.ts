@@ -1,10 +1,9 @@
-// Which versions of Node.js run the program.
+// The versions of Node.js that can run the program.
 //
-// The start asks this before it imports anything else, because an old Node.js may fail to parse or to link the rest
-// with a message that does not help. So this file imports nothing, and keeps to syntax that every Node.js with modules
-// parses.
+// The start checks this before it imports anything else, because an old Node.js may fail to parse or to link the rest
+// with an unhelpful message. So this file imports nothing, and uses only syntax that every Node.js with modules parses.
 
-/** The oldest version that runs it; `engines` in package.json says the same. */
+/** The oldest version that runs it; `engines` in package.json has the same. */
 export const oldestNode = { major: 20, minor: 19 }
 
 /** Whether a version, such as `18.20.8`, is older than that. */

@@ -1,5 +1,5 @@
-// One node, put together from its storage, its shards, what it sends and its front (compose/); and taken apart in the
-// one order that is safe.
+// One node: it is composed of its storage, its shards, its delivery and its front (compose/), and closed in the one
+// order that is safe.
 
 import type { Config } from '../config/config.js'
 import type { CutOff } from '../http/drain.js'
@@ -14,22 +14,22 @@ import { openShards } from './compose/shards.js'
 import { openStorage } from './compose/storage.js'
 import type { RunningNode, Surroundings } from './surroundings.js'
 
-/** How long requests are waited for when the node stops, and then notifications that are being sent. */
+/** How long a stopping node waits for requests, and then for notifications in flight. */
 const drainMsMax = 5_000
-/** How long a node of a cluster that ends may take to write down what became of its notifications. */
+/** How long a node of a cluster that ends may take to write down the outcomes of its notifications. */
 const writtenMs = 8_000
 
 /**
- * Starts a node. Fails with a sentence for the operator when the directory or the port cannot be had; then what was
- * opened is closed.
+ * Starts a node. When the directory or the port cannot be used, it closes all opened parts and rejects with a sentence
+ * for the operator.
  */
 export async function startNode(config: Config, surroundings: Surroundings): Promise<RunningNode> {
   const { place } = surroundings
-  // Before anything reads the files that it watches.
+  // Comes before anything reads the files that it watches.
   const certificates = openCertificates(config, surroundings)
   if (place?.kind === 'node')
     for (const use of ['cluster', 'log'] as const) certificates.on(use, contents => place.renew(use, contents))
-  // From now on: the node may wait for the engine of the log because a certificate has ended.
+  // Starts here because the node may wait for the engine of the log, whose certificate has ended.
   certificates.begin()
   try {
     return await openNode(config, surroundings, certificates)
@@ -73,7 +73,7 @@ async function openNode(
   const { dispatcher, forwarder, egress, recovered, statistics } = delivery
   const { loop, summary } = observation
   const { keyFilter, expiryMark: mark } = local.parts
-  /** Ends what goes on by itself, and writes down what became of notifications. */
+  /** Ends the background work, and writes down the outcomes of notifications. */
   const finish = async (): Promise<void> => {
     local.end()
     await deletions.end()
@@ -95,7 +95,7 @@ async function openNode(
     local.end()
     await dispatcher.stop(0)
     await recovered
-    // What was delivered meanwhile is still to be written down.
+    // The outcomes of deliveries meanwhile are still to be written down.
     await closeShards()
   }
   const front = await orUndone(() => openNodeFront(config, surroundings, behind), closeDelivery)
@@ -120,7 +120,7 @@ async function openNode(
     unlisten: () =>
       awake(async () => {
         isEnding = true
-        // A node of a cluster takes clients while it gives its shards away.
+        // A node of a cluster accepts clients while it gives its shards away.
         if (joined?.drain) front.dismiss()
         else await front.unlisten()
       }),
@@ -143,8 +143,8 @@ async function openNode(
         certificates.stop()
         unusedTenants?.end()
         await disk?.stop()
-        // A node that has left its cluster makes nothing durable any more; before that it may wait in vain for a log
-        // that is away.
+        // A node that has left its cluster makes nothing durable any more. Before that it may wait in vain for a log
+        // that is not available.
         if (isNode) await Promise.race([finish(), new Promise<void>(resolve => clock.after(writtenMs, resolve))])
         await joined?.close()
         if (!isNode) await finish()
@@ -156,7 +156,7 @@ async function openNode(
   }
 }
 
-/** A step of a start; if it fails, what came before is closed. */
+/** A step of a start; if it fails, `undo` closes the earlier parts. */
 async function orUndone<T>(step: () => Promise<T>, undo: () => Promise<void>): Promise<T> {
   try {
     return await step()
@@ -168,7 +168,7 @@ async function orUndone<T>(step: () => Promise<T>, undo: () => Promise<void>): P
 
 const awakeMs = 1_000
 
-/** Runs to the end: a node that stops serves nothing more, and timers do not keep a process alive (clock.ts). */
+/** Keeps the process alive until `run` ends: a stopping node serves nothing, and timers do not do that (clock.ts). */
 async function awake(run: () => Promise<void>): Promise<void> {
   const timer = setInterval(() => {}, awakeMs)
   try {

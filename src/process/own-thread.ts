@@ -1,6 +1,6 @@
-// Runs the only node of a process in a thread of its own, which has the young generation that an event loop wants
-// (collector.ts): the thread in which a process begins has what the command line says, and nobody should have to say
-// anything there.
+// Runs the only node of a process in a thread of its own, with the young generation that an event loop needs
+// (collector.ts). The main thread of a process gets its size from the command line, and operators should not have to
+// set it there.
 //
 // This thread keeps signals and the exit status, and answers probes for life (liveness.ts); it has nothing else to do.
 
@@ -15,17 +15,17 @@ import type { FromThread, ToThread } from './worker-protocol.js'
 const entry = new URL('./node-thread.js', import.meta.url)
 
 export interface ThreadedNode {
-  /** What it runs on. */
+  /** The name of its store. */
   readonly store: string
-  /** Answers what is in flight, makes everything durable, and ends. */
+  /** Answers the requests in flight, makes everything durable, and ends. */
   stop(): Promise<void>
-  /** Has it open its log file anew, and look at the files of certificates. */
+  /** Makes the node reopen its log file, and look at the files of certificates. */
   reopen(): void
 }
 
 /**
- * Starts a node. Fails with a sentence for the operator; `onFailure` is told one when it can promise nothing any more.
- * `pulses`: who watches over it; undefined: nobody.
+ * Starts a node. Rejects with a sentence for the operator. `onFailure` is called with a sentence when the node can
+ * guarantee nothing any more. `pulses`: watches over it; undefined: it is not watched.
  */
 export function startInThread(
   config: Config,
@@ -35,7 +35,7 @@ export function startInThread(
   enlargeYoung()
   setHeadLimit()
   const thread = new Worker(entry, { workerData: config })
-  // A bug: nothing is left that could be stopped.
+  // A bug: no part is left that could be stopped.
   thread.on('error', error => {
     logBug(config.logging, error)
     process.exit(1)
@@ -74,7 +74,7 @@ class StartedThread implements ThreadedNode {
     this.tell({ kind: 'reopen' })
   }
 
-  /** Gives an order; resolves when it is carried out. */
+  /** Sends an order; resolves when it is executed. */
   private ended(order: ToThread): Promise<void> {
     return new Promise((resolve, reject) => {
       const onMessage = (message: FromThread): void => {

@@ -5,7 +5,8 @@ import { X509Certificate } from 'node:crypto'
 const pemCertificate = /-----BEGIN (TRUSTED )?CERTIFICATE-----[^-]+-----END (TRUSTED )?CERTIFICATE-----/g
 
 /**
- * Certificates of a text; fails with a sentence when it has none, or one that cannot be read. `what` names the text.
+ * The certificates in a text. Throws an error with a sentence when there is none, or one that cannot be read. `what`
+ * names the text.
  */
 export function certificatesOfText(text: string, what: string): X509Certificate[] {
   const found = text.match(pemCertificate) ?? []
@@ -17,5 +18,5 @@ export function certificatesOfText(text: string, what: string): X509Certificate[
   }
 }
 
-/** When a certificate ends, in milliseconds since 1970. */
+/** The end of a certificate's validity, in milliseconds since 1970. */
 export const endOf = ({ validTo }: Pick<X509Certificate, 'validTo'>): number => Date.parse(validTo)

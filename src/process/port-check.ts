@@ -1,8 +1,8 @@
 // Checks whether a port can be listened on, without listening: a socket that listens would take connections of clients
 // that wait for the broker, and reset them.
 //
-// A datagram socket finds out whether the address is ours and the port permitted, and a connection whether somebody
-// serves there already.
+// A datagram socket shows whether the address is ours and the port permitted. A connection shows whether another
+// process serves there already.
 
 import { createSocket } from 'node:dgram'
 import { lookup } from 'node:dns/promises'
@@ -13,18 +13,18 @@ import type { OptionName } from '../config/options.js'
 import { listenFailure } from '../http/front.js'
 
 export interface PortToCheck extends Pick<Config['http'], 'host' | 'family'> {
-  /** The option that names the port. */
+  /** The option that sets the port. */
   readonly option: OptionName
   readonly port: number
 }
 
-/** How long workers of a supervisor that was killed may still hold the port, and how often it is tried. */
+/** How long the workers of a killed supervisor may still hold the port, and the pause between two tries. */
 const portWaitMs = 2_000
 const portRetryMs = 50
 
 /**
- * Fails with the server's sentence when the port cannot be listened on. `workers`: of this broker. Several would share
- * the port with another broker unnoticed, and those of a supervisor that was killed may hold it for a while.
+ * Rejects with the server's sentence when the port cannot be listened on. `workers`: of this broker. With several, they
+ * would share the port with another broker unnoticed, and those of a killed supervisor may hold it for a while.
  */
 export async function assertListenable(listening: PortToCheck, workers: number): Promise<void> {
   const waitMs = workers > 1 ? portWaitMs : 0
@@ -35,7 +35,7 @@ export async function assertListenable(listening: PortToCheck, workers: number):
   throw new Error(option === 'port' ? message : `-${option}: ${message}`)
 }
 
-/** Why the address is not ours or the port not permitted. */
+/** The failure if the address is not ours or the port not permitted. */
 async function bindFailureOf({ host, port, family }: PortToCheck): Promise<NodeJS.ErrnoException | undefined> {
   let failure: NodeJS.ErrnoException | undefined
   for (const place of await placesOf(host, family)) {
@@ -47,11 +47,11 @@ async function bindFailureOf({ host, port, family }: PortToCheck): Promise<NodeJ
 
 const privilegedPortMax = 1023
 
-/** Whether a server would meet the failure as well: a policy of the system may forbid datagrams alone. */
+/** Whether a server would get the same failure: a policy of the system may forbid datagrams alone. */
 const isOfServersToo = ({ code }: NodeJS.ErrnoException, port: number): boolean =>
   code === 'EADDRNOTAVAIL' || code === 'EAFNOSUPPORT' || (code === 'EACCES' && port <= privilegedPortMax)
 
-/** Addresses to listen on, of which one has to be had. */
+/** Addresses to listen on. At least one of them must be available. */
 async function placesOf(host: string | undefined, family: PortToCheck['family']): Promise<string[]> {
   if (host !== undefined) return [(await lookup(host)).address]
   return family === 'ipv4' ? ['0.0.0.0'] : family === 'ipv6' ? ['::'] : ['::', '0.0.0.0']
@@ -67,7 +67,7 @@ const datagramFailureOf = (address: string, port: number): Promise<NodeJS.ErrnoE
     socket.bind(port, address, () => socket.close(() => resolve(undefined)))
   })
 
-/** A failure when another process serves the port, and still does after `waitMs`. */
+/** A failure when another process serves the port, and still does so after `waitMs`. */
 async function failureIfTaken(
   { host, port, family }: PortToCheck,
   waitMs: number,
@@ -83,7 +83,7 @@ async function failureIfTaken(
   return undefined
 }
 
-/** Where a server on all addresses answers. */
+/** The addresses at which a server on all addresses answers. */
 const loopbackOf: Readonly<Record<string, readonly string[]>> = { '0.0.0.0': ['127.0.0.1'], '::': ['::1', '127.0.0.1'] }
 
 /** How long a connection to an address of this machine may take. */

@@ -1,6 +1,6 @@
-// Checks what a start needs before it makes anything: the files that options name, the ports, and the data directory.
-// `orrery config check` makes the same checks, so a start accepts what it calls good. A refused start leaves no new
-// directory behind (docs/operations/starting.md).
+// Checks the requirements of a start before it creates anything: the files that options name, the ports, and the data
+// directory. `orrery config check` makes the same checks, so a start accepts the settings that this command accepts. A
+// refused start leaves no new directory behind (docs/operations/starting.md).
 //
 // A file or port may change between the check and its use. The code that uses it then reports the fault.
 //
@@ -8,7 +8,7 @@
 
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-// Not by the index of the library, which loads gRPC.
+// Not imported from the index of the library, which loads gRPC.
 import { hostPort, isLocal } from '../../cluster/asks/address.js'
 import { readCertificates, unprotected } from '../../cluster/asks/grpc-tls.js'
 import type { ClusterConfig, Config } from '../config/config.js'
@@ -23,11 +23,11 @@ import { assertListenable, type PortToCheck } from './port-check.js'
 export interface Findings {
   /** Sentences for the operator: why a start is refused. */
   readonly faults: string[]
-  /** What a start accepts, and an operator should know. */
+  /** Facts that a start accepts, but that an operator should know. */
   readonly warnings: string[]
 }
 
-/** Checks all that a start needs; makes nothing. */
+/** Checks all requirements of a start; creates nothing. */
 export async function preflight(config: Config): Promise<Findings> {
   const findings: Findings = { faults: [], warnings: [] }
   const look = async (at: () => void | Promise<void>): Promise<void> => {
@@ -61,7 +61,7 @@ async function lookAtServer({ tls, server }: Config['http'], { warnings }: Findi
 
 // Certificates
 
-/** Certificates of a file; fails when it has none, or one that cannot be read. */
+/** Certificates of a file; throws when it has none, or one that cannot be read. */
 function certificatesIn(option: OptionName, file: string): X509Certificate[] {
   let text: string
   try {
@@ -72,7 +72,7 @@ function certificatesIn(option: OptionName, file: string): X509Certificate[] {
   return certificatesOfText(text, `-${option}: ${file}`)
 }
 
-/** A warning for a certificate that its clients do not accept any more, or not yet. */
+/** A warning for a certificate that clients accept no longer, or not yet. */
 function outOfDate(option: OptionName, file: string, pem: string): string[] {
   const { validFrom, validTo } = new X509Certificate(pem)
   const nowMs = Date.now()
@@ -93,7 +93,7 @@ function lookAtNode({ tls: files, isInsecure, listen }: ClusterConfig, { warning
   } else if (!isInsecure && !isLocal(listen)) throw new Error(unprotected(listen))
 }
 
-/** What this node shows the engine of the log, where it is not what it shows other nodes. */
+/** The credentials for the engine of the log, if they differ from those for other nodes. */
 function lookAtLog(config: ClusterConfig, { warnings }: Findings): void {
   const { tls: shown } = logAccessOf(config, undefined)
   const { logTls } = config
@@ -106,7 +106,7 @@ function lookAtLog(config: ClusterConfig, { warnings }: Findings): void {
 // Data directory
 
 function lookAtDirectory({ store: { directory }, workers, cluster }: Config): void {
-  // Which cluster it has to be of, its log engine knows.
+  // Only its log engine knows to which cluster it must belong.
   const wanted = cluster && (clusterOf(directory) ?? { id: '' })
   assertOpenable(directory, { ...placementDefault, workers, ...(wanted && { cluster: wanted }) })
 }

@@ -1,9 +1,10 @@
-// The process: reads the configuration, starts a node, says when it is ready, and ends it on a signal or a failure.
+// The process: reads the configuration, starts a node, reports when it is ready, and ends it on a signal or a failure.
 //
 // Exit status: 0 after a signal, once everything acknowledged is on disk; 1 when the options are wrong, when the node
 // could not start, or when it had to end because the disk failed.
 //
-// Parts are loaded where they are needed: a node's own are loaded by its thread, and twice would take 0.2 s of a start.
+// Modules are loaded where they are needed. A node's own modules are loaded by its thread only; loading them twice
+// would add 0.2 s to a start.
 
 import { systemChance, systemClock } from '../clock.js'
 import { type Config, readConfig, version } from '../config/config.js'
@@ -23,7 +24,7 @@ import { startInThread } from './own-thread.js'
 import { preflight } from './preflight.js'
 import type { Surroundings } from './surroundings.js'
 
-/** What a test puts between the parts of the node; nothing in earnest. */
+/** Wrappers that a test puts between the parts of the node; empty in production. */
 export type Seams = Pick<Surroundings, 'wrapShards'>
 
 export async function runProgram(seams: Seams = {}): Promise<void> {
@@ -47,7 +48,7 @@ export async function runProgram(seams: Seams = {}): Promise<void> {
   }
 }
 
-/** What is wrong stands last, where a terminal shows it. A usage text is no line of a log. */
+/** The faults come last, where a terminal shows them. In JSON format there is no usage text: it is no log line. */
 function refuse({ lines, usage, format }: Extract<ReturnType<typeof readConfig>, { kind: 'refuse' }>): void {
   if (format === 'json') for (const line of lines) logFailure({ format }, line)
   else process.stderr.write(`${[usage, '', ...lines].join('\n')}\n`)
@@ -66,7 +67,7 @@ async function run({ config, warnings, commandLine, fromEnv, effective }: Run, s
   if (config.workersFollowCores) logger.info(`-workers auto: ${wordsFor(config.workers)}, one for each core`)
 
   let running: Running | undefined
-  // From the beginning: SIGHUP never ends the program (docs/operations/signals.md).
+  // Installed first: SIGHUP never ends the program (docs/operations/signals.md).
   process.on('SIGHUP', () => {
     logger.reopen()
     running?.reopen()
@@ -112,7 +113,7 @@ async function run({ config, warnings, commandLine, fromEnv, effective }: Run, s
     fail(error as Error)
     process.exit(1)
   }
-  // Until here what is stored was read, with the help of every core that was free.
+  // Up to here stored data was read, with the help of every core that was free.
   tuneCollector(config.workers)
   let firstMs: number | undefined
   for (const signal of signals) {
@@ -131,7 +132,7 @@ async function run({ config, warnings, commandLine, fromEnv, effective }: Run, s
   logReady(config.logging, readyLine(config, running))
 }
 
-/** The log, once the files beside it are there; undefined: they cannot be had, which has been told. */
+/** Opens the log, after writing the pid file; undefined: one of them failed, which was reported. */
 function startLog({ logging }: Config, settings: LogSettings): AreaLogger | undefined {
   try {
     if (logging.pidFile !== undefined) writePidFile(logging.pidFile)
@@ -143,14 +144,14 @@ function startLog({ logging }: Config, settings: LogSettings): AreaLogger | unde
   }
 }
 
-/** Those that end the program. */
+/** The signals that end the program. */
 const signals = ['SIGINT', 'SIGTERM'] as const
 
-/** A second signal within this time is the first one again: a terminal and npm both pass Ctrl-C on. */
+/** A second signal within this time counts as the first one: a terminal and npm both pass Ctrl-C on. */
 const againMsMin = 200
 
 /**
- * Ends as if the signal had no handler. What was acknowledged is on disk, as with `kill -9`. Workers end with their
+ * Ends as if the signal had no handler. Acknowledged changes are on disk, as with `kill -9`. Workers end with their
  * supervisor.
  */
 function endAtOnce(signal: NodeJS.Signals, logger: Pick<Logger, 'warn'>): void {
@@ -159,7 +160,7 @@ function endAtOnce(signal: NodeJS.Signals, logger: Pick<Logger, 'warn'>): void {
   process.kill(process.pid, signal)
 }
 
-/** Answers probes for life from now on, if anybody wants to ask; a node that starts or divides its data is alive. */
+/** Answers probes for life from now on, if `-livePort` is set. A node that starts or divides its data is live. */
 async function watched({ http }: Config): Promise<Pulses | undefined> {
   if (http.livePort === undefined) return undefined
   const { Pulses, serveLiveness } = await import('./liveness.js')
@@ -170,16 +171,16 @@ async function watched({ http }: Config): Promise<Pulses | undefined> {
 
 /** One node, or several that act as one. */
 interface Running {
-  /** What it runs on, for the line that says it is ready. */
+  /** The name of its store, for the line that reports readiness. */
   readonly store: string
   stop(): Promise<void>
-  /** Opens the log files anew, and looks at the files of certificates. */
+  /** Reopens the log files, and looks at the files of certificates. */
   reopen(): void
 }
 
 /**
- * Divides stored data among the workers, if it is divided otherwise. A signal makes it reject; the next start goes on.
- * `mayDraw`: a bar may be drawn at a terminal.
+ * Divides stored data among the workers, unless it is divided that way already. A signal makes it reject; the next
+ * start continues. `mayDraw`: a progress bar may be drawn at a terminal.
  */
 async function divide(
   { store: { directory }, workers }: { readonly store: Pick<Config['store'], 'directory'>; readonly workers: number },
@@ -205,7 +206,7 @@ async function divide(
   }
 }
 
-/** The same for an import, which tells all on standard error. */
+/** The same for an import, which reports everything on standard error. */
 async function divideForMove(directory: string, workers: number): Promise<void> {
   const tell = (line: string): boolean => process.stderr.write(`${line}\n`)
   const stopped = new AbortController()
@@ -219,7 +220,7 @@ async function divideForMove(directory: string, workers: number): Promise<void> 
 
 const isEmpty = (seams: Seams): boolean => Object.keys(seams).length === 0
 
-/** In this thread: what a test puts between cannot be handed to another one. */
+/** Starts the node in this thread: the wrappers of a test cannot be passed to another thread. */
 async function startHere(
   config: Config,
   given: Seams & Pick<Surroundings, 'logger' | 'log'>,

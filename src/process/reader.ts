@@ -1,7 +1,8 @@
-// The reader thread: runs scans over the store that the main thread has open, several at a time, a step of each in
+// The reader thread: runs scans over the store that the main thread has opened, several at a time, a step of each in
 // turn.
 //
-// It only reads. When told to, it leaves after the step under way; it never closes the store, which is not its own.
+// It only reads. On the order `end` it leaves after the current step. It never closes the store, which belongs to the
+// main thread.
 
 import assert from 'node:assert/strict'
 import { parentPort, workerData } from 'node:worker_threads'

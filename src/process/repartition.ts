@@ -1,17 +1,18 @@
 // Brings a data directory from one number of workers to another: the same entities, in other stores.
 //
-// The old stores are only read, once their bundles have been split (shard/notify/bundle.ts), which changes nothing of
-// what they say. The new ones are filled beside them (shard/transfer.ts), and one replacement of `orrery.json` makes
-// them the ones that count; only after it are the old ones deleted. While it is under way the file says so
-// (`becoming`), which keeps everybody from changing the old stores: so what was begun is still right whenever it is
-// gone on with. That word is all there is to say for a restart; how far each store got it says itself. The same number
-// of workers goes on, the old number gives up, another one begins anew. The locks of all the old stores are held from
-// before the first look to the switch, and those of the new ones while the old ones are deleted.
+// The old stores are only read, after their bundles have been split (shard/notify/bundle.ts), which does not change
+// their meaning. The new stores are filled beside them (shard/transfer.ts). One replacement of `orrery.json` puts the
+// new stores in effect; only then are the old ones deleted. While this is in progress, the file has the field
+// `becoming`, which keeps all processes from changing the old stores. So a begun division stays correct whenever it
+// continues. A restart needs no more than this field; each store itself records how far it got. A start with the new
+// number of workers continues, one with the old number gives up, and one with another number begins anew. The locks of
+// all old stores are held from before the first look to the switch, and those of the new ones while the old ones are
+// deleted.
 //
-// Every batch is flushed, whatever the durability in use: one that is there after a power cut has all before it. A
+// Every batch is flushed, whatever the durability in use: if a batch survives a power cut, all earlier ones do. A
 // million entities take 1000 flushes.
 //
-// New stores are filled one after another, so the memory it takes is that of one store, a little for each old one, and
+// New stores are filled one after another. So the memory needed is that of one store, a little for each old one, and
 // the counts, which are by path and type.
 //
 // Not here: rows (shard/transfer.ts), folders (storage/store-folders.ts), how progress is shown (observe/progress.ts).
@@ -37,28 +38,29 @@ import { assertMovable, entitiesIn, roomFactor } from './fill-directory.js'
 export interface RepartitionOptions extends StoreChoice {
   readonly logger: Pick<Logger, 'info' | 'warn'>
   /**
-   * Told after each batch how many entities are in their new place, those of earlier tries included, and of how many.
+   * Called after each batch with the number of entities in their new place, those of earlier tries included, and the
+   * total.
    */
   readonly onProgress?: (done: number, total: number) => void
-  /** Stops between two batches, rejecting with the signal's reason; the next start goes on from there. */
+  /** Stops between two batches, rejecting with the signal's reason; the next start continues there. */
   readonly signal?: AbortSignal
   readonly limits?: TransferLimits
-  /** How much room there is; tests pretend. */
+  /** The free bytes on the disk; tests replace it. */
   readonly freeBytes?: (path: string) => number
 }
 
-/** Memory for all old stores together, and the least for each: they are read once, from end to end. */
+/** Memory for all old stores together, and the minimum for each: they are read once, from end to end. */
 const sourcesMemoryBytes = 64 * 1024 * 1024
 const sourceMemoryBytesMin = 4 * 1024 * 1024
 
-/** What a new store takes that is empty. */
+/** Room for an empty new store. */
 const roomBytesPerStore = 1024 * 1024
 
 /**
- * Gives the directory for so many workers: at once when it is that already, else by dividing its rows anew. To be
- * called before any store is opened, at every start: it also settles which kind of store is used, and removes what
- * earlier tries left. Rejects with a DataDirectoryError when the operator has something to set right; the directory is
- * then as it was.
+ * Returns the directory for this number of workers: at once if it has that already, else after dividing its rows anew.
+ * Must run at every start before any store is opened: it also settles which kind of store is used, and removes the
+ * remains of earlier tries. Rejects with a DataDirectoryError when the operator must correct something; the directory
+ * is then unchanged.
  */
 export async function repartition(
   directory: DataDirectory,
@@ -92,7 +94,7 @@ async function bring(
     directory,
     `it can be used with -workers ${sources.length} only, or be divided by the version that wrote it`,
   )
-  // What lies there without the file's word for it may be of any age.
+  // Stores of that number that are not announced in the file may be of any age.
   if (becoming !== workers) discardStores(path, workers)
   const begun = becoming === workers ? directory : recordBecoming(directory, workers)
   try {
@@ -100,7 +102,7 @@ async function bring(
     return recordWorkers(begun, workers)
   } catch (error) {
     if (!isDiskFull(error)) throw error
-    // Had the new file already taken the old one's place, the new stores would be the ones that count.
+    // If the new file has already replaced the old one, the new stores are in effect, and must not be deleted.
     assertUnchanged(begun)
     giveUp(begun, workers)
     throw new DataDirectoryError(
@@ -110,7 +112,7 @@ async function bring(
   }
 }
 
-/** Removes what was begun. First the stores: on a full disk there is no room for a new file before. */
+/** Removes a begun division. The stores go first: on a full disk there is no room for a new file before. */
 function giveUp(directory: DataDirectory, becoming: number): DataDirectory {
   discardStores(directory.path, becoming)
   return recordBecoming(directory, undefined)
@@ -127,8 +129,7 @@ async function withStores<T>(directory: DataDirectory, work: (stores: readonly S
     assertUnchanged(directory)
     return await work(stores)
   } finally {
-    // Nothing was written to them that the next start would not write again, so the way they close loses nothing; a
-    // full disk would make it fail.
+    // The next start would repeat all writes to them. So a failure to close, as on a full disk, loses nothing.
     for (const store of stores) await store.close().catch(() => undefined)
   }
 }
@@ -158,10 +159,10 @@ async function copy(
       await target.close().catch(() => undefined)
       throw error
     }
-    // Flushes: what the switch makes count has to be on the disk before it.
+    // Closing flushes: the content has to be on the disk before the switch puts it in effect.
     await target.close()
   }
-  // Counts are made anew, so this is repaired by now; yet somebody may want to know.
+  // Counts are made anew, so the difference is repaired by now; the operator may still want to know.
   if (done !== total) logger.warn(`data directory ${path}: there are ${done} entities, the old counts said ${total}`)
 }
 
@@ -184,7 +185,7 @@ function assertRoom(directory: DataDirectory, workers: number, options: Repartit
 
 const megabytes = (bytes: number): string => `${Math.ceil(bytes / 1024 / 1024)} MB`
 
-/** What is left over does no harm but take room: a start does not fail for it. */
+/** Leftovers only take room, so a failure to remove them does not fail the start. */
 function removeLeftovers(directory: DataDirectory, { logger }: RepartitionOptions): void {
   try {
     discardLeftovers(directory)

@@ -1,11 +1,11 @@
 // `orrery restore`: makes the data directory of a single node from a backup.
 //
-// It reads the file twice: first to its end, since it makes nothing of a damaged file, and then row by row into a new
-// store, as every move does (shard/transfer.ts). It merges the rows of all owners: it adds up what became of
+// It reads the file twice: first to its end, since it creates nothing from a damaged file, and then row by row into a
+// new store, as every move does (shard/transfer.ts). It merges the rows of all owners: it adds up the progress of
 // notifications, and makes indexes and counts from the entities. `orrery.json` comes last, so no broker starts on half
 // of a directory.
 //
-// An interrupted command is given again: it begins anew.
+// After an interruption the operator gives the same command again, and it begins anew.
 //
 // Not here: the form of the file (backup/backup-file.ts), another number of workers (repartition.ts), the way into a
 // cluster (cluster-directories.ts).
@@ -34,7 +34,7 @@ import { type Filled, markNew, roomFactor } from './fill-directory.js'
 const text = { type: 'string' } as const
 const known = { from: text, dataDir: text } as const
 
-/** What lies in the directory as long as it is not finished. */
+/** The file that marks an unfinished directory. */
 const mark = 'restore.json'
 
 export async function runRestore(
@@ -67,7 +67,7 @@ export interface RestoreOrder {
   readonly to: string
 }
 
-/** Reads the command line; gives the order, or a sentence that says what is wrong. */
+/** Reads the command line; returns the order, or a sentence about the fault. */
 function read(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): RestoreOrder | string {
   try {
     const args = argv.map(word => (/^-[^-]/.test(word) ? `-${word}` : word))
@@ -81,11 +81,11 @@ function read(argv: readonly string[], env: Readonly<Record<string, string | und
 }
 
 /**
- * Restores; gives a sentence about the result. If it fails, it removes what it has made, and rejects with a sentence
- * for the operator.
+ * Restores; returns a sentence about the result. If it fails, it removes everything it has created, and rejects with a
+ * sentence for the operator.
  */
 export async function restore({ from, to }: RestoreOrder, signal: AbortSignal): Promise<string> {
-  // One open file for both readings: what is restored is what was checked.
+  // One open file for both readings: the restored bytes are the checked ones.
   const file = await open(from, 'r')
   try {
     const { header, trailer } = await wholeOf(bytesOf(file, signal))
@@ -123,7 +123,7 @@ async function* bytesOf(file: FileHandle, signal: AbortSignal): AsyncGenerator<B
 
 const readBytes = 256 * 1024
 
-/** Refuses rows of another form, and parts that are not all of something. */
+/** Refuses rows of another format, and a backup that does not have every shard exactly once. */
 function assertReadable({ rowFormat: format, by, shards, owners }: BackupHeader): void {
   if (format !== rowFormat)
     throw new BackupError(
@@ -152,7 +152,7 @@ async function fill(file: FileHandle, to: string, { header, trailer, signal }: G
   try {
     filled = await fillStore(target, file, header, signal)
   } finally {
-    // Makes durable what counts once the directory has its file.
+    // Closing makes the content durable before the directory gets its `orrery.json`.
     await target.close()
   }
   const { shards, spread } = header
@@ -206,7 +206,7 @@ async function fillStore(target: Store, file: FileHandle, header: BackupHeader, 
   }
 }
 
-/** Whether a row is of a kind that goes along, and in the hands of this owner. */
+/** Whether a row is of a kind that a backup has, and may come from this owner. */
 function mayHave(
   { shards, isKeeper }: { readonly shards: ReadonlySet<number>; readonly isKeeper: boolean },
   { key }: Row,

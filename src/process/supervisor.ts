@@ -2,9 +2,9 @@
 // order.
 //
 // uws opens a socket for each worker, and the system spreads connections; for node the supervisor accepts them and
-// hands them out in turn (handed-connections.ts). It looks into no request, so that it does not end for what ends a
-// worker. The socket files of the workers lie in a directory that only this user can enter; the last process removes
-// it.
+// passes them on in turn (handed-connections.ts). It reads no request, so a request that ends a worker cannot end the
+// supervisor. The socket files of the workers are in a directory that only this user can enter; the last process
+// removes it.
 //
 // Stopping has three steps. First all workers stop listening, and then the supervisor. Otherwise a client whose
 // connection one worker has ended would connect to another one, which is about to stop as well. Then all answer the
@@ -26,9 +26,9 @@ import type { Pulse, Pulses } from './liveness.js'
 import { assertListenable } from './port-check.js'
 import { type FromWorker, socketAddresses, type ToWorker } from './worker-protocol.js'
 
-/** A worker that ends before it serves is started again so often in a row. */
+/** Starts in a row of a worker that ends before it serves. */
 const startsMax = 5
-/** Pause before a worker is started again that ended before it served. */
+/** Pause before such a worker is started again. */
 const restartPauseMs = 200
 /** How long workers may take to stop listening, then to answer the requests that still come, and then to close. */
 const unlistenMsMax = 1_000
@@ -39,13 +39,13 @@ export interface Supervised {
   readonly store: string
   /** Stops all workers; false when one of them did not end well. */
   stop(): Promise<boolean>
-  /** Has all workers open their log files anew, and look at the files of certificates. */
+  /** Makes all workers reopen their log files, and look at the files of certificates. */
   reopen(): void
 }
 
 /**
- * Starts all workers; resolves when they serve. `onFailure`: one cannot be kept running. `pulses`: who watches, if
- * anybody.
+ * Starts all workers; resolves when they serve. `onFailure`: a worker cannot be kept running. `pulses`: watches over
+ * them; undefined: they are not watched.
  */
 export async function superviseWorkers(
   config: Config,
@@ -53,7 +53,7 @@ export async function superviseWorkers(
   onFailure: (failure: Error) => void,
   pulses: Pulses | undefined,
 ): Promise<Supervised> {
-  // The start has checked it, but somebody may have taken it while the data was divided.
+  // The start has checked it, but another process may have taken it while the data was divided.
   await assertListenable({ option: 'port', ...config.http }, config.workers)
   const execArgv = [...process.execArgv, ...youngFlags]
   cluster.setupPrimary({ exec: entry, execArgv, args: process.argv.slice(2), serialization: 'json' })
@@ -87,19 +87,19 @@ async function stopAll(workers: readonly Supervision[], sharing: ConnectionShari
 
 const entry = fileURLToPath(new URL('./worker.js', import.meta.url))
 
-/** One worker, in all the processes that it is in turn. */
+/** One worker, through all its successive processes. */
 class Supervision implements Taker {
   private child: ChildProcess | undefined
   private pulse: Pulse | undefined
   private serves = false
   private ending = false
-  /** Connections that are on their way to it, and what happens to them when it ends. */
+  /** Connections in flight to it, each with the call for the case that it ends first. */
   private readonly handed = new Map<Socket, () => void>()
-  /** Starts in a row that came to nothing. */
+  /** Failed starts in a row. */
   private failures = 0
   private reason = ''
   private onReady: { resolve(store: string): void; reject(failure: Error): void } | undefined
-  /** What it has to report next while it stops, and what then happens. */
+  /** The report that completes the present step of stopping, and the call that then follows. */
   private step: { readonly until: FromWorker['kind']; readonly onDone: () => void } | undefined
 
   constructor(
@@ -111,7 +111,7 @@ class Supervision implements Taker {
     private readonly sharing: ConnectionSharing,
   ) {}
 
-  /** Resolves when it serves for the first time, with the name of its store. Rejects when that cannot be. */
+  /** Resolves when it serves for the first time, with the name of its store. Rejects when it cannot start. */
   start(): Promise<string> {
     return new Promise((resolve, reject) => {
       this.onReady = { resolve, reject }
@@ -130,7 +130,7 @@ class Supervision implements Taker {
   }
 
   private tell(order: ToWorker): void {
-    // A failure to send means that it has ended, and 'exit' tells.
+    // A failure to send means that it has ended, which 'exit' reports.
     if (this.child?.connected) this.child.send(order, () => {})
   }
 
@@ -145,7 +145,7 @@ class Supervision implements Taker {
   take(port: number, socket: Socket, onLost: () => void): void {
     this.handed.set(socket, onLost)
     const order: ToWorker = { kind: 'connection', port }
-    // A failure to send means that it has ended, and 'exit' tells.
+    // A failure to send means that it has ended, which 'exit' reports.
     this.child?.send(order, socket, {}, error => error ?? this.handed.delete(socket))
   }
 
@@ -179,7 +179,7 @@ class Supervision implements Taker {
         return this.pulse?.answered()
       case 'unlistened':
       case 'drained':
-        // After a step that took too long its report is late.
+        // A report after a step that took too long is ignored.
         if (message.kind === this.step?.until) this.step.onDone()
         return
       case 'failed':
@@ -229,7 +229,7 @@ class Supervision implements Taker {
     await Promise.race([done, pause(waitMs, undefined, { ref: false })])
   }
 
-  /** Resolves when it has ended; false when it did not do so well. */
+  /** Resolves when it has ended; false when it did not end well. */
   async close(): Promise<boolean> {
     const { child } = this
     if (!child) return true

@@ -1,7 +1,8 @@
-// What a node is given from outside, and what it gives: time, chance, a logger, and its place among workers or nodes.
+// The inputs of a node from outside (time, chance, a logger, its place among workers or nodes), and the interface of a
+// running node.
 //
-// Everything that a test may want to replace comes in here, so a test can run a whole node under its own clock, or put
-// something between the broker and its shards.
+// Everything that a test may want to replace comes in here. So a test can run a whole node under its own clock, or put
+// a wrapper between the broker and its shards.
 
 import type { Placement, ShardMap } from '../domain/scope.js'
 import type { ClusterAdmin } from '../http/admin.js'
@@ -21,10 +22,10 @@ export type NodeMembership = JoinedWorker | JoinedNode
 export interface JoinedWorker extends WorkerPart {
   readonly kind: 'worker'
   /**
-   * Where connections come from that the supervisor accepts: they share the port. undefined: each has one of its own.
+   * The source of connections that the supervisor accepts for a shared port. undefined: each worker has its own port.
    */
   readonly connections?: ConnectionSource
-  /** Given this worker's shards: gives all of them. */
+  /** Receives this worker's shards; resolves with access to all of them. */
   join(own: OwnPart): Promise<Joined>
 }
 
@@ -32,24 +33,24 @@ export interface Joined {
   readonly shards: Shards
   /** Whether all others can be asked. */
   isWhole(): boolean
-  /** Calls back whenever one of the others can be asked anew. */
+  /** Calls back whenever one of the others becomes reachable again. */
   onReach(listener: () => void): void
   /**
-   * Calls back at once, and again when others are: where all members of the cluster that are known listen for each
-   * other, `host:port`.
+   * Calls back at once, and again after each change, with the addresses (`host:port`) at which all known members of the
+   * cluster listen for each other.
    */
   onMembers?(listener: (addresses: readonly string[]) => void): void
   /** For operators; undefined: there is no cluster. */
   readonly clusterAdmin?: ClusterAdmin
-  /** Why some shards cannot answer, in words; undefined: all can. */
+  /** The reason why some shards cannot answer, in words; undefined: all can. */
   unready?(): string | undefined
-  /** Gives away what others can take over, while requests are still answered. */
+  /** Gives away the shards that others can take over, while requests are still answered. */
   drain?(): Promise<void>
-  /** Nobody is asked any more, and nobody asks. */
+  /** Ends all asks, in both directions. */
   close(): Promise<void>
 }
 
-/** What a cluster is, for good. */
+/** The fixed properties of a cluster. */
 export interface Agreement extends Placement {
   readonly id: string
 }
@@ -57,29 +58,28 @@ export interface Agreement extends Placement {
 export interface JoinedNode {
   readonly kind: 'node'
   /**
-   * New connections show and verify what these files have: those to nodes (`cluster`) or to the engine of the log
-   * (`log`). Fails with a sentence, and goes on with the old ones, when they are of no use.
+   * New connections present and verify these certificates: those to nodes (`cluster`) or to the engine of the log
+   * (`log`). When the certificates are not usable, it throws an error with a sentence, and the old ones stay in use.
    */
   renew(use: 'cluster' | 'log', contents: CertificateContents): void
   /**
-   * What the cluster is; as wanted, if this is its first node. Waits for the log engine. `own`: what the data directory
-   * belongs to, where there is one: rejects with a sentence for the operator when the engine has another cluster, or
-   * none.
+   * The agreement of the cluster; as wanted, if this is its first node. Waits for the log engine. `own`: the cluster of
+   * an existing data directory. Rejects with a sentence for the operator when the engine has another cluster, or none.
    */
   agree(wanted: Placement, own: { readonly path: string; readonly id: string } | undefined): Promise<AgreedPlace>
 }
 
-/** The place of a node that knows what its cluster is. */
+/** The place of a node that has the agreement of its cluster. */
 export interface AgreedPlace {
   readonly agreement: Agreement
-  /** Has the node's shards opened over the log of the cluster, and comes together with the other nodes. */
+  /** Opens the node's shards over the log of the cluster, and connects with the other nodes. */
   join<Own extends OwnShards>(
     open: (log: ClusterLog) => Promise<Own>,
     options: JoinOptions,
   ): Promise<{ readonly own: Own; readonly joined: Joined }>
 }
 
-/** What the shards of a node write to, once they are its own. */
+/** The log that the shards of a node write to, once they are its own. */
 export type ClusterLog = Pick<ReplicatedNeeds, 'replication' | 'barrier'>
 
 export interface JoinOptions {
@@ -91,14 +91,14 @@ export interface JoinOptions {
   readonly onLost: (losses: readonly ShardLoss[]) => void
 }
 
-/** This node's shards, as the broker asks them. */
+/** This node's shards, in the form that the broker asks. */
 export interface OwnPart {
   readonly local: Shards
   readonly shardMap: ShardMap
   readonly pathsOf: (tenant: string) => Iterable<string> | undefined
 }
 
-/** The same, as the cluster moves them as well. */
+/** The same, with the interface by which the cluster moves them. */
 export interface OwnShards extends OwnPart {
   readonly host: ReplicatedShards
 }
@@ -107,24 +107,25 @@ export interface Surroundings {
   readonly clock: Clock
   readonly chance: Chance
   readonly logger: Logger
-  /** The settings of that logger, which operators may change; undefined: what they change has no effect. */
+  /** The settings of that logger, which operators may change; undefined: their changes have no effect. */
   readonly log?: LogSettings
-  /** Told once when the node can promise nothing any more and must end. */
+  /** Called once when the node can guarantee nothing any more and must end. */
   readonly onFailure: (failure: Error) => void
   /** undefined: the node is alone. */
   readonly place?: NodeMembership
-  /** Puts something between the broker and its shards. */
+  /** Puts a wrapper between the broker and its shards. */
   readonly wrapShards?: (shards: Shards) => Shards
 }
 
 export interface RunningNode {
   readonly port: number
-  /** Looks now whether the files of certificates have changed; it does so every second anyway. */
+  /** Checks now whether the files of certificates have changed; it does so every second anyway. */
   lookAtCertificates(): void
-  /** What it runs on, for the line that says it is ready. */
+  /** The name of its store, for the line that reports readiness. */
   readonly store: string
   /**
-   * Stops accepting; answers are held back until `drain`, which the caller calls at once. A node of a cluster goes on.
+   * Stops accepting connections. Answers are held back until `drain`, which the caller calls at once. A node of a
+   * cluster continues.
    */
   unlisten(): Promise<void>
   /**
@@ -132,7 +133,8 @@ export interface RunningNode {
    */
   drain(): Promise<void>
   /**
-   * Stops accepting, and answers what is in flight: for a node that can promise nothing more, and gives nothing away.
+   * Stops accepting, and answers the requests in flight: for a node that can guarantee nothing more, and gives no
+   * shards away.
    */
   dismiss(): Promise<void>
   /** Makes everything durable and closes the store. */

@@ -1,18 +1,18 @@
-// What the supervisor and its workers say to each other, and a process and the thread of its only node.
+// The messages between the supervisor and its workers, and between a process and the thread of its only node.
 
 import { dirname, join } from 'node:path'
 
 export interface WorkerSettings {
   readonly index: number
   readonly workers: number
-  /** Where each worker listens for the others. */
+  /** The address at which each worker listens for the others. */
   readonly addresses: readonly string[]
 }
 
-/** Bare sockets: between processes of one machine gRPC costs more than what it carries. */
+/** Bare sockets: between processes of one machine gRPC costs more than the messages it carries. */
 const scheme = 'socket:'
 
-/** Where workers listen for each other, in a folder of their own. */
+/** The addresses at which workers listen for each other, in a folder of their own. */
 export const socketAddresses = (folder: string, workers: number): readonly string[] =>
   Array.from({ length: workers }, (_, index) => `${scheme}${join(folder, `${index}.sock`)}`)
 
@@ -21,32 +21,32 @@ export const socketFolder = ([first = '']: readonly string[]): string => dirname
 
 export type ToWorker =
   | { readonly kind: 'start'; readonly part: WorkerSettings }
-  /** The supervisor listens at a port for you, or cannot: a sentence for the operator. */
+  /** The supervisor listens at a port for you, or cannot; `reason` is a sentence for the operator. */
   | { readonly kind: 'listens'; readonly port: number; readonly reason?: string }
-  /** With it comes a connection that was accepted at that port. */
+  /** Comes with a connection that was accepted at that port. */
   | { readonly kind: 'connection'; readonly port: number }
   /** Take no more connections. */
   | { readonly kind: 'unlisten' }
   /** Answer the requests that still come, and end all connections. */
   | { readonly kind: 'drain' }
-  /** Nobody asks you any more: make everything durable and leave. */
+  /** No more asks will come: make everything durable and end. */
   | { readonly kind: 'close' }
-  /** Open log files anew, and look at the files of certificates. */
+  /** Reopen log files, and look at the files of certificates. */
   | { readonly kind: 'reopen' }
   /** Answer when you can (liveness.ts). */
   | { readonly kind: 'ping' }
 
 export type FromWorker =
-  /** Hears what it is told. */
+  /** Receives orders. */
   | { readonly kind: 'hears' }
-  /** Serves; `store` is what it runs on. */
+  /** Serves; `store` is the name of its store. */
   | { readonly kind: 'ready'; readonly store: string }
-  /** Listen at a port for me, and hand me connections (handed-connections.ts). */
+  /** Listen at a port for me, and pass me connections (handed-connections.ts). */
   | { readonly kind: 'listen'; readonly port: number }
   | { readonly kind: 'unlistened' }
   | { readonly kind: 'drained' }
   | { readonly kind: 'pong' }
-  /** Cannot start, or cannot go on: a sentence for the operator. It leaves by itself. */
+  /** Cannot start, or cannot go on: a sentence for the operator. It ends by itself. */
   | { readonly kind: 'failed'; readonly reason: string }
 
 export type ToThread =
@@ -54,14 +54,14 @@ export type ToThread =
   | { readonly kind: 'drain' }
   /** Make everything durable. */
   | { readonly kind: 'close' }
-  /** Open log files anew, and look at the files of certificates. */
+  /** Reopen log files, and look at the files of certificates. */
   | { readonly kind: 'reopen' }
   /** Answer when you can (liveness.ts). */
   | { readonly kind: 'ping' }
 
 export type FromThread =
   | { readonly kind: 'ready'; readonly store: string }
-  /** What was ordered is done; with a reason it has failed. */
+  /** The order was executed; with a reason, it has failed. */
   | { readonly kind: 'ended'; readonly reason: string }
   | { readonly kind: 'pong' }
   /** Cannot start, or cannot go on: a sentence for the operator. */

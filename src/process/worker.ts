@@ -1,8 +1,8 @@
 // A worker: one of the processes of `-workers N`. It is a whole node with a part of the shards, and asks the others for
 // the rest.
 //
-// It does what its supervisor says and lives no longer than that: when the channel between them ends, so does the
-// worker, at once. What it has acknowledged is on disk. Signals are for the supervisor, which hears them too, and
+// It executes the orders of its supervisor and lives no longer than that: when the channel between them ends, the
+// worker ends at once. Acknowledged changes are on disk. Signals are for the supervisor, which receives them too, and
 // passes SIGHUP on.
 
 import assert from 'node:assert/strict'
@@ -31,16 +31,16 @@ logNodeLines(config.logging)
 const log = { ...config.log }
 const logger = openLog(config.logging, log, false)
 
-/** A store is waited for for 3 s. */
+/** A worker waits 3 s for its store. */
 const storeAttemptsMax = 60
 const storeRetryMs = 50
 
 let node: RunningNode | undefined
 let isFailing = false
-/** Removes what a supervisor leaves behind that was killed. */
+/** Removes the socket files of a supervisor that was killed. */
 let tidy = (): void => {}
 
-// node:cluster ends a process whose supervisor has gone.
+// node:cluster ends a process whose supervisor has ended.
 process.on('exit', () => {
   if (!process.connected) tidy()
 })
@@ -57,7 +57,7 @@ async function execute(order: ToWorker, socket: Socket | undefined): Promise<voi
     case 'start':
       tidy = () => removeSockets(order.part)
       node = await started(order.part)
-      // Until here what is stored was read, with the help of every core that was free.
+      // Up to here stored data was read, with the help of every core that was free.
       tuneCollector(order.part.workers)
       return tell({ kind: 'ready', store: node.store })
     case 'listens':
@@ -83,7 +83,7 @@ async function execute(order: ToWorker, socket: Socket | undefined): Promise<voi
 }
 
 /**
- * Waits for the store as long as a predecessor may take to end, or the others to let go of the room that opening theirs
+ * Waits for the store as long as a predecessor may take to end, or the others to release the room that opening theirs
  * takes.
  */
 async function started(part: WorkerSettings): Promise<RunningNode> {
@@ -130,7 +130,7 @@ function startInCluster(place: ClusterConfig): Promise<RunningNode> {
   })
 }
 
-/** Whatever cannot be removed stays: nobody is there any more to be told. */
+/** A failure is ignored: no process is left to report it to. */
 function removeSockets({ addresses }: WorkerSettings): void {
   try {
     rmSync(socketFolder(addresses), { recursive: true, force: true })
@@ -138,8 +138,7 @@ function removeSockets({ addresses }: WorkerSettings): void {
 }
 
 /**
- * What each of so many workers may take of what the machine has. The supervisor has counted them, by the cores if need
- * be.
+ * Each worker's share of the machine's memory limits. The supervisor has counted the workers, by the cores if need be.
  */
 function ofOne({ queries, answers, ...rest }: Config, workers: number): Config {
   const { answerBytesMax, answersInFlightMax } = answers
@@ -157,8 +156,8 @@ function tell(message: FromWorker, onSent: () => void = () => {}): void {
 }
 
 /**
- * Ends the worker, once those who wait have their answers. What fails until it has ended follows from that, and is not
- * told.
+ * Ends the worker, once the waiting clients have their answers. Later failures follow from the first one, and are not
+ * reported.
  */
 function fail(reason: string): void {
   if (isFailing) return

@@ -1,8 +1,8 @@
-// What every store promises about commits, in one place: one in flight, and none after a failure.
+// The rules about commits that every store keeps: one in flight, and none after a failure.
 //
-// A store enters the gate with a batch and leaves it when the outcome is known. After the first failure nobody knows
-// what is on disk, so the gate answers every later commit with that same error and the store writes nothing more. An
-// answer never comes before `commit` has returned: the caller may finish its own bookkeeping first.
+// A store enters the gate with a batch and leaves it when the outcome is known. After the first failure the content of
+// the disk is unknown. So the gate answers every later commit with that same error, and the store writes nothing more.
+// An answer never comes before `commit` has returned: the caller may finish its own bookkeeping first.
 //
 // Not here: how a batch is written (the stores), when to commit (the shards' group commit).
 
@@ -10,12 +10,12 @@ import assert from 'node:assert/strict'
 import { resolve, sep } from 'node:path'
 
 /**
- * Deleted with a flush to make everything written before it durable. No row has this key, and a deletion of nothing is
- * invisible to every cursor and gone with the next compaction, which a row put here would not be.
+ * Key of a deletion that is flushed, to make everything written before it durable. No row has this key. A deletion of
+ * nothing is invisible to every cursor and disappears with the next compaction, which a row at this key would not do.
  */
 export const syncKey = Buffer.from('\xff\xff\xfforrery sync', 'latin1')
 
-/** A batch as the gate sees it: it must not change while its commit is in flight. */
+/** The part of a batch that the gate uses: it must not change while its commit is in flight. */
 export interface Enterable {
   inFlight: boolean
 }
@@ -29,12 +29,12 @@ export class CommitGate {
   #drained: Promise<void> | undefined
   #onDrained: (() => void) | undefined
 
-  /** `directory`: where the store's files are. Failures name files without it, because clients read them. */
+  /** `directory`: the folder of the store's files. Failures name files without it, because clients read them. */
   constructor(directory?: string) {
     this.#directory = directory
   }
 
-  /** Why commits fail from now on, once one has. */
+  /** The first failure, which answers all later commits; undefined: none has failed. */
   get failure(): Error | undefined {
     return this.#failure
   }
@@ -43,7 +43,7 @@ export class CommitGate {
     assert(!this.#closed, 'the store is closed')
   }
 
-  /** Lets a commit in. False if an earlier failure answers it; then there is nothing to do. */
+  /** Accepts a commit. False if an earlier failure answers it; then the store has nothing to do. */
   enter(batch: Enterable, onDone: (error?: Error) => void): boolean {
     this.assertOpen()
     assert(!this.#onDone, 'one commit at a time')
@@ -55,24 +55,24 @@ export class CommitGate {
     return false
   }
 
-  /** Tells the commit in flight how it ended. Not to be called before `commit` has returned. */
+  /** Ends the commit in flight and reports its outcome. Must not be called before `commit` has returned. */
   leave(): void {
     const onDone = this.#onDone
     assert(onDone && this.#batch, 'a commit is in flight')
     this.#batch.inFlight = false
     this.#batch = undefined
     this.#onDone = undefined
-    // Before onDone: it may throw, or commit again. A store that is closing lets no commit in.
+    // Comes before onDone, which may throw, or commit again. A store that is closing accepts no commit.
     this.#onDrained?.()
     onDone(this.#failure)
   }
 
-  /** As `leave`, for an outcome known inside `commit`. */
+  /** Like `leave`, for an outcome known inside `commit`. */
   leaveSoon(): void {
     queueMicrotask(() => this.leave())
   }
 
-  /** Remembers the first failure; the outcome of what was in flight is unknown. */
+  /** Records the first failure; the outcome of the commit in flight is unknown. */
   fail(message: string, cause: unknown): void {
     const why = cause instanceof Error ? cause.message : String(cause)
     this.#failure ??= new Error(`${message}: ${this.#withoutDirectory(why)}`, { cause })
@@ -83,7 +83,7 @@ export class CommitGate {
     return text.replaceAll(resolve(this.#directory) + sep, '').replaceAll(this.#directory + sep, '')
   }
 
-  /** Lets no more commits in, and waits for the one in flight. */
+  /** Accepts no more commits, and waits for the one in flight. */
   close(): Promise<void> {
     this.#closed = true
     this.#drained ??= new Promise(resolve => {

@@ -1,16 +1,16 @@
-// The data directory: what is in it, who made it, and whether we may use it.
+// The data directory: its content, its maker, and whether we may use it.
 //
 // `orrery.json` names the format, the number of shards and their spread, the number of workers, the kind of store and
-// the directory's id. They decide where every row lies, so what the file says wins over the configuration. It is
+// the directory's id. They decide the place of every row, so the file takes precedence over the configuration. It is
 // replaced as a whole (a new file flushed, then renamed): after a crash there is the old one, the new one, or none.
 //
-// While the rows are being divided anew it names also the number of workers there will be (`becoming`). That of a node
-// of a cluster names the cluster: its store follows logs that no single node knows. Formats 1 to 3 had counts in other
-// rows; no release wrote them.
+// While the rows are being divided anew it also names the future number of workers (`becoming`). That of a node of a
+// cluster names the cluster: its store follows logs that no single node knows. Formats 1 to 3 had counts in other rows;
+// no release wrote them.
 //
 // A directory we do not recognize is refused with a sentence for the operator, never adopted and never cleaned.
 //
-// Not here: where the stores lie (store-folders), their own files and their locks (open-store).
+// Not here: the folders of the stores (store-folders), their own files and their locks (open-store).
 
 import {
   accessSync,
@@ -28,7 +28,7 @@ import {
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 
-/** What an operator has to set right about a data directory. The message is a sentence for them. */
+/** A fault of a data directory that an operator must correct. The message is a sentence for them. */
 export class DataDirectoryError extends Error {
   override readonly name = 'DataDirectoryError'
 }
@@ -39,46 +39,43 @@ export interface DataDirectory {
   readonly path: string
   readonly shards: number
   readonly spread: number
-  /** Among how many workers the shards are divided: each has a store of its own. */
+  /** Number of workers among which the shards are divided: each has a store of its own. */
   readonly workers: number
   /**
-   * Among how many they will be; undefined unless that is under way. Until it has ended or was given up, the stores
-   * serve nobody.
+   * The future number of workers; undefined unless a division is in progress. Until it has ended or was given up, no
+   * broker uses the stores.
    */
   readonly becoming?: number
-  /** The cluster that it is a node's of; undefined: it is that of a single node. */
+  /** The cluster of the node that it belongs to; undefined: it belongs to a single node. */
   readonly cluster?: { readonly id: string }
-  /** Which store made it; undefined until one has. */
+  /** The store that made it; undefined until one has. */
   readonly store?: StoreKind
   readonly id: string
 }
 
-/** The form of the file, and of all rows of the stores. */
+/** The version of this file, and of all rows of the stores. */
 export const rowFormat = 4
 const fileName = 'orrery.json'
 const temporaryName = 'orrery.json.new'
 
-/** What may lie in a directory that is still free: our own unfinished file, and what mkfs puts into a fresh volume. */
+/** Names that a free directory may contain: our own unfinished file, and the one that mkfs puts into a fresh volume. */
 const harmless = new Set([temporaryName, 'lost+found'])
 
 /** The first name that may not be in a free directory; undefined: the directory is free. */
 export const strangerIn = (names: readonly string[]): string | undefined => names.find(name => !harmless.has(name))
 
-/** What a new directory is made with; one worker when nothing else is said. */
+/** Properties of a new directory; `workers` is one by default. */
 export interface WantedDirectory {
   readonly shards: number
   readonly spread: number
   readonly workers?: number
-  /**
-   * Of the cluster that its node belongs to; undefined: it is a single one. One that is there has to be such a
-   * directory.
-   */
+  /** The cluster of its node; undefined: it is a single one. An existing directory must have the same. */
   readonly cluster?: { readonly id: string }
 }
 
 /**
- * Opens the directory, or creates it with what is wanted. `id` is asked for a UUID when it is created. One that is
- * there keeps its own number of workers: src/process/repartition.ts changes it.
+ * Opens the directory, or creates it as wanted. `id` returns a UUID for a new one. An existing directory keeps its own
+ * number of workers: src/process/repartition.ts changes it.
  */
 export function openDataDirectory(path: string, wanted: WantedDirectory, id: () => string): DataDirectory {
   const names = namesIn(path)
@@ -90,8 +87,8 @@ export function openDataDirectory(path: string, wanted: WantedDirectory, id: () 
 }
 
 /**
- * Refuses what `openDataDirectory` would, and makes nothing. Gives the directory; undefined: there is none yet, and it
- * can be made.
+ * Refuses everything that `openDataDirectory` would refuse, and creates nothing. Returns the directory; undefined:
+ * there is none yet, and it can be created.
  */
 export function assertOpenable(path: string, wanted: WantedDirectory): DataDirectory | undefined {
   const { shards, workers = 1 } = wanted
@@ -112,7 +109,7 @@ export function assertOpenable(path: string, wanted: WantedDirectory): DataDirec
   return undefined
 }
 
-/** The path itself if it is there, else the nearest folder above it that is. */
+/** The path itself if it exists, else the nearest existing folder above it. */
 function existingFolder(path: string): string {
   let place = resolve(path)
   while (!existsSync(place) && dirname(place) !== place) place = dirname(place)
@@ -120,7 +117,7 @@ function existingFolder(path: string): string {
   return place
 }
 
-/** Refuses a folder that holds something else. */
+/** Refuses a folder with other content. */
 function assertFree(path: string, names: readonly string[]): void {
   const stranger = strangerIn(names)
   if (stranger !== undefined) {
@@ -130,7 +127,7 @@ function assertFree(path: string, names: readonly string[]): void {
   }
 }
 
-/** Makes a data directory of one store that already lies there: from then on it counts. */
+/** Creates the file for a data directory whose one store exists already: from then on the directory is in effect. */
 export function createDirectory({
   path,
   shards,
@@ -159,16 +156,16 @@ function assertBelongs(directory: DataDirectory, { cluster: wanted }: WantedDire
   )
 }
 
-/** The cluster that a directory belongs to; undefined: there is none yet, or it is that of a single node. */
+/** The cluster of a directory; undefined: there is no directory yet, or it belongs to a single node. */
 export function clusterOf(path: string): { readonly path: string; readonly id: string } | undefined {
   const { cluster } = isDataDirectory(path) ? read(path) : {}
   return cluster && { path, id: cluster.id }
 }
 
-/** Whether somebody has made a data directory of it. */
+/** Whether a path is a data directory. */
 export const isDataDirectory = (path: string): boolean => existsSync(join(path, fileName))
 
-/** What the file of a data directory says, of a single node or of a node of a cluster. */
+/** Reads the file of a data directory, of a single node or of a node of a cluster. */
 export const openedDirectory = (path: string): DataDirectory => read(path)
 
 /** Refuses more workers than there are shards: the others would have nothing to do. */
@@ -177,28 +174,26 @@ export function assertWorkers(path: string, shards: number, workers: number): vo
   throw new DataDirectoryError(`data directory ${path} has ${shards} shards: choose at most ${shards} workers`)
 }
 
-/** Notes which store the directory is used with, before that store writes its first file. */
+/** Records the kind of store for the directory, before that store writes its first file. */
 export function recordStore(directory: DataDirectory, store: StoreKind): DataDirectory {
   return write({ ...directory, store })
 }
 
-/** Notes that the rows are to be divided among another number of workers, or, without one, that this was given up. */
+/** Records that the rows are to be divided among another number of workers, or, without one, that this was given up. */
 export function recordBecoming(directory: DataDirectory, becoming: number | undefined): DataDirectory {
   const { becoming: _, ...rest } = directory
   return write(becoming === undefined ? rest : { ...rest, becoming })
 }
 
-/**
- * Notes that the rows have been divided among another number of workers: from now on their stores are those that count.
- */
+/** Records that the rows have been divided among another number of workers: from now on their stores are in effect. */
 export function recordWorkers(directory: DataDirectory, workers: number): DataDirectory {
   const { becoming: _, ...rest } = directory
   return write({ ...rest, workers })
 }
 
 /**
- * Refuses a directory whose rows were divided anew, or begun to be, since it was read. Who holds the lock of a store of
- * it can rely on the answer: nobody divides anything without holding them all.
+ * Refuses a directory whose rows were divided anew, or begun to be, since it was read. A caller that holds the lock of
+ * one of its stores can rely on the answer, because a division needs all the locks.
  */
 export function assertUnchanged(directory: DataDirectory): void {
   const { workers, becoming } = read(directory.path)
@@ -276,7 +271,7 @@ function write(directory: DataDirectory): DataDirectory {
       closeSync(file)
     }
     renameSync(temporary, join(path, fileName))
-    // The rename is in the directory, and the directory has to be flushed as well.
+    // The rename changes the folder, so the folder has to be flushed as well.
     flushFolder(path)
   } catch (error) {
     throw unusable(path, error)

@@ -1,22 +1,22 @@
-// The room on the disk of a data directory: looks at it from time to time, keeps the reserve, and reports the state
+// The room on the disk of a data directory: checks it from time to time, keeps the reserve, and reports the state
 // (docs/operations/full-disk.md).
 //
-//   room = what is free + what the reserve file holds - the reserve
+//   room = free bytes + bytes of the reserve file - the reserve
 //
 // So the number does not change when the reserve is given up or made anew, and the state cannot flap because of it. All
 // bounds are parts of the reserve R:
 //
-//   state       begins when     ends when       what it means
-//   short       room < R        room > 2 R      what needs room is refused
+//   state       begins when     ends when       effect
+//   short       room < R        room > 2 R      requests that need room are refused
 //   scarce      room < R/4      room >= R/2     the reserve is given up, copies of other nodes' shards wait
 //   exhausted   free < R/16     free >= R/8     deletions are refused as well, commits wait
 //
-// The reserve file is there exactly while the room is not scarce. A store without a byte cannot even open, so a start
-// whose room is short gives the file up as well. Between two looks somebody may take all the room there is: then a
-// commit fails, the process ends, and the next start finds the reserve. Of several processes on one directory each
-// looks for itself, and any gives the reserve up; the one that is `keeper` makes it.
+// The reserve file exists exactly while the room is not scarce. A store without a free byte cannot even open, so a
+// start whose room is short gives the file up as well. Between two looks another process may take all the room there
+// is. Then a commit fails, the process ends, and the next start finds the reserve. Several processes on one directory
+// each check for themselves, and any gives the reserve up; only the `keeper` makes it.
 //
-// Not here: what is refused (shard/turn/room.ts).
+// Not here: which requests are refused (shard/turn/room.ts).
 
 import { randomBytes } from 'node:crypto'
 import { rmSync, statfsSync, statSync } from 'node:fs'
@@ -24,47 +24,47 @@ import { open, rm, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock, DiskRoom } from '../ports.js'
 
-/** From much room to none; each state includes what those before it mean. */
+/** From much room to none; each state has the effects of those before it, too. */
 export const roomStates = ['ample', 'short', 'scarce', 'exhausted'] as const
 export type RoomState = (typeof roomStates)[number]
 
 export interface DiskSight {
   /** Free for this process. */
   readonly freeBytes: number
-  /** What the reserve file holds. */
+  /** Bytes of the reserve file. */
   readonly heldBytes: number
 }
 
-/** What is free above the reserve; negative when part of the reserve is in use. */
+/** Free bytes above the reserve; negative when part of the reserve is in use. */
 const roomOf = ({ freeBytes, heldBytes }: DiskSight, reserveBytes: number): number =>
   freeBytes + heldBytes - reserveBytes
 
 export function nextState(before: RoomState, sight: DiskSight, reserveBytes: number): RoomState {
   const room = roomOf(sight, reserveBytes)
   const was = roomStates.indexOf(before)
-  // A state that lasts ends at its second bound, another one begins at its first.
+  // The present state ends at its second bound, another one begins at its first.
   const isLess = (state: RoomState, bytes: number, begins: number, ends: number): boolean =>
     was >= roomStates.indexOf(state) ? bytes < ends : bytes < begins
   if (isLess('exhausted', sight.freeBytes, reserveBytes / 16, reserveBytes / 8)) return 'exhausted'
   if (isLess('scarce', room, reserveBytes / 4, reserveBytes / 2)) return 'scarce'
-  // Twice the reserve does not suffice yet: it has to be more.
+  // `short` ends only above twice the reserve, so its bound is one byte more.
   return isLess('short', room, reserveBytes, reserveBytes * 2 + 1) ? 'short' : 'ample'
 }
 
-/** What is to be done with the reserve file in a state. */
+/** What to do with the reserve file in a state. */
 export function reserveStep(state: RoomState, sight: DiskSight, reserveBytes: number): 'keep' | 'give up' | 'make' {
   if (state === 'scarce' || state === 'exhausted') return sight.heldBytes > 0 ? 'give up' : 'keep'
   const hasRoom = roomOf(sight, reserveBytes) >= reserveBytes / 2
   return sight.heldBytes < reserveBytes && hasRoom ? 'make' : 'keep'
 }
 
-/** A disk is looked at so often at most, and at least. */
+/** Bounds of the pause between two looks at the disk. */
 export const lookMsMin = 50
 export const lookMsMax = 1_000
-/** How fast others may fill the disk without this process being late: 1 GB/s, as fast as disks of servers. */
+/** The fastest filling by others that this process notices in time: 1 GB/s, as fast as disks of servers. */
 const fillBytesPerMsMax = 1_048_576
 
-/** When to look again: before the room can have become short. */
+/** The pause until the next look: it ends before the room can have become short. */
 export function lookAfterMs(sight: DiskSight, reserveBytes: number): number {
   const spareBytes = roomOf(sight, reserveBytes) - reserveBytes
   return Math.min(lookMsMax, Math.max(lookMsMin, Math.floor(spareBytes / fillBytesPerMsMax)))
@@ -75,9 +75,9 @@ export interface DiskWatchParts {
   readonly reserveBytes: number
   readonly keeper: boolean
   readonly clock: Pick<Clock, 'after'>
-  /** Told of each other state. */
+  /** Called with each new state. */
   readonly onState: (state: RoomState, before: RoomState, room: DiskRoom) => void
-  /** The disk could not be looked at, or the reserve not be made. Told once until it goes well again. */
+  /** The disk could not be checked, or the reserve could not be made. Called once, until it succeeds again. */
   readonly onFailure: (what: string, error: Error) => void
 }
 
@@ -103,8 +103,8 @@ export class DiskWatch implements DiskRoom {
   }
 
   /**
-   * The first look, before the store is opened: where room is short the reserve is given up, because opening a store
-   * takes room. So is one that is too large, as after a start with another option.
+   * The first look, before the store is opened. If room is short, it gives the reserve up, because opening a store
+   * takes room. It also gives up a reserve that is too large, as after a start with another option.
    */
   begin(): void {
     const { disk, reserveBytes } = this.parts
@@ -177,7 +177,7 @@ export class DiskWatch implements DiskRoom {
     else run()
   }
 
-  /** Looks no more. What waits for room is let go: a node that ends tries to write what it has. */
+  /** Stops looking. Everything that waits for room runs now: a node that ends tries to write its pending data. */
   async stop(): Promise<void> {
     this.stopped.abort()
     this.cancel()
@@ -190,9 +190,9 @@ const fileName = 'reserve'
 const chunkBytes = 1_048_576
 
 /**
- * A file that takes up room. It is written byte by byte, because a file that is only declared long takes no room, and
- * its bytes are random, so that no file system can compress them. It is not flushed: the file system sets the room
- * aside at the write.
+ * A file that takes up room. It is written byte by byte, because a file that only has its length set takes no room. Its
+ * bytes are random, so that no file system can compress them. It is not flushed: the file system reserves the room at
+ * the write.
  */
 export class ReserveFile {
   private readonly path: string
@@ -206,7 +206,7 @@ export class ReserveFile {
     return { freeBytes: bavail * bsize, heldBytes: file?.size ?? 0 }
   }
 
-  /** As `look`, while the process does nothing else yet. */
+  /** Like `look`, while the process does nothing else yet. */
   lookNow(): DiskSight {
     const { bavail, bsize } = statfsSync(this.directory)
     return { freeBytes: bavail * bsize, heldBytes: statSync(this.path, { throwIfNoEntry: false })?.size ?? 0 }
@@ -220,7 +220,7 @@ export class ReserveFile {
     return rm(this.path, { force: true })
   }
 
-  /** Makes it so large. What there is not enough room for is removed again. */
+  /** Extends the file to this size. If there is not enough room, the file is removed again. */
   async hold(bytes: number, signal: AbortSignal): Promise<void> {
     try {
       await this.grow(bytes, signal)

@@ -1,10 +1,10 @@
 // The store over LevelDB, for platforms without a RocksDB binary.
 //
-// Reads are synchronous. A batch is kept as a list of operations and written on the thread pool, flushed or not as the
-// durability says, so no thread of our own is needed. As it becomes visible at any moment then, even between two gets
-// of one turn, reads made while a commit is in flight go to a snapshot taken before it: they see nothing of it.
+// Reads are synchronous. A batch is kept as a list of operations and written on the thread pool, flushed or not
+// according to the durability, so no thread of our own is needed. Such a batch may become visible at any moment, even
+// between two gets of one turn. So reads during a commit use a snapshot taken before it: they see nothing of it.
 //
-// Not here: which store to open (open-store), what is promised about commits (commit-gate).
+// Not here: which store to open (open-store), the rules about commits (commit-gate).
 
 import assert from 'node:assert/strict'
 import type { ClassicLevel, Iterator, Snapshot } from 'classic-level'
@@ -13,7 +13,7 @@ import { CommitGate, type Enterable, syncKey } from './commit-gate.js'
 
 export interface LevelOptions {
   readonly durability: Durability
-  /** Memory for the database: a quarter for what is not yet in tables, twice that at times, the rest for the cache. */
+  /** Memory for the database: a quarter for rows not yet in tables, twice that at times, the rest for the cache. */
   readonly memoryBytes?: number
 }
 
@@ -23,12 +23,12 @@ type Operation = { type: 'put'; key: Buffer; value: Buffer } | { type: 'del'; ke
 
 const memoryBytesDefault = 64 * 1024 * 1024
 
-/** A cursor's answer ends with the row that reaches this, however many rows were asked for. */
+/** A cursor's answer ends with the row that reaches this, whatever number of rows was asked for. */
 const answerBytesMax = 4 * 1024 * 1024
 
 const none = Object.freeze({})
 
-/** Opens the database in `directory`, which is created if need be. Rejects if the files are in use. */
+/** Opens the database in `directory`, or creates it. Rejects if the files are in use. */
 export async function openLevelStore(directory: string, options: LevelOptions): Promise<Store> {
   const { ClassicLevel } = await import('classic-level')
   const memoryBytes = options.memoryBytes ?? memoryBytesDefault
@@ -47,7 +47,7 @@ class LevelStore implements Store {
   readonly #db: Level
   readonly #write: { readonly sync: boolean }
   readonly #gate: CommitGate
-  /** What a flush that was asked for is in the gate. */
+  /** Represents a requested flush in the gate. */
   readonly #flushing: Enterable = { inFlight: false }
   readonly #cursors = new Set<LevelCursor>()
   #before: SharedSnapshot | undefined
@@ -97,7 +97,7 @@ class LevelStore implements Store {
     this.#db
       .batch(batch.operations, this.#write)
       .catch((error: unknown) => this.#gate.fail('the store could not write', error))
-      // Out of the promise: what onDone throws is a bug of its owner, not a rejection of ours.
+      // Outside of the promise: an exception in onDone is a bug of its owner, and must not become a rejection of ours.
       .then(() => process.nextTick(() => this.#onWritten()))
   }
 
@@ -131,7 +131,7 @@ class LevelStore implements Store {
   }
 }
 
-/** Closed with its last user: to close it under a cursor would close the cursor. */
+/** Closed with its last user, because closing it under a cursor would close the cursor. */
 class SharedSnapshot {
   readonly options: { readonly snapshot: Snapshot }
   #users = 1

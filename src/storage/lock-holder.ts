@@ -1,8 +1,8 @@
 // Finds the process that has the store of a data directory open. It does not open the store, since that would write to
 // it.
 //
-// Both stores lock a file LOCK, and Linux lists such locks with their inodes in /proc/locks. On other systems, and
-// where the list cannot be read, the holder is not known.
+// Both stores lock a file LOCK, and Linux lists such locks with their inodes in /proc/locks. On other systems, or if
+// the list cannot be read, the holder is not known.
 
 import { readdirSync, readFileSync, readlinkSync, realpathSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -24,7 +24,7 @@ function holderOf(file: string): number | undefined {
     for (const line of readFileSync('/proc/locks', 'utf8').split('\n')) {
       const [, holder, device, inode] = /^\d+: \S+ +\S+ +WRITE (-?\d+) ([0-9a-f]+:[0-9a-f]+):(\d+) /.exec(line) ?? []
       if (Number(inode) !== ino) continue
-      // Some file systems have other numbers of devices here and there: then the process itself has to tell.
+      // On some file systems `stat` and the list have different device numbers: then the process's open files decide.
       if (device === deviceOf(dev) || hasOpen(Number(holder), real)) return Math.max(Number(holder), 0)
     }
   } catch {

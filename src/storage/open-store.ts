@@ -1,11 +1,11 @@
 // Picks the store for a data directory and opens it.
 //
-// RocksDB where its package loads, LevelDB elsewhere with a warning: it is slower and keeps the same promises. Their
-// files are not interchangeable, so a directory stays with the store that made it. That choice is recorded before the
-// store writes its first file: whatever a crash leaves there has a known maker. Of several workers each opens its own
-// store; the choice is then made before they start (`settleStore`).
+// It uses RocksDB if its package loads, else LevelDB with a warning, which is slower and gives the same guarantees.
+// Their files are not interchangeable, so a directory keeps the store that made it. That choice is recorded before the
+// store writes its first file, so the files that a crash leaves there have a known maker. Each of several workers opens
+// its own store; the choice is then made before they start (`settleStore`).
 //
-// Not here: the directory's own file (data-directory), where the stores lie (store-folders), the stores.
+// Not here: the directory's own file (data-directory), the folders of the stores (store-folders), the stores.
 
 import type { Durability, Logger, Store } from '../ports.js'
 import type { DataDirectory, StoreKind } from './data-directory.js'
@@ -17,17 +17,17 @@ import { makeStoreFolder } from './store-folders.js'
 /** Another process has the store open, or did a moment ago. */
 export class DirectoryInUse extends DataDirectoryError {}
 
-/** There is not even room to open the store: for several workers there may be, one after the other. */
+/** There is not even room to open the store. With several workers there may be room for one after the other. */
 export class DirectoryFull extends DataDirectoryError {}
 
 export interface StoreChoice {
-  /** Takes this store instead of the best one. */
+  /** Uses this store instead of the best one. */
   readonly store?: StoreKind | undefined
-  /** Why RocksDB cannot be had here, or undefined if it can. Tests pretend. */
+  /** Returns the reason why RocksDB cannot be used here, or undefined if it can. Tests replace it. */
   readonly rocksMissing?: (() => Promise<string | undefined>) | undefined
 }
 
-/** Whose store it is, of how many; the only one of one when nothing is said. */
+/** The worker that the store belongs to, and the number of workers; by default the only one. */
 export interface StorePart {
   readonly worker: number
   readonly workers: number
@@ -52,7 +52,7 @@ async function settled(directory: DataDirectory, choice: StoreChoice) {
   return { kind, missing, directory: directory.store === undefined ? recordStore(directory, kind) : directory }
 }
 
-/** Refuses a directory whose store cannot be had here. */
+/** Refuses a directory whose store cannot be used here. */
 export async function assertStore(directory: DataDirectory, choice: StoreChoice = {}): Promise<void> {
   pick(directory, choice.store, await missingFor(choice))
 }
@@ -60,7 +60,7 @@ export async function assertStore(directory: DataDirectory, choice: StoreChoice 
 const missingFor = async ({ store, rocksMissing: ask = rocksMissing }: StoreChoice): Promise<string | undefined> =>
   store === 'level' ? undefined : ask()
 
-/** Opens the store of the directory. Rejects with a DataDirectoryError if the operator has something to set right. */
+/** Opens the store of the directory. Rejects with a DataDirectoryError if the operator must correct something. */
 export async function openStore(directory: DataDirectory, options: OpenStoreOptions): Promise<Store> {
   const part = options.part ?? all
   assertDivided(directory, part)
@@ -78,7 +78,7 @@ export async function openStore(directory: DataDirectory, options: OpenStoreOpti
   return store
 }
 
-/** Opens a worker's store where it lies at a number of workers, whatever the directory's file says of it. */
+/** Opens a worker's store in its folder for this number of workers, whether or not the directory's file names it. */
 export async function openPart(
   path: string,
   kind: StoreKind,
@@ -135,7 +135,7 @@ function explained(path: string, error: unknown): DataDirectoryError {
   return new DataDirectoryError(`data directory ${path} cannot be opened: ${message}`, { cause: error })
 }
 
-/** Whether this error comes of a full disk, or a full share of it. The stores say so in words only. */
+/** Whether a full disk or an exceeded quota caused this error. The stores only report that in the text. */
 export function isDiskFull(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   return /no space left|quota exceeded|ENOSPC|EDQUOT/i.test(error.message) || isDiskFull(error.cause)

@@ -1,13 +1,13 @@
 // The store over RocksDB: reads and writes on the calling thread, flushes on a thread of their own (rocks-syncer).
 //
 // `commit` writes the batch to the log without a flush, which survives the death of the process. With durability `sync`
-// it then asks the syncer thread for a flush, and `onDone` follows that. Without it the thread starts with the first
-// flush that somebody asks for. Nothing writes to the database while the syncer is at work: such a write would block
-// the event loop for as long as the disk takes.
+// it then asks the syncer thread for a flush, and `onDone` follows that. With another durability the thread starts with
+// the first requested flush. No thread writes to the database while the syncer works: such a write would block the
+// event loop for as long as the disk takes.
 //
 // The binding crashes the process when a closed database is touched or when a database is closed under a running
-// thread. So every call is guarded, and `close` goes: commit in flight, cursors, last flush, syncer thread, batches,
-// database.
+// thread. So every call is guarded, and `close` has this order: commit in flight, cursors, last flush, syncer thread,
+// batches, database.
 //
 // Not here: grouping of changes into commits (the shards), which store to open (open-store), the types (rocksdb.d.ts).
 
@@ -32,45 +32,47 @@ import { CommitGate, type Enterable, syncKey } from './commit-gate.js'
 export interface RocksOptions {
   readonly durability: Durability
   /**
-   * Memory for the database: half for what is not yet in tables, half for the cache of blocks. While tables are being
-   * written it may take a quarter more. The log kept for a restart follows it: about a third, replayed at 100 MB/s or
-   * so.
+   * Memory for the database: half for rows that are not yet in tables, half for the cache of blocks. While tables are
+   * being written it may take a quarter more. The size of the log kept for a restart follows it: about a third,
+   * replayed at 100 MB/s or so.
    */
   readonly memoryBytes?: number
 }
 
 const memoryBytesDefault = 128 * 1024 * 1024
 
-// One object for all calls: the binding looks up its options on every call and an empty object is the cheapest.
+// One object for all calls: the binding looks up its options on every call, and an empty object is the cheapest.
 const none = Object.freeze({})
 
-/** A cursor reads so many on the calling thread: 128 rows of 300 bytes take about 0.5 ms, a trip to the pool 0.1 ms. */
+/**
+ * Rows that a cursor reads on the calling thread: 128 rows of 300 bytes take about 0.5 ms, a trip to the pool 0.1 ms.
+ */
 const rowsSyncMax = 128
 
-/** An answer ends with the row that reaches this, however many rows were asked for. */
+/** An answer ends with the row that reaches this, whatever number of rows was asked for. */
 const answerBytesMax = 4 * 1024 * 1024
 
-/** What the syncer thread is given: the database, and a counter of the flushes that are wanted. */
+/** Input of the syncer thread: the database, and a counter of the requested flushes. */
 export interface SyncerInput {
   readonly handle: bigint
   readonly wanted: Int32Array
 }
 
-/** What the syncer thread answers to each flush: null, or why it failed. */
+/** The answer of the syncer thread to each flush: null, or the reason of its failure. */
 export type SyncerAnswer = null | Error
 
 export const endOfFlushes = -1
 
-/** Where the counter of flushes begins again, well before it would turn negative. */
+/** The counter of flushes restarts here, well before it would turn negative. */
 const flushesMax = 2 ** 30
 
-/** Why RocksDB cannot be had on this platform; undefined if it can. */
+/** The reason why RocksDB cannot be used on this platform; undefined if it can. */
 export async function rocksMissing(): Promise<string | undefined> {
   try {
     await import('@nxtedition/rocksdb')
     return undefined
   } catch (error) {
-    // The rest of the message lists folders searched.
+    // The rest of the message lists the searched folders.
     return (error instanceof Error ? error.message : String(error)).split('\n', 1)[0]
   }
 }
@@ -94,18 +96,18 @@ export async function openRocksStore(directory: string, options: RocksOptions): 
   return new RocksStore(db, directory, options.durability === 'sync' ? new Syncer(db.handle) : undefined)
 }
 
-/** The syncer thread, seen from the event loop. A flush that is asked for before the thread runs is its first. */
+/** The syncer thread, as the event loop uses it. A flush that is requested before the thread runs is its first one. */
 class Syncer {
   readonly worker: Worker
   readonly #wanted = new Int32Array(new SharedArrayBuffer(4))
 
   constructor(handle: bigint) {
     const workerData: SyncerInput = { handle, wanted: this.#wanted }
-    // Flags of the process are not for the thread: `--input-type`, for one, would keep it from starting.
+    // The thread must not get flags of the process: `--input-type`, for example, would keep it from starting.
     this.worker = new Worker(new URL('./rocks-syncer.js', import.meta.url), { workerData, execArgv: [] })
   }
 
-  /** Asks for a flush of all that has been written, one at a time; a message reports its end. */
+  /** Requests a flush of everything written so far, one at a time; a message reports its end. */
   flush(): void {
     const wanted = Atomics.load(this.#wanted, 0)
     Atomics.store(this.#wanted, 0, wanted === flushesMax ? 1 : wanted + 1)
@@ -127,7 +129,7 @@ class RocksStore implements Store {
   /** Whether every commit is flushed. */
   readonly #flushes: boolean
   #syncer: Syncer | undefined
-  /** What a flush that was asked for is in the gate. */
+  /** Represents a requested flush in the gate. */
   readonly #flushing: Enterable = { inFlight: false }
   readonly #gate: CommitGate
   readonly #batches = new Set<RocksBatch>()
@@ -154,8 +156,7 @@ class RocksStore implements Store {
     return { kind: 'rocksdb', handle: this.#db.handle }
   }
 
-  // [hot] Runs once per entity that is not in memory: 3 us for a key that is not there, 7 for a cached one of 400
-  // bytes.
+  // [hot] Runs once per entity that is not in memory: 3 us for a missing key, 7 for a cached one of 400 bytes.
   get(key: Uint8Array): Buffer | undefined {
     this.#gate.assertOpen()
     this.#one[0] = key
@@ -245,7 +246,7 @@ class RocksStore implements Store {
     } catch (error) {
       failure ??= error
     }
-    // A failed commit has been reported, and ends all promises: after it, closing cannot fail.
+    // A failed commit was reported already, and the store guarantees nothing after it. So closing cannot fail then.
     if (failure !== undefined && !this.#gate.failure) throw failure
   }
 
@@ -263,7 +264,7 @@ class RocksStore implements Store {
   }
 }
 
-/** Reused with `clear`: a native batch that is not closed is memory lost, so the store keeps count of them. */
+/** Reused with `clear`. A native batch that is not closed leaks memory, so the store keeps a set of all batches. */
 class RocksBatch implements Batch, Enterable {
   readonly native: NativeBatch
   inFlight = false
@@ -296,7 +297,7 @@ class RocksBatch implements Batch, Enterable {
   }
 }
 
-/** Rows of a range, in order. To open an iterator costs 100 to 300 us, much more than the rows of a short page. */
+/** Rows of a range, in order. Opening an iterator costs 100 to 300 us, much more than the rows of a short page. */
 class RocksCursor implements Cursor {
   readonly #iterator: NativeIterator
   readonly #onClosed: () => void
@@ -327,8 +328,8 @@ class RocksCursor implements Cursor {
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true
-    // Closing the iterator under the thread that reads it would crash; whether that read fails is its caller's
-    // business.
+    // Closing the iterator under the thread that reads it would crash. A failure of that read is reported to its
+    // caller.
     await this.#reading?.catch(() => undefined)
     await this.#iterator.close()
     this.#onClosed()

@@ -1,16 +1,15 @@
-// The syncer thread: makes what the main thread has written to RocksDB durable.
+// The syncer thread: makes the main thread's writes to RocksDB durable.
 //
-// The binding writes on the calling thread, and a flush takes as long as the disk likes. So the main thread writes
+// The binding writes on the calling thread, and a flush takes as long as the disk needs. So the main thread writes
 // without a flush, and this thread, attached to the same database, issues one tiny flushed write: the log is one file
 // in order, so everything before it is durable too. The main thread writes nothing meanwhile, or it would wait in
 // RocksDB for the flush after all.
 //
-// It sleeps on a shared counter rather than on messages: waking it costs the event loop a notify instead of a message,
-// which is what counts, since the loop pays it for every commit. The way back must be a message: the other side has an
-// event loop. A wake-up that is lost would stall the node, so the counter is compared before sleeping: it is never
-// missed.
+// It sleeps on a shared counter rather than on messages, because the event loop pays for the wake-up at every commit,
+// and a notify is cheaper than a message. The way back must be a message: the other side has an event loop. A lost
+// wake-up would stall the node. The counter is compared before sleeping, so none is lost.
 //
-// Not here: the end of the thread. The store asks for it and waits, then closes the database; this thread must never
+// Not here: the end of the thread. The store requests it and waits, then closes the database; this thread must never
 // close it.
 
 import assert from 'node:assert/strict'

@@ -1,8 +1,8 @@
 // The part of @nxtedition/rocksdb 12 that we use; the package brings no types.
 //
 // The methods with an underscore are its synchronous and allocation-poor paths. They check nothing: on a closed
-// database they crash the process, so rocks-store guards every call. `options` must be an object, never undefined
-// fields left to chance: an iterator without encodings reads uninitialized memory.
+// database they crash the process, so rocks-store guards every call. `options` must be an object, and that of an
+// iterator must name the encodings: an iterator without encodings reads uninitialized memory.
 
 declare module '@nxtedition/rocksdb' {
   export interface NativeOptions {
@@ -17,7 +17,7 @@ declare module '@nxtedition/rocksdb' {
     close(): Promise<void>
   }
 
-  /** Keys and values in turn: k, v, k, v; what was not asked for is undefined. */
+  /** Keys and values in turn: k, v, k, v; parts that were not requested are undefined. */
   export interface NativeRows {
     readonly rows: (Buffer | undefined)[]
     readonly finished: boolean
@@ -31,7 +31,7 @@ declare module '@nxtedition/rocksdb' {
 
   export class RocksLevel {
     constructor(directoryOrHandle: string | bigint, options?: NativeOptions)
-    /** Another thread of this process attaches with `new RocksLevel(handle)`, and must never close. */
+    /** Another thread of this process attaches with `new RocksLevel(handle)`, and must never close the database. */
     readonly handle: bigint
     /** A property of RocksDB, as text; '' if there is none. */
     getProperty(property: string): string

@@ -1,11 +1,11 @@
-// Where the stores of a data directory lie: `store` for one worker, `stores/3/0` and so on for three.
+// The folders of the stores in a data directory: `store` for one worker, `stores/3/0` and so on for three.
 //
-// Every number of workers has a folder of its own, so while rows are divided anew the old stores and the new ones lie
-// side by side, and `orrery.json` says which of them count. What it does not name is left over from work that ended, or
-// that was given up, and may be removed by whoever holds the locks of the stores that count. A folder is renamed before
-// its files are deleted: a half-deleted store can never be taken for one that was begun.
+// Every number of workers has its own folder. So while rows are divided anew, the old stores and the new ones exist
+// side by side, and `orrery.json` names those in effect. A folder that it does not name is left over from work that
+// ended or was given up. A process that holds the locks of the stores in effect may remove it. A folder is renamed
+// before its files are deleted, so that a half-deleted store is never taken for an unfinished new one.
 //
-// Not here: `orrery.json` (data-directory), when what is removed (src/process/repartition.ts).
+// Not here: `orrery.json` (data-directory), when folders are removed (src/process/repartition.ts).
 
 import { existsSync, lstatSync, mkdirSync, readdirSync, renameSync, rmdirSync, rmSync, statfsSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
@@ -14,17 +14,19 @@ import { type DataDirectory, flushFolder, unusable } from './data-directory.js'
 const folderOfOne = 'store'
 const folderOfMany = 'stores'
 const discardedPrefix = 'discarded-'
-/** What we make in the folder of many; anything else there is not ours to touch. */
+/** The names that we create in the folder of many; anything else there is not ours. */
 const ours = /^(discarded-)?([1-9][0-9]*|store)$/
 
 const folderFor = (path: string, workers: number): string =>
   workers === 1 ? join(path, folderOfOne) : join(path, folderOfMany, String(workers))
 
-/** Where a worker's store keeps its files, when there are so many workers. */
+/** The folder of a worker's store, for this number of workers. */
 export const storeFolder = (path: string, workers: number, worker: number): string =>
   workers === 1 ? folderFor(path, 1) : join(folderFor(path, workers), String(worker))
 
-/** Makes the folder of a store, with those above it up to the data directory's own, and makes their names durable. */
+/**
+ * Creates the folder of a store, and missing folders between it and the data directory, and makes their names durable.
+ */
 export function makeStoreFolder(path: string, workers: number, worker: number): string {
   const folder = storeFolder(path, workers, worker)
   if (mkdirSync(folder, { recursive: true, mode: 0o700 }) === undefined) return folder
@@ -41,12 +43,12 @@ export function leftovers({ path, workers, becoming }: DataDirectory): string[] 
   return all.filter(folder => !named.includes(folder) && existsSync(folder))
 }
 
-/** Removes what the directory's file does not name. The caller holds the locks of the stores that it names. */
+/** Removes folders that the directory's file does not name. The caller holds the locks of the stores that it names. */
 export function discardLeftovers(directory: DataDirectory): void {
   for (const folder of leftovers(directory)) discard(directory.path, folder)
 }
 
-/** Removes the stores for a number of workers, whatever the file says. Throws a DataDirectoryError if it cannot. */
+/** Removes the stores for a number of workers, even named ones. Throws a DataDirectoryError if it cannot. */
 export function discardStores(path: string, workers: number): void {
   const folder = folderFor(path, workers)
   try {
@@ -70,7 +72,7 @@ function discard(path: string, folder: string): void {
   if (readdirSync(many).length === 0) rmdirSync(many)
 }
 
-/** What the stores of a number of workers take on the disk. */
+/** Bytes on the disk of the stores for a number of workers. */
 export function storeBytes(path: string, workers: number): number {
   const folder = folderFor(path, workers)
   if (!existsSync(folder)) return 0
@@ -80,7 +82,7 @@ export function storeBytes(path: string, workers: number): number {
   return sum
 }
 
-/** What is free for us on the disk of a folder. */
+/** Bytes that are free for us on the disk of a folder. */
 export function freeBytes(path: string): number {
   const { bavail, bsize } = statfsSync(path)
   return bavail * bsize

@@ -1,29 +1,28 @@
-// Where messages may go: notifications over HTTP and MQTT, their redirects, and requests to context providers
-// (docs/operations/egress.md).
+// Decides which targets messages may reach: notifications over HTTP and MQTT, their redirects, and requests to context
+// providers (docs/operations/egress.md).
 //
-// The decision is made twice: when a subscription or registration is made, as far as its URL tells, and for each
-// connection, on the very addresses that it may be made to, after the name was resolved. So a name that points
-// elsewhere later changes nothing.
+// The decision is made twice: on the URL when a subscription or registration is created, and on the resolved address of
+// each connection. So a name that later points elsewhere gains nothing.
 //
-// Reserved are the engine of the log and the ports of the cluster, those of members that are known by hearsay among
-// them: whoever reaches them can change everything. No option opens them. One that is named by a DNS name reserves its
-// port on every host, since its addresses may change at any time.
+// Reserved are the engine of the log and the ports of the cluster, including those of members known only through
+// gossip: a client that reaches them can change everything. No option opens them. A reserved endpoint that is given by
+// a DNS name reserves its port on every host, since its addresses may change at any time.
 
 import { BlockList, isIP, type Socket } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { type EgressPattern, parseEgressPattern } from '../../domain/subscriptions/receiver-url.js'
 
 export interface EgressOptions {
-  /** Patterns; none: everything but link-local addresses. */
+  /** Patterns; empty: everything but link-local addresses. */
   readonly allow: readonly string[]
   readonly deny: readonly string[]
   /** `host:port` that no message may reach. */
   readonly reserved: readonly string[]
-  /** Where this broker listens for clients; more of them may come with `listensAt`. */
+  /** Ports where this broker listens for clients; `listensAt` may add more. */
   readonly ownPorts?: readonly number[]
 }
 
-/** A connection was not made because its target is denied here. */
+/** A connection was not opened because its target is denied here. */
 export class EgressDenied extends Error {
   readonly code = 'ERR_EGRESS_DENIED'
 
@@ -32,7 +31,7 @@ export class EgressDenied extends Error {
   }
 }
 
-/** A request was not made because this broker does not take it from itself. */
+/** A request was not sent because this broker does not accept it from itself. */
 export class OwnListenerDenied extends Error {
   readonly code = 'ERR_OWN_LISTENER_DENIED'
 
@@ -48,16 +47,16 @@ interface Endpoint {
 
 interface Rule {
   readonly pattern: EgressPattern
-  /** Of a network. */
+  /** Set for a pattern of a network. */
   readonly block: BlockList | undefined
 }
 
-/** Where clouds keep the credentials of their machines. */
+/** Addresses where clouds serve the credentials of their machines. */
 const linkLocal = new BlockList()
 linkLocal.addSubnet('169.254.0.0', 16, 'ipv4')
 linkLocal.addSubnet('fe80::', 10, 'ipv6')
 
-/** This machine, by whatever number; connections to the unspecified address arrive here, too. */
+/** Addresses of this machine; connections to the unspecified address arrive here, too. */
 const loopback = new BlockList()
 loopback.addSubnet('127.0.0.0', 8, 'ipv4')
 loopback.addSubnet('0.0.0.0', 8, 'ipv4')
@@ -68,12 +67,12 @@ export class Egress {
   private readonly allow: readonly Rule[]
   private readonly deny: readonly Rule[]
   private readonly given: readonly Endpoint[]
-  /** With those of the members of the cluster, as they come and go. */
+  /** The given ones and those of the cluster's members, as they come and go. */
   private reserved: readonly Endpoint[]
 
   private readonly ownPorts: Set<number>
 
-  /** Fails with a sentence when a pattern is none. */
+  /** Throws an error with a sentence when a pattern is invalid. */
   constructor({ allow, deny, reserved, ownPorts = [] }: EgressOptions) {
     this.ownPorts = new Set(ownPorts)
     this.allow = allow.map(ruleOf)
@@ -82,7 +81,7 @@ export class Egress {
     this.reserved = this.given
   }
 
-  /** These members of the cluster are known at present; each as `host:port`. */
+  /** Reserves the known members of the cluster, each as `host:port`. */
   reserveMembers(addresses: readonly string[]): void {
     this.reserved = [...this.given, ...addresses.map(endpointOf).filter(({ port }) => port > 0)]
   }
@@ -98,7 +97,7 @@ export class Egress {
     return isLocal(plainAddress(remoteAddress))
   }
 
-  /** Whether a URL with this host may stand in a subscription. A name may still be denied when it is resolved. */
+  /** Whether a subscription may have a URL with this host. A name may still be denied when it is resolved. */
   mayName(written: string, port: number): boolean {
     const host = hostOf(written)
     if (isIP(host) !== 0) return this.mayConnect(host, port, host)
@@ -108,7 +107,7 @@ export class Egress {
     return this.allow.some(rule => rule.block !== undefined || matches(rule, host, port, undefined))
   }
 
-  /** Whether a connection may be made to an address, which is the host itself or one that its name was resolved to. */
+  /** Whether a connection may be made to `resolved`: the host itself, or an address that its name was resolved to. */
   mayConnect(written: string, port: number, resolved: string): boolean {
     const host = hostOf(written)
     const address = plainAddress(resolved)
@@ -119,13 +118,13 @@ export class Egress {
   }
 }
 
-/** What a notification may do at this broker: write entities, as its subscription's tenant could. */
+/** Requests that a notification may make to this broker: writing entities, as its subscription's tenant could. */
 const notifiable = /^\/v2\/(?:entities(?:[/?]|$)|op\/(?:update|notify)(?:\?|$))/
 
-/** What this broker may be asked as a provider of its own. */
+/** Requests that this broker may make to itself as a provider. */
 const providable = /^\/v2\/op\/(?:query|update)$/
 
-/** Whether a notification may come back to this broker: neither to what is for operators, nor to another tenant. */
+/** Whether a notification may come back to this broker: not to an operator's path, and not to another tenant. */
 export const mayNotifyItself = (path: string, leavesScope: boolean): boolean => !leavesScope && notifiable.test(path)
 
 /** Whether a request to a provider may come back to this broker. */
@@ -173,7 +172,7 @@ function hostOf(written: string): string {
   return host.endsWith('.') ? host.slice(0, -1) : host
 }
 
-/** An address in its usual form: without a zone, and an IPv4 address in the clothes of IPv6 as IPv4. */
+/** An address in its usual form: without a zone, and an IPv4-mapped IPv6 address as IPv4. */
 function plainAddress(address: string): string {
   const [bare = ''] = address.toLowerCase().split('%')
   if (isIP(bare) !== 6) return bare

@@ -1,14 +1,14 @@
-// Opens the sockets to receivers of notifications and to context providers, plain or TLS, and says in plain words why
-// one could not be opened or broke.
+// Opens the sockets to receivers of notifications and to context providers, plain or TLS, and gives the reason in plain
+// words when one could not be opened or broke.
 //
-// TLS is verified against the certificates of Node, those of the system where it keeps them in one of the usual files,
-// and those of the operator's own file. They are read once, for the first connection that needs them: some 60 ms on a
-// quiet core, unless Node knows them all; and once more when the operator's file has changed. The host of the URL is
-// what the certificate must name, whatever a `Host` header says.
+// TLS is verified against the certificates of Node, those of the system if it keeps them in one of the usual files, and
+// those of the operator's own file. They are read once, for the first connection that needs them: some 60 ms on a quiet
+// core, unless Node has them all. They are read once more when the operator's file has changed. The certificate must
+// name the host of the URL, whatever a `Host` header contains.
 //
-// The system's resolver runs on the threads of the process that the store also uses, four by default, and a name whose
+// The system's resolver runs on the threads of the process that the store also uses, four by default. A name whose
 // server does not answer keeps one of them for ten seconds and more. So two names are looked up at a time, each once.
-// The resolver of Node that needs no threads does not know the names of the machine (/etc/hosts), so it is not used.
+// Node's other resolver needs no threads but ignores /etc/hosts, so it is not used.
 //
 // Not here: deadlines and numbers (notifier, forwarder).
 
@@ -26,24 +26,24 @@ export interface TlsOptions {
   readonly caFile: string | undefined
 }
 
-/** Where a socket goes. */
+/** The target of a socket. */
 export interface Endpoint {
   readonly protocol: string
-  /** As it is written in a URL: an IPv6 address has brackets. */
+  /** As written in a URL: an IPv6 address has brackets. */
   readonly host: string
   readonly port: number
 }
 
-/** Whether a protocol is spoken over TLS: `https:`, `mqtts:` and others of that form. */
+/** Whether a protocol uses TLS: `https:`, `mqtts:` and others of that form. */
 const isTls = ({ protocol }: Pick<Endpoint, 'protocol'>): boolean => protocol.endsWith('s:')
 
-/** The event of a socket that says that it can be used. */
+/** The event of a socket that signals that it can be used. */
 export const connectedEvent = (endpoint: Endpoint): string => (isTls(endpoint) ? 'secureConnect' : 'connect')
 
 /** Opens a socket; it connects while the caller waits for its events. */
 export type OpenSocket = (endpoint: Endpoint) => Socket
 
-/** Where systems keep the certificates they trust: Debian, Red Hat, SUSE, Alpine and BSD. */
+/** Files where systems keep the certificates they trust: Debian, Red Hat, SUSE, Alpine and BSD. */
 const systemFiles = [
   '/etc/ssl/certs/ca-certificates.crt',
   '/etc/pki/tls/certs/ca-bundle.crt',
@@ -51,17 +51,17 @@ const systemFiles = [
   '/etc/ssl/cert.pem',
 ]
 
-/** Time without traffic before the system asks whether the other side is still there. */
+/** Time without traffic before the system checks that the other side is still there. */
 const tcpKeepAliveMs = 60_000
 
-/** Which certificates of others are believed. */
+/** The certificates that are trusted. */
 export class Trust {
   readonly isInsecure: boolean
-  /** Of the operator's own file. */
+  /** The content of the operator's own file. */
   private given: string
   private known: SecureContext | undefined
 
-  /** Reads the operator's file now, and fails if it cannot. */
+  /** Reads the operator's file now, and throws if it cannot. */
   constructor({ insecure, caFile }: TlsOptions) {
     this.isInsecure = insecure
     this.given = caFile === undefined ? '' : readFileSync(caFile, 'utf8')
@@ -72,14 +72,16 @@ export class Trust {
     return this.known
   }
 
-  /** What the operator's file has now, for sockets that are opened later. Those that are open go on. */
+  /** Sets the present content of the operator's file, for sockets that are opened later. Open sockets go on. */
   renew(pem: string): void {
     this.given = pem
     this.known = undefined
   }
 }
 
-/** Fails if the operator's file cannot be read. `egress`: undefined, sockets may go anywhere. */
+/**
+ * Returns the function that opens sockets. Throws if the operator's file cannot be read. `egress` undefined: no rules.
+ */
 export function openSockets(tls: TlsOptions | Trust, egress?: Egress): OpenSocket {
   const trust = tls instanceof Trust ? tls : new Trust(tls)
   const lookupAny = sharedLookup()
@@ -97,17 +99,17 @@ export function openSockets(tls: TlsOptions | Trust, egress?: Egress): OpenSocke
   }
 }
 
-/** How an undici client gets its sockets; `onSocket` is given each one while it is still connecting. */
+/** The connector of an undici client; `onSocket` receives each socket while it is still connecting. */
 export const connectorTo =
   (endpoint: Endpoint, openSocket: OpenSocket, onSocket: (socket: Socket) => void): buildConnector.connector =>
   (_options, callback) => {
     const socket = openSocket(endpoint)
     onSocket(socket)
-    // As a cause: undici would try some of them again for ever.
+    // The error is wrapped as a cause: undici would retry some errors for ever.
     const onError = (cause: Error): void => callback(new Error('not connected', { cause }), null)
     socket.once('error', onError)
     socket.once(connectedEvent(endpoint), () => {
-      // The owner of the socket has given it up, and its error says why.
+      // The owner of the socket has given it up; its error gives the reason.
       if (socket.destroyed) return
       socket.off('error', onError)
       callback(null, socket)
@@ -122,7 +124,7 @@ type SystemLookup = (name: string, found: Found) => void
 
 const bySystem: SystemLookup = (name, found) => systemLookup(name, { all: true, order: 'verbatim' }, found)
 
-/** A `lookup` for sockets. Callers that ask for one name at a time share the answer. */
+/** A `lookup` for sockets. Concurrent callers that ask for the same name share the answer. */
 export function sharedLookup(lookup: SystemLookup = bySystem): LookupFunction {
   const asking = new Map<string, Found[]>()
   const waiting: string[] = []
@@ -159,7 +161,7 @@ export function sharedLookup(lookup: SystemLookup = bySystem): LookupFunction {
   }
 }
 
-/** As `lookup`, without the addresses that are denied: the socket connects only to one of those that are left. */
+/** Like `lookup`, without the denied addresses: the socket connects only to an address that is left. */
 function lookupAllowed(lookup: LookupFunction, egress: Egress, port: number): LookupFunction {
   return (name, options, found) =>
     lookup(name, { ...options, all: true }, (error, addresses) => {
@@ -172,7 +174,7 @@ function lookupAllowed(lookup: LookupFunction, egress: Egress, port: number): Lo
     })
 }
 
-/** Trusts what Node does, and the certificates in this text. */
+/** Trusts the certificates of Node, and those in this text. */
 function trusting(pem: string): SecureContext {
   const bare = (certificate: string): string => certificate.replace(/\s+/g, '')
   const known = new Set(rootCertificates.map(bare))
@@ -186,13 +188,13 @@ function systemCertificates(): string {
     try {
       return readFileSync(file, 'utf8')
     } catch {
-      // The next one, then.
+      // Try the next one.
     }
   }
   return ''
 }
 
-/** The reasons that docs/interface/notifications.md#outcomes names. */
+/** The reasons listed in docs/interface/notifications.md#outcomes. */
 export const reasons = {
   timeout: 'Timeout was reached',
   connect: "Couldn't connect to server",
@@ -220,23 +222,23 @@ const reasonsByCode: readonly (readonly [RegExp, string])[] = [
   [/^(EMFILE|ENFILE)$/, 'No more files can be opened here'],
 ]
 
-/** Characters of what a library says, in a reason that has no words of its own. */
+/** Characters of a library's message in a reason that has no words of its own. */
 const detailLengthMax = 100
 
-/** Why a connection failed, in the words that a subscription shows as `lastFailureReason`. */
+/** The reason of a failed connection, in the words that a subscription shows as `lastFailureReason`. */
 export function reasonOf(error: Error): string {
   const code = codeOf(error)
   const known = reasonsByCode.find(([codes]) => codes.test(code))
   if (known) return known[1]
   const said = error.message.slice(0, detailLengthMax)
-  // What an MQTT broker says when it refuses a connection.
+  // The text with which an MQTT broker refuses a connection.
   return code === 'ErrorWithReasonCode' ? said : `Failed to send or receive (${code}: ${said})`
 }
 
 /** The message was not sent because its target is denied: another try would end in the same way. */
 export const isDenied = (error: Error): boolean => /^ERR_(EGRESS|OWN_LISTENER)_DENIED$/.test(codeOf(error))
 
-/** The connection was lost, without anything that says why. */
+/** The connection was lost without a reason from the other side. */
 export const isLost = (error: Error): boolean => /^(ECONNRESET|EPIPE|UND_ERR_SOCKET)$/.test(codeOf(error))
 
 function codeOf(error: Error): string {

@@ -1,21 +1,21 @@
-// The files of certificates that a node's options name, by what they are used for. All of them may be replaced while
-// the node runs (docs/operations/certificates.md).
+// The files of certificates that a node's options name, by their use. All of them may be replaced while the node runs
+// (docs/operations/certificates.md).
 //
-// Not here: when they have changed (certificate-watch.ts), who uses them (front.ts, delivery.ts, join-cluster.ts).
+// Not here: detecting changes (certificate-watch.ts), the users of the files (front.ts, delivery.ts, join-cluster.ts).
 
 import type { Config } from '../../config/config.js'
 import { type CertificateFiles, CertificateWatch } from '../certificate-watch.js'
 import type { Surroundings } from '../surroundings.js'
 
-/** Begins to know what is in the files; it looks at them again once `begin` is called. */
+/** Reads the files now. The regular looks start with `begin`. */
 export function openCertificates(config: Config, { clock, logger, place }: Surroundings): CertificateWatch {
-  // Workers read the same files, and one of them reports what all see.
+  // Workers read the same files, and only one of them reports.
   const isReporter = place?.kind !== 'worker' || place.worker === 0
   const quiet = { info: (line: string) => logger.debug(line), warn: (line: string) => logger.debug(line) }
   return new CertificateWatch(certificateFilesOf(config), { clock, logger: isReporter ? logger : quiet })
 }
 
-/** What there is to watch. */
+/** The files to watch. */
 export function certificateFilesOf({ http, notifications, cluster }: Config): readonly CertificateFiles[] {
   const found: CertificateFiles[] = []
   if (http.tls) {

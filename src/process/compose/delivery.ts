@@ -1,5 +1,5 @@
-// What a node sends: notifications to receivers, and requests to context providers; and who counts what is sent and
-// what arrives.
+// Everything that a node sends: notifications to receivers, and requests to context providers. And the counters of what
+// it sends and receives.
 
 import { Forwarding } from '../../broker/forwarding.js'
 import { type Config, version } from '../../config/config.js'
@@ -26,11 +26,11 @@ export interface Delivery {
   readonly forwarding: Forwarding
   readonly watch: TrafficWatcher
   readonly statistics: StatisticsBook
-  /** Resolves when what was pending at the start has been read. */
+  /** Resolves when the notifications that were pending at the start have been read. */
   readonly recovered: Promise<void>
 }
 
-/** Begins to send what is pending, and to carry out the orders of operators. */
+/** Starts sending pending notifications and executing the orders of operators. */
 export function openDelivery(
   config: Config,
   { clock, chance, place }: Surroundings,
@@ -166,8 +166,8 @@ const portsOf = ({ http: { port, http1Port, livePort } }: Config): number[] =>
   [port, http1Port, livePort].filter(one => one !== undefined)
 
 /**
- * Where nobody may send to: the engine of the log, and where the nodes of the cluster listen for each other.
- * `host:port`.
+ * Endpoints that no message may reach: the engine of the log, and the addresses where the nodes of the cluster listen
+ * for each other. `host:port`.
  */
 function reservedBy({ cluster }: Config): string[] {
   if (!cluster) return []

@@ -36,19 +36,19 @@ import type { Observation } from './observation.js'
 import type { NodeShards } from './shards.js'
 import { idClockOf, type Storage } from './storage.js'
 
-/** All that a node is made of behind its front. */
+/** All parts of a node behind its front. */
 export interface FrontParts {
   readonly storage: Storage
   readonly nodeShards: NodeShards
   readonly delivery: Delivery
   readonly observation: Observation
-  /** What clients have to know who want a backup; undefined: there are none. */
+  /** The key that clients need for a backup; undefined: there are no backups. */
   readonly backupKey: string | undefined
-  /** Whether it is about to end. */
+  /** Whether the node is about to end. */
   readonly isEnding: () => boolean
 }
 
-/** Makes the front; it does not listen yet. */
+/** Creates the front; it does not listen yet. */
 export async function openNodeFront(config: Config, surroundings: Surroundings, behind: FrontParts): Promise<Front> {
   const { clock, chance, logger, place } = surroundings
   const worker = place?.kind === 'worker' ? place : undefined
@@ -109,7 +109,7 @@ function routesFor(
       { isShort: () => disk?.isShort ?? false, copiesWait: () => role.kind === 'node' && role.host.waitsForRoom },
       () => joined?.unready?.(),
     ),
-    // Each node of a cluster is looked at for itself.
+    // Each node of a cluster shows its own state.
     admin: new AdminHandlers(new AdminOperations(place?.kind === 'node' ? own : shards), {
       log: observation.log,
       hasServiceMetrics: config.statistics.byService,

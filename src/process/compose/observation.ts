@@ -1,4 +1,4 @@
-// What watches a node: its log, its alarms and its counters, before there is anything to watch.
+// The parts that observe a node: its log, its alarms and its counters. They exist before the other parts.
 
 import type { Config } from '../../config/config.js'
 import type { LogSettings } from '../../messages/admin.js'
@@ -22,10 +22,10 @@ export interface Observation {
   /** Requests by tenant; undefined as `services`. */
   readonly tenants: TenantTallies | undefined
   readonly forwardings: ForwardingTallies
-  /** undefined: nobody wants numbers by service. */
+  /** undefined: numbers by service are not enabled. */
   readonly services: ServiceTallies | undefined
   readonly loop: LoopDelay
-  /** Tells of what the engine of a cluster's log has lost. */
+  /** Reports losses of the engine of a cluster's log. */
   readonly logReporter: LogReporter
 }
 

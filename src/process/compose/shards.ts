@@ -1,5 +1,4 @@
-// The shards of a node over its storage, and all shards wherever they are: the node's own, and those of other workers
-// or nodes.
+// Opens the shards of a node over its storage, and connects them with the shards of other workers or nodes.
 
 import assert from 'node:assert/strict'
 import { ProcessAdmin } from '../../broker/admin.js'
@@ -18,34 +17,34 @@ import type { Joined, JoinOptions, OwnPart, Surroundings } from '../surroundings
 import type { Observation } from './observation.js'
 import type { Storage } from './storage.js'
 
-/** How long a worker waits at its start for what the keeper of the register has to tell. */
+/** How long a worker waits at its start for the content of the register from its keeper. */
 const copyMsMax = 3_000
 
 export interface NodeShards {
   readonly local: LocalShards
-  /** This node's own as others ask them. */
+  /** This node's own shards, in the form in which others ask them. */
   readonly own: Shards
-  /** All of them. */
+  /** All shards, wherever they are. */
   readonly shards: Shards
-  /** undefined: there are no others. */
+  /** undefined: there are no other workers or nodes. */
   readonly joined: Joined | undefined
-  /** Memory for answers. */
+  /** Memory limit for answers in flight. */
   readonly answers: AnswersInFlight
   readonly processAdmin: ProcessAdmin
-  /** Lets tenants leave the register of several owners that have nothing any more. */
+  /** Removes tenants without content from the register of several owners. */
   readonly unusedTenants: UnusedTenants | undefined
-  /** Deletes the tenants that operators want deleted. */
+  /** Deletes tenants on the order of operators. */
   readonly deletions: TenantDeletions
-  /** Whether the store has failed: then nothing is taken any more. */
+  /** Whether the store has failed: then no request is accepted any more. */
   readonly hasFailed: () => boolean
 }
 
-/** This node's shards, and as others ask them. */
+/** This node's shards, also in the form in which others ask them. */
 interface Opened extends OwnPart {
   readonly shards: LocalShards
 }
 
-/** Opens the shards and brings them together with the others. */
+/** Opens the shards and connects them with the others. */
 export async function openShards(
   config: Config,
   { clock, logger, onFailure, wrapShards }: Surroundings,
@@ -113,7 +112,7 @@ export async function openShards(
   return { local, own: own.local, shards, joined, answers, processAdmin, unusedTenants, deletions, hasFailed }
 }
 
-/** Opens this node's shards as what they are one of, and joins the others. */
+/** Opens this node's shards for their role (alone, worker or node), and joins the others. */
 async function join(
   { share }: Storage,
   open: (share: Share | undefined) => Promise<Opened>,
@@ -138,7 +137,7 @@ async function join(
   }
 }
 
-/** Resolves when `begin` calls back, or when that takes longer. */
+/** Resolves when `begin` calls back, or after `maxMs`. */
 const within = (maxMs: number, clock: Clock, begin: (done: () => void) => void): Promise<void> =>
   new Promise(resolve => {
     const cancel = clock.after(maxMs, resolve)

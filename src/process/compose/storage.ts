@@ -1,5 +1,5 @@
-// The data directory, the store in it, and what is read of it: the shards that it has, the last stamp, and who looks
-// into many rows.
+// The data directory, its store, and the parts derived from it: the map of shards, the last stamp, and the scanner for
+// reading many rows.
 
 import { HybridClock } from '../../clock.js'
 import type { Config } from '../../config/config.js'
@@ -17,7 +17,7 @@ import { openStore } from '../../storage/open-store.js'
 import type { AgreedPlace, Agreement, JoinedWorker, Surroundings } from '../surroundings.js'
 import type { Observation } from './observation.js'
 
-/** What the reader thread runs. */
+/** The module that the reader thread runs. */
 const readerEntry = new URL('../reader.js', import.meta.url)
 
 export interface Storage {
@@ -25,24 +25,24 @@ export interface Storage {
   readonly shardMap: ShardMap
   /** undefined: this process is alone. */
   readonly share: StoreShare | undefined
-  /** How many shards are this process's own at this moment. */
+  /** Number of shards that this process owns at this moment. */
   readonly ownedCount: () => number
   readonly stamps: HybridClock
   readonly scanner: Scanner
-  /** undefined: nobody looks whether the disk is full. */
+  /** undefined: free space is not watched. */
   readonly disk: DiskWatch | undefined
 }
 
-/** Which shards are this process's own, as one of several. */
+/** How this process, as one of several, knows which shards are its own. */
 export type StoreShare = {
-  /** The moments at which requests arrive here: not this owner's own stamps, since those come from all who ask it. */
+  /** Gives the requests that arrive here their stamps. The owner's `stamps` differ: they come from all that ask it. */
   readonly requestClock: HybridClock
 } & (
   | { readonly kind: 'worker'; readonly place: JoinedWorker }
   | { readonly kind: 'node'; readonly place: AgreedPlace; readonly ownership: Ownership }
 )
 
-/** Opens the directory, or makes it. Fails with a sentence for the operator when it cannot be had. */
+/** Opens the directory, or creates it. Throws an error with a sentence for the operator when it cannot be used. */
 export async function openStorage(
   config: Config,
   { clock, chance, logger, place }: Surroundings,
@@ -55,11 +55,11 @@ export async function openStorage(
   const directory = openDataDirectory(path, wanted, () => chance.uuid())
   const disk = watchDisk(config.store, !worker || worker.worker === keeper, clock, new DiskReporter(logger, alarms))
   disk?.begin()
-  // What a cluster has acknowledged is in its log.
+  // In a cluster, acknowledged changes are in the log.
   const durability = agreed ? 'os' : config.store.durability
   const store = await openStore(directory, { durability, logger, part: worker })
   const shardMap = new ShardMap(directory)
-  // What several processes create has to stand in order; one alone need not look so closely.
+  // Creations of several processes need a common order, so they need a finer clock than a single process.
   const stampClock = place ? { wallMs: () => clock.fineWallMs() } : clock
   const requestClock = new HybridClock(stampClock)
   const ownership = new Ownership(directory.shards)
@@ -83,10 +83,10 @@ export async function openStorage(
 
 const wantedBy = ({ id, shards, spread }: Agreement) => ({ shards, spread, cluster: { id } })
 
-/** What gives ids their moment. */
+/** The clock that gives the times in ids. */
 export const idClockOf = ({ share, stamps }: Storage): Stamps => share?.requestClock ?? stamps
 
-/** undefined: nobody looks whether the disk is full, and nothing is reserved. */
+/** undefined: free space is not watched, and nothing is reserved. */
 function watchDisk(
   { directory, reserveBytes }: Config['store'],
   isKeeper: boolean,
