@@ -19,7 +19,7 @@ import type { ClusterClock } from '../ports.js'
 import type { ReplicationOptions } from './replication-options.js'
 
 /**
- *    u8 version | bitmap of shards
+ *   u8 version | bitmap of shards
  *
  * Nodes ignore heartbeats of a version that they do not know.
  */

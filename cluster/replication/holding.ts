@@ -1,8 +1,8 @@
 // One shard at one node, from following its log to owning it and back.
 //
-//    following --claim--> claiming --taken--> waiting --caught up--> activating --> active --handOver, lose--> sealing --> following
-//        ^                                       |
-//        +------------- superseded --------------+
+//   following --claim--> claiming --taken--> waiting --caught up--> activating --> active --handOver, lose--> sealing --> following
+//       ^                                       |
+//       +------------- superseded --------------+
 //
 // `lose`: another node has taken over. Nothing more can be appended here, so the host is sealed soon: changes that the
 // log does not have are lost, and the copy follows again from the written position. The node and its other shards go

@@ -1,6 +1,6 @@
 // One record of a shard's log, as bytes, and the chain that all records of a shard make.
 //
-//    u8 version | u8 flags | u16 shard | u64 epoch | u64 sequence | 16 bytes hash before | payload
+//   u8 version | u8 flags | u16 shard | u64 epoch | u64 sequence | 16 bytes hash before | payload
 //
 // Each record carries the hash of the chain up to the one before, and its own hash covers that. So a node at a position
 // can check that a record belongs right behind it, and that both have the same past. A payload that is too long for one

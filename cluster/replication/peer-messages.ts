@@ -1,6 +1,6 @@
 // Questions between nodes about shards, apart from those of hosts: JSON, with bytes behind it where there are some.
 //
-//    u8 version | u32 length of the JSON | JSON | bytes
+//   u8 version | u32 length of the JSON | JSON | bytes
 //
 // A message of another version or kind, or with wrong fields, counts as none: a request is refused, and a reply counts
 // as one that did not come. So a message from a node of any build does no harm. Fields that are not known are ignored:

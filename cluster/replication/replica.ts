@@ -1,7 +1,7 @@
 // A copy of one shard that follows its log: accepts records, checks that each belongs behind the one before, and has
 // the host apply them.
 //
-//    log --reported or read--> tail (accepted) --pending--> host --> applied
+//   log --reported or read--> tail (accepted) --pending--> host --> applied
 //
 // Reported records may begin anywhere and have gaps; when one does not fit behind the tail, the copy reads the log. A
 // record at the right place with another past than ours, or of an unknown version, stops the copy with a report, since
