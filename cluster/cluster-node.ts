@@ -1,10 +1,10 @@
 // A node of a cluster: gossip, asks and replicated shards, put together.
 //
-// Gossip names the members: this node meets them for asks, and tells the replicator. Asks of hosts and questions of
-// replicators go over the same links; a view that no host gives marks the latter. A node takes shards once it knows the
-// register, until it is about to go.
+// Gossip finds the members. This node opens links to them for asks, and passes them to the replicator. Asks of hosts
+// and questions of replicators share the links; a view that no host uses marks the latter. A node takes shards as soon
+// as it knows the register, and until it drains.
 //
-// Not here: who is who (gossip.ts), how asks travel (asks.ts), who owns what (replicator.ts).
+// Not here: membership (gossip.ts), how asks travel (asks.ts), ownership of shards (replicator.ts).
 
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
@@ -27,7 +27,7 @@ import type { Loss, ShardHost } from './replication/shard-host.js'
 export interface ClusterSetup {
   readonly name: string
   readonly listen: string
-  /** Where others find this node; undefined: where it listens. */
+  /** The address at which other nodes find this one; undefined: the address on which it listens. */
   readonly advertised?: string | undefined
   readonly domain: string
   /** Nodes to ask for the others: `host:port`, where the host may stand for several addresses. */
@@ -38,7 +38,7 @@ export interface ClusterSetup {
   /** V: shards of entities. */
   readonly shards: number
   readonly log: ShardLog
-  /** What the log has of this cluster as long as it keeps it. */
+  /** The mark that the log keeps of this cluster, as long as it has lost nothing. */
   readonly mark?: ClusterMark
   readonly clock: ClusterClock
   readonly chance: () => number
@@ -50,25 +50,25 @@ export interface ClusterSetup {
   readonly onHealth?: (unhealthy: Unhealthy | undefined) => void
   /** Other nodes have taken over shards that this node owned. */
   readonly onLost?: (losses: readonly Loss[]) => void
-  /** Something for people. */
+  /** A message for the operator. */
   readonly onTrouble: (trouble: string) => void
-  /** This node must end: it may hold what never happened, or there is another one of its name. */
+  /** This node must end: it may hold changes that never became durable, or another node has its name. */
   readonly onFailure: (failure: Error) => void
 }
 
-/** The view of what replicators ask each other. */
+/** The view that marks questions between replicators. */
 const peerView = -1
 
-/** Between two looks at whether something has come to its end. */
+/** Between two checks whether a condition holds. */
 const lookMs = 100
-/** How long what is being written may take when a node ends. */
+/** How long pending writes may take when a node ends. */
 const writeMsMax = 5_000
-/** How long a node that begins looks for others before it takes shards alone. */
+/** How long a new node looks for others before it takes shards alone. */
 const aloneMs = 3_000
 
 /**
- * Listens, and gives a node that has yet to begin; other nodes ask `askHost`. Fails with a sentence for the operator
- * when the address cannot be had.
+ * Listens, and returns a node that has not begun yet. Other nodes ask `askHost`. Fails with a sentence for the operator
+ * when it cannot listen on the address.
  */
 export async function startClusterNode(setup: ClusterSetup, host: ShardHost, askHost: AskHost): Promise<ClusterNode> {
   const { name, life, domain, clusterId, seeds, clock, chance, log, shards, mark, onFailure, onTrouble } = setup
@@ -173,7 +173,7 @@ export class ClusterNode {
     return this.asks.address
   }
 
-  /** Begins to look for the others and to do what is to be done: once everything is there that may be asked. */
+  /** Begins to look for the others and to do its duties. Call it once everything exists that other nodes may ask. */
   begin(): void {
     this.begunMs = this.setup.clock.monoMs()
     this.gossip.onChange(member => this.note(member))
@@ -187,7 +187,7 @@ export class ClusterNode {
     this.ownerListeners.push(listener)
   }
 
-  /** Calls back when something is known of members that was not known before. */
+  /** Calls back when something about the members has changed. */
   onMembers(listener: () => void): void {
     this.gossip.onChange(listener)
   }
@@ -205,12 +205,12 @@ export class ClusterNode {
     this.asks.ask(node, shard, request, onOutcome, waitMs, view)
   }
 
-  /** Whether a node was heard of lately. */
+  /** Whether a frame of a node arrived lately. */
   reachable(node: string): boolean {
     return this.asks.reachable(node)
   }
 
-  /** Counts something of a node that the host could not make sense of, and tells the log and that node. */
+  /** Counts a message of a node that the host could not decode, and reports it to the log and to that node. */
   noteUndecodable(node: string, what: string): void {
     this.asks.noteUndecodable(node, what)
   }
@@ -228,13 +228,16 @@ export class ClusterNode {
       await new Promise<void>(resolve => clock.after(lookMs, resolve))
   }
 
-  /** Gives all shards away; resolves when that is done, or when it takes longer than `waitMs` or cannot be. */
+  /**
+   * Gives all shards to other nodes. Resolves to true when that is done or no other node can take them; to false after
+   * `waitMs`, or when the log has lost something.
+   */
   async drain(waitMs: number): Promise<boolean> {
     const { clock } = this.setup
     this.isDraining = true
     this.gossip.setJoined(false)
     const untilMs = clock.monoMs() + waitMs
-    // Nobody could take over.
+    // True when no other node could take the shards over.
     const isAlone = (): boolean =>
       !this.gossip.members().some(member => member.name !== this.setup.name && member.isJoined)
     while (this.replicator.ownedCount > 0 && !isAlone()) {
@@ -249,7 +252,7 @@ export class ClusterNode {
     this.joinWhenReady()
   }
 
-  /** Says farewell to the others, and ends everything but the log. */
+  /** Reports to the others that this node leaves, and ends everything but the log. */
   async close(): Promise<void> {
     if (this.isClosed) return
     this.isClosed = true
@@ -288,8 +291,8 @@ export class ClusterNode {
   }
 
   /**
-   * A node takes shards once it knows the register and has looked for others: several that begin at once need not
-   * fight.
+   * A node takes shards once it knows the register and has looked for others, so that nodes that start together do not
+   * take the same shards.
    */
   private joinWhenReady(): void {
     const { clock, seeds } = this.setup

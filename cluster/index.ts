@@ -1,4 +1,5 @@
-// The public face of the cluster library: asks between nodes, and nodes of a cluster. README.md says what it promises.
+// The public interface of the cluster library: asks between nodes, and nodes of a cluster. README.md lists its
+// promises.
 
 import { barePath } from './asks/address.js'
 import { type Asks, openAsks } from './asks/asks.js'
@@ -23,7 +24,7 @@ export type { ClusterMark } from './replication/log-check.js'
 
 /**
  * Starts to listen as `self` and to talk with the other nodes. Each life of a process has another `incarnation`. Fails
- * with a sentence for the operator when the address cannot be had. The directory of a unix socket must be there, for
+ * with a sentence for the operator when it cannot listen on the address. The directory of a unix socket must exist, for
  * this user only.
  */
 export async function startAsks(
@@ -38,7 +39,7 @@ export async function startAsks(
   return openAsks(transportOf(transport), self, incarnation, peers, host, clock, options)
 }
 
-/** gRPC, and bare sockets where an address says so: but for TLS, which is everybody's or nobody's. */
+/** gRPC, and bare sockets where an address asks for them. With TLS, all nodes use gRPC. */
 function transportOf(options: GrpcTransportOptions): Transport {
   const grpc = grpcTransport(options)
   if (options.tls) return grpc

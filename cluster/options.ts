@@ -1,9 +1,9 @@
-// Every knob of the library, with what it costs, and the limits of the protocol, which are the same on all nodes.
+// Every option of asks with its cost, and the limits of the protocol, which are the same on all nodes.
 
 import assert from 'node:assert/strict'
 
 /**
- * The protocol versions that this build speaks, both included: each side of a stream says its own in its first frame.
+ * The protocol versions that this build speaks, both included: each side of a stream sends its own in its first frame.
  */
 export const protocolVersions = { lowest: 2, highest: 2 } as const
 
@@ -17,44 +17,45 @@ export const answersPerFrameMax = 256
 /** A frame takes no further ask or answer when it has so many bytes of them. Also the longest part of a reply. */
 export const frameBytesMax = mib / 4
 
-/** Bytes of a request. It goes in one piece, so that everything behind it waits as long as that takes. */
+/** Bytes of a request. A request travels in one piece, so everything behind it waits until it is sent. */
 export const requestBytesMax = 32 * mib
 
-/** Bytes of a reply. It goes in parts between the others: a page of a thousand entities of 30 KB passes. */
+/** Bytes of a reply. A long reply travels in parts between the others. A page of a thousand entities of 30 KB fits. */
 export const replyBytesMax = 64 * mib
 
 /** Bytes of a message: a frame with asks up to the limit and one of the largest after them, and as many answers. */
 export const messageBytesMax = requestBytesMax + 4 * frameBytesMax + 64 * 1024
 
 /**
- * Bytes that a stream may hold before it asks to wait: enough to keep the wire busy, few enough to take back what
- * waits.
+ * Bytes that a stream may hold before it asks its user to wait. Enough to keep the connection busy, few enough that
+ * most of the waiting messages can still be taken back.
  */
 export const bufferBytesMax = mib
 
-/** How often at most a node is complained about in the log, and told so itself. */
+/** The shortest time between two complaints about one node, in the log and to that node. */
 export const complaintMs = 60_000
 
 /** Bytes of a name, an incarnation, or another short text. */
 export const nameLengthMax = 256
 
-/** Characters of a reason for the end of a stream that goes to the other side. */
+/** Characters of the reason that the other side receives when a stream ends. */
 export const reasonLengthMax = 200
 
-/** Bytes of a call's message, and of its reply: gossip, no more. */
+/** Bytes of a call's message, and of its reply. Only gossip uses calls. */
 export const callBytesMax = 64 * 1024
 
 /**
- * Calls under way here, in both directions: many times what gossip of hundreds of nodes needs. Each costs
+ * Calls in flight here, in both directions: many times what gossip of hundreds of nodes needs. Each costs
  * `callBytesMax`.
  */
 export const callsMax = 1024
 
-/** Calls under way on one connection; further ones are refused, or wait in the other process's library. */
+/** Calls in flight on one connection. Further ones are refused, or wait in the other process's library. */
 export const callsPerConnectionMax = 32
 
 /**
- * Connections kept for calls, one for each address; the longest unused makes room. Each costs a socket on both sides.
+ * Connections kept for calls, one for each address. At the limit the least recently used one is closed. Each costs a
+ * socket on both sides.
  */
 export const callConnectionsMax = 256
 
@@ -67,17 +68,19 @@ export const callServedMsMax = 10_000
 export interface AskOptions {
   /** How long a node waits for another one's reply. Keep it below the client's own timeout. */
   readonly askDeadlineMs: number
-  /** Asks to one node without an outcome; also those of one node that run here. More costs memory on both. */
+  /** Asks to one node without an outcome, and likewise asks of one node that run here. More costs memory on both. */
   readonly inFlightMax: number
   /** Bytes of their requests. */
   readonly inFlightBytesMax: number
   /** Bytes of replies to one node that may wait to be sent. */
   readonly answersBytesMax: number
-  /** How often each side of a stream asks the other for a sign of life. */
+  /** How often each side of a stream pings the other. */
   readonly pingMs: number
-  /** A node not heard of for so long counts as down: a few `pingMs`, so that one late frame means nothing. */
+  /**
+   * A node that has been silent for so long counts as down. Several `pingMs`, so that one late frame does not matter.
+   */
   readonly silentMs: number
-  /** A stream that is silent for so long is given up for a new one. */
+  /** A stream that has been silent for so long is abandoned for a new one. */
   readonly abandonMs: number
   /** Pause before a lost stream is dialed again: doubled with every failure, from the first to the second. */
   readonly redialMsMin: number
@@ -99,7 +102,7 @@ export const askOptionsDefault: AskOptions = {
   chance: Math.random,
 }
 
-/** Defaults for what is not given; asserts that the whole makes sense. */
+/** Fills in defaults, and asserts that the options fit together. */
 export function completeOptions(given: Partial<AskOptions>): AskOptions {
   const options = { ...askOptionsDefault, ...given }
   assert(options.askDeadlineMs >= 1, 'askDeadlineMs is too short')
@@ -115,7 +118,9 @@ export function completeOptions(given: Partial<AskOptions>): AskOptions {
   return Object.freeze(options)
 }
 
-/** The pause before the next dial after `failures` in a row: at least half of what is due, so that no node hurries. */
+/**
+ * The pause before the next dial after `failures` in a row: at least half of the full pause, so that no node hurries.
+ */
 export function redialMs(failures: number, options: AskOptions): number {
   const dueMs = Math.min(options.redialMsMin * 2 ** Math.min(failures, 30), options.redialMsMax)
   return dueMs * (0.5 + options.chance() / 2)

@@ -1,10 +1,10 @@
-// Where processes are found (`unix:/path` or `host:port`, and without gRPC `socket:/path`), and how they listen there.
+// Addresses of processes (`unix:/path` or `host:port`, and without gRPC `socket:/path`), and how to listen there.
 //
 // Operators and other nodes give addresses, and may give any text. A text that is no address must not reach a library:
 // it could take the text for a scheme of its own.
 //
-// A process that was killed leaves the file of its unix socket behind. It is removed only if nobody answers there. Two
-// processes that start at once on one path could both find nobody: the starter gives each a path of its own.
+// A process that was killed leaves the file of its unix socket behind. It is removed only if no process answers there.
+// Two processes that start at once on one path could both find none: the starter gives each a path of its own.
 
 import { chmodSync, rmSync, statSync } from 'node:fs'
 import { connect, isIPv4, type Server, type Socket } from 'node:net'
@@ -20,7 +20,7 @@ export interface HostPort {
   readonly port: number
 }
 
-/** Host and port of an address; undefined when it has none. Brackets around IPv6 are left out. */
+/** Host and port of an address; undefined when it has none. Brackets around IPv6 are removed. */
 export function hostPort(address: string): HostPort | undefined {
   const found = address.length > addressLengthMax ? null : form.exec(address)
   const host = found?.[1] ?? found?.[2]
@@ -45,7 +45,7 @@ export function isLocal(address: string): boolean {
   return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))
 }
 
-/** Why nobody can connect to what is no address. */
+/** The reason why a text that is no address cannot be dialed. */
 export const notAnAddress = (address: string): string => `not an address: ${JSON.stringify(address.slice(0, 100))}`
 
 export function nowhere(address: string, listener: StreamListener): Stream {
@@ -53,7 +53,7 @@ export function nowhere(address: string, listener: StreamListener): Stream {
   return { send: () => true, close: () => clearImmediate(told) }
 }
 
-/** Bytes of a path that every system takes; longer ones are cut off silently by some. */
+/** Bytes of a path that every system takes; some systems cut longer ones off silently. */
 const pathBytesMax = 103
 
 /** The path of an address `unix:/path`; undefined when it is of another kind. */
@@ -67,7 +67,7 @@ export function barePath(address: string): string | undefined {
 }
 
 /**
- * Makes sure that one can listen at a path. Fails when a living process does already, or when no socket can be there.
+ * Makes a path free for listening. Fails when a living process listens there already, or when no socket can be there.
  */
 export async function clearSocket(path: string): Promise<void> {
   if (!path.startsWith('/')) throw new Error(`the path of a unix socket begins with a slash: ${path}`)
@@ -85,7 +85,10 @@ export function protectSocket(path: string): void {
   chmodSync(path, 0o600)
 }
 
-/** Whether a process accepts connections there. Any failure but a refused connection counts as a process. */
+/**
+ * Whether a process accepts connections there. Any failure but a refused connection or a missing file counts as a
+ * process.
+ */
 function answers(path: string): Promise<boolean> {
   return new Promise(resolve => {
     const socket = connect(path)
@@ -100,7 +103,7 @@ function answers(path: string): Promise<boolean> {
   })
 }
 
-/** How long streams and connections may take to end in peace. */
+/** How long streams and connections may take to end by themselves. */
 export const closeMs = 500
 
 /** Listens at a place, as `address` names it. Fails with a sentence for the operator. */
@@ -113,7 +116,7 @@ export function begin(listener: Server, address: string, place: object): Promise
   })
 }
 
-/** Lets nobody in any more, calls `onClosing`, and resolves when all have gone: those who take too long are cut off. */
+/** Accepts no more connections, calls `onClosing`, and resolves when all have ended. Slow ones are cut off. */
 export function end(listener: Server, sockets: ReadonlySet<Socket>, onClosing = (): void => {}): Promise<void> {
   return new Promise(resolve => {
     const impatient = setTimeout(() => {

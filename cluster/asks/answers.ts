@@ -1,4 +1,4 @@
-// Replies on their way: those that wait to be sent, and a long one being put together where it arrives.
+// Replies in transit: those that wait to be sent, and the assembly of a long one where it arrives.
 //
 // Short replies go first and whole. Long ones go in parts, one part a frame and one reply after the other. So a page of
 // 30 MB delays the others by one part, and the receiver has at most one in pieces.
@@ -6,7 +6,7 @@
 import { answersPerFrameMax, frameBytesMax, replyBytesMax } from '../options.js'
 import { type Answer, type AnswerKind, answerKinds, type ReadAnswer } from './frames.js'
 
-/** What an answer costs besides its reply, about. */
+/** The approximate bytes of an answer besides its reply. */
 const headBytes = 16
 
 const nothing = new Uint8Array(0)
@@ -23,7 +23,7 @@ export class Answers {
   private readonly long = new Set<LongReply>()
   private bytes = 0
 
-  /** `bytesMax`: of replies; when there are more, the next ones are lost, and their askers are told. */
+  /** `bytesMax`: bytes of waiting replies. Beyond it further replies are dropped, and their askers get a refusal. */
   constructor(private readonly bytesMax: number) {}
 
   get size(): number {
@@ -60,7 +60,7 @@ export class Answers {
     return this.short.splice(0, count)
   }
 
-  /** What was sent of a long reply over a stream that is no more counts for nothing. */
+  /** The stream has ended: long replies start again from their first byte on the next one. */
   rewind(): void {
     for (const reply of this.long) reply.sent = 0
   }
@@ -83,13 +83,13 @@ export class Answers {
   }
 }
 
-/** A long reply as it comes in over one stream. */
+/** A long reply as it arrives over one stream. */
 export class Assembly {
   private number = 0
   private whole: Buffer | undefined
   private length = 0
 
-  /** Takes a part; gives the reply when that was the last one. A part that is not the next one changes nothing. */
+  /** Adds a part. Returns the whole reply after the last one. A part that is not the next one changes nothing. */
   add({ number, reply, offset, total }: ReadAnswer): Buffer | undefined {
     if (total > replyBytesMax || offset + reply.length > total) return undefined
     if (offset === 0 && number !== this.number) {

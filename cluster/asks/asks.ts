@@ -1,15 +1,15 @@
-// The shell around the links: listens, dials, greets, and gives every link its stream, its ticks and its turns to wake.
+// The shell around the links: listens, dials, greets, and gives every link its stream, its ticks and its wake-ups.
 //
 // Of two nodes the one whose name comes first dials, so there is one stream, which carries the asks of both. The first
 // frame of each side is a greeting with the protocol versions that it speaks. A node that is unknown, shares no
-// version, or means another node gets the reason and is sent away; it dials again later, for it may be upgraded
-// meanwhile. A stream that is lost is dialed again, later and later. A newer stream of a node replaces the older one,
-// which may be dead unnoticed.
+// version, or means another node gets the reason and its stream ends. It dials again later, for it may be upgraded
+// meanwhile. A lost stream is dialed again after growing pauses. A newer stream of a node replaces the older one, which
+// may be dead unnoticed.
 //
-// The user decides which nodes come and go (`meet`, `part`). One that parts and comes back may be the same process,
-// with answers for the link of before. Therefore the numbers of asks go on from link to link.
+// The user adds and removes nodes (`meet`, `part`). A node that parts and comes back may be the same process, with
+// answers for the earlier link. Therefore the numbers of asks continue from link to link.
 //
-// Not here: everything about asks (link.ts); who is a member, and how many there may be.
+// Not here: everything about asks (link.ts), and membership.
 
 import assert from 'node:assert/strict'
 import { type AskOptions, complaintMs, completeOptions, nameLengthMax, protocolVersions, redialMs } from '../options.js'
@@ -17,23 +17,23 @@ import type { AskHost, ClusterClock, Guests, OnOutcome, Peer, Stream, StreamList
 import { decodeFrame, encodeFrame, type Hello, type ReadFrame } from './frames.js'
 import { Link, type LinkParts } from './link.js'
 
-/** Streams that have not said who they are; for another one the one that has waited longest is sent away. */
+/** Streams without a greeting yet. At the limit the one that has waited longest is closed. */
 const strangersMax = 64
 
 export interface Asks {
-  /** Where this node listens: as it was told, but a port 0 has become one. */
+  /** Where this node listens: the given address, with port 0 replaced by the chosen port. */
   readonly address: string
   /**
-   * Asks another node. `onOutcome` is called exactly once; before this returns when the ask cannot even wait. `waitMs`:
-   * one of a few times, none shorter than `askDeadlineMs`. `view`: the epoch in which the other node is believed to own
-   * the shard, for its host; 0: no opinion.
+   * Asks another node. `onOutcome` is called exactly once; before this returns when there is no room for the ask.
+   * `waitMs`: one of a few times, none shorter than `askDeadlineMs`. `view`: the epoch in which the other node is
+   * believed to own the shard, for its host; 0: no opinion.
    */
   ask(node: string, shard: number, request: Uint8Array, onOutcome: OnOutcome, waitMs?: number, view?: number): void
-  /** Whether the link to a node is up and was heard of lately. */
+  /** Whether the link to a node is up and has received a frame lately. */
   reachable(node: string): boolean
   /**
-   * Talks with a node from now on. A known one keeps its link and its asks; under another address it is dialed there.
-   * Names have 1 to `nameLengthMax` bytes and are not our own.
+   * Opens a link to a node. A known one keeps its link and its asks; under another address it is dialed there. Names
+   * have 1 to `nameLengthMax` bytes and are not our own.
    */
   meet(peer: Peer): void
   /**
@@ -43,19 +43,20 @@ export interface Asks {
   /** Calls back when a link comes up or goes down; the reason is for people. */
   onChange(listener: ChangeListener): void
   /**
-   * Counts something of a node that the host could not read, and tells the log and that node, at most once a minute.
+   * Counts a message of a node that the host could not read, and reports it to the log and to that node, at most once a
+   * minute.
    */
   noteUndecodable(node: string, what: string): void
-  /** What is known of the conversation with a node; undefined: it is not one of those talked with. */
+  /** Statistics of the link to a node; undefined: there is no link. */
   statsOf(node: string): NodeStats | undefined
-  /** Calls back with a sentence for the log when a node sends what cannot be read, or cannot be talked with. */
+  /** Calls back with a sentence for the log when a node sends unreadable bytes, or shares no protocol version. */
   onTrouble(listener: (trouble: string) => void): void
   /** Ends every ask that waits ('unavailable' if it was not sent), closes all streams and frees the address. */
   close(): Promise<void>
 }
 
 export interface NodeStats {
-  /** The version of the protocol that is spoken with it; undefined: there has been no stream yet. */
+  /** The version of the protocol on this link; undefined: there has been no stream yet. */
   readonly protocol: number | undefined
   /** Messages of it that could not be read, since this node knows it. */
   readonly undecodable: number
@@ -144,7 +145,7 @@ function assertName(name: string): void {
   assert(name !== '' && Buffer.byteLength(name) <= nameLengthMax, `not a name: '${name}'`)
 }
 
-/** What all parts of one node share. */
+/** The things that all parts of one node share. */
 interface Party {
   readonly transport: Transport
   readonly self: Peer
@@ -179,10 +180,10 @@ const inWords = ({ lowest, highest }: Versions): string =>
 const noCommonVersion = ({ name, ...theirs }: Hello, here: string): string =>
   `node ${name} speaks ${inWords(theirs)} of the protocol, and node ${here} ${inWords(protocolVersions)}: upgrade the older one`
 
-/** What another node says for our log, as text that fits a line. */
+/** A text of another node for our log, with only characters that fit a line. */
 const asLine = (text: string): string => text.replace(/[^ -~]/g, '?')
 
-/** Another node: its link, the stream it has at the moment, and the dialing when it has none. */
+/** Another node: its link, its present stream, and the dialing when it has none. */
 class Neighbour {
   readonly link: Link
   /** The one stream there is: dialed and not greeted yet, or the link's. */
@@ -193,7 +194,7 @@ class Neighbour {
   private closed = false
   private protocol: number | undefined
   private undecodable = 0
-  /** From when on the log may be told of the next thing that is wrong with this node. */
+  /** The earliest time of the next complaint about this node in the log. */
   private complainMs = Number.NEGATIVE_INFINITY
 
   constructor(
@@ -237,7 +238,9 @@ class Neighbour {
     if (this.complain(`node ${this.peer.name} sent something that cannot be read: ${what}`)) this.link.tell(what)
   }
 
-  /** Tells the log, unless it was told of this node a short while ago: then it gives false. */
+  /**
+   * Reports to the log, and returns true; false, without a report, if the last report about this node is too recent.
+   */
   complain(trouble: string): boolean {
     const nowMs = this.party.clock.monoMs()
     if (nowMs < this.complainMs) return false
@@ -260,7 +263,7 @@ class Neighbour {
     return undefined
   }
 
-  /** Why no talk is possible after this neighbour's greeting, for both logs; undefined: it is possible. */
+  /** Why no conversation is possible after this neighbour's greeting, for both logs; undefined: it is possible. */
   versionObjection(hello: Hello): string | undefined {
     if (hello.refusal !== undefined) return asLine(hello.refusal)
     const { name } = this.party.self
@@ -271,7 +274,9 @@ class Neighbour {
     return !this.dials
   }
 
-  /** Is found elsewhere from now on. Its asks wait: if it is still the same process they may be answered from there. */
+  /**
+   * The node has another address from now on. Its asks wait: if it is still the same process, it may answer from there.
+   */
   moveTo(address: string): void {
     if (address === this.peer.address) return
     this.peer = { name: this.peer.name, address }
@@ -349,13 +354,13 @@ class Neighbour {
     }
   }
 
-  /** Nothing that follows on the stream can be trusted. */
+  /** Ends the stream, since nothing that follows on it can be trusted. */
   private onNoFrame(stream: Stream): void {
     this.noteUndecodable(noFrame)
     this.lose(stream, `it sent ${noFrame}`, true)
   }
 
-  /** The stream has ended, or (`open`) is to end; there will be another one, if it is for us to dial. */
+  /** The stream has ended, or (`open`) must be closed. If this side dials, it dials again. */
   private lose(stream: Stream, reason: string, open: boolean): void {
     if (stream !== this.stream) return
     this.stream = undefined
@@ -378,9 +383,9 @@ class Neighbour {
 
 const noFrame = 'something that is no frame'
 
-/** Where streams arrive that others have dialed, until they have said who they are. */
+/** Receives streams that other nodes have dialed, until their greeting has arrived. */
 class Reception {
-  /** In the order in which they came, and how each is sent away. */
+  /** In the order in which they came, with a function that closes each. */
   private readonly strangers = new Map<Stream, (reason: string) => void>()
 
   constructor(

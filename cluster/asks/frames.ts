@@ -1,12 +1,13 @@
-// Frames and their bytes, as proto/asks.proto says: protocol buffers that are written and read by hand.
+// Frames and their bytes, as defined in proto/asks.proto: protocol buffers that are written and read by hand.
 //
 // [hot] An ask and its answer, written and read, cost 0.29 us here and 1.3 us with @grpc/proto-loader (64 in a frame,
 // 300 bytes and 20 back), alone in a frame 0.7 us and 2.4 us. Of an ask's 2.6 us in all, the library would add 1 us.
 //
-// Reading trusts nothing: what is cut off, too long, not finite or nested wrongly is no frame. Unknown fields are
-// skipped. Requests and replies that are read are parts of the message they came in, not copies.
+// Reading trusts nothing: bytes that are cut off, too long, not finite or nested wrongly are no frame. Unknown fields
+// are skipped. Requests and replies that are read are parts of the message they came in, not copies.
 //
-// Not here: what frames mean (link.ts), how they travel (grpc-transport.ts), messages by the library (grpc-codec.ts).
+// Not here: the meaning of frames (link.ts), how they travel (grpc-transport.ts), messages by the library
+// (grpc-codec.ts).
 
 import { answersPerFrameMax, asksPerFrameMax, nameLengthMax, reasonLengthMax } from '../options.js'
 
@@ -15,7 +16,7 @@ export interface Frame {
   readonly echoMs: number | undefined
   readonly ping: boolean
   readonly hello: Hello | undefined
-  /** What the sender could not read of what came over this stream, for the receiver's log. */
+  /** A report of bytes on this stream that the sender could not read, for the receiver's log. */
   readonly trouble: string | undefined
   readonly asks: readonly AskFrame[]
   readonly answers: readonly Answer[]
@@ -27,7 +28,7 @@ export interface Hello {
   readonly name: string
   readonly incarnation: string
   readonly to: string
-  /** Why the sender does not talk with the receiver; undefined: it does. The stream ends then. */
+  /** Why the sender refuses the conversation; undefined: it accepts. After a refusal the stream ends. */
   readonly refusal?: string | undefined
 }
 
@@ -36,7 +37,7 @@ export interface AskFrame {
   readonly deadlineMs: number
   readonly shard: number
   readonly request: Uint8Array
-  /** The asker's view of who owns the shard, as a number that its host understands; 0: none. */
+  /** The asker's view of the shard's ownership, as a number that its host understands; 0: none. */
   readonly view: number
 }
 
@@ -63,7 +64,7 @@ export interface ReadFrame extends Frame {
 
 const wireTypes = { varint: 0, double: 1, bytes: 2, float: 5 } as const
 
-/** What stands before a field. */
+/** The bytes before a field. */
 const tag = (field: number, type: keyof typeof wireTypes): number => (field << 3) | wireTypes[type]
 
 const doubleLength = 9
@@ -207,7 +208,7 @@ function encodeHello(hello: Hello): Buffer {
   return bytes
 }
 
-/** A text for people, cut so that its receiver takes it. */
+/** A text for people, cut to the length that its receiver accepts. */
 const shortText = (text: string): Buffer => Buffer.from(text.slice(0, reasonLengthMax))
 
 export function decodeFrame(bytes: Buffer): ReadFrame | undefined {
@@ -300,7 +301,7 @@ function readHello(reader: Reader): Hello {
   return { lowest: lowest ?? highest, highest, name, incarnation, to, refusal }
 }
 
-/** What `read` makes of these bytes; undefined when they are no message. */
+/** The result of `read` for these bytes; undefined when they are no message. */
 function decode<T>(bytes: Buffer, read: (reader: Reader) => T): T | undefined {
   try {
     return read(new Reader(bytes))
@@ -313,7 +314,7 @@ function decode<T>(bytes: Buffer, read: (reader: Reader) => T): T | undefined {
 /** Unwinds a reader; never leaves `decode`. */
 class NoMessage extends Error {}
 
-/** A place in a message, and the end of what may be read: of the message, or of the field that was entered. */
+/** A position in a message, and the end of the readable part: of the message, or of the field that was entered. */
 class Reader {
   at = 0
   end: number
@@ -365,7 +366,7 @@ class Reader {
     else throw new NoMessage()
   }
 
-  /** Goes into a nested message; gives what `leave` wants back. */
+  /** Enters a nested message. Returns the value that `leave` needs. */
   enter(): number {
     const length = this.varint()
     const begin = this.take(length)
@@ -379,7 +380,7 @@ class Reader {
     this.end = outer
   }
 
-  /** Goes on by so many bytes; gives where they begin. */
+  /** Advances by so many bytes. Returns the position where they begin. */
   private take(length: number): number {
     const begin = this.at
     if (length > this.end - begin) throw new NoMessage()

@@ -1,10 +1,10 @@
 // Calls over gRPC: one message there, one back, as in proto/calls.proto.
 //
-// Each address has one connection while it is used. A call is written once. Time here bounds its wait, and both sides
-// bound the number and bytes of calls. A connection that has failed, or was silent for all the time of a call, is not
-// used again: behind it may be a process that has moved, or a machine without power.
+// Each address has one connection while it is used. A call is written once. A timer here bounds its wait, and both
+// sides bound the number and bytes of calls. A connection that has failed, or was silent for the whole time of a call,
+// is not used again: behind it may be a process that has moved, or a machine without power.
 //
-// Not here: streams (grpc-transport.ts), what the messages mean.
+// Not here: streams (grpc-transport.ts), the meaning of messages.
 
 import assert from 'node:assert/strict'
 import { type ServerDuplexStream, type ServiceDefinition, type ServiceError, status } from '@grpc/grpc-js'
@@ -22,7 +22,7 @@ import { Channel, channelOptions, rawStream, same } from './grpc-channel.js'
 import { codecOf } from './grpc-codec.js'
 import type { Identity } from './grpc-tls.js'
 
-/** What a packet adds to its message at most: a tag and a length. */
+/** The most bytes that a packet adds to its message: a tag and a length. */
 const packetHeadBytesMax = 8
 
 const packets = codecOf<{ readonly message: Uint8Array }>('calls.proto', 'Packet')
@@ -34,8 +34,8 @@ export const decodePacket = (bytes: Buffer): Buffer | undefined => packets.decod
 const exchange = '/orrery.cluster.Calls/Exchange'
 
 /**
- * The library tells of a unary call when its message is complete; of a stream at once. The bytes are the same, and so
- * calls that never become complete are counted too, and ended in time.
+ * The library reports a unary call when its message is complete, and a stream at once. The bytes are the same. So calls
+ * that never become complete are counted too, and end in time.
  */
 export const callService = { exchange: rawStream(exchange) } satisfies ServiceDefinition
 
@@ -44,17 +44,17 @@ const options = channelOptions(callBytesMax + packetHeadBytesMax)
 interface Line {
   readonly address: string
   readonly channel: Channel
-  /** Ends a call that is under way. */
+  /** Functions that end the calls in flight. */
   readonly calls: Set<(reason: string) => void>
   /** Calls that got an answer. */
   answered: number
-  /** No further calls; it is closed after the last one. */
+  /** It takes no further calls, and is closed after the last one. */
   isLeft: boolean
   idle: NodeJS.Timeout | undefined
 }
 
 export class Calls {
-  /** The longest unused first. */
+  /** The least recently used first. */
   private readonly lines = new Map<string, Line>()
   private underWay = 0
   private isClosed = false
@@ -115,7 +115,7 @@ export class Calls {
     }
   }
 
-  /** The connection for a call, or why there is none. */
+  /** The connection for a call, or the reason why there is none. */
   private lineTo(address: string): Line | string {
     if (this.isClosed) return 'this node is closing'
     if (!isAddress(address)) return notAnAddress(address)
@@ -164,7 +164,7 @@ export class Calls {
   }
 }
 
-/** Takes in calls of other processes for one listener. */
+/** Accepts calls of other processes for one listener. */
 export function callTaker(
   { onCall, onUnreadableCall }: Omit<Guests, 'onStream'>,
   servedMsMax = callServedMsMax,

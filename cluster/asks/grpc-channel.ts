@@ -1,11 +1,11 @@
-// One connection to another process, with its socket in hand.
+// One connection to another process, with access to its socket.
 //
-// The library keeps a socket until the other side lets go of it: with a stopped process, every redial would leave one
-// behind. Here closing takes the socket away. The library's retries, redials, proxies and service config are off.
+// The library keeps a socket until the other side closes it: with a stopped process, every redial would leave one
+// behind. Here closing destroys the socket. The library's retries, redials, proxies and service config are off.
 //
 // A channel is good until its first failure; the user opens another one to try again.
 //
-// Not here: what goes over it (grpc-transport.ts: a stream, grpc-calls.ts: calls).
+// Not here: its use (grpc-transport.ts: a stream, grpc-calls.ts: calls).
 
 import type { Socket } from 'node:net'
 import { connect } from 'node:tls'
@@ -14,7 +14,7 @@ import { bufferBytesMax } from '../options.js'
 import { closeMs, socketPath } from './address.js'
 import { type Identity, inWords, protocols, whyClosed } from './grpc-tls.js'
 
-/** Options of both sides; the first two say how long a message may be. */
+/** Options of both sides; the first two limit the length of a message. */
 export const channelOptions = (bytesMax: number): ChannelOptions => ({
   'grpc.max_receive_message_length': bytesMax,
   'grpc.max_send_message_length': bytesMax,
@@ -39,21 +39,21 @@ export const rawStream = (path: string): MethodDefinition<Buffer, Buffer> => ({
   responseDeserialize: same,
 })
 
-/** What the library says first when a connection did not come about. */
+/** The beginning of the library's text when a connection was not established. */
 const notConnected = 'No connection established'
 
 export class Channel {
   readonly client: Client
   private readonly held: HeldCredentials
 
-  /** To an address that `isAddress`; it is connected when it is used. `identity`: for TLS. */
+  /** To an address for which `isAddress` is true; it connects when it is used. `identity`: for TLS. */
   constructor(
     address: string,
     private readonly identity: Identity | undefined,
     options: ChannelOptions,
   ) {
     this.held = new HeldCredentials(identity)
-    // The library takes what stands before a colon for a scheme: a host could be called like one.
+    // The library takes a word before a colon for a scheme, and a host could have such a name.
     const target = socketPath(address) === undefined ? `dns:${address}` : address
     this.client = new Client(target, this.held, options)
   }
@@ -77,7 +77,7 @@ type Connected = Awaited<ReturnType<Connector['connect']>>
 class HeldCredentials extends ChannelCredentials {
   /** Why a connection could not be secured. */
   failure: NodeJS.ErrnoException | undefined
-  /** Somebody has accepted a connection. */
+  /** A process has accepted a connection. */
   reached = false
   private readonly sockets = new Set<Socket>()
   private gone = false
@@ -121,7 +121,7 @@ class HeldCredentials extends ChannelCredentials {
 
   private secure(socket: Socket, { context }: Identity): Promise<Connected> {
     return new Promise((resolve, reject) => {
-      // No server name: it may not be an address, and nobody looks at it.
+      // No server name: it may not be an address, and neither side checks it.
       const secured = connect({
         socket,
         secureContext: context,
@@ -132,7 +132,7 @@ class HeldCredentials extends ChannelCredentials {
       this.hold(secured)
       secured.once('secureConnect', () => resolve({ socket: secured, secure: true }))
       secured.once('close', () => reject(new Error('the connection was closed')))
-      // Also after the greeting: only then the other side says that it does not accept our certificate.
+      // Also after the handshake: only then the other side reports that it does not accept our certificate.
       secured.on('error', (error: NodeJS.ErrnoException) => {
         this.failure ??= error
         reject(error)

@@ -1,4 +1,4 @@
-// Messages of proto/ as bytes, by @grpc/proto-loader: those that are too rare to be written by hand.
+// Messages of proto/ as bytes, by @grpc/proto-loader: those that are too rare for code by hand.
 //
 // Reading trusts nothing: bytes that are no message of the type are undefined, and nothing is thrown. Unknown fields
 // are skipped, missing ones are 0, '', false, null or []. Bytes that are read may share memory with the message they
@@ -6,7 +6,7 @@
 //
 // The library is loaded with the first message (30 ms): a process that is no node of a cluster needs none of it.
 //
-// Not here: limits of what is read (gossip-messages.ts, grpc-calls.ts), frames (frames.ts).
+// Not here: limits for reading (gossip-messages.ts, grpc-calls.ts), frames (frames.ts).
 
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'

@@ -1,36 +1,36 @@
-// Who may take part, when TLS is on: everybody who holds a certificate of the cluster's CA, and nobody else.
+// The nodes that may take part when TLS is on: exactly those with a certificate of the cluster's CA.
 //
 // Both sides show a certificate and verify the other's against that CA alone. The name in it does not count, since
 // nodes move. So every certificate of this CA is a member, under any node's name, and may read and change everything. A
 // CA that also signs for others lets them in. A CA whose key was lost has to be replaced: there are no revocation lists
 // here. A certificate with extended key usage must allow both server and client.
 //
-// Certificates may be replaced while connections are open (`Identity.renew`). Connections that are open go on with what
-// they have verified; later ones show and verify the new ones.
+// Certificates may be replaced while connections are open (`Identity.renew`). Open connections keep the certificates
+// that they have verified; later ones show and verify the new ones.
 //
 // Not here: sockets (grpc-transport.ts, grpc-channel.ts).
 
 import { X509Certificate } from 'node:crypto'
 import { createSecureContext, type SecureContext, type TlsOptions } from 'node:tls'
 
-/** PEM texts: this node's certificate with what leads to the CA, its key, and the CA. */
+/** PEM texts: this node's certificate with the chain to the CA, its key, and the CA. */
 export interface Certificates {
   readonly cert: string
   readonly key: string
   readonly ca: string
 }
 
-/** What certificates are good for. */
+/** Certificates in the forms in which connections need them. */
 interface Readable {
-  /** Of connections to others. */
+  /** For connections to others. */
   readonly context: SecureContext
-  /** Of a server for others. */
+  /** For a server for others. */
   readonly server: TlsOptions
   /** When our own certificate ends. */
   readonly endsMs: number
 }
 
-/** Whom this node shows itself as, at the moment. */
+/** The present certificates of this node. */
 export class Identity {
   private current: Readable
   private readonly listeners = new Set<() => void>()
@@ -52,7 +52,7 @@ export class Identity {
     return this.current.endsMs
   }
 
-  /** New connections get these certificates. Fails as `readCertificates` does, and goes on with the old ones then. */
+  /** New connections get these certificates. Fails as `readCertificates` does, and then keeps the old ones. */
   renew(certificates: Certificates): void {
     this.current = readCertificates(certificates)
     for (const listener of this.listeners) listener()
@@ -67,10 +67,10 @@ export class Identity {
 
 const minVersion = 'TLSv1.2'
 
-/** What goes over TLS, in its own words. */
+/** The protocols that may be spoken over TLS, by their ALPN names. */
 export const protocols = ['h2']
 
-/** How long another process may take to greet in TLS. */
+/** How long the TLS handshake of another process may take. */
 const handshakeMsMax = 5_000
 
 /** Reads certificates. Fails with a sentence for the operator when they are none, or do not belong together. */
@@ -113,7 +113,7 @@ const words: Readonly<Record<string, string>> = {
   ERR_SSL_PACKET_LENGTH_TOO_LONG: noTls,
 }
 
-/** What a failed greeting in TLS means, if this is one. */
+/** The meaning of a failed TLS handshake, if this is one. */
 export function inWords(failure: NodeJS.ErrnoException): string | undefined {
   return words[failure.code ?? '']
 }

@@ -1,14 +1,14 @@
 // Streams and calls over gRPC, on unix sockets and TCP, plain or with TLS.
 //
-// Every dialed stream has a connection of its own. A message is a frame's bytes; nothing is coded here. A stream counts
-// the bytes that it holds, since the library counts messages, from bytes to megabytes each. A client that is let in may
-// do both, streams and calls.
+// Every dialed stream has a connection of its own. A message is a frame's bytes; nothing is encoded here. A stream
+// counts the bytes that it holds, since the library counts only messages, from bytes to megabytes each. An accepted
+// client may use both, streams and calls.
 //
-// Listening sockets are our own, and the library gets what comes in: so we count them, and take them away when we
-// close. A node does not listen where other machines can connect without TLS, unless the operator says so.
+// Listening sockets are our own, and the library gets the accepted connections. So we count them, and destroy them when
+// we close. A node does not listen where other machines can connect without TLS, unless the operator allows it.
 //
-// Not here: who is let in (grpc-tls.ts), connections to others (grpc-channel.ts), calls (grpc-calls.ts), streams
-// without a greeting (asks.ts).
+// Not here: which nodes are accepted (grpc-tls.ts), connections to others (grpc-channel.ts), calls (grpc-calls.ts),
+// streams without a greeting (asks.ts).
 
 import { createServer, type Server as Listener, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
@@ -41,7 +41,7 @@ const service = { converse: rawStream(converse) } satisfies ServiceDefinition
 
 const options = channelOptions(messageBytesMax)
 
-/** Connections that do not answer, or carry nothing for longer than their other side keeps them, end soon. */
+/** Connections that do not answer, or are unused for longer than their other side keeps them, end soon. */
 const serverOptions = {
   ...options,
   'grpc.max_concurrent_streams': callsPerConnectionMax,
@@ -51,20 +51,22 @@ const serverOptions = {
 }
 
 export interface GrpcTransportOptions {
-  /** For TLS with everybody; absent: plain. Who keeps an `Identity` can renew it. */
+  /** For TLS with every other node; absent: plain. A caller that keeps the `Identity` can renew it. */
   readonly tls?: Certificates | Identity | undefined
   /** Lets `listen` without TLS where other machines can connect: for networks that are protected otherwise. */
   readonly plaintext?: boolean
 }
 
 export interface GrpcTransport extends Transport {
-  /** Ends all calls, and lets go of connections that are kept for them. Streams and listeners are their owners'. */
+  /**
+   * Ends all calls, and closes the connections that are kept for them. Streams and listeners belong to their owners.
+   */
   close(): void
 }
 
 /** Streams and calls over gRPC. Fails with a sentence for the operator when the given certificates are of no use. */
 export function grpcTransport({ tls, plaintext = false }: GrpcTransportOptions = {}): GrpcTransport {
-  // What goes wrong is told as the reason of a stream's end, or thrown; standard error is not ours.
+  // Failures are reported as the reason of a stream's end, or thrown; standard error is not ours.
   setLogVerbosity(logVerbosity.NONE)
   const identity = tls && (tls instanceof Identity ? tls : new Identity(tls))
   const calls = new Calls(identity)
@@ -109,11 +111,11 @@ async function listen(address: string, identity: Identity | undefined, guests: G
     socket.once('close', () => sockets.delete(socket))
   }
   listener.on('connection', hold)
-  // For a unix socket the file system decides who may connect. Such clients have no address.
+  // For a unix socket the file system decides which processes may connect. Such clients have no address.
   if (path === undefined) listener.on('connection', socket => arrivals.add(socket))
   if (identity) listener.on('secureConnection', hold)
   listener.on(identity ? 'secureConnection' : 'connection', socket => entrance.injectConnection(socket))
-  // Who does not get through is told by TLS itself.
+  // TLS itself reports the reason to a client that is not accepted.
   listener.on('tlsClientError', (_error: Error, socket: Socket) => socket.destroy())
   await begin(listener, address, place)
   if (path !== undefined) protectSocket(path)
@@ -126,7 +128,7 @@ async function listen(address: string, identity: Identity | undefined, guests: G
   }
 }
 
-/** A listener that shows new connections what `identity` is by then. */
+/** A listener that shows each new connection the present certificates of `identity`. */
 function openListener(identity: Identity | undefined): { readonly listener: Listener; stopRenewing(): void } {
   if (!identity) return { listener: createServer({ noDelay: true }), stopRenewing: () => {} }
   const listener = createTlsServer({ ...identity.server, noDelay: true })
@@ -218,7 +220,8 @@ function sender(
 }
 
 /**
- * Connections that have not spoken; the one that has waited longest makes room. Hundreds of nodes may start at once.
+ * Connections without a stream or call yet; at the limit the one that has waited longest is closed. Hundreds of nodes
+ * may start at once.
  */
 export const silentConnectionsMax = 256
 
@@ -226,9 +229,9 @@ export const silentConnectionsMax = 256
 export const silentConnectionMsMax = 5_000
 
 /**
- * Connections that nobody has spoken on yet. A node opens its stream, or makes a call, as soon as it has connected. A
- * connection without either comes from somebody else, and must not keep nodes out. The client's address and port name
- * it, as the library names them with each stream and call.
+ * Connections without a stream or call yet. A node opens its stream, or makes a call, as soon as it has connected. A
+ * connection without either comes from another program, and must not keep nodes out. It is identified by the client's
+ * address and port, which the library also reports with each stream and call.
  */
 export class ArrivingSockets {
   private readonly silent = new Map<string, { readonly socket: Socket; readonly timer: NodeJS.Timeout }>()

@@ -1,18 +1,18 @@
 // The conversation with one other node: asks out and in, and when each of them ends. Decisions only: it owns no socket
-// and no timer, reads the clock it is given, and acts through the stream, the host and the callbacks it was made with.
+// and no timer. It reads the given clock, and acts through the given stream, host and callbacks.
 //
-// What holds, whatever the network does (test/cluster/simulation.test.ts tries to break it):
+// These rules hold, whatever the network does (test/cluster/simulation.test.ts tries to break them):
 // - Every ask has exactly one outcome. 'unavailable' means that the host of the other node never sees it.
-// - An ask is begun at most once. It is written to one stream only, with a number above all before it there. The
-//   receiver begins nothing whose number is not above all it has read from that stream. Nothing is ever written again.
+// - An ask is begun at most once. It is written to one stream only, with a number above all before it there, and never
+//   again. The receiver begins only asks whose numbers are above all that it has read from that stream.
 // - An ask is not begun when its deadline may have come on its asker's clock (PeerClock). The clock is read just before
 //   each ask is begun: a process may be stopped between reading a frame and getting to its last ask.
-// - Whatever waits is bounded by number and bytes (options.ts); what is beyond is turned away at once.
-// - Nothing that the other node sends makes `onFrame` throw. A host that fails over it is reported as a trouble.
+// - Everything that waits is bounded by number and bytes (options.ts); anything beyond is refused at once.
+// - No bytes of the other node make `onFrame` throw. If the host throws over them, that is reported as a failure.
 //
-// Asks, and answers that are due, belong to the other node's incarnation and outlive a stream: an answer may come over
-// the next one. Numbers seen, clocks and half-read replies belong to the stream. Not here: who dials, greets and
-// redials (asks.ts).
+// Asks and waiting answers belong to the other node's incarnation and outlive a stream: an answer may come over the
+// next one. Numbers seen, clocks and half-read replies belong to the stream. Not here: dialing, greeting and redialing
+// (asks.ts).
 //
 // [hot] Cost, all of cluster/ and gRPC in both processes together, unix socket, requests of 300 bytes, replies of 20:
 // 130,000 to 300,000 asks per CPU second (3.3 to 7.8 us each) with 64 outstanding, 126,000 to 193,000 with 16, on a
@@ -38,11 +38,11 @@ export interface LinkParts {
   readonly host: AskHost
   nowMs(): number
   flushSoon(): void
-  /** Told when the other node can be asked, and when it can no longer. */
+  /** Called when the other node becomes reachable, and when it no longer is. */
   onChange(up: boolean, reason: string): void
-  /** Told what the other node could not read of what we have sent it. */
+  /** Receives a report of the other node about bytes of ours that it could not read. */
   onTrouble(trouble: string): void
-  /** Told when the host has failed over something that the other node sent. */
+  /** Called when the host has thrown over bytes that the other node sent. */
   onFailure(failure: Error): void
 }
 
@@ -53,10 +53,10 @@ interface Session {
   /** The highest number of an ask that was read. */
   numberRead: number
   heardMs: number
-  /** Its silence was forgiven once, since we had not listened ourselves. */
+  /** Its silence was forgiven once, since we had not read the stream ourselves. */
   forgiven: boolean
   pingDueMs: number
-  /** To go into the next frame. */
+  /** These fields go into the next frame. */
   hello: Hello | undefined
   trouble: string | undefined
   ping: boolean
@@ -67,10 +67,12 @@ interface Session {
 
 const nothing = new Uint8Array(0)
 
-/** Ticks whose asks one frame takes. Raising it makes frames larger where ticks are short, and they leave later. */
+/**
+ * Ticks whose asks one frame takes. A higher number makes frames larger where ticks are short, and they leave later.
+ */
 const ticksPerFrameMax = 4
 
-/** What an answer without a reply means to who asked. */
+/** The outcome that an answer without a reply has for the asker. */
 const refusalOutcomes: ReadonlyMap<AnswerKind, AskResult> = new Map<AnswerKind, AskResult>([
   [answerKinds.busy, { kind: 'unavailable', reason: 'too many asks are running there' }],
   [answerKinds.expired, { kind: 'unavailable', reason: 'it arrived too late to be begun' }],
@@ -105,8 +107,7 @@ export class Link {
   private wakeDueMs: number
 
   /**
-   * `numbered`: what `lastNumber` was of this process's earlier links to the node, which may still have answers for
-   * them.
+   * `numbered`: the `lastNumber` of this process's earlier links to the node, which may still have answers for them.
    */
   constructor(
     private readonly node: string,
@@ -129,7 +130,7 @@ export class Link {
   }
 
   // [hot] Once per ask: no timer, no promise.
-  /** Asks the other node. `onOutcome` is called exactly once, at once when the ask cannot even wait. */
+  /** Asks the other node. `onOutcome` is called exactly once, at once when there is no room for the ask. */
   ask(shard: number, request: Uint8Array, onOutcome: OnOutcome, waitMs = this.options.askDeadlineMs, view = 0): void {
     const refusal = this.refusal(request.length)
     if (refusal !== undefined) return onOutcome({ kind: 'unavailable', reason: refusal })
@@ -138,8 +139,8 @@ export class Link {
   }
 
   /**
-   * Begins to talk over a stream on which the other node has greeted with `theirs`; `ours`: our greeting, if it is not
-   * sent yet.
+   * Begins to use a stream on which the other node has greeted with `theirs`. `ours`: our greeting, if it is not sent
+   * yet.
    */
   attach(stream: Stream, theirs: ReadFrame, incarnation: string, ours: Hello | undefined): void {
     assert(!this.session, 'one stream at a time')
@@ -175,7 +176,7 @@ export class Link {
     this.goDown(reason)
   }
 
-  // [hot] Once per frame, and what is in it.
+  // [hot] Once per frame, with everything in it.
   onFrame(frame: ReadFrame): void {
     const { session } = this
     if (!session) return
@@ -192,7 +193,7 @@ export class Link {
     for (const answer of frame.answers) this.onAnswer(session, answer)
   }
 
-  /** Tells the other node, if it can be told now, what could not be read of what it has sent. */
+  /** Reports to the other node, if there is a stream, bytes of it that could not be read. */
   tell(trouble: string): void {
     if (!this.session) return
     this.session.trouble = trouble
@@ -224,8 +225,8 @@ export class Link {
   }
 
   /**
-   * Ends what is due, and pings. Gives how long until the next call, or 'abandon' after a silence so long that the
-   * stream is better given up.
+   * Ends expired asks, and pings. Returns the time until the next call, or 'abandon' when the stream was silent for so
+   * long that a new one is better.
    */
   wake(): number | 'abandon' {
     const { askDeadlineMs, pingMs } = this.options
@@ -243,13 +244,13 @@ export class Link {
       }
     } else if (nowMs - this.downSinceMs >= askDeadlineMs) this.answers.clear()
     const silentAtMs = session && this.up ? session.heardMs + this.options.silentMs : nowMs + pingMs
-    // An ask that comes meanwhile falls due after this.
+    // An ask that comes meanwhile expires after this.
     this.wakeDueMs = Math.min(nowMs + Math.min(pingMs, askDeadlineMs), silentAtMs)
     this.wakeDueMs = Math.min(this.wakeDueMs, this.waiting.dueMs)
     return Math.max(this.wakeDueMs - nowMs, 1)
   }
 
-  /** Ends every ask; answers that are due still leave, as far as the stream takes them. */
+  /** Ends every ask; waiting answers still leave, as far as the stream takes them. */
   close(reason: string): void {
     this.downReason = reason
     this.goDown(reason)
@@ -269,7 +270,7 @@ export class Link {
     return undefined
   }
 
-  /** Asks for the next frame. Those whose time has come meanwhile are not sent. */
+  /** Asks for the next frame. Those that have expired are not sent. */
   private takeAsks(): WaitingAsk[] {
     const taken: WaitingAsk[] = []
     let one = this.waiting.unsent
@@ -293,7 +294,7 @@ export class Link {
     session.numberRead = number
     const { inFlightMax, inFlightBytesMax } = this.options
     const { answers } = this
-    // Who sends and does not read gets no answers, in the end not even refusals.
+    // A node that sends and does not read gets no answers, in the end not even refusals.
     if (answers.size >= 2 * inFlightMax) return
     const busy = this.running + answers.size >= inFlightMax || this.runningBytes + request.length > inFlightBytesMax
     if (busy || session.peerClock.latestMs(this.surroundings.nowMs()) >= deadlineMs) {
@@ -356,8 +357,8 @@ export class Link {
   }
 
   /**
-   * For how long nothing was heard. If we come late ourselves, what the other node has said may still wait to be read:
-   * then it has one more interval, once.
+   * How long the stream was silent. If this call comes late, frames of the other node may still wait to be read. Then
+   * the node gets one more interval, once.
    */
   private silence(session: Session, nowMs: number): number {
     const { pingMs, silentMs } = this.options
@@ -369,8 +370,8 @@ export class Link {
   }
 
   /**
-   * The other node is another process than before: what the former one was asked stays open, its own asks need no
-   * answer.
+   * The other node is another process than before. Asks that its former process received have no known outcome; the
+   * asks of that process need no answer.
    */
   private meet(incarnation: string): void {
     this.incarnation = incarnation
@@ -403,7 +404,7 @@ export class Link {
 
   // [hot] Once per tick in which something waits.
   /**
-   * A tick has ended. What waits goes on waiting while each tick brings more for the same frame, for a few ticks: a
+   * A tick has ended. Asks and answers keep waiting while each tick adds more to the same frame, for a few ticks: a
    * message costs both sides as much as several asks. Two workers under 64 connections that read: 1,200 frames a second
    * each instead of 4,000, and a seventh less processor time.
    */
@@ -415,40 +416,40 @@ export class Link {
   }
 }
 
-/** How fast two clocks may move apart: kernels slew a clock by 0.0005 at most. */
+/** How fast two clocks may drift apart: kernels slew a clock by 0.0005 at most. */
 const driftMax = 0.001
 
 const roundingMs = 0.001
 
 /**
- * What another node's clock shows at most: the way to tell that a deadline on that clock may have come.
+ * An upper bound on another node's clock, which shows whether a deadline on that clock may have come.
  *
  * We wrote a frame at r, and the other side wrote its echo later, at a on its own clock. So its clock showed a when
- * ours showed r or more, and at our n it shows a + (n - r) at most, but for the drift of both. A slow frame can only
+ * ours showed r or more. At our n it shows a + (n - r) at most, except for the drift of both. A slow frame can only
  * make that bound larger, and a deadline seem nearer. Of several bounds the smallest holds (F. Cristian, "Probabilistic
  * clock synchronization", 1989).
  *
- * A frame that was written later than the bound allows proves it wrong, as when this machine, clock and all, was
- * suspended: then nothing is known until the next echo.
+ * A frame that was written later than the bound allows proves it wrong, as after a suspension of this machine with its
+ * clock. Then nothing is known until the next echo.
  */
 export class PeerClock {
   /** At `ownMs` of our clock or later the other showed `peerMs`. */
   private peerMs = Number.POSITIVE_INFINITY
   private ownMs = 0
 
-  /** What the other clock shows at most when ours shows `nowMs`; infinity as long as nothing is known. */
+  /** The latest time that the other clock can show when ours shows `nowMs`; infinity as long as nothing is known. */
   latestMs(nowMs: number): number {
     return this.peerMs + (nowMs - this.ownMs) * (1 + driftMax)
   }
 
-  /** Takes note of a frame read at `nowMs` that the other side wrote at `sentMs`; whether the bound still stands. */
+  /** Notes a frame read at `nowMs` that the other side wrote at `sentMs`. Returns whether the bound is still valid. */
   observe(sentMs: number, nowMs: number): boolean {
     if (sentMs <= this.latestMs(nowMs) + roundingMs) return true
     this.peerMs = Number.POSITIVE_INFINITY
     return false
   }
 
-  /** Takes note of an echo, read at `nowMs`: the other side wrote it at `sentMs`, after our frame of `echoMs`. */
+  /** Notes an echo, read at `nowMs`: the other side wrote it at `sentMs`, after our frame of `echoMs`. */
   learn(echoMs: number, sentMs: number, nowMs: number): void {
     if (echoMs > nowMs || sentMs + (nowMs - echoMs) * (1 + driftMax) > this.latestMs(nowMs)) return
     this.peerMs = sentMs

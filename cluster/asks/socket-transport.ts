@@ -5,10 +5,10 @@
 //
 // [hot] A message there and one back cost 33 us of CPU in both processes together, and 113 us over gRPC (150 and 300
 // bytes, one at a time, medians on a shared machine; with 16 at a time 12 and 45). Between workers nearly every request
-// of a client is such a pair. Workers need nothing of what gRPC gives between machines: only this user can open the
+// of a client is such a pair. Workers do not need gRPC's features for other machines: only this user can open the
 // socket, and both sides are one program. The promises of a stream are the same.
 //
-// Not here: calls, which workers do not make; who may listen at a path (address.ts).
+// Not here: calls, which workers do not make; checks of the path (address.ts).
 
 import { connect, createServer, type Socket } from 'node:net'
 import { bufferBytesMax, messageBytesMax, reasonLengthMax } from '../options.js'
@@ -23,7 +23,7 @@ const connectionsMax = 256
 const headBytes = 4
 const reasonMark = 0x8000_0000
 
-/** Messages up to here are copied behind their head: a copy costs less than a second buffer for the socket. */
+/** Messages up to this size are copied behind their head: a copy costs less than a second buffer for the socket. */
 const copiedBytesMax = 16 * 1024
 
 export const socketTransport: Transport = {
@@ -63,7 +63,7 @@ class SocketStream implements Stream {
   private isOver = false
   /** `send` was false. */
   private isFull = false
-  /** What has come of a message that is not whole yet; it takes `missing` more bytes to go on. */
+  /** The bytes received so far of an incomplete message. At least `missing` more bytes are needed to continue. */
   private parts: Buffer[] = []
   private missing = headBytes
   private failure = 'the connection is lost'

@@ -1,4 +1,4 @@
-// Asks of one link without an outcome: by number, in the order in which they fall due, and in the order of sending.
+// Asks of one link without an outcome: by number, in the order of their deadlines, and in the order of sending.
 //
 // Callers use a few waiting times, each for a kind of ask. Asks with equal times form one chain, in the order in which
 // they were asked. Their deadlines have the same order. Asks that were not sent yet are at the end:
@@ -7,10 +7,10 @@
 //
 // [hot] An ask is one object and a place in a table. With two sets instead of the chains a read by id from worker to
 // worker cost 10.2 us of CPU in both processes together, without them 8.2 (64 outstanding, medians): entries of a set
-// are hashed, and its tables are garbage. An ask that leaves its chain lets go of its neighbours. Else an old one would
-// keep all that came after it until the next full collection.
+// are hashed, and its tables are garbage. An ask that leaves its chain drops its references to its neighbours.
+// Otherwise an old one would keep all later ones alive until the next full collection.
 //
-// Not here: what becomes of an ask (link.ts).
+// Not here: the outcome of an ask (link.ts).
 
 import assert from 'node:assert/strict'
 import type { OnOutcome } from '../ports.js'
@@ -55,7 +55,7 @@ export class WaitingAsks {
     return this.byNumber.get(number)
   }
 
-  /** Adds one that is to be sent; its number is above all before it. */
+  /** Adds an unsent ask; its number is above all before it. */
   add(
     number: number,
     shard: number,
@@ -111,7 +111,7 @@ export class WaitingAsks {
     return first
   }
 
-  /** The first that has not been sent is sent now. */
+  /** Marks an ask as sent; it must be the first unsent one of its chain. */
   noteSent(one: WaitingAsk): void {
     assert.equal(one.chain.unsent, one)
     one.chain.unsent = one.next
@@ -124,7 +124,7 @@ export class WaitingAsks {
     return undefined
   }
 
-  /** When the first of all falls due; infinity when nothing waits. */
+  /** The earliest deadline of all; infinity when nothing waits. */
   get dueMs(): number {
     let dueMs = Number.POSITIVE_INFINITY
     for (const { first } of this.chains.values()) if (first) dueMs = Math.min(dueMs, first.deadlineMs)
@@ -154,7 +154,7 @@ const capacityMin = 64
  * was room. A removed item leaves no mark: those behind it move up.
  *
  * Not a Map: the tables that a Map leaves when it grows or is cleaned point to the one that follows. Once such a table
- * has survived a collection of young objects it keeps everything that comes later until the next full collection. After
+ * has survived a collection of young objects, it keeps all later tables alive until the next full collection. After
  * minutes of asks a link had scavenges of 40 ms from that; with this table they take 1 ms.
  */
 export class ByNumber<T extends { readonly number: number }> {
@@ -181,7 +181,7 @@ export class ByNumber<T extends { readonly number: number }> {
     let hole = this.slotOf(number)
     if (!slots[hole]) return false
     for (let at = (hole + 1) & mask; slots[at]; at = (at + 1) & mask) {
-      // Those that belong behind the hole would not be found before it.
+      // An item whose place is behind the hole would not be found before it.
       const fromHome = (at - slots[at]!.number) & mask
       if (fromHome < ((at - hole) & mask)) continue
       slots[hole] = slots[at]
@@ -192,7 +192,7 @@ export class ByNumber<T extends { readonly number: number }> {
     return true
   }
 
-  /** Where a number is, or where it would be put. */
+  /** The slot of a number, or the slot where it would be put. */
   private slotOf(number: number): number {
     const { slots, mask } = this
     let at = number & mask

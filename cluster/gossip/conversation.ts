@@ -1,7 +1,7 @@
-// What one node of the gossip asks others, and answers them. Each question has a number; its asker hears what came of
-// it.
+// The questions of one node to others in gossip, and its answers. Each question has a number; its asker receives the
+// outcome.
 //
-// Not here: what is said (membership.ts), its bytes (gossip-messages.ts), the wire and the clock (gossip.ts).
+// Not here: the content of messages (membership.ts), their bytes (gossip-messages.ts), transport and clock (gossip.ts).
 
 import type { Body, GossipMessage, GossipSender, PingTarget } from './gossip-messages.js'
 import { gossipVersion, gossipVersionLowest } from './gossip-options.js'
@@ -9,7 +9,7 @@ import type { Member } from './member.js'
 
 export type Effect =
   /**
-   * Ask `to`, an address; the answer within `deadlineMs`, or that there was none, goes to `onReply` with this number.
+   * Ask `to`, an address. Then call `onReply` with this number: with the answer within `deadlineMs`, or without one.
    */
   | {
       readonly kind: 'send'
@@ -18,26 +18,26 @@ export type Effect =
       readonly message: GossipMessage
       readonly deadlineMs: number
     }
-  /** The answer to what `onCall` was given with this number. */
+  /** The answer to the message that `onCall` got with this number. */
   | { readonly kind: 'reply'; readonly number: number; readonly message: GossipMessage }
   | { readonly kind: 'changed'; readonly member: Member }
-  /** Find out the addresses of the seeds, and tell `onSeeds`. */
+  /** Resolve the addresses of the seeds, and call `onSeeds`. */
   | { readonly kind: 'resolve' }
   /**
-   * A seed does not answer this node, or refuses it, and it is no member yet; it tries on. The reason is for the
-   * operator.
+   * A seed does not answer this node, or refuses it, and this node is no member yet. It keeps trying. The reason is for
+   * the operator.
    */
   | { readonly kind: 'refused'; readonly reason: string }
   /** A message of a version that this node cannot read was ignored. The reason is for the operator. */
   | { readonly kind: 'unreadable'; readonly reason: string }
   /** Another node has this one's name; this one takes no part any more. */
   | { readonly kind: 'superseded'; readonly reason: string }
-  /** Those who stay know that this node leaves. */
+  /** The remaining members know that this node leaves. */
   | { readonly kind: 'left' }
 
 export type Saying = Exclude<GossipMessage, { kind: 'refusal' }>
 
-/** Told what was answered; or nothing, with why, for people. */
+/** Receives the answer; or undefined and the reason, for the operator. */
 export type OnGossipAnswer = (answer: Saying | undefined, reason: string, nowMs: number) => void
 
 export class Conversation {
@@ -45,7 +45,7 @@ export class Conversation {
   private readonly asked = new Map<number, OnGossipAnswer>()
   private lastNumber = 0
 
-  /** `sender`: what this node says of itself at the moment. */
+  /** `sender`: returns the present sender fields of this node. */
   constructor(
     private readonly clusterId: string,
     private readonly sender: () => GossipSender,
@@ -57,7 +57,7 @@ export class Conversation {
     this.add({ kind: 'send', number, to, message: this.message(body), deadlineMs })
   }
 
-  /** Whoever waits for the answer with this number, if somebody does: it is told once. */
+  /** The callback that waits for the answer with this number, if any. It is removed, so it is called once. */
   takeAsker(number: number): OnGossipAnswer | undefined {
     const onAnswer = this.asked.get(number)
     this.asked.delete(number)
@@ -76,14 +76,14 @@ export class Conversation {
     this.effects.push(effect)
   }
 
-  /** What has come of everything since this was asked last. */
+  /** All effects since the last call. */
   takeEffects(): readonly Effect[] {
     const { effects } = this
     this.effects = []
     return effects
   }
 
-  /** Why a message is not for this node. One that it cannot read is reported as well. */
+  /** The reason why a message is not for this node, if it is not. A message that it cannot read is reported as well. */
   objection({ version, lowestVersion, cluster, from }: GossipMessage): string | undefined {
     if (lowestVersion > gossipVersion || version < gossipVersionLowest) {
       const own = `this node reads versions ${gossipVersionLowest} to ${gossipVersion} of gossip`

@@ -1,24 +1,24 @@
-// Messages of gossip and their bytes, as proto/gossip.proto says.
+// Messages of gossip and their bytes, as defined in proto/gossip.proto.
 import { nameLengthMax } from '../options.js'
 //
-// Reading trusts nothing: what is cut off, has too long a name, too many members or an incarnation that nobody could
-// raise any more is no message. Unknown fields are skipped, so that a later build may add some.
+// Reading trusts nothing. Bytes are no message when they are cut off, have too long a name, too many members, or an
+// incarnation that could not be raised any more. Unknown fields are skipped, so that a later build may add some.
 //
-// Not here: the bytes themselves (grpc-codec.ts), which versions are heard (conversation.ts), what messages mean
-// (membership.ts).
+// Not here: the bytes themselves (grpc-codec.ts), which versions are accepted (conversation.ts), the meaning of
+// messages (membership.ts).
 
 import { codecOf } from '../asks/grpc-codec.js'
 import { membersMax } from './gossip-options.js'
 import { type Member, type Rumour, type Status, statuses } from './member.js'
 
-/** Who has written a message; its incarnation is 0 as long as it asks to become a member. */
+/** The sender of a message; its incarnation is 0 as long as it asks to become a member. */
 export interface GossipSender {
   readonly name: string
   readonly life: string
   readonly incarnation: number
 }
 
-/** Whom a ping is meant for: at its address somebody else may listen by now. */
+/** The node that a ping is meant for: another one may listen at its address by now. */
 export interface PingTarget {
   readonly name: string
   readonly life: string
@@ -46,10 +46,10 @@ export type GossipMessage = Body & {
 
 const reasonLengthMax = 2048
 
-/** Suspicion is confirmed by a few; the names of more are of no use. */
+/** A few nodes confirm a suspicion; the names of more are of no use. */
 const suspectedByMax = 16
 
-/** An incarnation that can still be raised for as long as anybody lives. */
+/** An incarnation that can still be raised for the whole life of any node. */
 const incarnationMax = 2 ** 48
 
 /** In the order of their numbers. */
@@ -88,7 +88,7 @@ export function encodeMessage(message: GossipMessage): Buffer {
   return messages.encode({ ...head, toName, toLife, ...request, rumours })
 }
 
-/** Bytes that a rumour takes of a message: a tag, its length in one byte or two, and itself. */
+/** Bytes that a rumour takes in a message: a tag, its length in one byte or two, and itself. */
 export function rumourLength(rumour: Rumour): number {
   const { length } = rumoursAlone.encode(toProto(rumour))
   return (length < 128 ? 2 : 3) + length

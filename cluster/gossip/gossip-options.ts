@@ -1,28 +1,30 @@
-// Every knob of gossip, with what it costs, and the formulas that follow. bench/gossip.ts holds measurements to these.
+// Every option of gossip with its cost, and the formulas that follow. bench/gossip.ts compares measurements with these.
 //
-// With n members, P the period, T the timeout of a ping, G the time between tellings of news, nothing lost or slow:
+// With n members, P the period, T the timeout of a ping, G the time between pings that carry news, nothing lost or
+// slow:
 //
 //   suspicion   starts when a probe has failed, and takes at least S = suspicionPeriods * max(1, log10 n) * P
-//   detection   of a member that falls silent, until the first of the others says that it is dead:
-//                 P * (n - 1) / n      until somebody probes it: each of n - 1 does so once in n - 1 periods
+//   detection   of a member that falls silent, until the first of the others reports it as dead:
+//                 P * (n - 1) / n      until a member probes it: each of n - 1 does so once in n - 1 periods
 //                 + T + 0.8 * (P - T)  the ping, then those of helpers
 //                 + S                  suspicion, when `confirmations` others have found the same, or all there are
-//   spreading   until all have heard some news: P * 2 / (2 + P / G) * (m - 1) / m * (1 + 1/2 + ... + 1/(m - 1)) with
-//               m = n - 1 that are left: each begins one exchange in a period, P / G more when it knows, and both tell.
-//               So those who know, i, and those who do not meet (2 + P / G) * i * (m - i) / (m - 1) times in a period
+//   spreading   until all have some news: P * 2 / (2 + P / G) * (m - 1) / m * (1 + 1/2 + ... + 1/(m - 1)) with
+//               m = n - 1 that are left: each begins one exchange in a period, P / G more when it knows, and both send.
+//               So the members that know, i, and those that do not meet (2 + P / G) * i * (m - i) / (m - 1) times in a
+//               period
 //   bytes       sent by a member in a second: (ping + acknowledgement) * 1000 / P + 2 * n * member * 1000 / E, with E
 //               the time between exchanges, 30 s up to 32 members and by log2(n / 32) as much longer beyond
 //
-// The period is 300 ms and not the usual 1 s: three members on one network find out within 2.5 s that one is gone. With
+// The period is 300 ms and not the usual 1 s: three members on one network detect within 2.5 s that one is gone. With
 // the 2 s of its read lease its shards then answer again within 6 s. The worst case there is three periods until the
 // probe, one for it, four of suspicion: 2.4 s. The load is 3.3 pings a second for each member, some 0.1 ms of CPU each.
-// A long suspicion with a short period forgives a process that stands still for 1.2 s at least.
+// A long suspicion with a short period forgives a process that is stopped for 1.2 s at least.
 
 import assert from 'node:assert/strict'
 
 /**
- * The version of the messages that this build writes. A node ignores what it cannot read of another version, counts it,
- * reports it to the operator, and tells the sender.
+ * The version of the messages that this build writes. A node ignores messages that it cannot read because of another
+ * version, counts them, reports them to the operator, and informs the sender.
  */
 export const gossipVersion = 1
 
@@ -35,60 +37,67 @@ export const gossipVersionLowest = 1
 export const membersMax = 2000
 
 /**
- * A new life begins so far above what was known of its name: what an earlier life says that stood still stays below.
+ * A new life begins so far above the last known incarnation of its name, so late messages of an earlier life stay
+ * below.
  */
 export const lifeStride = 1000
 
-/** Pings for others that wait at once; beyond that nobody can be helped for a moment. */
+/** Relayed pings in flight at once; beyond that a helper answers that it had no answer. */
 export const relaysMax = 64
 
-/** Addresses of seeds that are tried in turn, and of members that are gone. */
+/** Addresses of seeds, and of dead members, that are tried in one round. */
 export const seedAddressesMax = 64
 
-/** The share of what is left of the period that helpers wait, so that their "no" arrives before it ends. */
+/** The share of the rest of the period that helpers wait, so that their "no" arrives before it ends. */
 export const helperShare = 0.8
 
-/** Rounds of telling that this node leaves, when nobody has said that it was heard. */
+/** Rounds of messages that this node leaves, when none was acknowledged. */
 export const farewellsMax = 3
 
 export interface GossipOptions {
   /** P: how often each member probes another one. Half of it costs twice the messages and halves every time above. */
   readonly periodMs: number
   /**
-   * T: how long an acknowledgement may take, several round trips and pauses. Shorter asks helpers in vain more often.
+   * T: how long an acknowledgement may take, several round trips and pauses. A shorter time asks helpers in vain more
+   * often.
    */
   readonly pingTimeoutMs: number
   /** How many others ping a silent member. More find ways around a bad path, and cost two messages each. */
   readonly helpers: number
   /**
-   * A node that may be slow itself stretches period and timeout by up to so much + 1: fewer false alarms, found out
-   * later.
+   * A node that may be slow itself multiplies period and timeout by up to so much + 1: fewer false alarms, later
+   * detection.
    */
   readonly healthMax: number
-  /** Of suspicion at least, for each factor of ten in members. More forgives longer pauses, and finds out later. */
+  /** Least periods of suspicion, for each factor of ten in members. More forgives longer pauses, and detects later. */
   readonly suspicionPeriods: number
-  /** Suspicion that nobody confirms lasts so many times as long: the suspecting node may be the one that is cut off. */
+  /**
+   * Suspicion that no other node confirms lasts so many times as long: the suspecting node may be the one that is cut
+   * off.
+   */
   readonly suspicionFactorMax: number
-  /** So many others have to find the same for suspicion to be as short as it can be. */
+  /** After confirmations by so many others, suspicion is as short as it can be. */
   readonly confirmations: number
-  /** How often each member tells a rumour, times ln(members + 1): with fewer some hear it only in the next exchange. */
+  /**
+   * How often each member sends a rumour, times ln(members + 1): with fewer, some learn of it only in the next
+   * exchange.
+   */
   readonly tellings: number
   /**
-   * G: how often a node with news tells another, besides its pings. Free at rest. A suspect hears of it so much sooner.
+   * G: how often a node with news pings another member in addition. Free at rest. A suspect learns of it so much
+   * sooner.
    */
   readonly tellMs: number
-  /**
-   * Bytes of rumours in a message, and again of its sender's suspects: nothing at rest, in a storm in every message.
-   */
+  /** Bytes of rumours in a message, and again of its sender's suspects: none at rest, many while many members fail. */
   readonly rumoursBytesMax: number
   /**
-   * How often a member exchanges all it knows with another, up to 32 members; with more, less often. Heals missed
+   * How often a member exchanges all it knows with another, up to 32 members; with more, less often. Repairs missed
    * rumours.
    */
   readonly exchangeMs: number
   /** How long the answer may take: the first question to a seed includes making a connection. */
   readonly exchangeTimeoutMs: number
-  /** How long those who are gone are remembered: longer than any rumour about them may be on its way. */
+  /** How long members that are gone are remembered: longer than any rumour about them may travel. */
   readonly forgetMs: number
   /**
    * Pause before seeds and dead members are tried again: doubled from the first to the second while alone, else to
@@ -96,7 +105,7 @@ export interface GossipOptions {
    */
   readonly seekMsMin: number
   readonly seekMsMax: number
-  /** How many are told at once that this node leaves. */
+  /** How many members learn at once that this node leaves. */
   readonly farewells: number
 }
 
@@ -119,7 +128,7 @@ export const gossipOptionsDefault: GossipOptions = {
   farewells: 4,
 }
 
-/** Defaults for what is not given; asserts that the whole makes sense. */
+/** Fills in defaults, and asserts that the options fit together. */
 export function completeGossipOptions(given: Partial<GossipOptions>): GossipOptions {
   const options = { ...gossipOptionsDefault, ...given }
   assert(options.pingTimeoutMs >= 1 && options.periodMs > options.pingTimeoutMs, 'periodMs has no room for helpers')
@@ -132,10 +141,10 @@ export function completeGossipOptions(given: Partial<GossipOptions>): GossipOpti
   return Object.freeze(options)
 }
 
-/** How long somebody is suspected, of `members`, when so many others have confirmed it (Lifeguard, IV-B). */
+/** How long a member is suspected, among `members`, when so many others have confirmed it (Lifeguard, IV-B). */
 export function suspicionMs(options: GossipOptions, members: number, confirmed: number): number {
   const leastMs = options.suspicionPeriods * Math.max(1, Math.log10(Math.max(1, members))) * options.periodMs
-  // Besides who suspects and who is suspected, so many may confirm it.
+  // Besides the suspecting and the suspected member, so many may confirm it.
   const needed = Math.min(options.confirmations, members - 2)
   if (needed < 1 || confirmed >= needed) return leastMs
   const share = Math.log(confirmed + 1) / Math.log(needed + 1)
@@ -146,7 +155,7 @@ export function tellingsMax(options: GossipOptions, members: number): number {
   return options.tellings * Math.ceil(Math.log(members + 1))
 }
 
-/** E: how often all that is known is exchanged with one other. */
+/** E: how often a node exchanges all it knows with one other. */
 export function exchangeEveryMs(options: GossipOptions, members: number): number {
   return options.exchangeMs * (1 + Math.max(0, Math.log2(members / 32)))
 }

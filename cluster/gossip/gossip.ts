@@ -1,11 +1,11 @@
-// The shell around membership: carries messages, keeps its timer, resolves seeds, counts bytes, tells listeners.
+// The shell around membership: carries messages, keeps its timer, resolves seeds, counts bytes, calls listeners.
 import { nameLengthMax } from '../options.js'
 //
-// The shell asks the machine one thing after the other, and carries out its effects in order before the next. Once it
-// is closed, nothing happens any more.
+// The shell gives the machine one event after the other, and executes its effects in order before the next. After it is
+// closed, nothing happens any more.
 //
-// Not here: every decision (membership.ts), the wire itself, and what the name of a seed stands for (both are handed
-// in).
+// Not here: every decision (membership.ts); the transport and the addresses behind the name of a seed, which are passed
+// in.
 
 import assert from 'node:assert/strict'
 import type { ClusterClock, Transport } from '../ports.js'
@@ -25,7 +25,7 @@ export interface GossipSetup {
 }
 
 /**
- * What the operator should know. `superseded`: another node has this one's name, and this one takes no part any more.
+ * A problem for the operator. `superseded`: another node has this one's name, and this one takes no part any more.
  * `unreadable`: bytes that are no message, or a message of a version that this node cannot read, were ignored.
  */
 export interface GossipTrouble {
@@ -43,10 +43,13 @@ export interface GossipStats extends MembershipStats {
   readonly messagesUnreadable: number
 }
 
-/** Kinds of trouble with unreadable messages that are told apart: beyond that, all may be reported again. */
+/** Different reports of unreadable messages that are remembered. Beyond that, all may be reported again. */
 const unreadableMax = 100
 
-/** What one node knows of the others, and tells them. `resolve` gives the addresses of a seed, or fails. */
+/**
+ * One node's part in gossip: what it knows of the others, and what it sends them. `resolve` returns the addresses of a
+ * seed, or fails.
+ */
 export class Gossip {
   private readonly machine: Membership
   private readonly changeListeners: ((member: Member) => void)[] = []
@@ -84,17 +87,17 @@ export class Gossip {
     this.arm()
   }
 
-  /** This node first, then all that are known; those who are gone for a while. */
+  /** This node first, then all that are known. Members that are gone stay in the list for a while. */
   members(): readonly Member[] {
     return this.machine.members
   }
 
-  /** Called with each member that has changed, this node included; also when `suspect` becomes `alive`. */
+  /** Calls back with each member that has changed, this node included; also when `suspect` becomes `alive`. */
   onChange(listener: (member: Member) => void): void {
     this.changeListeners.push(listener)
   }
 
-  /** Called for the operator, once for each reason until another one comes. */
+  /** Calls back with problems for the operator, once for each reason until another one comes. */
   onTrouble(listener: (trouble: GossipTrouble) => void): void {
     this.troubleListeners.push(listener)
   }
@@ -103,7 +106,7 @@ export class Gossip {
     this.step(nowMs => this.machine.setJoined(isJoined, nowMs))
   }
 
-  /** Tells others that this node goes. Resolves when one of them has said that it knows, or none can be reached. */
+  /** Reports to others that this node leaves. Resolves when one of them has acknowledged it, or none can be reached. */
   leave(): Promise<void> {
     this.leaving ??= new Promise(resolve => {
       this.onLeft = resolve
@@ -113,7 +116,7 @@ export class Gossip {
     return this.leaving
   }
 
-  /** Nothing is asked, answered or told any more. */
+  /** Ends all questions, answers and listener calls. */
   close(): void {
     this.isClosed = true
     this.stopTimer()
@@ -121,7 +124,7 @@ export class Gossip {
     this.onLeft()
   }
 
-  /** What another node asks; `onReply` is called once, now or later, and not at all once this is closed. */
+  /** Handles a question of another node. `onReply` is called once, now or later, and not at all once this is closed. */
   onCall(bytes: Buffer, onReply: (reply: Buffer) => void): void {
     if (this.isClosed) return
     this.received(bytes)
@@ -178,7 +181,7 @@ export class Gossip {
     this.step(nowMs => this.machine.onSeeds(addresses, nowMs))
   }
 
-  /** Another node has sent something that was ignored, since its bytes cannot be read. */
+  /** Counts a message of another node that was ignored, since its bytes cannot be read. */
   noteUnreadable(reason: string): void {
     this.counts.messagesUnreadable++
     if (this.isClosed || this.unreadable.has(reason)) return
@@ -193,7 +196,7 @@ export class Gossip {
     for (const listener of this.troubleListeners) listener(trouble)
   }
 
-  /** A timer that comes too early does no harm, so it is set anew only when it would come too late. */
+  /** A timer that comes too early does no harm, so it is only set again when it would come too late. */
   private arm(): void {
     const dueMs = this.machine.nextWakeMs
     if (this.isClosed || dueMs >= this.timerDueMs) return

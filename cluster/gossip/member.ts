@@ -1,13 +1,14 @@
-// A member of the cluster as it is told of, which of two tellings to believe, and tellings on their way (rumours).
+// A member of the cluster as gossip reports it, which of two reports to believe, and reports in transit (rumours).
 //
-// Belief only goes up in one order, whoever hears what first. So all who have heard the same tellings, in any order and
-// however often, believe the same. Only the member itself raises its incarnation; others can but tell worse of it.
+// Belief moves in one order only, whatever the order of reports. So nodes that have received the same reports, in any
+// order and however often, believe the same. Only the member itself raises its incarnation; other nodes can only report
+// a worse status.
 //
-// Not here: who tells whom (membership.ts), what a node knows of all members, and what is worth telling (roster.ts).
+// Not here: who sends to whom (membership.ts), a node's knowledge of all members and the choice of rumours (roster.ts).
 
 import assert from 'node:assert/strict'
 
-/** From good to bad news. `left`: it said so itself, or its operator through it. */
+/** From good to bad news. `left`: reported by the member itself, or by its operator through it. */
 export const statuses = ['alive', 'suspect', 'dead', 'left'] as const
 
 export type Status = (typeof statuses)[number]
@@ -15,27 +16,27 @@ export type Status = (typeof statuses)[number]
 export interface Member {
   readonly name: string
   readonly address: string
-  /** What fails together: a machine, a rack, a zone. Empty when nobody has said. */
+  /** Members of one domain fail together: a machine, a rack, a zone. Empty when none was configured. */
   readonly domain: string
-  /** Raised by the member itself whenever it has something new to say of itself. */
+  /** Raised by the member itself whenever it has something new to report about itself. */
   readonly incarnation: number
   readonly life: string
   readonly status: Status
-  /** False: it is alive and not to be given shards, since it is not ready or is being drained. */
+  /** False: it is alive but should not get shards, since it is not ready or is being drained. */
   readonly isJoined: boolean
 }
 
-/** Of two tellings about one member, the one to believe. Higher incarnation wins; at a tie, the worse news. */
+/** Of two reports about one member, the one to believe. Higher incarnation wins; at a tie, the worse news. */
 export function believe(known: Member, heard: Member): Member {
   assert.equal(known.name, heard.name)
   if (heard.incarnation !== known.incarnation) return heard.incarnation > known.incarnation ? heard : known
   const worse = statuses.indexOf(heard.status) - statuses.indexOf(known.status)
   if (worse !== 0) return worse > 0 ? heard : known
-  // Two lives with one incarnation: which one does not matter, but that all choose alike.
+  // Two lives with one incarnation: any choice is good, as long as all nodes make the same.
   return rank(heard) > rank(known) ? heard : known
 }
 
-/** Whether it is there, as far as is known. */
+/** Whether it is alive or suspected, as far as is known. */
 export function isHere({ status }: Member): boolean {
   return status === 'alive' || status === 'suspect'
 }
@@ -46,7 +47,7 @@ function rank({ life, address, domain, isJoined }: Member): string {
 
 export interface Rumour {
   readonly member: Member
-  /** The members that could not reach it, while it is suspect or after. With each of them the suspicion ends sooner. */
+  /** The members that could not reach it, when it is suspect or worse. With each of them the suspicion ends sooner. */
   readonly suspectedBy: readonly string[]
 }
 
@@ -56,19 +57,19 @@ interface Waiting {
 }
 
 /**
- * Each member has one rumour, the latest: a newer one takes its place and begins anew. Each is told a limited number of
- * times, the least told first, so that what is new overtakes what most have heard. A few times log n suffices, since
- * everybody who hears it tells it again.
+ * Each member has one rumour, the latest: a newer one replaces it and starts from zero. Each is sent a limited number
+ * of times, the least sent first, so that fresh rumours overtake those that most nodes have. A few times log n
+ * suffices, since every node that receives a rumour sends it on.
  */
 export class Rumours {
-  /** By how often they have been told, and then by name. */
+  /** By how often they have been sent, and then by name. */
   private readonly told: Map<string, Waiting>[] = []
 
   get size(): number {
     return this.told.reduce((sum, waiting) => sum + waiting.size, 0)
   }
 
-  /** Takes the place of what was to be told of this member; `bytes` of a message are what it needs. */
+  /** Replaces the rumour about this member; `bytes` is its size in a message. */
   put(rumour: Rumour, bytes: number): void {
     this.drop(rumour.member.name)
     this.rank(0).set(rumour.member.name, { rumour, bytes })
@@ -78,12 +79,14 @@ export class Rumours {
     for (const waiting of this.told) waiting.delete(name)
   }
 
-  // [hot] Twice for each message; mostly there is nothing to tell.
-  /** What goes into one message of so much room, each `tellingsMax` times at most, without those in `except`. */
+  // [hot] Twice for each message; mostly there is nothing to send.
+  /**
+   * The rumours for one message of so many bytes, without those in `except`. Each is taken `tellingsMax` times at most.
+   */
   take(bytesMax: number, tellingsMax: number, except: ReadonlyMap<string, unknown> = new Map()): Rumour[] {
     const taken: Rumour[] = []
     let bytesLeft = bytesMax
-    // All are chosen before any moves up a rank, where it would be met again.
+    // All are chosen before any moves up a rank; otherwise a moved one would be chosen again.
     const chosen: [number, Waiting][] = []
     for (const [times, waiting] of this.told.entries())
       for (const one of waiting.values()) {

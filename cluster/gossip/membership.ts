@@ -2,14 +2,14 @@
 // additions of Lifeguard (Dadgar, Phillips, Currey 2018): local health, suspicion and buddies. This file only decides.
 // It owns no socket and no timer: each event brings the time, and each decision returns effects.
 //
-// A node suspects a member that does not answer pings (probing.ts). The suspect hears of it in the next ping, and says
-// with a higher incarnation that it lives; or its time passes and it is dead. News travels in pings and their answers,
-// and in some more pings while it is new; now and then two nodes exchange all they know. A node whose timers come late,
-// or whose helpers are silent, takes itself for slow and waits longer. What it missed while it stood still it holds
-// against nobody.
+// A node suspects a member that does not answer pings (probing.ts). The suspect learns of it in the next ping, and
+// refutes it with a higher incarnation; otherwise its time passes and it is dead. News travels in pings and their
+// answers, and in some additional pings while it is new; now and then two nodes exchange all they know. A node whose
+// timers come late, or whose helpers are silent, assumes that it is slow itself and waits longer. After a pause of its
+// own it suspects no member because of messages that it missed.
 //
-// Not here: beliefs about others (roster.ts), about this node (own-name.ts), bytes (gossip-messages.ts), wire and clock
-// (gossip.ts).
+// Not here: beliefs about others (roster.ts), about this node (own-name.ts), bytes (gossip-messages.ts), transport and
+// clock (gossip.ts).
 
 import { Conversation, type Effect, type OnGossipAnswer, type Saying } from './conversation.js'
 import type { GossipMessage } from './gossip-messages.js'
@@ -22,7 +22,7 @@ import { Roster } from './roster.js'
 export interface MembershipSetup {
   readonly self: Pick<Member, 'name' | 'address' | 'domain' | 'life' | 'isJoined'>
   readonly clusterId: string
-  /** Whether there is anybody to ask before it is a member. */
+  /** Whether there are other nodes to ask before it is a member. */
   readonly hasSeeds: boolean
   readonly options: GossipOptions
   /** From 0 up to but without 1. */
@@ -30,10 +30,10 @@ export interface MembershipSetup {
 }
 
 export interface MembershipStats {
-  /** 0: well; each step makes this node more patient. */
+  /** 0: healthy; each step makes this node more patient. */
   readonly health: number
   readonly suspicions: number
-  /** How often this node had to say that it lives. */
+  /** How often this node had to refute a report that it is not alive. */
   readonly refutations: number
 }
 
@@ -46,7 +46,7 @@ export class Membership {
   private readonly ownName: OwnName
   private readonly probing: Probing
   private readonly seeking: Seeking
-  /** Not before it is there news to be told besides that in pings. */
+  /** The earliest time for the next additional ping with news. */
   private tellDueMs: number
   private exchangeDueMs: number
   private farewell = { round: 0, waiting: 0, heard: false }
@@ -94,7 +94,7 @@ export class Membership {
     return this.done(nowMs)
   }
 
-  /** Somebody asks. One of the effects, or of those of a later event, is the reply with this number. */
+  /** Another node asks. One of the effects, or of those of a later event, is the reply with this number. */
   onCall(number: number, message: GossipMessage, nowMs: number): readonly Effect[] {
     this.awake(nowMs)
     const objection = this.conversation.objection(message)
@@ -104,7 +104,7 @@ export class Membership {
     return this.done(nowMs)
   }
 
-  /** What was asked with this number is answered, or (undefined) will not be, for a reason that is for people. */
+  /** The question with this number has its answer, or (undefined) will get none, for a reason that is for people. */
   onReply(number: number, reply: GossipMessage | undefined, nowMs: number, reason = 'no answer'): readonly Effect[] {
     this.awake(nowMs)
     const onAnswer = this.conversation.takeAsker(number)
@@ -116,7 +116,7 @@ export class Membership {
     return this.done(nowMs)
   }
 
-  /** The addresses of the seeds, as far as they could be found out; in answer to each `resolve`. */
+  /** The addresses of the seeds, as far as they could be resolved; in answer to each `resolve`. */
   onSeeds(addresses: readonly string[], nowMs: number): readonly Effect[] {
     this.awake(nowMs)
     this.seeking.begin(addresses, this.roster.members)
@@ -132,7 +132,7 @@ export class Membership {
     return this.done(nowMs)
   }
 
-  /** Tells some of the others that this node goes; `left` is the effect at last, here or of a later event. */
+  /** Reports to some of the others that this node goes. `left` is the last effect, here or of a later event. */
   leave(nowMs: number): readonly Effect[] {
     this.awake(nowMs)
     const { self } = this.roster
@@ -148,7 +148,7 @@ export class Membership {
     return !this.ownName.isOver && this.roster.self.status === 'alive'
   }
 
-  /** Before everything: if this node stood still, it begins anew with what it waits for. */
+  /** Runs before every event. If this node was stopped, it restarts all that it waits for. */
   private awake(nowMs: number): void {
     const lateMs = nowMs - this.wakeDueMs
     if (lateMs <= this.options.periodMs) return
@@ -157,7 +157,7 @@ export class Membership {
     this.health.worsen(1)
   }
 
-  /** After everything: what has come of it, and when there is more to do. */
+  /** Runs after every event: returns the effects, and sets the time of the next wake-up. */
   private done(nowMs: number): readonly Effect[] {
     const { roster, seeking, probing, conversation } = this
     for (const member of roster.takeChanges()) {
@@ -165,7 +165,7 @@ export class Membership {
       if (isHere(member) && member !== roster.self) probing.add(member.name)
       conversation.add({ kind: 'changed', member })
     }
-    // Once a period at least, so that it notices when it stood still.
+    // Once a period at least, so that it notices when it was stopped.
     this.wakeDueMs = nowMs + this.options.periodMs
     if (this.isActive) {
       const tellDueMs = roster.hasNews ? Math.max(this.tellDueMs, nowMs) : this.wakeDueMs
@@ -175,7 +175,7 @@ export class Membership {
     return conversation.takeEffects()
   }
 
-  /** `newer`: what is known better than it was told. */
+  /** `newer`: rumours for the sender that are newer than those it sent. */
   private answer(number: number, message: Saying, newer: readonly Rumour[], nowMs: number): void {
     const { roster, conversation, ownName } = this
     const { name } = roster.self
@@ -198,7 +198,7 @@ export class Membership {
     }
   }
 
-  /** There is news: one other hears it at once, who has perhaps other news. */
+  /** There is news: sends it to one other member at once, which may have other news in return. */
   private tell(nowMs: number): void {
     const { roster, conversation, options } = this
     this.tellDueMs = nowMs + options.tellMs
@@ -225,7 +225,7 @@ export class Membership {
     this.conversation.ask(address, { kind: 'exchange', rumours }, this.options.exchangeTimeoutMs, onAnswer)
   }
 
-  /** Begins to try the seeds, and those who are dead: some may be there after all, and not know of us. */
+  /** Begins to try the seeds, and dead members: some may be alive after all, and not know of us. */
   private seek(): void {
     this.seeking.dueMs = Number.POSITIVE_INFINITY
     this.conversation.add({ kind: 'resolve' })
@@ -241,14 +241,14 @@ export class Membership {
   private onSought(address: string, answer: Saying | undefined, reason: string, nowMs: number): void {
     const { ownName, conversation, roster, seeking } = this
     if (ownName.isOver) return
-    // Of a member's dead the operator knows.
+    // If this node is a member, the operator knows already which members are dead.
     if (!answer && !ownName.isMember) conversation.add({ kind: 'refused', reason: `${address}: ${reason}` })
     const isOther = answer?.kind === 'exchange' && answer.from.life !== roster.self.life
     if (answer?.kind === 'exchange') seeking.onAnswer(address, answer.from.name)
     if (isOther && !ownName.isMember) {
       seeking.stop()
       this.enter(nowMs)
-      // So that somebody hears of the new member at once.
+      // So that at least one node learns of the new member at once.
       if (ownName.isMember) this.exchangeWith(address, heard)
     }
     this.seekNext(nowMs)
@@ -258,7 +258,7 @@ export class Membership {
     if (this.ownName.enter()) this.probing.hurry(nowMs)
   }
 
-  /** Takes in what is told; gives what is known better, so that who tells old news hears the newer. */
+  /** Applies rumours. Returns those that this node knows better, so that the sender of old news receives the newer. */
   private hearAll(rumours: readonly Rumour[], nowMs: number): Rumour[] {
     const { roster, ownName } = this
     const newer: Rumour[] = []
@@ -270,7 +270,7 @@ export class Membership {
       const isReported = known && (known.member !== roster.self || ownName.isMember)
       if (!isReported || believe(member, known.member) === member) continue
       newer.push(known)
-      // Who has old news of this node may have missed what it said to it.
+      // A node with old news of this one may have missed an earlier refutation.
       if (known.member === roster.self) roster.retell()
     }
     return newer
@@ -299,15 +299,16 @@ export class Membership {
   }
 }
 
-/** Nothing but what the answer tells of others. */
+/** Ignores the answer, except for the rumours in it. */
 const heard: OnGossipAnswer = () => {}
 
 /**
- * Where missing members may be: seeds that nobody known answers for, and members taken for dead. They are tried one
- * after the other, and again after a growing pause: a cluster that was split heals only when one side asks the other.
+ * The addresses where missing members may be: seeds at which no known member answers, and dead members. They are tried
+ * one after the other, and again after a growing pause. A cluster that was split heals only when one side asks the
+ * other.
  */
 class Seeking {
-  /** When to begin anew; infinite while it goes on. */
+  /** The time of the next round; infinite while one is running. */
   dueMs: number
   private failures = 0
   private queue: string[] = []
@@ -324,7 +325,7 @@ class Seeking {
     this.dueMs = nowMs
   }
 
-  /** Begins anew with these seeds, as far as they are worth asking. */
+  /** Begins a round with these seeds and the dead members, except addresses of members that are present. */
   begin(seeds: readonly string[], members: readonly Member[]): void {
     const present = members.filter(isHere)
     const addresses = new Set(present.map(({ address }) => address))
@@ -342,24 +343,26 @@ class Seeking {
     return this.queue.pop()
   }
 
-  /** Who has answered there. */
+  /** Notes the name of the node that has answered at an address. */
   onAnswer(address: string, name: string): void {
     this.names.set(address, name)
   }
 
-  /** Enough have answered: the others are not asked now. */
+  /** Ends the round early: the other addresses are not asked now. */
   stop(): void {
     this.queue = []
   }
 
-  /** Until the next time: longer and longer. `isAlone`: this node has nobody, and is in more of a hurry. */
+  /**
+   * Sets the time of the next round, with a growing pause. `isAlone`: this node has no others, so it tries more often.
+   */
   pause(nowMs: number, members: number, isAlone: boolean): void {
     const mostMs = isAlone ? this.options.seekMsMax : exchangeEveryMs(this.options, members)
     const pauseMs = Math.min(mostMs, this.options.seekMsMin * 2 ** Math.min(this.failures++, 30))
     this.dueMs = nowMs + pauseMs * (0.5 + this.chance() / 2)
   }
 
-  /** Somebody has just been lost: perhaps it can be found soon. */
+  /** A member was just lost, and may be back soon: shortens the pause. */
   hurry(nowMs: number): void {
     this.failures = 0
     if (this.dueMs !== Number.POSITIVE_INFINITY) this.dueMs = Math.min(this.dueMs, nowMs + this.options.seekMsMin)

@@ -1,4 +1,4 @@
-// This node's own name: from when on it may use it, that what is told under it is right, and that nobody else has it.
+// This node's own name: when it may use the name, that reports under it are right, and that no other node has it.
 //
 // A node becomes a member when another one has answered: only then it knows above which incarnation to begin, and
 // whether its name is free. Of two nodes under one name, the one with the lower incarnation gives up: the earlier life.
@@ -10,10 +10,10 @@ import { believe, isHere, type Member } from './member.js'
 import type { LocalHealth } from './probing.js'
 import type { Roster } from './roster.js'
 
-/** Somebody else under this node's name. */
+/** Another process under this node's name. */
 interface Rival {
   readonly member: Member
-  /** What this node has said of itself in the ping. */
+  /** The sender fields of this node's ping to the rival. */
   readonly sent: GossipSender
   readonly attempt: number
 }
@@ -23,21 +23,21 @@ export interface OwnNameParts {
   readonly conversation: Conversation
   readonly health: LocalHealth
   readonly options: Pick<GossipOptions, 'periodMs'>
-  /** A rival did not answer, or gives way: others should hear of this node at once. */
+  /** A rival did not answer, or gives way: the other members should learn of this node at once. */
   readonly onAsserted: (nowMs: number) => void
 }
 
 export class OwnName {
   /** Another node has the name: this one takes no part any more. */
   isOver = false
-  /** How often this node had to say that it lives. */
+  /** How often this node had to refute a report that it is not alive. */
   refutations = 0
   private isKnown: boolean
-  /** The best that was told of the name before this node was a member. */
+  /** The most credible report of the name from before this node was a member. */
   private namesake: Member | undefined
   private rival: Rival | undefined
 
-  /** `isMember`: there is nobody to ask first. */
+  /** `isMember`: true when there is no other node to ask first. */
   constructor(
     private readonly parts: OwnNameParts,
     isMember: boolean,
@@ -49,15 +49,13 @@ export class OwnName {
     return this.isKnown
   }
 
-  /** What this node says of itself; incarnation 0: nothing yet. */
+  /** The sender fields of this node's messages; incarnation 0: it is not a member yet. */
   get sender(): GossipSender {
     const { name, life, incarnation } = this.parts.roster.self
     return { name, life, incarnation: this.isKnown ? incarnation : 0 }
   }
 
-  /**
-   * Another node has answered: now this one can be a member, unless its name is taken. Tells whether it has become one.
-   */
+  /** Another node has answered: now this one can become a member, unless its name is taken. Returns whether it has. */
   enter(): boolean {
     if (this.isKnown || this.rival || this.isOver || this.parts.roster.self.status !== 'alive') return false
     const { namesake } = this
@@ -73,7 +71,7 @@ export class OwnName {
     roster.setSelf({ ...self, incarnation: namesake ? namesake.incarnation + lifeStride : self.incarnation })
   }
 
-  /** Whatever is told of this node, it knows better: and says so with a higher incarnation. */
+  /** This node knows its own state best: it refutes other reports of itself with a higher incarnation. */
   hear(heard: Member): void {
     const { roster } = this.parts
     const { self } = roster
@@ -83,13 +81,13 @@ export class OwnName {
     }
     if (this.isOver || believe(self, heard) === self) return
     if (self.status === 'left') {
-      // Another life of this name is none of its business any more.
+      // This node has left, so another life of this name does not concern it.
       if (heard.life === self.life) roster.setSelf({ ...self, incarnation: heard.incarnation + 1 })
     } else if (!this.mayBeRival(heard)) this.refute(heard)
     else if (!this.rival) this.call(heard, 1)
   }
 
-  /** Somebody pings who says that this is its name. */
+  /** Another process with this node's name has sent a ping. */
   onNamesake(from: GossipSender): void {
     const { self } = this.parts.roster
     if (from.name === self.name && from.life !== self.life && this.isKnown && outranks(from, this.sender))
@@ -105,7 +103,7 @@ export class OwnName {
     roster.setSelf({ ...self, incarnation: heard.incarnation + 1 })
   }
 
-  /** Whether another process may be alive under this node's name. At this node's address there is nobody else. */
+  /** Whether another process may be alive under this node's name. At this node's address there can be none. */
   private mayBeRival(heard: Member): boolean {
     const { self } = this.parts.roster
     return heard.life !== self.life && heard.address !== self.address && isHere(heard)
@@ -145,7 +143,7 @@ export class OwnName {
   }
 }
 
-/** Of two who live under one name, whether the first is the one that stays. */
+/** Of two processes under one name, whether the first is the one that stays. */
 function outranks(one: GossipSender, other: GossipSender): boolean {
   if (one.incarnation !== other.incarnation) return one.incarnation > other.incarnation
   // As believe() decides between them.

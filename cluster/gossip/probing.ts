@@ -1,7 +1,7 @@
-// Pings: each period a node probes one other, in its turn. It pings a silent one again, and asks helpers to, who report
-// when they had no answer either. A member that nobody reaches is suspected.
+// Pings: in each period a node probes one other, in turn. If that one is silent, the node pings it again, and asks
+// helpers to ping it, which report when they had no answer either. A member that no node reaches is suspected.
 //
-// Not here: what becomes of a suspect (roster.ts), who is told what else (membership.ts).
+// Not here: the end of a suspicion (roster.ts), all other messages (membership.ts).
 
 import { type Conversation, isAcknowledged, type Saying } from './conversation.js'
 import type { GossipMessage, PingTarget } from './gossip-messages.js'
@@ -15,7 +15,7 @@ interface Probe {
   /** Answers that have not come yet. */
   waiting: number
   helpers: number
-  /** Helpers that have said that they had no answer. */
+  /** Helpers that have reported that they had no answer. */
   noAnswers: number
 }
 
@@ -29,7 +29,7 @@ export interface ProbingParts {
 }
 
 export class Probing {
-  /** When the next one's turn is. */
+  /** The time of the next probe. */
   dueMs: number
   suspicions = 0
   private readonly rounds: Rounds
@@ -53,12 +53,12 @@ export class Probing {
     this.dueMs = Math.min(this.dueMs, nowMs + chance() * options.periodMs)
   }
 
-  /** What is under way is held against nobody. */
+  /** Drops the probe in flight without suspecting its target. */
   forget(): void {
     this.probe = undefined
   }
 
-  /** The next one's turn; the last one's is over, whatever has been heard of it. `mayProbe`: else nobody has a turn. */
+  /** Probes the next member. The last probe fails if it has no answer yet. `mayProbe`: false skips this turn. */
   next(nowMs: number, mayProbe: boolean): void {
     if (this.probe) this.fail(this.probe, nowMs)
     const { options, health, roster } = this.parts
@@ -95,7 +95,7 @@ export class Probing {
     else this.askHelpers(probe)
   }
 
-  /** By helpers, and once more directly: it may have been a single message that was lost. */
+  /** Probes through helpers, and once more directly, since only a single message may have been lost. */
   private askHelpers(probe: Probe): void {
     const { roster, conversation, options, health, chance } = this.parts
     const { periodMs, pingTimeoutMs } = options
@@ -125,12 +125,12 @@ export class Probing {
     const { health, roster } = this.parts
     this.probe = undefined
     this.suspicions++
-    // Helpers that are silent, too: it may be this node that does not hear. Without helpers it cannot tell.
+    // When helpers are silent too, this node itself may not receive messages. Without helpers it cannot know.
     health.worsen(probe.helpers > 0 ? probe.helpers - probe.noAnswers : 1)
     roster.suspect(probe.target.name, probe.target.life, nowMs)
   }
 
-  /** Helps another node: pings in its place, and answers it with what came of that. */
+  /** Helps another node: pings in its place, and answers it with the outcome. */
   relay(number: number, { to, address, waitMs }: Extract<GossipMessage, { kind: 'ping-request' }>): void {
     const { roster, conversation, options } = this.parts
     if (this.relays >= relaysMax) return conversation.reply(number, { kind: 'no-answer', rumours: [] })
@@ -145,15 +145,15 @@ export class Probing {
   }
 }
 
-/** That very life has answered, or a helper says that it has. */
+/** Whether that very life has answered, or a helper reports that it has. */
 function isReached(reply: GossipMessage | undefined, target: PingTarget): boolean {
   return isAcknowledged(reply, reply && reply.from.name !== target.name ? reply.from : target)
 }
 
 /**
- * Whose turn it is: everybody once in each round, in an order of this node's own that changes from round to round. The
- * orders of nodes are independent, so somebody probes a silent member at any time. A newcomer has its turn in what is
- * left of the round.
+ * The order of probes: each member once in each round, in an order of this node's own that changes with the round. The
+ * orders of nodes are independent, so at any time some node probes a silent member. A new member gets a turn in the
+ * rest of the round.
  */
 class Rounds {
   private order: string[] = []
@@ -169,7 +169,7 @@ class Rounds {
     this.order.splice(place, 0, name)
   }
 
-  /** The next one for whom `find` finds something; those for whom it does not are out. */
+  /** The next one for which `find` returns something; the others are removed. */
   next<T>(find: (name: string) => T | undefined): T | undefined {
     for (let left = this.order.length; left > 0; left--) {
       if (this.position >= this.order.length) this.begin()
@@ -201,7 +201,7 @@ export function pickSome<T>(all: readonly T[], count: number, chance: () => numb
   return picked
 }
 
-/** How well this node takes itself to hear (Lifeguard's local health): the worse, the longer it waits for others. */
+/** This node's estimate of its own health (Lifeguard's local health): the worse, the longer it waits for others. */
 export class LocalHealth {
   private readonly max: number
   private score = 0
@@ -210,12 +210,12 @@ export class LocalHealth {
     this.max = healthMax
   }
 
-  /** 0: well. */
+  /** 0: healthy. */
   get steps(): number {
     return this.score
   }
 
-  /** What times are multiplied with. */
+  /** The factor for all waiting times. */
   get patience(): number {
     return this.score + 1
   }

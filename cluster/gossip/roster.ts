@@ -1,12 +1,12 @@
-// What one node knows of all members, itself included, and whom it suspects since when.
+// One node's knowledge of all members, itself included, and the members that it suspects, with the time.
 //
-// It believes the better of two tellings (member.ts), with one caution: it takes nobody's word that a member is dead.
-// It then suspects, and lets the time of suspicion pass on its own clock. As a rule every node has begun to suspect
-// long before, and it costs nothing. But when two parts of a cluster that had lost each other meet, each has the time
-// to say that it lives.
+// It believes the better of two reports (member.ts), with one exception: it does not believe a report that a member is
+// dead. It then suspects the member, and waits for the end of the suspicion on its own clock. Mostly every node has
+// suspected that member long before, so this costs nothing. But when two parts of a cluster meet after a split, each
+// has the time to refute its death.
 //
-// Members that are gone are remembered for a while, so that old news does not bring them back; news of strangers who
-// are gone is no news. Not here: whom to probe, and what a node says to news of itself (membership.ts).
+// Members that are gone are remembered for a while, so that old news does not bring them back. News of unknown members
+// that are gone is ignored. Not here: the choice of probes, and this node's reaction to news of itself (membership.ts).
 
 import { type PingTarget, rumourLength } from './gossip-messages.js'
 import { type GossipOptions, membersMax, suspicionMs, tellingsMax } from './gossip-options.js'
@@ -14,7 +14,7 @@ import { believe, isHere, type Member, type Rumour, Rumours } from './member.js'
 
 interface Suspicion {
   sinceMs: number
-  /** How many there were when it began. */
+  /** How many members there were when it began. */
   readonly members: number
 }
 
@@ -22,7 +22,7 @@ export class Roster {
   private readonly rumours = new Rumours()
   private readonly others = new Map<string, Rumour>()
   private readonly suspicions = new Map<string, Suspicion>()
-  /** Since when; who has been gone for the longest time first. */
+  /** The time since when a member has been gone; the longest gone first. */
   private readonly goneSinceMs = new Map<string, number>()
   private changes: Member[] = []
 
@@ -39,7 +39,7 @@ export class Roster {
     return 1 + this.others.size - this.goneSinceMs.size
   }
 
-  /** All that are known, this node first, then also those who are gone. */
+  /** All known members, this node first, also those that are gone. */
   get members(): Member[] {
     return [this.own, ...[...this.others.values()].map(({ member }) => member)]
   }
@@ -48,7 +48,7 @@ export class Roster {
     return name === this.own.name ? this.own : this.others.get(name)?.member
   }
 
-  /** What is known of a member, this node included, as it is told. */
+  /** The report about a member, this node included, in the form in which it is sent. */
   recall(name: string): Rumour | undefined {
     return name === this.own.name ? { member: this.own, suspectedBy: [] } : this.others.get(name)
   }
@@ -57,7 +57,7 @@ export class Roster {
     return this.rumours.size > 0
   }
 
-  /** For one message: `urgent` first, and then what is to be told, as far as there is room. */
+  /** Rumours for one message: `urgent` first, and then those that are due, as far as there is room. */
   news(urgent: readonly Rumour[] = []): Rumour[] {
     let bytesLeft = this.options.rumoursBytesMax
     const first = new Map<string, Rumour>()
@@ -70,13 +70,15 @@ export class Roster {
     return [...first.values(), ...this.rumours.take(bytesLeft, tellingsMax(this.options, this.size), first)]
   }
 
-  /** What another node is to hear of itself before all else, so that it can say that it lives. */
+  /** The rumour that another node should get about itself before all else, so that it can refute it. */
   tidings({ name, life }: PingTarget): Rumour[] {
     const known = this.others.get(name)
     return known && (known.member.status !== 'alive' || known.member.life !== life) ? [known] : []
   }
 
-  /** Whom this node suspects, without those in `told`: a node that knows better says so in the answer. */
+  /**
+   * The members that this node suspects, without those in `told`: a node that knows better reports so in its answer.
+   */
   doubts(told: readonly Rumour[]): Rumour[] {
     let bytesLeft = this.options.rumoursBytesMax
     const names = new Set(told.map(({ member }) => member.name))
@@ -100,7 +102,7 @@ export class Roster {
     this.changes.push(member)
   }
 
-  /** What this node has said of itself last is told once more from the beginning. */
+  /** Sends this node's own state again as often as a new rumour. */
   retell(): void {
     this.tell({ member: this.own, suspectedBy: [] })
   }
@@ -117,7 +119,7 @@ export class Roster {
       this.confirm(known.name, heard.life, suspectedBy)
   }
 
-  /** This node has found that life of a member out of reach. */
+  /** This node could not reach that life of a member. */
   suspect(name: string, life: string, nowMs: number): void {
     const known = this.others.get(name)?.member
     if (known?.life !== life || !isHere(known)) return
@@ -126,7 +128,7 @@ export class Roster {
     else this.put({ member: { ...known, status: 'suspect' }, suspectedBy }, nowMs)
   }
 
-  /** Declares dead whose time has passed, and forgets who has been gone for long. */
+  /** Declares members dead whose suspicion has ended, and forgets members that have been gone for long. */
   expire(nowMs: number): void {
     for (const [name, suspicion] of this.suspicions) {
       if (this.suspicionDueMs(name, suspicion) > nowMs) continue
@@ -148,12 +150,12 @@ export class Roster {
     return dueMs
   }
 
-  /** This node has stood still for so long, and could not hear who lives. */
+  /** This node was stopped for so long, and could not receive refutations. */
   postpone(lateMs: number): void {
     for (const suspicion of this.suspicions.values()) suspicion.sinceMs += lateMs
   }
 
-  /** What has changed since this was asked last, in order. */
+  /** The members that have changed since the last call, in order. */
   takeChanges(): Member[] {
     const { changes } = this
     if (changes.length > 0) this.changes = []

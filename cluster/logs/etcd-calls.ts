@@ -1,10 +1,10 @@
-// Requests to etcd as a whole: each ends in time, and is counted; members that do not answer are left for the next.
+// Requests to etcd: each ends in time and is counted. A member that does not answer is left for the next.
 //
-// A request is written to one member once, and never again: the user finds out what became of it. All requests go to
-// one member while it answers. When it cannot be reached, is silent, or owes an answer at the deadline, the following
-// requests go to the next one.
+// A request is written to one member once, and never again: the caller finds out whether it happened. All requests go
+// to one member while it answers. When it cannot be reached, is silent, or has not answered at a deadline, the
+// following requests go to the next one.
 //
-// Not here: what is asked (etcd-requests.ts), connections (etcd-member.ts).
+// Not here: the content of requests (etcd-requests.ts), connections (etcd-member.ts).
 
 import type { ClusterClock } from '../ports.js'
 import {
@@ -37,7 +37,7 @@ export type EtcdRequestKind = (typeof requestKinds)[number]
 /** Counters that only grow. */
 export interface EtcdRequestStats {
   requests: number
-  /** Those of them that had no answer but an error, or none in time. */
+  /** Those of them that ended with an error, or without an answer in time. */
   failures: number
   /** Records in them, in either direction, and their bytes. */
   records: number
@@ -52,7 +52,7 @@ export interface EtcdRequest<M extends EtcdMethod> {
   readonly message: EtcdMethods[M]['request']
   readonly records?: number
   readonly bytes?: number
-  /** An error that says that somebody else has done it already, which is no failure. */
+  /** An error which means that another node has done it already. It is not counted as a failure. */
   readonly doneBefore?: RegExp
 }
 
@@ -65,12 +65,12 @@ interface UnderWay {
 export class EtcdCalls {
   readonly stats: Readonly<Record<EtcdRequestKind, EtcdRequestStats>>
   rotations = 0
-  /** The latest revision of the store that an answer has told. */
+  /** The latest revision of the store that any answer contained. */
   revision = 0
   private readonly members: readonly EtcdMember[]
   private current: number
   private watched: number
-  /** When the current member was heard of for the last time. */
+  /** When the current member last answered. */
   private heardMs: number
   /** In the order in which they began. */
   private readonly underWay = new Set<UnderWay>()
@@ -99,7 +99,7 @@ export class EtcdCalls {
   }
 
   /**
-   * Asks etcd once; `onAnswer` is called exactly once, at the deadline at the latest: with a response, or with a
+   * Sends one request. `onAnswer` is called exactly once, at the deadline at the latest, with a response or with a
    * reason.
    */
   call<M extends EtcdMethod>(
@@ -167,7 +167,7 @@ export class EtcdCalls {
     this.revision = Math.max(this.revision, Number(revision))
   }
 
-  /** Begins no more, resolves when all that is under way has ended, and then has no connections. */
+  /** Begins no more, resolves when all requests in flight have ended, and then closes the connections. */
   async close(): Promise<void> {
     this.closed = true
     if (this.underWay.size > 0) await new Promise<void>(resolve => this.idle.push(resolve))

@@ -1,14 +1,14 @@
-// The replicated log in an etcd (3.4 or later): the driver as others see it.
+// The replicated log in an etcd (3.4 or later): the public class of the driver.
 //
-// etcd gives every change a revision, and carries out transactions one after the other. A takeover's revision is its
+// etcd gives every change a revision, and executes transactions one after the other. A takeover's revision is its
 // epoch, and an append compares it in the transaction that puts the record. etcd reports success when a majority has it
 // on disk.
 //
 // etcd keeps deleted and replaced keys until it is compacted, and counts them against its quota. So each node compacts
-// all the time, up to where the store was one `compactMs` ago. Only when something was lost nobody compacts: etcd's
-// history then still has what was deleted since.
+// all the time, up to the store's revision of one `compactMs` ago. After a loss no node compacts: etcd's history then
+// still has the keys that were deleted since.
 //
-// Not here: keys, what requests and answers mean (etcd-requests.ts), deadlines and members (etcd-calls.ts).
+// Not here: keys, requests and answers (etcd-requests.ts), deadlines and members (etcd-calls.ts).
 
 import assert from 'node:assert/strict'
 import type { IEvent, IWatchResponse } from 'etcd3'
@@ -53,7 +53,7 @@ interface EtcdStats {
   readonly member: string
 }
 
-/** Opens the log of a cluster, without asking whether the engine is there: whoever asks is told. */
+/** Opens the log of a cluster. It does not check that the engine is there: the first request shows that. */
 export function openEtcdLog(
   address: EtcdAddress,
   cluster: string,
@@ -71,13 +71,13 @@ export class EtcdLog implements ShardLog {
   private following: EtcdFollowing | undefined
   private stopCompacting = (): void => {}
   private closing: Promise<void> | undefined
-  /** Where the store was one `compactMs` ago, and what we compacted up to. */
+  /** The store's revision one `compactMs` ago, and the revision up to which we compacted. */
   private earlierRevision = 0
   private compactedRevision = 0
   private keepsHistory = false
-  /** Bytes of a record, by shard: what the last reading had on average. */
+  /** The average bytes of a record in the last reading, by shard. */
   private readonly recordBytes = new Map<number, number>()
-  /** Up to where shards are to be trimmed, those under way included. */
+  /** The number up to which each shard is to be trimmed, trims in flight included. */
   private readonly trims = new Map<number, number>()
 
   constructor(
@@ -117,7 +117,7 @@ export class EtcdLog implements ShardLog {
   }
 
   read: ShardLog['read'] = (shard, after, bytesMax, onDone) => {
-    // etcd limits by number only. Where nothing is known records may be as long as can be.
+    // etcd limits by number only. Without an earlier reading, records are assumed to have the greatest length.
     const expected = this.recordBytes.get(shard) ?? appendBytesMax
     const limit = Math.max(1, Math.min(readRecordsMax, Math.floor(bytesMax / expected)))
     const message = readRequest(this.keys, shard, after, limit)
@@ -187,7 +187,7 @@ export class EtcdLog implements ShardLog {
     return { requests, followed: this.following?.stats ?? notFollowing, rotations, member }
   }
 
-  /** From now on requests are made over connections that show and verify this. */
+  /** Later requests use connections that show and verify these certificates. */
   renew(tls: EtcdTls): void {
     assertWhole(tls)
     this.calls.renew(tls)
@@ -227,7 +227,7 @@ export class EtcdLog implements ShardLog {
     if (records.length > 0) this.recordBytes.set(shard, Math.max(1, bytes / records.length))
   }
 
-  /** Lets go of one part after the other, until nothing is left or something fails: the next trim finds the rest. */
+  /** Deletes one part after the other, until nothing is left or something fails: the next trim finds the rest. */
   private trimMore(shard: number): void {
     const stop = (): void => {
       this.trims.delete(shard)
@@ -246,7 +246,8 @@ export class EtcdLog implements ShardLog {
   private compactLater(): void {
     this.stopCompacting = this.clock.after(this.options.compactMs, () => {
       const revision = this.earlierRevision
-      // The history may still hold what was lost: it may go back to before the loss was noticed.
+      // The history may still hold the lost keys, so the next compaction must not pass the moment before the loss was
+      // noticed.
       if (!this.keepsHistory) this.earlierRevision = this.calls.revision
       if (revision > this.compactedRevision && !this.keepsHistory) {
         this.calls.call(
@@ -278,30 +279,29 @@ interface EtcdFollowStats {
   records: number
   bytes: number
   takeovers: number
-  /** The first one, when the telling began, included. */
+  /** The first one, when following began, included. */
   gaps: number
 }
 
 /**
  * One watch over all of a cluster's keys, replaced when it is lost.
  *
- * It tells what happens after it stands, once, in the order of revisions. What happened while there was none is a gap:
- * the follower hears of it when the new watch stands, and reads. A member that lags behind would tell things again;
- * what is not newer is dropped. A member that is stopped or cut off keeps its connections: it is asked for signs of
- * life, and left without them.
+ * It reports later events once, in the order of revisions. Events between two watches are a gap: when the new watch
+ * begins, the follower is notified and reads. A member that lags behind would report events again, so events with older
+ * revisions are dropped. A member that is stopped or cut off keeps its connections, so it is asked for progress, and
+ * left when it is silent.
  *
- * All nodes get the records of all shards and drop what they do not want: with three nodes and three copies that is
- * nothing.
+ * All nodes get the records of all shards and drop the unwanted ones: with three nodes and three copies there are none.
  */
 class EtcdFollowing {
   readonly stats: EtcdFollowStats = { records: 0, bytes: 0, takeovers: 0, gaps: 0 }
   private watching: EtcdWatch | undefined
   private stopTimer = (): void => {}
-  /** Why there is a gap when the next watch stands. */
+  /** The reason of the gap, for the moment when the next watch begins. */
   private gap = 'the telling begins'
   private failures = 0
   private toldRevision = 0
-  /** What earlier watches have told up to. */
+  /** The last revision that earlier watches reported. */
   private knownRevision = 0
   private heardMs = 0
   private closed = false

@@ -1,7 +1,8 @@
 // One member of an etcd: connections to it, and single requests over them.
 //
-// A request is written at most once. So the package's own way of carrying requests, which retries, is not used: only
-// its messages, its channels, and its way of opening them. Channels dial again by themselves, at least once a second.
+// A request is written at most once. The package's own way to send requests retries, so this file does not use it; it
+// uses only the package's messages, its channels, and its way to open them. Channels dial again by themselves, at least
+// once a second.
 //
 // Not here: deadlines, and when to leave a member for another one (etcd-calls.ts).
 
@@ -35,7 +36,7 @@ export interface EtcdMethods {
 export type EtcdMethod = keyof EtcdMethods
 
 /**
- * `gone`: the member cannot be reached, or has no leader. `refused`: it does not accept us, or what we do. `full`: it
+ * `gone`: the member cannot be reached, or has no leader. `refused`: it rejects us, or forbids the request. `full`: it
  * takes no changes, since its quota is exceeded (the alarm NOSPACE).
  */
 export interface EtcdFailure {
@@ -46,7 +47,7 @@ export interface EtcdFailure {
 
 export type OnEtcdAnswer<Response> = (failure: EtcdFailure | undefined, response: Response | undefined) => void
 
-/** What a watch tells; `onEnd` comes last, and not after `cancel`. */
+/** The events of a watch; `onEnd` comes last, and not after `cancel`. */
 export interface WatchListener {
   onResponse(response: IWatchResponse): void
   onEnd(reason: string): void
@@ -57,7 +58,7 @@ export interface EtcdWatch {
   cancel(): void
 }
 
-/** The package's channels, as far as they are needed here; it does not tell their types. */
+/** The part of the package's channels that is needed here; the package does not export their types. */
 interface GrpcError extends Error {
   readonly code?: number
   readonly details?: string
@@ -95,26 +96,26 @@ interface Opened {
   readonly metadata: GrpcMetadata
 }
 
-/** gRPC's names for what a member that is away, or has no leader, leaves behind. */
+/** gRPC's codes for failures, such as those of a member that is away or has no leader. */
 const deadlineExceeded = 4
 const permissionDenied = 7
 const resourceExhausted = 8
 const unavailable = 14
 
-/** gRPC's names for channels that take requests at once, or begin to connect with the first. */
+/** gRPC's states of channels that take requests at once, or begin to connect with the first. */
 const idle = 0
 const ready = 2
 
-/** How long it may take to be given a token, which etcd makes slow on purpose. */
+/** How long it may take to get a token, which etcd makes slow on purpose. */
 const enterMs = 5000
 
-/** After so long no request begins on a channel of an earlier certificate: longer than it takes to be given a token. */
+/** After so long no request begins on a channel of an earlier certificate: longer than it takes to get a token. */
 const retireMs = 2 * enterMs
 
 const invalidToken = /invalid auth token|user name is empty/
-/** What etcd says to who shows nothing although it wants to know who asks. */
+/** etcd's error for a client without credentials, when authentication is on. */
 const namelessRefused = /user name is empty/
-/** What etcd says when its quota is exceeded; other things that run out have the same code. */
+/** etcd's error when its quota is exceeded; other exhausted resources have the same code. */
 const spaceExceeded = /database space exceeded/
 
 const reasonLengthMax = 300
@@ -129,14 +130,14 @@ const channelOptions = {
   'grpc.use_local_subchannel_pool': 1,
   'grpc.initial_reconnect_backoff_ms': 100,
   'grpc.max_reconnect_backoff_ms': 1000,
-  // More often than every 5 s would be taken for an attack by etcd.
+  // etcd treats more than one ping in 5 s as an attack.
   'grpc.keepalive_time_ms': 10_000,
   'grpc.keepalive_timeout_ms': 5000,
 }
 
 export class EtcdMember {
   private readonly channels = new Map<Service, ServiceChannel>()
-  /** Of earlier certificates: requests may still be about to go over them. */
+  /** Channels of earlier certificates: requests may still be about to use them. */
   private readonly retired = new Set<ServiceChannel>()
   private token: string | undefined
   private entering: ((failure: EtcdFailure | undefined) => void)[] = []
@@ -153,7 +154,8 @@ export class EtcdMember {
   }
 
   /**
-   * Asks once. The returned function gives up: `onDone` is not called any more, though the request may be carried out.
+   * Sends one request. The returned function abandons it: `onDone` is not called any more, but etcd may still execute
+   * the request.
    */
   call<M extends EtcdMethod>(
     method: M,
@@ -180,7 +182,9 @@ export class EtcdMember {
     }
   }
 
-  /** Begins to watch. It ends by itself when this member has no leader: it would tell nothing of what the others do. */
+  /**
+   * Begins to watch. The watch ends when this member has no leader, since it would then miss the changes of the others.
+   */
   watch(request: IWatchRequest, listener: WatchListener): EtcdWatch {
     let stream: GrpcStream | undefined
     let wanted = true
@@ -217,7 +221,7 @@ export class EtcdMember {
     }
   }
 
-  /** Later requests get connections of their own. A request or a watch that is under way keeps its connection. */
+  /** Later requests get connections of their own. A request or a watch in flight keeps its connection. */
   renew(tls: EtcdTls): void {
     this.tls = tls
     for (const channel of this.channels.values()) {
@@ -283,7 +287,7 @@ export class EtcdMember {
 
   private failureOf(error: GrpcError): EtcdFailure {
     const said = error.details || error.message
-    // etcd looks at tokens before anything else; the next request gets a new one.
+    // etcd checks tokens before anything else; the next request gets a new one.
     if (invalidToken.test(said)) this.token = undefined
     const gone = this.closed || error.code === unavailable || error.code === deadlineExceeded
     const refused = error.code === permissionDenied || namelessRefused.test(said)
@@ -293,11 +297,11 @@ export class EtcdMember {
   }
 }
 
-/** The package as a way to open a channel to one service, which has a connection of its own. */
+/** Uses the package to open a channel to one service. Each channel has a connection of its own. */
 class ServiceChannel extends Etcd3 {
   readonly opened: Promise<Opened>
   private client: Opened['client'] | undefined
-  /** Since when it is known not to be connected. */
+  /** The moment since when it is known not to be connected. */
   private awayMs: number | undefined
 
   constructor(service: Service, name: string, secure: boolean, { ca, cert, key }: EtcdTls) {
@@ -315,7 +319,7 @@ class ServiceChannel extends Etcd3 {
     })
   }
 
-  /** To be asked before each use: whether it was not connected at any of those in more than `connectMs`. */
+  /** Ask this before each use: whether the channel was unconnected at every such moment for more than `connectMs`. */
   isStuck(nowMs: number, connectMs: number): boolean {
     const state = this.client?.getChannel().getConnectivityState(false) ?? idle
     if (state === idle || state === ready) this.awayMs = undefined

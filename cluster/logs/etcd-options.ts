@@ -1,6 +1,6 @@
-// Where an etcd is, and every knob of its driver, with what it costs.
+// The address of an etcd, and every option of its driver with its cost.
 //
-// Not here: what goes over the wire (etcd-requests.ts).
+// Not here: the requests themselves (etcd-requests.ts).
 
 import assert from 'node:assert/strict'
 
@@ -22,26 +22,28 @@ export interface EtcdTls {
 export interface EtcdOptions {
   /** How long until the outcome of a request is `unknown`. Longer waits out an election; shorter fails over sooner. */
   readonly deadlineMs: number
-  /** A member that has owed answers for so long, and gives none, is asked nothing new while there are others. */
+  /**
+   * A member that has answered nothing for so long, with requests in flight, gets no new ones while there are others.
+   */
   readonly patienceMs: number
   /**
-   * A connection that has not come about in so long makes room for a new one. A longer time finds a returned member
+   * A connection that is not established after so long makes room for a new one. A longer time finds a returned member
    * later; a shorter one never finds a member whose handshake takes longer.
    */
   readonly connectMs: number
   /**
-   * How often keys are compacted that are older than one such time. etcd needs room for what is appended in two of
-   * them; less often saves work, and keeps slow followers from missing something.
+   * How often the driver compacts keys that are older than one such time. etcd needs room for the appends of two such
+   * times. A longer time saves work, and makes slow followers miss less.
    */
   readonly compactMs: number
-  /** How often the member that tells us what happens is asked for a sign of life. */
+  /** How often the member that is being followed is asked for a sign of progress. */
   readonly followPingMs: number
-  /** A member that told us nothing for so long is left for another one, which costs whoever follows a gap. */
+  /** A followed member that has been silent for so long is replaced by another one. Each follower then has a gap. */
   readonly followSilentMs: number
   /** Pause before following again: doubled with every failure, from the first to the second. */
   readonly refollowMsMin: number
   readonly refollowMsMax: number
-  /** Requests under way; more are refused at once, as `unknown`. */
+  /** Requests in flight; more are refused at once, as `unknown`. */
   readonly requestsMax: number
   /** Bytes of their records. */
   readonly requestBytesMax: number
@@ -67,7 +69,7 @@ export const etcdOptionsDefault: EtcdOptions = {
 
 const membersMax = 16
 
-/** Defaults for what is not given; asserts that the whole makes sense. */
+/** Fills in defaults, and asserts that the options fit together. */
 export function completeEtcdOptions(given: Partial<EtcdOptions>): EtcdOptions {
   const options = { ...etcdOptionsDefault, ...given }
   assert(options.deadlineMs >= 1, 'deadlineMs is too short')
@@ -87,7 +89,7 @@ export function completeEtcdOptions(given: Partial<EtcdOptions>): EtcdOptions {
   return Object.freeze(options)
 }
 
-/** Asserts that what is shown makes sense. */
+/** Asserts that the files of a TLS configuration fit together. */
 export function assertWhole({ ca, cert, key }: EtcdTls): void {
   assert(!cert === !key, 'a certificate needs its key, and a key its certificate')
   assert(!cert || ca, 'a certificate needs that of the authority, too')
@@ -95,7 +97,7 @@ export function assertWhole({ ca, cert, key }: EtcdTls): void {
 
 /**
  * Reads `etcd://host:port,host:port`, or `etcds://` for TLS, with `user:password@` in front if wanted, percent-encoded.
- * A string says what is wrong with it.
+ * Returns a string that describes the mistake if there is one.
  */
 export function parseEtcdAddress(text: string): EtcdAddress | string {
   const found = /^(etcds?):\/\/(?:([^@/]*)@)?([^@/]*)\/?$/.exec(text)

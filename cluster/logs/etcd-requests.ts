@@ -1,20 +1,20 @@
-// What is asked of etcd, under which keys, and what the answers mean: values in, values out.
+// Requests to etcd, their keys, and what the answers mean: values in, values out.
 //
-// Everything that depends on something else compares it in the same transaction: etcd carries out a transaction in one
-// step or not at all, so a late one finds out by itself that its time is over. Reads are linearizable.
+// A request that depends on a condition compares it in the same transaction. etcd executes a transaction in one step or
+// not at all, so a late one detects by itself that its time is over. Reads are linearizable.
 //
 // A damaged log (a gap, another record in a place that was taken) is never repaired or read around: the outcome is
-// `unknown`, and its reason says that an invariant is broken.
+// `unknown`, and its reason reports a broken invariant.
 //
 //   /orrery/<cluster>/owner/<shard>            the latest takeover: its owner; its revision is the epoch. Never deleted
 //   /orrery/<cluster>/log/<shard>/<sequence>   a record; the last one is never deleted
-//   /orrery/<cluster>/meta/<name>              what was created once
+//   /orrery/<cluster>/meta/<name>              a value that was created once
 //   /orrery/<cluster>/heartbeat/<node>         the latest heartbeat of a node; one key for each name ever
 //
-// Numbers have a fixed width, so their order as text is their order. All of it is one range: one watch tells it in
+// Numbers have a fixed width, so their order as text is their order. All keys are one range: one watch reports them in
 // order.
 //
-// Not here: who carries requests, and for how long (etcd-calls.ts).
+// Not here: carrying requests, and their deadlines (etcd-calls.ts).
 
 import assert from 'node:assert/strict'
 import type {
@@ -46,7 +46,7 @@ import type {
   Unknown,
 } from './shard-log.js'
 
-/** Operations in a transaction, and comparisons: what etcd allows by default. */
+/** Operations in a transaction, and comparisons: etcd's default limit. */
 const operationsMax = 128
 
 /** Appends in a transaction: each compares up to three things. */
@@ -86,8 +86,9 @@ export function retakeOutcome({ succeeded, header }: ITxnResponse): RetakeOutcom
 }
 
 /**
- * Appends if each epoch is the latest, the record before is there, and nothing stands at a record's place or behind it;
- * else tells what does. Founded logs begin with record 2 (founding.ts), so that is compared from record 3 on.
+ * Appends if each epoch is the latest, the record before is there, and no record has this number or a higher one; else
+ * it reads the obstacles. Founded logs begin with record 2 (founding.ts), so the record before is compared from record
+ * 3 on.
  */
 export function appendRequest(keys: EtcdKeys, appends: readonly Append[]): ITxnRequest {
   const compare: ICompare[] = []
@@ -97,7 +98,7 @@ export function appendRequest(keys: EtcdKeys, appends: readonly Append[]): ITxnR
     const owner = keys.owner(shard)
     const key = keys.record(shard, sequence)
     compare.push({ target: 'Mod', result: 'Equal', key: owner, mod_revision: epoch })
-    // Of the whole rest of the log: a place that was trimmed is empty, too, but never all behind it.
+    // Compares the whole rest of the log: the place of a trimmed record is empty too, but then later records exist.
     const rest = keys.recordsFrom(shard, sequence)
     compare.push({ target: 'Create', result: 'Equal', ...rest, create_revision: 0 })
     const before = keys.record(shard, sequence - 1)
@@ -113,9 +114,10 @@ export function appendOutcome(appends: readonly Append[], { succeeded, responses
   const stands = (index: number): IKeyValue | undefined => responses[index]?.response_range.kvs[0]
   const superseded = appends.filter(({ epoch }, n) => Number(stands(2 * n)?.mod_revision ?? 0) !== epoch)
   if (superseded.length > 0) return { kind: 'superseded', shards: superseded.map(({ shard }) => shard) }
-  // All happens or nothing: where nothing stands the record before was missing, of this shard or of another one.
+  // A transaction happens as a whole or not at all. Where a place is empty, the record before was missing, of this
+  // shard or of another one.
   if (appends.some(({ sequence }, n) => hasBefore(sequence) && !stands(2 * n + 1))) return { kind: 'short' }
-  // All of it may stand there already: then somebody has asked for it before.
+  // If all records are there already, the same append was made before.
   const wrong = appends.find(({ bytes }, n) => !stands(2 * n + 1)?.value.equals(bytes))
   return wrong ? broken(wrong.shard, `its record ${wrong.sequence} is another one already`) : { kind: 'appended' }
 }
@@ -165,7 +167,9 @@ export function namedOutcome({ kvs: [found] }: IRangeResponse): NamedOutcome {
   return { kind: 'read', value: found?.value }
 }
 
-/** Records behind a number, the shard's owner, and the first record with the count of all, which tells the last one. */
+/**
+ * Records behind a number, the shard's owner, and the first record with the count of all, which gives the last number.
+ */
 export function readRequest(keys: EtcdKeys, shard: number, after: number, limit: number): ITxnRequest {
   return {
     success: [
@@ -216,7 +220,7 @@ export function firstRecordRequest(keys: EtcdKeys, shard: number): IRangeRequest
   return { ...keys.log(shard), limit: 1, keys_only: true }
 }
 
-/** The next part of what is to be let go of; undefined: nothing is left to do. */
+/** The next part of the records to delete; undefined: nothing is left to delete. */
 export function trimRequest(
   keys: EtcdKeys,
   shard: number,
@@ -336,7 +340,7 @@ export class EtcdKeys {
     return Buffer.from(`${this.prefix}heartbeat/${named(node)}`)
   }
 
-  /** Undefined for what is told of by nobody. */
+  /** Undefined for keys that are not reported to followers. */
   placeOf(key: Buffer): EtcdKey | undefined {
     const text = key.toString('latin1')
     if (!text.startsWith(this.prefix)) return undefined

@@ -1,25 +1,25 @@
-// The replicated log as the cluster needs it: for each shard a sequence of records, and takeovers that say who may
-// append.
+// The replicated log as the cluster needs it: for each shard a sequence of records, and takeovers, which decide the
+// node that may append.
 //
-// A takeover makes its owner the only one that may append; its epoch is higher than that of every earlier one. The
-// appender numbers records without gaps, from 1, or from 2 where a store has the content from before (founding.ts). A
-// driver promises, for each shard:
+// After a takeover only its owner may append; its epoch is higher than that of every earlier one. The appender numbers
+// records without gaps, from 1, or from 2 where a store has the content from before (founding.ts). A driver promises,
+// for each shard:
 //
-//   order       takeovers and appends happen one after the other, and what is read follows that order
+//   order       takeovers and appends happen one after the other, and readings follow that order
 //   fence       an append happens only while the latest takeover is the one that it names, checked in one step
 //   durability  what is reported to have happened survives what the engine promises to survive
 //
-// An outcome `unknown` may have happened, and may still happen later. An appender finds out by making the append again
-// as it was; a new owner by looking at the latest takeover.
+// An outcome `unknown` may have happened, and may still happen later. An appender finds out by repeating the same
+// append; a new owner by looking at the latest takeover.
 //
-// Callbacks are called exactly once, never before the call that they belong to has returned. Bytes that are handed
-// over, in either direction, do not change afterwards; they may be part of a larger buffer.
+// Callbacks are called exactly once, never before the call that they belong to has returned. Bytes that are passed, in
+// either direction, do not change afterwards; they may be part of a larger buffer.
 //
-// Not here: what is in a record (log-record.ts). Drivers: etcd-log.ts, and in tests simulated-log.ts.
+// Not here: the content of a record (log-record.ts). Drivers: etcd-log.ts, and in tests simulated-log.ts.
 
 export interface Takeover {
   readonly epoch: number
-  /** The name of the node that has taken over, and a word of its own that tells its lives apart. */
+  /** The name of the node that has taken over, with a word that is unique to that life of its process. */
   readonly owner: string
 }
 
@@ -30,7 +30,7 @@ export interface LogRecord {
 
 export interface Append {
   readonly shard: number
-  /** Of the takeover in whose name it is appended. */
+  /** The epoch of the takeover in whose name this is appended. */
   readonly epoch: number
   readonly sequence: number
   readonly bytes: Buffer
@@ -39,9 +39,9 @@ export interface Append {
 export interface Unknown {
   readonly kind: 'unknown'
   readonly reason: string
-  /** The engine does not take us, or does not let us do that: to ask again is of no use. */
+  /** The engine rejects us, or forbids this request: a retry is of no use. */
   readonly isRefused?: true
-  /** The engine takes no appends until people make room (the quota of etcd). */
+  /** The engine takes no appends until the operator makes room (the quota of etcd). */
   readonly isFull?: true
 }
 
@@ -57,7 +57,7 @@ export interface Heartbeat {
 export type HeartbeatOutcome = { readonly kind: 'appended' } | { readonly kind: 'superseded' } | Unknown
 
 export type TakeoverOutcome =
-  /** `before`: the one that it has replaced. */
+  /** `before`: the takeover that this one has replaced. */
   { readonly kind: 'taken'; readonly epoch: number; readonly before: Takeover | undefined } | Unknown
 
 /** `superseded`: the latest takeover was another one, and nothing has happened. */
@@ -74,7 +74,7 @@ export type AppendOutcome =
   | { readonly kind: 'short' }
   | Unknown
 
-/** Part of a shard's log, and what stood with it at one moment, which is not before the question. */
+/** A part of a shard's log, with the log's end and latest takeover at one moment, which is not before the question. */
 export interface LogReading {
   readonly kind: 'read'
   /** In order, without gaps, from the first that was asked for, or from the first that is kept, if that is later. */
@@ -89,33 +89,31 @@ export type ReadOutcome = LogReading | Unknown
 /** The latest takeovers of all shards at one moment, which is not before the question. */
 export type TakeoversOutcome = { readonly kind: 'read'; readonly takeovers: ReadonlyMap<number, Takeover> } | Unknown
 
-/** `stands`: what the name has had since it was first given a value. */
+/** `stands`: the value that the name has had since it was first given one. */
 export type PositionOutcome = { readonly kind: 'stands'; readonly value: Buffer } | Unknown
 
-/** What a name has; undefined: nothing, neither now nor, unless the engine has lost it, ever before. */
+/** The value of a name. Undefined: none, and there never was one unless the engine has lost it. */
 export type NamedOutcome = { readonly kind: 'read'; readonly value: Buffer | undefined } | Unknown
 
-/** The shards whose logs have neither a certain record nor any behind it. */
+/** The shards whose logs lack a record that is certain to have existed, and have no later one. */
 export type LackingOutcome = { readonly kind: 'read'; readonly shards: readonly number[] } | Unknown
 
-/** Told what happens to logs, in the order in which it happens to each of them. */
+/** Receives the events of logs, for each log in the order in which they happen. */
 export interface LogFollower {
   onRecord(shard: number, record: LogRecord): void
   onTakeover(shard: number, takeover: Takeover): void
-  /** A heartbeat that any node has written. Those that were missed are not told later. */
+  /** A heartbeat that any node has written. Missed ones are not reported later. */
   onHeartbeat(node: string, bytes: Buffer): void
   /**
-   * Something may have been missed: a follower that needs all of it reads. What comes from now on is told. Called when
-   * the telling begins, too. A reading may then have what is told a moment later.
+   * Events may have been missed, so a follower that needs all of them must read. Events from now on are reported. Also
+   * called when following begins. A reading may contain an event that is reported a moment later.
    */
   onGap(reason: string): void
 }
 
 export interface ShardLog {
   takeOver(shard: number, owner: string, onDone: (outcome: TakeoverOutcome) => void): void
-  /**
-   * Takes a shard over for `owner`, if its latest takeover has this epoch: to hand it to somebody else.
-   */
+  /** Takes a shard over for `owner` if its latest takeover has this epoch: a handoff to another node. */
   retake(shard: number, epoch: number, owner: string, onDone: (outcome: RetakeOutcome) => void): void
   /**
    * Appends all of them in one step, or none. One for a shard, at least one; `appendsMax` and `appendBytesMax` at most.
@@ -124,7 +122,7 @@ export interface ShardLog {
    */
   append(appends: readonly Append[], onDone: (outcome: AppendOutcome) => void): void
   /**
-   * Replaces the node's last heartbeat, if its takeovers are the latest, as far as the engine compares so many at once.
+   * Replaces the node's last heartbeat if its takeovers are the latest. The engine may compare only so many at once.
    */
   heartbeat(heartbeat: Heartbeat, onDone: (outcome: HeartbeatOutcome) => void): void
   readonly appendsMax: number
@@ -135,16 +133,16 @@ export interface ShardLog {
   /** Which of these shards have lost their ends: no record of this number, nor of a higher one. */
   lacking(ends: ReadonlyMap<number, number>, onDone: (outcome: LackingOutcome) => void): void
   /**
-   * Begins to tell of all takeovers, and of the records of shards that are `wanted` by then. One follower at a time.
+   * Begins to report all takeovers, and the records of shards that are `wanted` at that moment. One follower at a time.
    */
   follow(wanted: (shard: number) => boolean, follower: LogFollower): void
-  /** Lets go of records up to a number; the last one stays in any case. Whether that succeeds is not told. */
+  /** Deletes records up to a number; the last one stays in any case. The caller does not learn whether it succeeds. */
   trim(shard: number, upTo: number): void
-  /** Gives a name of the whole cluster its value, unless it has one, and tells the one that stands, for good. */
+  /** Gives a name of the whole cluster a value, unless it has one, and returns the value that it now has for good. */
   createOnce(name: string, value: Buffer, onDone: (outcome: PositionOutcome) => void): void
   named(name: string, onDone: (outcome: NamedOutcome) => void): void
-  /** While it is on, the engine forgets nothing for our sake: what was deleted may be looked for there. */
+  /** While it is on, the driver does not compact the engine's history, so deleted keys can still be found there. */
   keepHistory(isOn: boolean): void
-  /** Nothing is told any more but the outcomes of what was asked. */
+  /** Ends following. Only outcomes of earlier requests are still reported. */
   close(): Promise<void>
 }

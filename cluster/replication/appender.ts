@@ -1,17 +1,17 @@
-// Appending: what turns of this node have decided, to the logs of the shards that it owns.
+// Appends the changes of this node's turns to the logs of the shards that it owns.
 //
-// One append is under way at a time. What does not fit into one goes in several, one after the other, and the host
-// hears of the end of all. An append whose outcome is unknown is made again as it was, byte for byte: where it has
-// happened already it is told to have, and once somebody has taken over it cannot happen any more. Nothing is guessed,
-// and nothing stands there twice.
+// One append is in flight at a time. Parts that do not fit into one go in several, one after the other, and the host
+// gets one outcome for all. An append with an unknown outcome is repeated byte for byte. If it has happened already,
+// the engine reports that; after another takeover it cannot happen any more. So nothing is guessed, and no record
+// exists twice.
 //
-// A takeover of our own that came late (its answer was lost) is ours: what has not been appended before it is appended
-// in its name. Anybody else's ends this node's right to append to that shard. An append is all or nothing, so one of
-// its records tells whether it happened before the takeover. If it did not, the parts of the lost shards never will,
-// and the others are appended again without them (`Deposed`).
+// A takeover of our own that came late (its answer was lost) is ours: the remaining pieces are appended in its name. A
+// takeover of another node ends this node's right to append to that shard. An append is all or nothing, so one of its
+// records shows whether it happened before the takeover. If it did not, the parts of the lost shards never will, and
+// the others are appended again without them (`Deposed`).
 //
-// An engine that has lost something (log-check.ts) has neither the takeover nor the record that an append goes behind.
-// Nothing is appended then, and what was decided waits until the engine has it again.
+// An engine that has lost something (log-check.ts) lacks the takeover, or the record before an append. Then nothing is
+// appended, and the changes wait until the engine has everything again.
 
 import assert from 'node:assert/strict'
 import type { Append, ShardLog, Takeover, Unknown } from '../logs/shard-log.js'
@@ -25,7 +25,7 @@ import { DeposedError, type HostReplication, type LogPosition, type Loss, type S
 /** A shard as the node that appends to it sees it. */
 export interface OwnedShard {
   readonly replica: Replica
-  /** Of the takeover in whose name this node appends. */
+  /** The epoch of the takeover in whose name this node appends. */
   epoch: number
   /**
    * Whether this node owns it, as far as is known here. A shard that another node has taken over is lost, whatever
@@ -42,14 +42,14 @@ export interface AppenderParts {
   readonly log: ShardLog
   readonly clock: Pick<ClusterClock, 'monoMs' | 'after'>
   readonly options: Pick<ReplicationOptions, 'retryMs' | 'pageBytesMax'>
-  /** What this node calls itself in takeovers. */
+  /** The name and life of this node, as in takeovers. */
   readonly self: string
   readonly holding: (shard: number) => OwnedShard
-  /** The engine has told of a takeover. */
+  /** The engine has reported a takeover. */
   readonly onTakeover: (shard: number, takeover: Takeover) => void
   /** Whether the engine has everything, as far as is known. */
   readonly mayAppend: () => boolean
-  /** The engine lacks what is known here. */
+  /** The engine lacks something that is known here. */
   readonly onLost: () => void
 }
 
@@ -60,7 +60,7 @@ interface Piece {
   readonly fragment: Fragment
 }
 
-/** A piece on its way. */
+/** A piece in flight. */
 interface Sent {
   readonly piece: Piece
   readonly holding: OwnedShard
@@ -72,14 +72,14 @@ type OnAppended = (outcome: ReadonlyMap<number, LogPosition> | Error) => void
 
 export class Appender implements HostReplication {
   private readonly parts: AppenderParts
-  /** What is still to be appended of the parts that were handed over. */
+  /** The pieces of the present parts that are not yet appended. */
   private pieces: Piece[] = []
   private positions = new Map<number, LogPosition>()
   /** The shards whose parts will never be durable. */
   private losses: Loss[] = []
   private onDone: OnAppended | undefined
   private isClosed = false
-  /** When the engine last took something of what was handed over, or that was handed over. */
+  /** When the engine last accepted some of the present parts, or when the host passed them. */
   private movedMs = 0
   private unknown: Unknown | undefined
 
@@ -98,17 +98,17 @@ export class Appender implements HostReplication {
     this.send()
   }
 
-  /** How long the append under way has waited for the engine; 0: there is none. */
+  /** How long the append in flight has waited for the engine; 0: there is none. */
   get stalledMs(): number {
     return this.onDone ? this.parts.clock.monoMs() - this.movedMs : 0
   }
 
-  /** Why it waits, as far as the engine has said; undefined: it has not, or there is none. */
+  /** The engine's reason for the wait; undefined: it has given none, or there is no append. */
   get trouble(): Unknown | undefined {
     return this.unknown
   }
 
-  /** Nothing is sent any more, and nobody is told. */
+  /** Sends nothing more, and calls nothing back. */
   close(): void {
     this.isClosed = true
   }
@@ -121,7 +121,10 @@ export class Appender implements HostReplication {
     this.end(losses.length === 0 ? positions : new DeposedError(losses, positions))
   }
 
-  /** Nothing more of a shard is appended, and what was is part of nothing whole. */
+  /**
+   * Nothing more of a shard is appended. Its pieces that are in the log already belong to a step that never becomes
+   * whole.
+   */
   private lose(shard: number): void {
     const { clock, holding } = this.parts
     this.pieces = this.pieces.filter(piece => piece.shard !== shard)
@@ -142,13 +145,13 @@ export class Appender implements HostReplication {
     })
   }
 
-  /** Nothing has happened: tries again, until what the engine has lost is there again. */
+  /** Nothing has happened: tries again, until the engine has the lost records again. */
   private whenFound(sent: readonly Sent[]): void {
     this.parts.onLost()
     this.later(() => this.make(sent))
   }
 
-  /** As much as fits into one append, of each shard the first that is left. */
+  /** As much as fits into one append: for each shard the first piece that is left. */
   private load(): Sent[] {
     const { appendsMax, appendBytesMax } = this.parts.log
     const sent: Sent[] = []
@@ -177,13 +180,13 @@ export class Appender implements HostReplication {
     this.send()
   }
 
-  /** There are later takeovers, so that it has happened before them or never will. */
+  /** There are later takeovers, so the append has happened before them or never will. */
   private findOut(sent: readonly Sent[]): void {
     const { log, self, onTakeover } = this.parts
     log.takeovers(outcome => {
       if (this.isClosed) return
       if (outcome.kind === 'unknown') return this.later(() => this.findOut(sent))
-      // Takeovers only become later ones, unless the engine has lost some.
+      // Epochs only grow, unless the engine has lost takeovers.
       const isLost = sent.some(({ append }) => append.epoch > (outcome.takeovers.get(append.shard)?.epoch ?? 0))
       if (isLost) return this.whenFound(sent)
       for (const { append, holding } of sent) {
@@ -195,7 +198,10 @@ export class Appender implements HostReplication {
     })
   }
 
-  /** All of an append has happened, or nothing: one of its shards tells, best one that nobody else appends to. */
+  /**
+   * An append has happened as a whole or not at all, so one of its shards shows which; best one to which no other node
+   * appends.
+   */
   private look(sent: readonly Sent[]): void {
     const { log, options } = this.parts
     const [first] = sent as [Sent]

@@ -1,5 +1,5 @@
-// Looks after the shards of a node: now and then, and when something has changed, it finds out what is to be done about
-// each (duties.ts) and begins it. What is under way is not begun again, and only so much is under way at a time.
+// Does the duties of a node for its shards: from time to time, and after changes, it determines the duty for each shard
+// (duties.ts) and begins it. Work in flight is not begun again, and its amount is limited.
 
 import type { ShardLog } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
@@ -13,13 +13,13 @@ import { ShardHeartbeats } from './shard-heartbeats.js'
 import type { ShardHost } from './shard-host.js'
 import { fetchShard } from './snapshot-fetch.js'
 
-/** How long an owner has for handing a shard over. */
+/** How long an owner may take to hand a shard over. */
 const handOverMs = 5_000
 /** How long a page of a snapshot may take. */
 const pageMs = 10_000
 
 export interface CaretakerParts {
-  /** What this node calls itself in takeovers. */
+  /** The name and life of this node, as in takeovers. */
   readonly self: string
   readonly log: ShardLog
   readonly host: ShardHost
@@ -27,13 +27,13 @@ export interface CaretakerParts {
   readonly options: ReplicationOptions
   readonly ask: AskPeer
   readonly onFailure: (failure: Error) => void
-  /** A node has sent something that the host cannot make sense of. */
+  /** A node has sent something that the host cannot read. */
   readonly onUnreadable: (node: string, reason: string) => void
   /** By shard. One whose copy was dropped is replaced here. */
   readonly holdings: Holding[]
-  /** A new one, of a shard of which the store has nothing. */
+  /** Returns a new holding, for a shard of which the store has nothing. */
   readonly renew: (shard: number) => Holding
-  /** Whether the engine has everything: as long as it has lost something, or was not asked yet, nothing is begun. */
+  /** Whether the engine has everything. While it has lost something, or was not asked yet, nothing is begun. */
   readonly mayAct: () => boolean
   /** Asks the engine anew whether it has everything, and calls back once. */
   readonly checkFirst: (onChecked: OnChecked) => void
@@ -41,20 +41,20 @@ export interface CaretakerParts {
   readonly onHandedOver: (shard: number, epoch: number) => void
 }
 
-/** What is known of a node besides its name. */
+/** The facts about a node that matter here. */
 interface Known {
   readonly name: string
   readonly life: string
-  /** Whether it is to be given shards. */
+  /** Whether it should get shards. */
   readonly isJoined: boolean
-  /** Whether it was not heard lately. */
+  /** Whether it was silent lately. */
   readonly isSuspect: boolean
 }
 
 export class Caretaker {
   private readonly parts: CaretakerParts
   private readonly name: string
-  /** What living nodes call themselves in takeovers. */
+  /** The names and lives of living nodes, as in takeovers. */
   private living: ReadonlySet<string> = new Set()
   private readonly signs: ShardHeartbeats
   private isJoined = false
@@ -67,7 +67,7 @@ export class Caretaker {
   /** Shards that were asked for, and shards that are being fetched or dropped. */
   private readonly asking = new Set<number>()
   private readonly copying = new Set<number>()
-  /** Shards of which the store has no row, as far as this node has seen to it since it started. */
+  /** Shards of which the store has no row, because this node has deleted them since it started. */
   private readonly empty = new Set<number>()
   private hasTakeovers = false
   private willLook = false
@@ -93,7 +93,7 @@ export class Caretaker {
     this.isClosed = true
   }
 
-  /** Whether the host is putting in or deleting a copy. */
+  /** Whether the host is installing or deleting a copy. */
   get isCopying(): boolean {
     return this.copying.size > 0
   }
@@ -108,12 +108,12 @@ export class Caretaker {
     this.lookSoon()
   }
 
-  /** The log tells of something that a node has just done. */
+  /** The log reports something that a node has just done. */
   noteSign(owner: string): void {
     this.signs.note(owner, this.parts.clock)
   }
 
-  /** All takeovers there were have been told: a shard without any has never had an owner. */
+  /** All existing takeovers have been reported: a shard without any has never had an owner. */
   knowsTakeovers(): void {
     this.hasTakeovers = true
   }
@@ -178,7 +178,7 @@ export class Caretaker {
     }
   }
 
-  /** The engine is asked first: the latest answer may be from before somebody put it back older. */
+  /** The engine is asked first: its latest answer may be from before an older backup was restored. */
   private claim(holding: Holding): void {
     const { shard } = holding
     if (this.claiming.has(shard)) return
@@ -236,7 +236,7 @@ export class Caretaker {
     )
   }
 
-  /** Whom to fetch a shard from: its owner, or else one that ought to keep it. */
+  /** The node from which to fetch a shard: its owner, or else one that ought to keep it. */
   private sourceOf(shard: number, owner: string | undefined): string | undefined {
     if (owner !== undefined && owner !== this.parts.self && this.living.has(owner)) return nameOf(owner)
     const others = this.placement[shard]?.filter(name => name !== this.name) ?? []
@@ -262,7 +262,7 @@ export class Caretaker {
   }
 }
 
-/** How long something has been so. */
+/** How long a condition has been true. */
 function since(times: Map<number, number>, shard: number, isSo: boolean, nowMs: number): number {
   if (!isSo) {
     times.delete(shard)

@@ -1,33 +1,34 @@
-// What a node ought to do about a shard, from what it knows: one pure function.
+// The duty of a node for a shard, from what the node knows: one pure function.
 //
-// The first of those that ought to keep a shard takes it over when it is orphaned; if it does not, being gone or
-// without a whole copy, the next one does some time later, and so on; last of all whoever has a whole copy from
-// earlier. From an owner that lives the shard is asked for, which is a move without a gap.
+// The first of the nodes that ought to keep a shard takes it over when it has no living owner. If that node is gone or
+// has no whole copy, the next one does so some time later, and so on; last come nodes with a whole copy from earlier. A
+// living owner is asked to hand the shard over, which moves it without a gap.
 //
-// A node that is not to be given shards claims none. In particular one that has just begun: as long as it has not heard
-// of the others, all shards look orphaned to it, and what an owner that loses a shard has not appended yet is refused.
+// A node that should not get shards claims none. This matters for a node that has just begun. Until it knows the
+// others, all shards look orphaned to it; and when an owner loses a shard, its changes that are not yet appended are
+// refused.
 
 import type { Phase } from './holding.js'
 import type { ReplicaState } from './replica.js'
 import type { ReplicationOptions } from './replication-options.js'
 
 export interface Situation {
-  /** Whether this node is to be given shards. */
+  /** Whether this node should get shards. */
   readonly isJoined: boolean
-  /** Its place among those that ought to keep the shard, 0 for the owner; -1: it is none of them. */
+  /** Its place among the nodes that ought to keep the shard, 0 for the owner; -1: it is none of them. */
   readonly rank: number
-  /** How many ought to. */
+  /** How many nodes ought to keep it. */
   readonly keepers: number
   readonly phase: Phase
   readonly replica: ReplicaState
-  /** Whose the latest takeover is. `gone`: it had an owner, who does not live any more, or none ever. */
+  /** The owner by the latest takeover. `gone`: the owner does not live any more, or there never was one. */
   readonly owner: 'self' | 'other' | 'gone'
-  /** How long nobody has owned it, as far as this node knows. */
+  /** How long the shard has had no owner, as far as this node knows. */
   readonly orphanedMs: number
-  /** How long it has not been one of those that ought to keep the shard. */
+  /** How long this node has not been one of those that ought to keep the shard. */
   readonly strandedMs: number
   /**
-   * Whether the store may have rows of the shard although it has no whole copy: a snapshot that broke off leaves some.
+   * Whether the store may have rows of the shard although it has no whole copy: an interrupted snapshot leaves some.
    */
   readonly mayHoldRows: boolean
   /** Whether its copy is near the end of the log. */
@@ -36,7 +37,7 @@ export interface Situation {
 }
 
 /**
- * `adopt`: the shard is ours, and we have to get ready. `release`: it is ours, and we cannot. `ask`: its owner is to
+ * `adopt`: the shard is ours, and we have to get ready. `release`: it is ours, and we cannot. `ask`: its owner should
  * hand it over. `fetch`: a snapshot is needed.
  */
 export type Duty = 'nothing' | 'claim' | 'adopt' | 'release' | 'ask' | 'fetch' | 'drop'

@@ -1,4 +1,4 @@
-// The beginning of logs whose shards have content already: that of a store which is the first copy of all of them.
+// The beginning of logs whose shards have content already: one store is the first copy of all of them.
 //
 // Such a log begins with record 2. A node without a copy finds that the log does not reach back to its beginning, and
 // fetches a snapshot. The node that has the content gets the position behind record 2, as if it had applied a first
@@ -14,24 +14,24 @@ import { beginning, decodeRecord, encodeRecord, positionOf } from './log-record.
 import { nameOf, nobody, ownerText } from './owner.js'
 import type { LogPosition } from './shard-host.js'
 
-/** No node has this name: it is none. */
+/** An owner name that no node has. */
 const founder = '(founding)'
-/** What record 2 stands behind. */
+/** The position before record 2. */
 const content: LogPosition = { ...beginning, sequence: 1 }
 
 export interface FoundingOptions {
   /** Between two tries when the engine does not answer. */
   readonly retryMs: number
-  /** How often the engine may not answer, one time after the other, until it is given up. */
+  /** After so many tries in a row without an answer, the command gives up. */
   readonly triesMax: number
 }
 
 export const foundingOptionsDefault: FoundingOptions = { retryMs: 500, triesMax: 20 }
 
 /**
- * Begins the logs of shards 0 to `shards` - 1; gives where each begins. `mark` is the same each time the same content
- * is tried again. Rejects with a sentence for the operator when one of them has begun otherwise, or when the engine
- * does not answer.
+ * Begins the logs of shards 0 to `shards` - 1, and returns the position at which each begins. `mark` is the same each
+ * time the same content is tried again. Rejects with a sentence for the operator when one of them has begun otherwise,
+ * or when the engine does not answer.
  */
 export async function foundLogs(
   shards: number,
@@ -47,8 +47,8 @@ export async function foundLogs(
 }
 
 /**
- * Rejects as `foundLogs` would for logs that have begun otherwise by now, and begins none: for who has much to do
- * before.
+ * Rejects as `foundLogs` would for logs that have begun otherwise, and begins none: for callers with much work before
+ * founding.
  */
 export async function assertFoundable(
   shards: number,
@@ -89,7 +89,7 @@ class Founding {
     return positionOf(first, decodeRecord(first)!)
   }
 
-  /** The record with which its log has begun, if it has; rejects when that was otherwise. */
+  /** The record with which the log has begun, if it has. Rejects when that was not ours. */
   async look(): Promise<Buffer | undefined> {
     const { last, takeover, records } = await this.read()
     if (takeover && takeover.owner !== nobody && takeover.owner !== this.owner)
@@ -113,7 +113,7 @@ class Founding {
     return bytes
   }
 
-  /** Has the shard belong to nobody, so that whoever has its content may take it at once. */
+  /** Leaves the shard without an owner, so that the node with its content may take it at once. */
   private async letGo(): Promise<void> {
     const { takeover } = await this.read()
     if (takeover?.owner !== this.owner) return
@@ -137,7 +137,7 @@ class Founding {
 
 type Asking<T> = (onDone: (outcome: T | Unknown) => void) => void
 
-/** The outcome of what may be asked again as it was, once there is one. */
+/** Repeats a request that may safely be repeated, and returns its outcome once there is one. */
 export async function answered<T extends { readonly kind: string }>(
   ask: Asking<T>,
   clock: Pick<ClusterClock, 'after'>,
@@ -151,7 +151,7 @@ export async function answered<T extends { readonly kind: string }>(
   }
 }
 
-/** An outcome of which it is known what happened. */
+/** An outcome that says what happened. */
 type Known<T> = Exclude<T, Unknown>
 
 const isUnknown = (outcome: { readonly kind: string }): outcome is Unknown => outcome.kind === 'unknown'

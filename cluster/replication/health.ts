@@ -1,11 +1,11 @@
 // Whether every shard could answer in the last seconds, as far as one node knows, and if not, why.
 //
-// A shard counts as answered for while two things were so within `healthMs`: this node could reach the shard's owner
-// (or is the owner and holds its lease), and a heartbeat has proven that the owner could append (heartbeats.ts). So a
-// shard that moves does not make a node unhealthy, and neither does one lost message. A node that has just begun is
-// unhealthy until it has seen both of every shard: the first request that it takes then finds an owner.
+// A shard counts as answered for if two things happened within `healthMs`: this node could reach the shard's owner (or
+// is the owner and holds its lease), and a heartbeat has proven that the owner could append (heartbeats.ts). So neither
+// a moving shard nor one lost message makes a node unhealthy. A node that has just begun is unhealthy until it has seen
+// both for every shard: the first request that it takes then finds an owner.
 //
-// What the log engine itself says comes first among the reasons, since all the others follow from it.
+// A loss or an error of the log engine comes first among the reasons, since all the others follow from it.
 
 import type { Unknown } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
@@ -14,7 +14,7 @@ import type { ReplicationOptions } from './replication-options.js'
 
 /** Why some shards cannot answer. */
 export type Unhealthy =
-  /** The engine lacks what is known here (log-check.ts). */
+  /** The engine lacks something that is known here (log-check.ts). */
   | { readonly kind: 'lost'; readonly loss: MissingRecords; readonly shards: readonly number[] }
   /** The engine takes no appends: `full`, its quota is exceeded; `away`, it does not answer, or cannot. */
   | { readonly kind: 'full' | 'away'; readonly reason: string; readonly shards: readonly number[] }
@@ -34,20 +34,19 @@ export interface HealthParts {
   readonly serves: (shard: number) => boolean
   readonly reachable: (node: string) => boolean
   readonly loss: () => MissingRecords | undefined
-  /** The latest request of a kind that the engine did not carry out; undefined: it did. */
+  /** The latest request of a kind that the engine did not execute; undefined: it did. */
   readonly trouble: () => Unknown | undefined
-  /** Told once for each other state. */
+  /** Called once for each change of state. */
   readonly onChange: (unhealthy: Unhealthy | undefined) => void
 }
 
-/** Between two looks. */
+/** Between two checks. */
 const lookMs = 500
 
 export class Health {
   private readonly parts: HealthParts
   /**
-   * Of each shard when this node could reach its owner, and when that was proven to be able to append, for the last
-   * time.
+   * For each shard, the last time when this node could reach its owner, and the last proof that the owner could append.
    */
   private readonly reachedMs: Float64Array
   private readonly provenMs: Float64Array
@@ -85,7 +84,7 @@ export class Health {
     for (const shard of shards) if (shard < this.provenMs.length) this.provenMs[shard] = nowMs
   }
 
-  /** Finds out how things are. */
+  /** Determines the state, and reports a change. */
   look(): void {
     const found = this.find()
     const isOther = keyOf(found) !== keyOf(this.state)
@@ -136,8 +135,8 @@ export class Health {
 }
 
 /**
- * What makes one state another one than before: not each shard, of which more and more fall silent, nor each word of
- * the engine.
+ * The part of a state by which two states differ. It leaves out single shards, since more and more fall silent, and the
+ * engine's texts.
  */
 function keyOf(state: Unhealthy | undefined): string {
   if (!state) return ''

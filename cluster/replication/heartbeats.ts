@@ -1,10 +1,10 @@
-// Heartbeats: each owner proves every `heartbeatMs` that the engine takes its appends, busy or idle, and all nodes hear
-// of it.
+// Heartbeats: each owner proves every `heartbeatMs` that the engine takes its appends, busy or idle, and all nodes see
+// that.
 //
 // A heartbeat is one small transaction for all shards of a node. The engine writes it only while the node's takeovers
 // are the latest, as it does with records. Its bytes name the shards that the node answers for under its lease. Other
-// nodes get it through the log that they follow anyway, so no message between nodes is needed, and a node that can talk
-// with others but not with the engine looks as silent as it is.
+// nodes get it through the log that they follow anyway, so no message between nodes is needed. A node that reaches the
+// other nodes but not the engine therefore counts as silent.
 //
 // One record for each idle shard would prove the same. With 256 shards it would cost 256 writes and 256 trims instead
 // of one write, and each standby would store it. A heartbeat replaces the one before, and the engine forgets that with
@@ -12,7 +12,7 @@
 //
 // The cost: 0.7 requests a second for each owner. A node that answers for other shards than before writes one sooner.
 //
-// Not here: what follows from heartbeats (health.ts).
+// Not here: conclusions from heartbeats (health.ts).
 
 import type { HeartbeatOutcome, ShardLog, Unknown } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
@@ -25,7 +25,7 @@ import type { ReplicationOptions } from './replication-options.js'
  */
 const version = 1
 
-/** How soon a node tells of other shards than before: several that move together go in one heartbeat. */
+/** How soon a heartbeat follows when the shards of a node change: several that move together go in one. */
 const changedMs = 100
 
 export interface HeartbeatParts {
@@ -37,7 +37,10 @@ export interface HeartbeatParts {
    * The shards that this node answers for, with the epochs in whose names it appends; none: there is nothing to prove.
    */
   readonly served: () => ReadonlyMap<number, number>
-  /** The engine has written a heartbeat of this node, or tells of one: its owner could answer for these shards. */
+  /**
+   * The engine has written a heartbeat of this node, or reports one of any node: its owner could answer for these
+   * shards.
+   */
   readonly onProven: (shards: Iterable<number>) => void
 }
 
@@ -71,7 +74,7 @@ export class Heartbeats {
     return this.unknown
   }
 
-  /** This node answers for other shards than before. */
+  /** Writes a heartbeat soon, since this node answers for other shards than before. */
   beatSoon(): void {
     if (this.willBeat) return
     this.willBeat = true
@@ -81,7 +84,7 @@ export class Heartbeats {
     })
   }
 
-  /** The log tells of a heartbeat of any node. */
+  /** The log reports a heartbeat of any node. */
   onHeartbeat(bytes: Buffer): void {
     const shards = decodeHeartbeat(bytes)
     if (shards) this.parts.onProven(shards)

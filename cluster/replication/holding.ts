@@ -4,17 +4,18 @@
 //       ^                                       |
 //       +------------- superseded --------------+
 //
-// `lose`: another node has taken over. Nothing more is appended here in any case, so the host is done soon: what the
-// log does not have is lost, and the copy follows again from what is written. The node and its other shards go on.
+// `lose`: another node has taken over. Nothing more can be appended here, so the host is sealed soon: changes that the
+// log does not have are lost, and the copy follows again from the written position. The node and its other shards go
+// on.
 //
-// The log says who owns the shard: its latest takeover. Nobody else is asked, so that nodes that cannot hear each other
-// never both own it. Who takes over from one that may still answer reads waits until that one's lease is over; who is
-// handed the shard need not, for the one before has sealed it first. A node is active only after a reading of the log,
-// asked for after the wait, that has its own takeover as the latest.
+// The log alone decides the owner: it is in the latest takeover. So two nodes that cannot reach each other never both
+// own the shard. A node that takes over from an owner that may still answer reads waits until that one's lease is over.
+// A handoff needs no wait, since the former owner has sealed the shard first. A node becomes active only after a
+// reading of the log, asked for after the wait, that has its own takeover as the latest.
 //
-// The lease: an active node answers as long as it was certain `leaseMs` ago that the latest takeover is its own.
-// Appends need none: they happen only while it is, and do not lengthen it, since they say nothing of the register
-// (replicator.ts).
+// The lease: an active node may answer for `leaseMs` after the last moment at which it knew that the latest takeover
+// was its own. Appends need no lease: they happen only while that is so. They do not extend it, since they prove
+// nothing about the register (replicator.ts).
 //
 // Not here: when to claim or hand over (duties.ts), appending (appender.ts).
 
@@ -33,13 +34,13 @@ export interface HoldingParts {
   readonly host: Pick<ShardHost, 'activate' | 'seal'>
   readonly clock: Pick<ClusterClock, 'monoMs' | 'after'>
   readonly options: Pick<ReplicationOptions, 'leaseMs' | 'leaseMargin' | 'retryMs'>
-  /** What this node calls itself in takeovers. */
+  /** The name and life of this node, as in takeovers. */
   readonly self: string
-  /** The phase is another one now, or the latest takeover is. */
+  /** The phase or the latest takeover has changed. */
   readonly onChange: (shard: number) => void
-  /** Another node has taken over what this node owned. */
+  /** Another node has taken over a shard that this node owned. */
   readonly onLost: (loss: Loss) => void
-  /** The host could not do what it was told: the node must end. */
+  /** The host could not activate or seal: the node must end. */
   readonly onFailure: (failure: Error) => void
 }
 
@@ -53,7 +54,8 @@ export class Holding implements OwnedShard {
   /** A moment after the takeover, on this node's clock. */
   private takenMs = Number.POSITIVE_INFINITY
   /**
-   * A claim of this life has had no answer: a takeover of our own may come at any time, without anybody having sealed.
+   * A claim of this life has had no answer: a takeover of our own may come at any time, and no node has sealed the
+   * shard for it.
    */
   private hasStrayPermits = false
   /** Whether another node has taken over since this node owned it last. */
@@ -83,16 +85,16 @@ export class Holding implements OwnedShard {
     return this.leaseUntilMs - this.parts.options.leaseMs
   }
 
-  /** Whether this node owns the shard and nobody is known to have taken it over. */
+  /** Whether this node owns the shard and no takeover by another node is known. */
   get mayAppend(): boolean {
     return !this.isLost && this.replica.state === 'owned'
   }
 
   // [hot] Once per request.
   /**
-   * Whether asks may be answered at this moment, by this node's clock. `registerMs`: when everything of the register
-   * was asked for that is applied. Before the shard was taken over nobody waited for this node to know what the
-   * register says (`Replicator.barrier`).
+   * Whether asks may be answered at this moment, by this node's clock. `registerMs`: when the reading of the register
+   * was asked for that is applied. It must not be before the takeover: until then no barrier waited for this node to
+   * have the register (`Replicator.barrier`).
    */
   serves(nowMs: number, registerMs: number): boolean {
     return this.is === 'active' && nowMs < this.leaseUntilMs && registerMs >= this.takenMs
@@ -103,7 +105,7 @@ export class Holding implements OwnedShard {
     this.leaseUntilMs = Math.max(this.leaseUntilMs, askedMs + this.parts.options.leaseMs)
   }
 
-  /** The log tells of a takeover, perhaps of an old one. */
+  /** The log reports a takeover, perhaps an old one. */
   onTakeover(takeover: Takeover): void {
     if (this.takeover && takeover.epoch <= this.takeover.epoch) return
     this.takeover = takeover
@@ -114,7 +116,7 @@ export class Holding implements OwnedShard {
     this.parts.onChange(this.shard)
   }
 
-  /** Takes the shard over, whoever has it. */
+  /** Takes the shard over from any owner. */
   claim(): void {
     this.enter('claiming')
     this.parts.log.takeOver(this.shard, this.parts.self, outcome => {
@@ -130,14 +132,14 @@ export class Holding implements OwnedShard {
   }
 
   /**
-   * There is a takeover of our own that nobody here has made in this phase: it was handed over, or is a claim without
+   * There is a takeover of our own that this node has not made in this phase: it was handed over, or is a claim without
    * an answer.
    */
   adopt({ epoch }: Takeover): void {
     this.begin(epoch, this.hasStrayPermits)
   }
 
-  /** There is a takeover of our own, and no copy that could be gone on from: somebody else is to have the shard. */
+  /** There is a takeover of our own, and no copy from which to continue: another node should get the shard. */
   letGo({ epoch }: Takeover): void {
     this.epoch = epoch
     this.enter('sealing')
@@ -166,7 +168,7 @@ export class Holding implements OwnedShard {
     })
   }
 
-  /** What cannot follow the log cannot own the shard either: it is for others then. */
+  /** A copy that cannot follow the log cannot own the shard either, so it is released for other nodes. */
   private finishLater(): void {
     const { clock, options } = this.parts
     const { state } = this.replica
@@ -186,7 +188,7 @@ export class Holding implements OwnedShard {
     })
   }
 
-  /** Gives the shard to another node in good order; tells with which epoch, or that it did not come to that. */
+  /** Gives the shard to another node by handoff. Calls back with the epoch, or with undefined if that failed. */
   handOver(to: string, onDone: (epoch: number | undefined) => void): void {
     if (this.is !== 'active') return onDone(undefined)
     this.seal(() => {
@@ -206,7 +208,7 @@ export class Holding implements OwnedShard {
     })
   }
 
-  /** Nobody here answers for the shard any more: makes another node its owner. */
+  /** No turn here uses the shard any more: makes another node its owner. */
   private release(to: string, onDone: (epoch: number | undefined) => void): void {
     const { log } = this.parts
     log.retake(this.shard, this.epoch, to, outcome => {

@@ -1,11 +1,11 @@
-// Whether a store that no node uses has everything that a cluster has acknowledged: what has to be certain before its
-// content goes on elsewhere.
+// Checks that an unused store has everything that a cluster has acknowledged. This must be certain before its content
+// moves elsewhere.
 //
 // A change is acknowledged once its record is in the log of its shard. So a copy has everything if no log holds a whole
 // step behind the copy's position, and if no node is running that could append one. A running node that owns shards
 // proves that by its heartbeats.
 //
-// Nothing is written: the cluster is afterwards as it was.
+// Nothing is written: the cluster is not changed.
 
 import type { LogReading, LogRecord, ShardLog } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
@@ -15,8 +15,8 @@ import { replicationOptionsDefault } from './replication-options.js'
 import type { LogPosition } from './shard-host.js'
 
 /**
- * The shards whose logs hold more than these positions say. Rejects with a sentence for the operator when the engine
- * does not answer.
+ * The shards whose logs hold more than these positions. Rejects with a sentence for the operator when the engine does
+ * not answer.
  */
 export async function findBehind(
   positions: ReadonlyMap<number, LogPosition>,
@@ -45,13 +45,16 @@ export async function findBehind(
 }
 
 /**
- * Whether these records only begin a step behind a place, of which nothing was acknowledged. What was trimmed or cannot
- * be read may be more.
+ * Whether these records only begin a step behind a place, of which nothing was acknowledged. Records that were trimmed
+ * or cannot be read may be more.
  */
 const areBegun = (records: readonly LogRecord[], after: number): boolean =>
   records[0]?.sequence === after + 1 && records.every(({ bytes }) => decodeRecord(bytes)?.fragment.continues === true)
 
-/** The nodes that own shards and append, as far as the log tells within two heartbeats. Nothing else may follow it. */
+/**
+ * The nodes that own shards and append, as far as the log reports within two heartbeats. Needs a log without another
+ * follower.
+ */
 export async function findLiving(
   log: Pick<ShardLog, 'follow'>,
   clock: Pick<ClusterClock, 'after'>,

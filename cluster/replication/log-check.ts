@@ -1,33 +1,34 @@
-// Whether the engine still has what this node knows of the logs.
+// Checks whether the engine still has all records and takeovers that this node knows.
 //
-// An engine keeps what it has acknowledged, unless somebody deletes its keys, loses its disks or restores a backup that
-// is older. Then a log ends before what nodes have applied, or its latest takeover is older than one that a node knows,
-// or the cluster's name is gone. A node that went on with such a log would undo what was acknowledged. So nothing is
-// done as long as that is so, about no shard: no asks are answered, nothing is taken over, appended or trimmed. Shards
-// that have lost nothing are left alone as well, for what would be added to an older log is lost when the right one is
-// brought back. Every node finds out for itself.
+// An engine keeps what it has acknowledged, unless an operator deletes its keys, loses its disks or restores an older
+// backup. Then a log ends before the records that nodes have applied, or its latest takeover is older than one that a
+// node knows, or the cluster's name is gone. A node that continued with such a log would undo acknowledged changes. So
+// meanwhile the node does nothing, for any shard: it answers no asks, takes nothing over, appends and trims nothing.
+// Shards without a loss stop too: additions to an older log would be lost when the right one is restored. Every node
+// finds out for itself.
 //
-// Both sides of a comparison come from the engine, and what is compared was known before the engine was asked: what
-// happens meanwhile makes nothing look lost. Nothing is repaired. When the engine has everything again all goes on.
+// Both sides of a comparison come from the engine, and the node's side was known before the engine was asked. So
+// changes in between do not look like a loss. Nothing is repaired: when the engine has everything again, the node
+// continues.
 //
-// Not here: what is not done meanwhile (replicator.ts, caretaker.ts, appender.ts).
+// Not here: the stopped activities (replicator.ts, caretaker.ts, appender.ts).
 
 import type { LackingOutcome, NamedOutcome, ShardLog, TakeoversOutcome } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
 import type { Holding } from './holding.js'
 import type { ReplicationOptions } from './replication-options.js'
 
-/** What stands in the engine as long as it keeps this cluster. */
+/** A name and value that the engine has as long as it keeps this cluster. */
 export interface ClusterMark {
   readonly name: string
   readonly value: Buffer
 }
 
-/** What the engine has lost of what this node knows. */
+/** The engine's losses, as far as this node knows. */
 export interface MissingRecords {
   /** Whether it does not know the cluster any more, or has another one in its place. */
   readonly isNameless: boolean
-  /** The shards of whose logs something is missing, in their order. */
+  /** The shards whose logs miss something, in their order. */
   readonly shards: readonly number[]
 }
 
@@ -38,7 +39,7 @@ export interface LogCheckParts {
   readonly log: Pick<ShardLog, 'named' | 'takeovers' | 'lacking' | 'keepHistory'>
   readonly clock: Pick<ClusterClock, 'after'>
   readonly options: Pick<ReplicationOptions, 'checkMs' | 'retryMs'>
-  /** undefined: nothing tells this cluster from another one. */
+  /** undefined: there is no mark by which to recognise this cluster. */
   readonly mark: ClusterMark | undefined
   /** By shard. */
   readonly holdings: readonly Holding[]
@@ -48,13 +49,13 @@ export interface LogCheckParts {
   readonly onChange: (lost: MissingRecords | undefined) => void
 }
 
-/** What is known of a shard before the engine is asked. */
+/** The node's knowledge of a shard before the engine is asked. */
 interface Known {
   readonly epoch: number
   readonly sequence: number
 }
 
-/** All that the engine has answered. */
+/** All answers of the engine to one check. */
 interface Answers {
   named?: NamedOutcome
   takeovers?: TakeoversOutcome
@@ -67,10 +68,10 @@ export class LogCheck {
   private isNameless = false
   private isChecked = false
   private isAsking = false
-  /** Something was noticed while the engine was being asked. */
+  /** A check was requested while the engine was being asked. */
   private isStale = false
   private isClosed = false
-  /** Those that wait for the answers to what the engine is being asked, and for the answers after these. */
+  /** The callers that wait for the check in flight, and those that wait for the one after it. */
   private waiting: OnChecked[] = []
   private waitingNext: OnChecked[] = []
 
@@ -111,8 +112,8 @@ export class LogCheck {
   }
 
   /**
-   * Asks the engine from now on, and calls back once. A node asks before it takes a shard over or hands it over: an
-   * engine that was put back older would take that, and lose it again when the right one is brought back.
+   * Asks the engine from now on, and calls back once. A node asks before it takes a shard over or hands it over. An
+   * engine with an older backup would accept that, and lose it again when the right one is restored.
    */
   checkFirst(onChecked: OnChecked): void {
     if (this.isClosed) return
@@ -121,7 +122,7 @@ export class LogCheck {
     this.check()
   }
 
-  /** Looks at once: somebody has noticed something. */
+  /** Checks at once, since something was noticed. */
   check(): void {
     if (this.isClosed) return
     if (this.isAsking) {
@@ -174,7 +175,7 @@ export class LogCheck {
     const lost = new Set(lacking.shards)
     for (const { shard, replica } of this.parts.holdings) {
       const epoch = takeovers.takeovers.get(shard)?.epoch ?? 0
-      // Who follows may have found what no single key tells, as a gap.
+      // A copy that follows may have found a loss that no single key shows, such as a gap.
       if (isNameless || epoch < known.get(shard)!.epoch || replica.state === 'ahead') lost.add(shard)
     }
     this.learn(lost, isNameless)
@@ -200,7 +201,7 @@ export class LogCheck {
     this.parts.onChange(this.loss)
   }
 
-  /** The engine did not answer: before its first answer nothing is begun, so it is asked again soon. */
+  /** The engine did not answer. Nothing begins before its first answer, so it is asked again soon. */
   private later(): void {
     const { clock, options } = this.parts
     this.isStale = false

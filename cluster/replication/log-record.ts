@@ -2,23 +2,23 @@
 //
 //   u8 version | u8 flags | u16 shard | u64 epoch | u64 sequence | 16 bytes hash before | payload
 //
-// Each record carries the hash of the chain up to the one before, and its own hash covers that: who has followed up to
-// a position knows that a record belongs right behind it, and that both have seen the same. A payload that is too long
-// for one record goes on in the next ones; together they are one step. Where such a sequence breaks off because its
-// owner was superseded, it is void: what comes next begins anew.
+// Each record carries the hash of the chain up to the one before, and its own hash covers that. So a node at a position
+// can check that a record belongs right behind it, and that both have the same past. A payload that is too long for one
+// record continues in the next ones; together they are one step. If its owner is superseded in the middle, the step is
+// void: the next record begins a new one.
 //
-// Not here: what a payload says (the host's), where records are kept (shard-log.ts).
+// Not here: the content of a payload (the host's), where records are kept (shard-log.ts).
 
 import { hash } from 'node:crypto'
 import type { LogPosition } from './shard-host.js'
 
 const version = 1
-/** The payload goes on in the next record; it began in the one before. */
+/** The payload continues in the next record; it began in the one before. */
 const flag = { continues: 1, continuesPrevious: 2 } as const
 const headBytes = 36
 export const hashBytes = 16
 
-/** What a record brings besides its payload. */
+/** The bytes of a record besides its payload. */
 export const recordOverheadBytes = headBytes
 
 export interface DecodedRecord {
@@ -34,16 +34,16 @@ export interface DecodedRecord {
 
 /** Which part of a payload a record holds. */
 export interface Fragment {
-  /** Whether it goes on in the next record. */
+  /** Whether it continues in the next record. */
   readonly continues: boolean
   /** Whether it began in the record before. */
   readonly continuesPrevious: boolean
 }
 
-/** Where every log begins. */
+/** The position before the first record of every log. */
 export const beginning: LogPosition = { sequence: 0, epoch: 0, hash: Buffer.alloc(hashBytes) }
 
-/** The record that stands right behind a position. */
+/** The bytes of the record right behind a position. */
 export function encodeRecord(
   shard: number,
   epoch: number,
@@ -62,7 +62,7 @@ export function encodeRecord(
   return bytes
 }
 
-/** undefined: these bytes are no record of a version that is known here (`unreadable` says why). */
+/** undefined: these bytes are no record of a version that is known here (`unreadable` gives the reason). */
 export function decodeRecord(bytes: Buffer): DecodedRecord | undefined {
   if (bytes.length < headBytes || bytes[0] !== version) return undefined
   const flags = bytes[1] as number
@@ -76,7 +76,7 @@ export function decodeRecord(bytes: Buffer): DecodedRecord | undefined {
   }
 }
 
-/** Why bytes that stand in a log under a number are no record, in words. */
+/** Why bytes in a log are no record, in words. */
 export const unreadable = (sequence: number, bytes: Buffer): string =>
   bytes.length < headBytes
     ? `record ${sequence} has ${bytes.length} bytes, which is too few`
@@ -87,7 +87,7 @@ export function positionOf(bytes: Buffer, { epoch, sequence }: Pick<DecodedRecor
   return { sequence, epoch, hash: hash('sha256', bytes, 'buffer').subarray(0, hashBytes) }
 }
 
-/** Why a record does not stand right behind a position, in words; undefined: it does. */
+/** Why a record does not belong right behind a position, in words; undefined: it does. */
 export function misfit(shard: number, at: LogPosition, record: DecodedRecord): string | undefined {
   if (record.shard !== shard) return `record ${record.sequence} is of shard ${record.shard}`
   if (record.sequence !== at.sequence + 1) return `record ${record.sequence} follows record ${at.sequence}`

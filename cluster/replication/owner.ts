@@ -1,6 +1,6 @@
-// What nodes call themselves in takeovers: their name, and a word that tells one life of their process from another.
+// The identity of nodes in takeovers: their name, and a word that is unique to each life of their process.
 
-/** The owner of a shard that nobody owns. */
+/** The owner of a shard that no node owns. */
 export const nobody = ''
 
 /** `life` has no blanks. */

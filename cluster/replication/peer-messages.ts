@@ -1,22 +1,22 @@
-// What nodes ask each other about shards, apart from what hosts ask: JSON, with bytes behind it where there are some.
+// Questions between nodes about shards, apart from those of hosts: JSON, with bytes behind it where there are some.
 //
 //   u8 version | u32 length of the JSON | JSON | bytes
 //
-// A message of another version or kind, or one whose fields are not what they should be, is none: a request is refused,
-// and a reply counts as one that did not come. So a message from a node of any build does no harm. Fields that are not
-// known are ignored: a later build may add some.
+// A message of another version or kind, or with wrong fields, counts as none: a request is refused, and a reply counts
+// as one that did not come. So a message from a node of any build does no harm. Fields that are not known are ignored:
+// a later build may add some.
 
 import { hashBytes } from './log-record.js'
 import type { LogPosition } from './shard-host.js'
 
 export type PeerRequest =
-  /** The owner of the shard is to hand it over to the asker, who calls itself `to`. */
+  /** The owner of the shard should hand it over to the asker; `to` is the asker's name and life. */
   | { readonly kind: 'handOver'; readonly shard: number; readonly to: string }
-  /** Replied to when the asked node has applied the record of this number. */
+  /** Answered when the asked node has applied the record of this number. */
   | { readonly kind: 'reached'; readonly shard: number; readonly sequence: number }
   /** A page of a snapshot, behind a place; '': from the beginning. */
   | { readonly kind: 'snapshot'; readonly shard: number; readonly after: string }
-  /** What the asker has applied and flushed: shard and number of the record. */
+  /** The asker's applied and flushed records: shard and number of the record. */
   | {
       readonly kind: 'standing'
       readonly owner: string
@@ -54,7 +54,7 @@ export const positionFrom = ({ sequence, epoch, hash }: PositionText): LogPositi
   hash: Buffer.from(hash, 'base64'),
 })
 
-/** Of the form; a new one is needed when an older build would misread a message. */
+/** The version of the form; a new one is needed when an older build would misread a message. */
 const version = 1
 const headBytes = 5
 const none = Buffer.alloc(0)
@@ -73,10 +73,10 @@ export const decodePeerRequest = (given: Buffer): Decoded<PeerRequest> | undefin
 /** The reply of these bytes; undefined: they are none that is known here. */
 export const decodePeerReply = (given: Buffer): Decoded<PeerReply> | undefined => decoded(given, replyChecks)
 
-/** What a reply says; undefined: there was none. */
+/** The content of a reply; undefined: there was none. */
 export const replyOf = (reply: Buffer | undefined): PeerReply | undefined => reply && decodePeerReply(reply)?.message
 
-/** The fields of a message, as far as they are known to be there. */
+/** The fields of a message, not yet checked. */
 type Fields = Readonly<Record<string, unknown>>
 type Checks<T extends { readonly kind: string }> = Readonly<Record<T['kind'], (fields: Fields) => boolean>>
 

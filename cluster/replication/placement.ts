@@ -1,10 +1,10 @@
 // Which nodes ought to keep a shard: rendezvous hashing over the members that have joined.
 //
-// Every node weighs every shard with every name; the heaviest is the owner, the next ones its standbys. Who comes or
-// goes moves only the shards that it gains or had. Standbys stand in other failure domains than those before them, as
-// long as there are any.
+// Every node computes a weight for each pair of shard and name; the heaviest is the owner, the next ones are its
+// standbys. A node that joins or leaves moves only the shards that it gains or had. Standbys are in other failure
+// domains than the nodes before them, as long as there are any.
 //
-// This is a wish: who really owns a shard is what its log says (shard-log.ts).
+// Placement is a wish: the log of a shard decides its real owner (shard-log.ts).
 
 import { hash } from 'node:crypto'
 
@@ -23,7 +23,7 @@ export function place(
   return Array.from({ length: shards }, (_, shard) => placeOne(shard, candidates, replicas))
 }
 
-/** The same of one shard. */
+/** The same for one shard. */
 export function placeOne(shard: number, candidates: readonly Candidate[], replicas: number): readonly string[] {
   const ranked = candidates
     .map(candidate => ({ ...candidate, weight: weigh(shard, candidate.name) }))

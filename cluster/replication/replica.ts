@@ -1,17 +1,17 @@
-// A copy of one shard that follows its log: takes records in, makes sure that each belongs behind the one before, and
-// has the host apply them.
+// A copy of one shard that follows its log: accepts records, checks that each belongs behind the one before, and has
+// the host apply them.
 //
-//   log --told or read--> tail (taken in) --pending--> host --> applied
+//   log --reported or read--> tail (accepted) --pending--> host --> applied
 //
-// What is told may begin anywhere and miss something; what does not fit behind the tail is read. A record that stands
-// at the right place and has another past than ours, a version that nobody here knows: the copy stops and says so, for
-// whatever it did then would be a guess. Where the log no longer reaches back to our tail, the copy is `incomplete`,
-// and a snapshot is needed. Where the log ends before our tail, the engine has lost something: the copy is `ahead` and
-// waits until that is there again (log-check.ts).
+// Reported records may begin anywhere and have gaps; when one does not fit behind the tail, the copy reads the log. A
+// record at the right place with another past than ours, or of an unknown version, stops the copy with a report, since
+// any next step would be a guess. If the log no longer reaches back to our tail, the copy is `incomplete` and needs a
+// snapshot. If the log ends before our tail, the engine has lost something: the copy is `ahead` and waits until that is
+// there again (log-check.ts).
 //
-// While this node owns the shard its own appends move the copy (`advance`), and what is told is old news.
+// While this node owns the shard, its own appends move the copy (`advance`), and reported records are ignored.
 //
-// Not here: who owns the shard (ownership.ts), where a snapshot comes from (snapshot-fetch.ts).
+// Not here: ownership of the shard (holding.ts), the source of a snapshot (snapshot-fetch.ts).
 
 import assert from 'node:assert/strict'
 import type { LogRecord, ShardLog, Takeover } from '../logs/shard-log.js'
@@ -20,25 +20,25 @@ import { beginning, decodeRecord, misfit, positionOf, unreadable } from './log-r
 import type { ReplicationOptions } from './replication-options.js'
 import { isUnreadable, type LogPosition, type ShardHost } from './shard-host.js'
 
-/** What a copy needs. */
+/** The dependencies of a copy. */
 export interface ReplicaParts {
   readonly log: Pick<ShardLog, 'read'>
   readonly host: Pick<ShardHost, 'apply' | 'position'>
   readonly clock: Pick<ClusterClock, 'monoMs' | 'after'>
   readonly options: Pick<ReplicationOptions, 'pageBytesMax' | 'pendingBytesMax' | 'retryMs'>
-  /** It cannot go on, ever: told once, with the reason in words. */
+  /** The copy cannot continue, ever. Called once, with the reason in words. */
   readonly onStopped: (shard: number, reason: string) => void
-  /** Its log ends before what is known here, or does so no longer. */
+  /** Its log ends before the tail that is known here, or no longer does so. */
   readonly onAhead: () => void
   /** The host could not apply. */
   readonly onFailure: (failure: Error) => void
 }
 
-/** What is certain of a copy that had everything that the log had at a moment. */
+/** What is certain about a copy that had the whole log at a moment. */
 export interface CaughtUp {
   /** The latest takeover at that moment. */
   readonly takeover: Takeover | undefined
-  /** When it was asked for, which is not after that moment, on this node's clock. */
+  /** When the reading was asked for, which is not after that moment, on this node's clock. */
   readonly askedMs: number
 }
 
@@ -56,8 +56,8 @@ interface Waiter {
 }
 
 /**
- * What a copy is at the moment. `incomplete`: it needs a snapshot. `owned`: its node appends. `ahead`: its log has lost
- * what is known here.
+ * The state of a copy. `incomplete`: it needs a snapshot. `owned`: its node appends. `ahead`: its log has lost records
+ * that are known here.
  */
 export type ReplicaState = 'following' | 'owned' | 'incomplete' | 'ahead' | 'stopped' | 'closed'
 
@@ -67,22 +67,20 @@ export class Replica {
   private is: ReplicaState
   private tail: LogPosition
   private done: LogPosition
-  /** Payloads of records that go on in the next one. */
+  /** Payloads of records that continue in the next one. */
   private begun: Buffer[] = []
-  /** Steps that wait for the host, and up to where it is applying some. */
+  /** Steps that wait for the host, and the end of those that it is applying. */
   private pending: Step[] = []
   private pendingBytes = 0
   private applying: LogPosition | undefined
-  /** Who waits for what is being read; undefined: nothing is. */
+  /** The callers that wait for the reading in flight; undefined: there is none. */
   private reading: OnCaughtUp[] | undefined
-  /** Whether records were told of that were not taken. */
+  /** Whether reported records were not accepted. */
   private hasMissed = false
   private hasBeenCurrent = false
   private waiters: Waiter[] = []
 
-  /**
-   * `position`: up to where the host has applied the shard's log; undefined: it has nothing that could be gone on from.
-   */
+  /** `position`: up to where the host has applied the shard's log; undefined: it has no copy from which to continue. */
   constructor(shard: number, position: LogPosition | undefined, parts: ReplicaParts) {
     this.shard = shard
     this.parts = parts
@@ -105,17 +103,17 @@ export class Replica {
     return this.tail
   }
 
-  /** Whether the host is at work for it, or will be. */
+  /** Whether the host is applying steps for it, or will be. */
   get isBusy(): boolean {
     return this.isApplying || this.pending.length > 0
   }
 
-  /** Whether the host is at work for it. */
+  /** Whether the host is applying steps for it. */
   get isApplying(): boolean {
     return this.applying !== undefined
   }
 
-  /** A record that the log tells of. */
+  /** The log reports a record. */
   onRecord(record: LogRecord): void {
     if (this.is !== 'following' || record.sequence <= this.tail.sequence) return
     if (this.reading || this.pendingBytes > this.parts.options.pendingBytesMax) this.hasMissed = true
@@ -138,7 +136,7 @@ export class Replica {
     return this.hasBeenCurrent && this.tail.sequence - this.done.sequence <= records
   }
 
-  /** Something may have been missed: reads what there is. */
+  /** Reads the rest of the log, since records may have been missed. */
   read(): void {
     if (this.is !== 'following') return
     if (this.reading) {
@@ -157,7 +155,7 @@ export class Replica {
   catchUp(onDone: OnCaughtUp): void {
     if (this.is !== 'following') return onDone(undefined)
     if (this.reading) {
-      // What is under way was asked for before: once that has come it is read again.
+      // The reading in flight was asked for before this call, so another one follows it.
       this.reading.push(onDone)
     } else {
       this.reading = [onDone]
@@ -188,7 +186,8 @@ export class Replica {
   }
 
   /**
-   * Tells the first who wait, and reads again for those who came after it was asked for, who need not be waited for.
+   * Calls back the first `asked` waiting callers. Later callers came after the reading was asked for: reads again for
+   * them, without letting the first ones wait.
    */
   private tellCurrent(asked: number, caughtUp: CaughtUp): void {
     this.hasBeenCurrent = true
@@ -198,7 +197,7 @@ export class Replica {
     if (!goesOn) this.reading = undefined
     for (const tell of due) tell(caughtUp)
     if (!goesOn) return
-    // Whoever was told may own the shard now.
+    // A callback may have made this node the owner.
     if (this.is === 'following') this.readPage()
     else this.endReading()
   }
@@ -209,7 +208,7 @@ export class Replica {
     else this.take(record)
   }
 
-  /** It could not be read, or need not be any more. */
+  /** The reading has failed, or is not needed any more. */
   private endReading(): void {
     const waiting = this.reading ?? []
     this.reading = undefined
@@ -229,7 +228,7 @@ export class Replica {
     if (problem !== undefined) return this.stop(problem)
     const { continues: goesOn, continuesPrevious } = record.fragment
     if (continuesPrevious && this.begun.length === 0) return this.stop(`record ${record.sequence} goes on with nothing`)
-    // Who was superseded in the middle of a step has not made it.
+    // An owner that was superseded in the middle of a step has not completed it.
     if (!continuesPrevious) this.begun = []
     this.begun.push(record.payload)
     this.tail = positionOf(bytes, record)
@@ -283,7 +282,10 @@ export class Replica {
     this.parts.onAhead()
   }
 
-  /** Looks whether the log has again what is known here: then it goes on, and finds out whether it is the same. */
+  /**
+   * Checks whether the log has again all records that are known here. If so, continues, and detects whether they are
+   * the same.
+   */
   resume(): void {
     if (this.is !== 'ahead') return
     const { log, onAhead } = this.parts
@@ -303,7 +305,7 @@ export class Replica {
     this.parts.onStopped(this.shard, reason)
   }
 
-  /** This node owns the shard from now on. To be called in the turn in which it was caught up. */
+  /** This node owns the shard from now on. Call it in the turn in which the copy was caught up. */
   own(): void {
     assert(this.is === 'following' && !this.isBusy, 'an owner has applied everything')
     this.begun = []
@@ -317,8 +319,8 @@ export class Replica {
   }
 
   /**
-   * This node owns it no more. The copy goes on from what its host has written: if the node was deposed, its last
-   * record may be part of a step that never became whole.
+   * This node is no longer the owner. The copy continues from the position that its host has written: if the node was
+   * deposed, its last record may be part of a step that never became whole.
    */
   disown(): void {
     if (this.is !== 'owned') return
@@ -331,7 +333,7 @@ export class Replica {
     this.read()
   }
 
-  /** A snapshot was put in that has everything up to a position, at least. */
+  /** A snapshot was installed that has everything up to a position, at least. */
   restart(position: LogPosition): void {
     assert(this.is === 'incomplete' && !this.isBusy, 'a snapshot is for who has nothing')
     this.tail = position
@@ -341,7 +343,7 @@ export class Replica {
     this.read()
   }
 
-  /** Nothing is read or applied any more. */
+  /** Ends reading and applying. */
   close(): void {
     this.is = 'closed'
     this.waiters = []

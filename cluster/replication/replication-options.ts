@@ -1,4 +1,4 @@
-// Every knob of replication, with what it costs.
+// Every option of replication with its cost.
 
 import assert from 'node:assert/strict'
 
@@ -8,38 +8,35 @@ export interface ReplicationOptions {
   /** Nodes that keep each shard, its owner among them. */
   readonly replicas: number
   /**
-   * How long an owner may answer reads after it was last certain to be the owner, on its own monotonic clock. Who takes
-   * over from one that does not answer waits as long: a longer lease makes failover longer, a shorter one needs the log
-   * more often.
+   * How long an owner may answer reads after it was last certain to be the owner, on its own monotonic clock. A node
+   * that takes over from a silent owner waits as long. A longer lease makes failover longer; a shorter one needs the
+   * log more often.
    */
   readonly leaseMs: number
-  /** What a newcomer waits besides, as a part of the lease: clocks may drift so far from each other. */
+  /** The additional wait of a new owner, as a part of the lease: clocks may drift so far from each other. */
   readonly leaseMargin: number
-  /** How often an owner makes certain that it is. A third of the lease, so that one lost answer means nothing. */
+  /** How often an owner confirms its lease. A third of the lease, so that one lost answer does not matter. */
   readonly renewMs: number
   /** How long the second in line waits for the first to take over an orphaned shard, the third for both, and so on. */
   readonly claimStepMs: number
   /**
-   * How long a node that gossip takes for dead is left its shards after the log told of something that it has done, on
-   * the smaller side of a cut. It has to be longer than an owner is silent that is used.
+   * How long a node on the smaller side of a cut leaves an apparently dead node its shards, after the log last reported
+   * an action of that node. It has to be longer than the pauses of an owner that is in use.
    */
   readonly signMs: number
   /** How long a node keeps its copy of a shard that others ought to keep: until these have theirs, and some more. */
   readonly dropAfterMs: number
-  /** Between two looks at what is to be done. */
+  /** Between two checks of all duties. */
   readonly lookMs: number
-  /** Pause before something is asked again that came to nothing. */
+  /** Pause before a failed request is repeated. */
   readonly retryMs: number
-  /**
-   * Between two looks whether the engine still has what is known here: what somebody else does with it is noticed so
-   * late.
-   */
+  /** Between two checks whether the engine still has everything that is known here: a loss is noticed so late. */
   readonly checkMs: number
   /** How often an owner proves that the engine takes its appends: each time costs the engine one small write. */
   readonly heartbeatMs: number
   /**
-   * A shard of which nothing proves for so long that it can answer makes nodes unhealthy. A few `heartbeatMs`, and
-   * longer than an owner takes to be replaced.
+   * Without proof for so long that a shard can answer, nodes are unhealthy. A few `heartbeatMs`, and longer than it
+   * takes to replace an owner.
    */
   readonly healthMs: number
   /** Shards that one node moves to itself at the same time: more is faster, and each has its pause longer. */
@@ -48,11 +45,11 @@ export interface ReplicationOptions {
   readonly fetchesMax: number
   /** Bytes of one page of a snapshot, and of records read at once. */
   readonly pageBytesMax: number
-  /** Bytes of records that wait to be applied; what comes beyond is read again later. */
+  /** Bytes of records that wait to be applied; records beyond that are read again later. */
   readonly pendingBytesMax: number
-  /** How far a standby may be behind to be given a shard in good order, in records. */
+  /** How far a standby may be behind, in records, to get a shard by handoff. */
   readonly lagMax: number
-  /** Between two rounds of letting go of records that enough nodes have. */
+  /** Between two rounds of deleting records that enough nodes have. */
   readonly trimMs: number
   /** Records that are kept although enough nodes have them: a node that was away for less need not fetch a snapshot. */
   readonly recordsKept: number
@@ -80,7 +77,7 @@ export const replicationOptionsDefault: ReplicationOptions = {
   recordsKept: 1000,
 }
 
-/** Defaults for what is not given; asserts that the whole makes sense. */
+/** Fills in defaults, and asserts that the options fit together. */
 export function completeReplicationOptions(given: Partial<ReplicationOptions>): ReplicationOptions {
   const options = { ...replicationOptionsDefault, ...given }
   assert(options.replicas >= 1, 'a shard needs one node at least')

@@ -1,14 +1,13 @@
-// All shards of one node: which of them it follows and owns, what it asks the other nodes about them, and who they are
-// asked of.
+// All shards of one node: which of them it follows and owns, and the messages about them between it and other nodes.
 //
-// It is told which nodes there are (gossip), which is a hint, and what the logs say, which is the truth; now and then
-// it looks at every shard and does what is its duty (duties.ts). Everything runs on events and a clock that are handed
-// in, so that many nodes can be simulated in one process (test/cluster/replication-simulation.test.ts).
+// Gossip names the nodes, which is a hint; the logs have the truth. From time to time the replicator looks at every
+// shard and does its duty there (duties.ts). Everything runs on events and a clock that are passed in, so that many
+// nodes can be simulated in one process (test/cluster/replication-simulation.test.ts).
 //
-// The register, the shard behind the last one, is followed by all. Who answers for any shard has everything that the
-// register's log had when its lease was last confirmed, and not before it took the shard over. So when a change of the
-// register is known to every owner that says so, and the leases of all others are over, no owner decides anything
-// without it (`barrier`): whoever is none yet will have it.
+// All nodes follow the register, the shard behind the last one. An owner answers for a shard only if it has everything
+// that the register's log had when its lease was last confirmed, and not before it took the shard over. So a change of
+// the register counts as known everywhere when every owner has confirmed it, or its lease is over. After that no owner
+// decides anything without the change (`barrier`): a later owner will have it.
 
 import type { ShardLog, Takeover, Unknown } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
@@ -26,15 +25,15 @@ import type { ReplicationOptions } from './replication-options.js'
 import type { HostReplication, LogPosition, Loss, ShardHost, ShardPayload } from './shard-host.js'
 import { Trimming } from './trimming.js'
 
-/** A node as gossip tells of it. */
+/** A node as gossip reports it. */
 export interface ViewMember {
   readonly name: string
-  /** A word of its own for each life of its process. */
+  /** A word that is unique to each life of its process. */
   readonly life: string
   readonly domain: string
-  /** Whether it is to be given shards. */
+  /** Whether it should get shards. */
   readonly isJoined: boolean
-  /** Whether it was not heard lately. */
+  /** Whether it was silent lately. */
   readonly isSuspect: boolean
 }
 
@@ -47,21 +46,21 @@ export interface ReplicatorParts {
   readonly host: ShardHost
   readonly clock: ClusterClock
   readonly options: ReplicationOptions
-  /** What tells the cluster's engine from another one; undefined: nothing does. */
+  /** The mark by which the cluster's engine is recognised; undefined: there is none. */
   readonly mark?: ClusterMark | undefined
   /** Asks another node; undefined: no answer came, or never will. */
   readonly ask: AskPeer
-  /** Something has changed about who owns what. */
+  /** Ownership of some shard has changed. */
   readonly onChange: () => void
   /** Whether another node can be asked at this moment. */
   readonly reachable: (node: string) => boolean
   /** Some shards cannot answer, or for another reason than before; undefined: all can. */
   readonly onHealth: (unhealthy: Unhealthy | undefined) => void
-  /** A copy cannot go on (replica.ts): for people. */
+  /** A copy cannot continue (replica.ts): a message for the operator. */
   readonly onStopped: (shard: number, reason: string) => void
-  /** This node may hold what never happened, or its host has failed: it must end, and can begin anew. */
+  /** This node may hold changes that never became durable, or its host has failed: it must end, and can start again. */
   readonly onFailure: (failure: Error) => void
-  /** A node has sent something that the host cannot make sense of. */
+  /** A node has sent something that the host cannot read. */
   readonly onUnreadable?: (node: string, reason: string) => void
   /** Other nodes have taken over shards that this node owned. */
   readonly onLost?: (losses: readonly Loss[]) => void
@@ -71,14 +70,14 @@ export interface ReplicatorParts {
 const mixed = (view: number, shard: number, epoch: number): number =>
   (view + (epoch % 2 ** 30) * 1_000_003 + shard * 7919) % 2 ** 52
 
-/** What is to be waited for until a lease is over that somebody else has. */
+/** How long to wait until a lease that another node may hold is over. */
 const wholeLeaseMs = ({ leaseMs, leaseMargin }: ReplicationOptions): number => leaseMs * (1 + leaseMargin)
 
-/** What another node is told that asks for a shard. */
+/** Reasons with which a request for a shard is refused. */
 const lostReason = 'the log lacks what is known here, or does not answer'
 const notOwnedReason = 'it is not owned here'
 
-/** How long a node has for having applied something. */
+/** How long a node may take to apply a record. */
 const reachMs = 1_000
 
 export class Replicator implements HostReplication {
@@ -95,17 +94,18 @@ export class Replicator implements HostReplication {
   private unrenewed: Unknown | undefined
   private view: readonly ViewMember[] = []
   private placement: readonly (readonly string[])[] = []
-  /** The latest takeovers of all shards that this node has heard of. */
+  /** The latest takeovers of all shards that this node has received. */
   private readonly table = new Map<number, Takeover>()
   /**
-   * Until when those that owned a shard and do not any more may still answer, and some that nobody has told of here.
+   * Until when former owners of a shard may still answer; and until when unknown owners, which no report has named
+   * here, may do so.
    */
   private readonly formerUntil = new Map<string, number>()
   private blindUntilMs = Number.POSITIVE_INFINITY
-  /** Those of this tick. */
+  /** The losses of this tick. */
   private losses: Loss[] = []
   private hasRegister = false
-  /** When everything of the register was asked for that is applied. */
+  /** When the reading of the register was asked for that is applied. */
   private registerMs = Number.NEGATIVE_INFINITY
   private isClosed = false
 
@@ -191,7 +191,7 @@ export class Replicator implements HostReplication {
     return this.parts.shards
   }
 
-  /** Begins to follow the logs and to do what is to be done. */
+  /** Begins to follow the logs and to do its duties. */
   start(): void {
     const { log, clock, options } = this.parts
     log.follow(shard => this.holdings[shard]?.replica.state === 'following', {
@@ -220,13 +220,13 @@ export class Replicator implements HostReplication {
     this.health.start()
   }
 
-  /** Which nodes there are, this one among them. */
+  /** The nodes of the cluster, this one among them. */
   setView(view: readonly ViewMember[]): void {
     const { shards, options } = this.parts
     this.view = view
     const joined = view.filter(({ isJoined }) => isJoined)
     const [first] = placeOne(shards, joined, 1)
-    // All nodes keep the register, and where nobody has joined yet, each may be the first.
+    // All nodes keep the register, and where no node has joined yet, each may be the first.
     const others = view.map(({ name }) => name).filter(name => name !== first)
     const register = first === undefined ? others : [first, ...others]
     this.placement = [...place(shards, joined, options.replicas), register]
@@ -259,8 +259,8 @@ export class Replicator implements HostReplication {
   }
 
   /**
-   * Stands for all that a node owns as far as is known here, the register left out: another number whenever that is
-   * something else.
+   * A number that stands for all shards that a node owns as far as is known here, without the register. It changes
+   * whenever these shards or their epochs change.
    */
   viewOf(node: string): number {
     let view = 1
@@ -269,7 +269,7 @@ export class Replicator implements HostReplication {
     return view
   }
 
-  /** The same of what this node answers for at this moment. */
+  /** The same number for the shards that this node answers for at this moment. */
   get ownView(): number {
     let view = 1
     for (const { shard, epoch } of this.holdings)
@@ -281,7 +281,7 @@ export class Replicator implements HostReplication {
     this.appender.append(parts, onDone)
   }
 
-  /** What the engine lacks of what is known here; undefined: nothing, as far as is known. */
+  /** The engine's losses, as far as is known here; undefined: none. */
   get loss(): MissingRecords | undefined {
     return this.check.loss
   }
@@ -291,25 +291,25 @@ export class Replicator implements HostReplication {
     return this.health.unhealthy
   }
 
-  /** How long the append under way has waited for the engine; 0: there is none. */
+  /** How long the append in flight has waited for the engine; 0: there is none. */
   get stalledMs(): number {
     return this.appender.stalledMs
   }
 
-  /** Whether everything is known that the register had a moment ago: from then on this node may be given shards. */
+  /** Whether this node has all of the register as of a moment ago. From then on it may get shards. */
   get knowsRegister(): boolean {
     return this.hasRegister
   }
 
   /**
    * Calls back when no node decides anything any more without having applied this record of a shard that all follow:
-   * every other node has said so, or its lease is over.
+   * every other node has confirmed that, or its lease is over.
    */
   barrier(shard: number, sequence: number, onDone: () => void): void {
     const { log, clock, options, ask } = this.parts
     log.takeovers(outcome => {
       const startedMs = clock.monoMs()
-      // Who may have owned something unseen may answer under a lease as well.
+      // An owner of which this node has no report yet may answer under a lease as well.
       let isLacking = startedMs < this.blindUntilMs || outcome.kind === 'unknown' || this.hasNews(outcome.takeovers)
       if (outcome.kind === 'read') this.noteTakeovers(outcome.takeovers)
       const end = (): void => {
@@ -328,13 +328,13 @@ export class Replicator implements HostReplication {
     })
   }
 
-  /** Whether a reading has takeovers that nobody has told of yet. */
+  /** Whether a reading has takeovers that were not reported yet. */
   private hasNews(takeovers: ReadonlyMap<number, Takeover>): boolean {
     for (const [shard, { epoch }] of takeovers) if (epoch > (this.table.get(shard)?.epoch ?? 0)) return true
     return false
   }
 
-  /** What another node asks. */
+  /** Answers a request of another node. */
   onAsk(given: Buffer, onReply: (reply: Buffer) => void): void {
     const asked = decodePeerRequest(given)
     const answer = (reply: PeerReply, bytes?: Buffer): void => onReply(encodePeerMessage(reply, bytes))
@@ -368,7 +368,7 @@ export class Replicator implements HostReplication {
       return answer({ kind: 'refused', reason: `${node} is not the one to own shard ${holding.shard}, as known here` })
     const refuse = (reason: string): void => answer({ kind: 'refused', reason })
     if (holding.phase !== 'active') return refuse(notOwnedReason)
-    // The engine may have been put back older since it was asked last. The shard is not sealed yet.
+    // The engine may have been restored from an older backup since the last check. The shard is not sealed yet.
     this.check.checkFirst(isWhole => {
       if (this.isClosed) return
       if (!isWhole) return refuse(lostReason)
@@ -402,7 +402,7 @@ export class Replicator implements HostReplication {
     return this.placement[shard]?.includes(this.parts.name) ?? false
   }
 
-  /** What is known of each shard here, for people. */
+  /** The node's knowledge of each shard, for people. */
   *standings(): Iterable<Holding> {
     yield* this.holdings
   }
@@ -412,12 +412,12 @@ export class Replicator implements HostReplication {
     return this.holdings.filter(({ phase }) => phase !== 'following').length
   }
 
-  /** Whether the host is at work for this node's copies: its store must not be closed then. */
+  /** Whether the host is writing for this node's copies: its store must not be closed then. */
   get isWriting(): boolean {
     return this.caretaker.isCopying || this.holdings.some(({ replica }) => replica.isApplying)
   }
 
-  /** Nothing more is begun. */
+  /** Begins nothing more. */
   close(): void {
     this.isClosed = true
     this.check.close()
@@ -457,7 +457,7 @@ export class Replicator implements HostReplication {
     })
   }
 
-  /** A node that stood still learns of all that it has lost at once: that is told together. */
+  /** A node that was stopped learns of all its losses at once, so they are reported together. */
   private noteLost(loss: Loss): void {
     this.losses.push(loss)
     if (this.losses.length > 1) return
@@ -468,7 +468,10 @@ export class Replicator implements HostReplication {
     })
   }
 
-  /** What this node answers for at this moment, unless its appends wait for the engine: then it could not. */
+  /**
+   * The shards that this node answers for at this moment. None while its appends wait for the engine, since it could
+   * not answer then.
+   */
   private served(): ReadonlyMap<number, number> {
     const served = new Map<number, number>()
     if (this.appender.stalledMs < this.parts.options.healthMs)
@@ -481,7 +484,7 @@ export class Replicator implements HostReplication {
     return this.view.flatMap(({ name, life }) => (keepers.includes(name) ? ownerText(name, life) : []))
   }
 
-  /** Other nodes that may own something, now or soon, or may believe to. */
+  /** Other nodes that may own something, now or soon, or may believe so. */
   private others(nowMs: number): string[] {
     const { name } = this.parts
     const names = new Set(this.view.map(member => member.name))
@@ -504,7 +507,7 @@ export class Replicator implements HostReplication {
     this.parts.onChange()
   }
 
-  /** Reads what may have been missed. */
+  /** Reads takeovers and records that may have been missed. */
   private readAll(): void {
     const { log, clock, options } = this.parts
     log.takeovers(outcome => {
@@ -522,15 +525,16 @@ export class Replicator implements HostReplication {
   }
 
   /**
-   * Makes certain that nothing of the register is missing, and that what this node owns is its own: then it may go on
-   * answering. Both are asked for at once, for a shard that has moved waits for them.
+   * Confirms that this node has all of the register, and that its shards are still its own: then it may continue to
+   * answer. Both readings start at once, since a shard that has moved waits for them.
    */
   private renew(): void {
     const { log, clock } = this.parts
     const askedMs = clock.monoMs()
     const { replica } = this.holdings[this.register]!
     const isOwner = replica.state === 'owned'
-    // When everything of the register was asked for that is applied; who owns it knows all of it, as long as it does.
+    // When the reading of the register was asked for that is applied. The register's owner knows all of it, as long as
+    // it is the owner.
     let registerMs = isOwner ? askedMs : undefined
     let takeovers: ReadonlyMap<number, Takeover> | undefined
     const confirm = (): void => {
@@ -558,7 +562,7 @@ export class Replicator implements HostReplication {
     return replica.state === 'owned' && takeovers.get(this.register)?.epoch === epoch
   }
 
-  /** `askedMs`: when, at the earliest, these takeovers and everything of the register were asked for. */
+  /** `askedMs`: when, at the earliest, these takeovers and the register were asked for. */
   private confirm(askedMs: number, takeovers: ReadonlyMap<number, Takeover>): void {
     if (this.check.isLost) return
     this.registerMs = Math.max(this.registerMs, askedMs)

@@ -1,10 +1,11 @@
-// Nodes that gossip does not hear, or doubts, and of which the log tells all the same: they live, and the network
-// between is cut.
+// Nodes that gossip cannot reach, or doubts, although the log reports their actions: they live, and the network between
+// is cut.
 //
-// A majority that hears each other takes their shards: it can be asked by more clients. Whoever does not hear more
-// nodes than those of which the log tells is on the smaller side, or on one of two halves. It leaves them alone as long
-// as they go on: else both sides would take the shards from each other again and again, and an owner that loses one in
-// the middle of a write has to end. Which shards belong to whom is decided by the log in any case.
+// A majority of nodes that reach each other takes the shards of the others, since more clients can reach it. A node
+// that reaches no more nodes than those that it only sees in the log is on the smaller side, or on one of two halves.
+// It leaves these their shards as long as they are active. Otherwise both sides would take the shards from each other
+// again and again, and an owner that loses one in the middle of a write refuses its changes. In any case the log
+// decides ownership.
 
 import type { ClusterClock } from '../ports.js'
 import { nobody } from './owner.js'
@@ -13,15 +14,18 @@ export class ShardHeartbeats {
   private readonly freshMs: number
   private heard: ReadonlySet<string> = new Set()
   private count = 0
-  /** When the log told of a node that is not heard, by what it calls itself in takeovers. */
+  /** When the log last reported an action of a node that gossip cannot reach, by name and life. */
   private readonly seenMs = new Map<string, number>()
 
-  /** `freshMs`: how long a sign counts. */
+  /** `freshMs`: how long a report counts. */
   constructor(freshMs: number) {
     this.freshMs = freshMs
   }
 
-  /** `heard`: whom gossip hears and does not doubt; `count`: how many it takes for living. This node counts in both. */
+  /**
+   * `heard`: nodes that gossip reaches and does not doubt; `count`: how many it believes alive. This node counts in
+   * both.
+   */
   setHeard(heard: ReadonlySet<string>, count: number): void {
     this.heard = heard
     this.count = count
@@ -29,12 +33,12 @@ export class ShardHeartbeats {
   }
 
   // [hot] For each record of a shard that is followed.
-  /** The log tells of something that a node has just done. The clock is looked at only when that counts. */
+  /** The log reports something that a node has just done. The clock is read only when that counts. */
   note(owner: string, clock: Pick<ClusterClock, 'monoMs'>): void {
     if (owner !== nobody && !this.heard.has(owner)) this.seenMs.set(owner, clock.monoMs())
   }
 
-  /** Whether a node that gossip takes for dead, or does not know, is to be left what it owns. */
+  /** Whether a node that gossip believes dead, or does not know, should keep its shards. */
   spares(owner: string, nowMs: number): boolean {
     let others = 0
     for (const [seen, atMs] of this.seenMs)

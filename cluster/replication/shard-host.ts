@@ -1,30 +1,29 @@
-// Who keeps shards, as the cluster sees it: a store that follows logs, and turns that append to them. It knows what is
-// in a record; the cluster knows where the record stands.
+// The keeper of shards, as the cluster sees it: a store that follows logs, and turns that append to them. The host
+// knows the content of a record; the cluster knows its place in the log.
 //
-// Shards 0 to V-1 hold entities. Shard V, the register, holds what all nodes need: each of them follows it
+// Shards 0 to V-1 hold entities. Shard V, the register, holds what all nodes need, so each node follows it
 // (subscriptions, registrations, service paths).
 //
-// A shard is in one of two states at its host. Following: records are applied to the store as they come, and nobody
-// asks. Active: asks are let in by whoever routes them, turns append through `Replication`, and nothing is applied but
-// what was appended here. The cluster moves it between them: `activate`, `seal`.
+// At its host a shard is in one of two states. Following: records are applied to the store as they come, and no asks
+// are executed. Active: the router lets asks in, turns append through `Replication`, and only records that were
+// appended here are applied. The cluster switches between them: `activate`, `seal`.
 
-/** How far a shard's log has been followed: which record was the last, and the chain up to it. */
+/** How far a shard's log has been followed: the last record, and the chain up to it. */
 export interface LogPosition {
   /** 0: nothing yet. */
   readonly sequence: number
-  /** Of the last record. */
+  /** The epoch of the last record. */
   readonly epoch: number
-  /** Of all records up to the last one (log-record.ts). */
+  /** The hash of all records up to the last one (log-record.ts). */
   readonly hash: Buffer
 }
 
 /**
- * The code of a failure over bytes that the host cannot make sense of: the host itself is well, and has applied nothing
- * of them.
+ * The code of a failure over bytes that the host cannot read: the host itself is well, and has applied none of them.
  */
 const unreadableCode = 'unreadable'
 
-/** Whether a host has failed over the bytes that it was given, and not over itself. */
+/** Whether a host has failed over the bytes that it got, and not for a reason of its own. */
 export const isUnreadable = (failure: Error): boolean => 'code' in failure && failure.code === unreadableCode
 
 export interface ShardHost {
@@ -35,11 +34,11 @@ export interface ShardHost {
    * position they lead to. One call at a time for each shard. An error ends the node.
    */
   apply(shard: number, payloads: readonly Buffer[], position: LogPosition, onDone: (failure?: Error) => void): void
-  /** Everything that the shard's log has is applied, and this node alone appends from now on: gets ready for asks. */
+  /** The whole log of the shard is applied, and from now on only this node appends: gets ready for asks. */
   activate(shard: number, onDone: (failure?: Error) => void): void
   /**
-   * Lets no more turns happen in the shard, and calls back when those that did are appended and applied, or are known
-   * to be lost (`Deposed`): it is following again then, from `position`.
+   * Starts no more turns in the shard. Calls back when the earlier ones are appended and applied, or are known to be
+   * lost (`Deposed`). The shard is then following again, from `position`.
    */
   seal(shard: number, onDone: (failure?: Error) => void): void
   /**
@@ -52,8 +51,8 @@ export interface ShardHost {
     onDone: (page: SnapshotPage | Error) => void,
   ): void
   /**
-   * Puts rows of a snapshot into the store; the first page replaces whatever is there of the shard. No position until
-   * `apply` gives one.
+   * Writes rows of a snapshot to the store; the first page replaces all rows of the shard. The shard has no position
+   * until `apply` gives one.
    */
   install(shard: number, rows: Buffer, isFirst: boolean, onDone: (failure?: Error) => void): void
   /** Deletes all that the store has of a shard that is following. */
@@ -67,7 +66,7 @@ export interface SnapshotPage {
   readonly next: Buffer | undefined
 }
 
-/** What turns have decided for one shard since the last append, as bytes that `apply` takes. */
+/** The changes of turns in one shard since the last append, as bytes that `apply` takes. */
 export interface ShardPayload {
   readonly shard: number
   readonly payload: Buffer
@@ -76,15 +75,15 @@ export interface ShardPayload {
 /** A shard that was this node's own until another node took it over. */
 export interface Loss {
   readonly shard: number
-  /** The node that owns it now; undefined: nobody does. */
+  /** The node that owns it now; undefined: no node does. */
   readonly node: string | undefined
-  /** Of its latest takeover. */
+  /** The epoch of its latest takeover. */
   readonly epoch: number
   /** How long ago this node was last certain to own it; undefined: it never was. */
   readonly certainMs: number | undefined
 }
 
-/** Other nodes have taken over some of the shards that were to be appended to. What was for the others is durable. */
+/** Other nodes have taken over some of the shards of an append. The parts of the other shards are durable. */
 export class DeposedError extends Error {
   readonly code = 'deposed'
   readonly losses: readonly Loss[]
@@ -98,7 +97,7 @@ export class DeposedError extends Error {
   }
 }
 
-/** Where an active host's turns become durable. */
+/** The log as an active host needs it: makes the changes of turns durable. */
 export interface HostReplication {
   /**
    * Appends to the logs of active shards, one part for each. Calls back when all are durable, with the position of

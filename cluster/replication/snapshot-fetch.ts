@@ -1,9 +1,8 @@
-// How a node comes by a copy of a shard that it cannot make from the log alone: page by page from a node that has one.
+// How a node gets a copy of a shard that it cannot make from the log alone: page by page from a node that has one.
 //
-// Pages are read at different moments while the shard goes on changing. That is right all the same: the log is followed
-// from where the source stood before its first page, records say what rows are and not how they change, and so what a
-// page has too early or too late is put right by the records that come. Every page must have been read no earlier in
-// the log than that.
+// Pages are read at different moments while the shard changes. That is safe, because the node then follows the log from
+// the source's position before the first page. Records contain rows, not differences, so they correct every row that a
+// page has too early or too late. Every page must have been read no earlier in the log than that position.
 //
 // A log that still has its first record needs no snapshot.
 
@@ -15,15 +14,15 @@ import { isUnreadable, type LogPosition, type ShardHost } from './shard-host.js'
 export interface FetchParts {
   readonly log: Pick<ShardLog, 'read'>
   readonly host: Pick<ShardHost, 'install' | 'drop' | 'apply'>
-  /** Asks the node that is to be fetched from; undefined: no answer. */
+  /** Asks the source node; undefined: no answer. */
   readonly ask: (request: Buffer, onReply: (reply: Buffer | undefined) => void) => void
-  /** The node has sent a page that the host cannot make sense of. */
+  /** The node has sent a page that the host cannot read. */
   readonly onUnreadable: (reason: string) => void
 }
 
 /**
- * Fetches a shard; tells the position to follow its log from, or why there is none now. A failure of the host is an
- * error.
+ * Fetches a shard. Returns the position from which to follow its log, or the reason why there is none now. A failure of
+ * the host is an error.
  */
 export function fetchShard(
   shard: number,

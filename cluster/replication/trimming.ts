@@ -1,8 +1,9 @@
-// Letting go of records that are no longer needed: those that enough nodes have on their disks.
+// Deletes records from the log that are no longer needed: those that enough nodes have on their disks.
 //
-// Each node flushes its store now and then and tells the others what is safe there. The owner of a shard then trims its
-// log up to what all who ought to keep it have, the last records aside; one that is away is not waited for, it will
-// fetch a snapshot, but two copies are the least (one, where `replicas` is one). Until there are two the log grows.
+// Each node flushes its store now and then and reports its flushed positions to the others. The owner of a shard then
+// trims its log up to the position that all living keepers have, except the last records. An absent node does not hold
+// this up, since it will fetch a snapshot. But at least two copies must have the records (one, where `replicas` is
+// one): until there are two, the log grows.
 
 import type { ShardLog } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
@@ -14,11 +15,11 @@ import type { ShardHost } from './shard-host.js'
 
 /** Copies on disks without which nothing is trimmed. */
 const copiesMin = 2
-/** How long a node has for taking note. */
+/** How long a node may take to reply to a report. */
 const tellMs = 2_000
 
 export interface TrimmingParts {
-  /** What this node calls itself: the next life of its process may have another disk. */
+  /** The name and life of this node: the next life of its process may have another disk. */
   readonly self: string
   readonly log: Pick<ShardLog, 'trim'>
   readonly host: Pick<ShardHost, 'sync' | 'position'>
@@ -27,9 +28,9 @@ export interface TrimmingParts {
   readonly ask: AskPeer
   readonly onFailure: (failure: Error) => void
   readonly holdings: readonly Holding[]
-  /** Whether the engine has everything: if not, what it still has is not let go of. */
+  /** Whether the engine has everything: if not, nothing more is deleted from it. */
   readonly mayTrim: () => boolean
-  /** What those call themselves that ought to keep a shard, and live. */
+  /** The living nodes that ought to keep a shard, by name and life. */
   readonly keepers: (shard: number) => readonly string[]
   /** All other nodes. */
   readonly others: () => readonly string[]
@@ -39,7 +40,7 @@ type Flushed = readonly (readonly [shard: number, sequence: number])[]
 
 export class Trimming {
   private readonly parts: TrimmingParts
-  /** What each node has on its disk, by shard; the names are those of `keepers`. */
+  /** The flushed position of each node, by shard; the names are those of `keepers`. */
   private readonly flushed = new Map<string, ReadonlyMap<number, number>>()
   private readonly trimmed = new Map<number, number>()
   private isClosed = false
@@ -61,7 +62,7 @@ export class Trimming {
     this.isClosed = true
   }
 
-  /** What a node has told. */
+  /** Notes the report of a node. */
   note(owner: string, flushed: Flushed): void {
     for (const known of this.flushed.keys()) if (nameOf(known) === nameOf(owner)) this.flushed.delete(known)
     this.flushed.set(owner, new Map(flushed))
