@@ -1,13 +1,14 @@
-// What one owner of shards puts into a backup: its rows as they stand when the backup begins, page by page.
+// The part of a backup that comes from one owner of shards: its rows at the moment at which the backup begins, page by
+// page.
 //
-// It opens all cursors in one tick, between two commits, so all rows are of one moment, and each write that was
-// answered before is in. An open cursor keeps old rows in the store. So the owner lets one backup in at a time, and
-// gives it up when nobody asks for pages any more.
+// The owner opens all cursors in one tick, between two commits. So all rows belong to one moment, and the backup has
+// every write that was answered before. An open cursor keeps old rows in the store. So the owner admits one backup at a
+// time, and ends it when no client asks for pages any more.
 //
-// `destinations` (keys.ts) says which rows go along, as for all that moves rows. Bundles go as they are, because they
-// can be split only while the store rests.
+// As for everything that moves rows, `destinations` (keys.ts) decides which kinds of rows go along. Bundles go as they
+// are, because they can be split only while the store is at rest.
 //
-// Not here: what becomes of the rows (process/restore.ts), who asks the owners (broker/backup.ts).
+// Not here: restoring the rows (process/restore.ts), asking the owners (broker/backup.ts).
 
 import { RowPacker } from '../backup/backup-file.js'
 import type { BackupNumbers, BackupOutcome, BackupReply, BackupRequest, ShardReply } from '../messages/messages.js'
@@ -20,7 +21,7 @@ export interface BackupSourceParts {
   readonly store: Store
   readonly commit: Pick<GroupCommit, 'afterAll'>
   readonly clock: Pick<Clock, 'monoMs' | 'after'>
-  /** How many shards hold entities; the register is the one behind them. */
+  /** The number of shards that hold entities; the register is the shard after them. */
   readonly shards: number
   /** The last stamp that was given. */
   readonly lastStamp: () => number
@@ -30,22 +31,22 @@ export interface BackupSourceParts {
   readonly isNode: boolean
 }
 
-/** Bytes of a page, but for its last row: what the event loop does at a time, some 0.2 ms. */
+/** Bytes of a page without its last row. The event loop spends some 0.2 ms on a page. */
 const pageBytesMax = 64 * 1024
 /** Rows read at once, in another thread. */
 const rowsPerRead = 256
-/** A backup that is not asked for anything for so long is given up. Longer than a client may leave its answer alone. */
+/** A backup that gets no request for this long is given up. It is longer than a client may leave its answer unread. */
 const idleMsMax = 45_000
-/** How often that is looked at. */
+/** The time between two checks of these limits. */
 const lookMs = 5_000
 /** A backup that takes longer is given up: the store keeps all that was deleted or replaced meanwhile. */
 const backupMsMax = 6 * 3_600_000
-/** How long it waits for what is staged; what is durable goes in in any case. */
+/** How long a backup waits for staged writes. Durable writes are in it in any case. */
 const stagedMsMax = 1_000
 
 type OnReply = (reply: ShardReply) => void
 
-/** The kinds of rows that go along. */
+/** The kinds of rows that a backup has. */
 const kinds = kindsThatGo('shard', 'register', 'progress', 'split')
 const destinationOf = new Map(
   Object.entries(destinations).map(([kind, destination]) => [
@@ -79,7 +80,7 @@ export class BackupSource {
     tell({ what: 'ended' })
   }
 
-  /** Begins when all that is staged is durable: counters ride along with a commit. */
+  /** Opens the cursors when all that is staged is durable, because counters are piggybacked on a commit. */
   private begin(name: string, tell: (told: BackupReply) => void): void {
     const { commit, clock } = this.parts
     const session = new Session(name, clock.monoMs())
@@ -107,7 +108,7 @@ export class BackupSource {
         case 'register':
           return isKeeper
         case 'progress':
-          // Of nodes the keeper has all; workers have parts.
+          // The keeper of a cluster's register has all progress; each worker has a part of it.
           return !isNode || isKeeper
         default:
           return true
@@ -125,7 +126,7 @@ export class BackupSource {
     return { what: 'begun', shards: [...owned], isKeeper, stamp: lastStamp(), positions }
   }
 
-  /** Gives a backup up that nobody asks for any more. */
+  /** Gives up a backup for which no client asks any more. */
   private watch(session: Session): void {
     const { clock } = this.parts
     const look = (): void => {
@@ -139,7 +140,7 @@ export class BackupSource {
 
   private drop(session: Session): void {
     this.session = undefined
-    // A cursor that cannot be closed is the store's failure, which it tells itself.
+    // The store itself reports a cursor that it cannot close.
     session.close().catch(() => {})
   }
 }
@@ -150,7 +151,7 @@ class Session {
   private goes: (row: Row) => boolean = () => false
   private cursors: Cursor[] = []
   private readonly packer = new RowPacker()
-  /** Read, and not given yet. */
+  /** Rows that were read, and not given yet. */
   private rows: Row[] = []
   private at = 0
   private reading: Promise<unknown> | undefined
@@ -182,7 +183,7 @@ class Session {
     return { what: 'page', ...packer.packed(), isLast: this.cursors.length === 0 && this.at >= this.rows.length }
   }
 
-  /** Reads some rows; false: there are none any more. */
+  /** Reads some rows. Returns false when there are none any more. */
   private async read(): Promise<boolean> {
     const [cursor] = this.cursors
     this.at = 0

@@ -1,10 +1,10 @@
-// Removal of transient entities whose time has come (docs/interface/entities.md#expiry): silent, and soon after their
-// time.
+// Removal of expired transient entities (docs/interface/entities.md#expiry): without notifications, and soon after
+// their time.
 //
-// The timer is an index, not an object per entity: each run walks what is due and asks the owner shard, whose turn
-// looks again, so an entity that was rescued with a new date meanwhile stays. The index is consumed from the front,
-// where the store has to pass all that is gone, so a run begins where nothing can be left before it (the low-water
-// mark).
+// The timer is an index, not an object per entity. Each run walks the entries that are due and asks the owner shard.
+// The turn there checks the date again, so an entity that got a new date meanwhile stays. Entries disappear from the
+// front of the index, and the store has to pass all deleted ones. So a run begins at the low-water mark, before which
+// no entry can be left.
 
 import { refusalText } from '../domain/refusal.js'
 import { encodedExpiresMs } from '../encoded-entity.js'
@@ -18,7 +18,7 @@ import type { ShardRecord } from './turn/apply.js'
 
 const rowsPerRead = 128
 
-/** The earliest date at which something may fall due, milliseconds since 1970. */
+/** The earliest date at which an entity may expire, milliseconds since 1970. */
 export class ExpiryMark implements ChangeFollower {
   fromMs = Number.NEGATIVE_INFINITY
 
@@ -31,7 +31,7 @@ export class ExpiryMark implements ChangeFollower {
     if (dueMs !== undefined) this.lower(dueMs)
   }
 
-  /** Begins anew: other shards are ours from now on. */
+  /** Forgets the mark, because this owner has other shards from now on. */
   reset(): void {
     this.fromMs = Number.NEGATIVE_INFINITY
   }
@@ -46,10 +46,10 @@ export interface ExpiryParts {
   readonly shards: Shards
   readonly clock: Clock
   readonly logger: Pick<Logger, 'error'>
-  /** Between two runs. */
+  /** Milliseconds between two runs. */
   readonly intervalMs: number
   readonly mark: ExpiryMark
-  /** Whose entities are removed here. */
+  /** The shards whose entities are removed here. */
   readonly owned?: Owned
 }
 
@@ -73,19 +73,19 @@ export class Expiry {
     })
   }
 
-  /** No run begins any more; resolves when the one under way has ended. */
+  /** Prevents further runs; resolves when the present one has ended. */
   async stop(): Promise<void> {
     this.cancel?.()
     this.cancel = undefined
     await this.running
   }
 
-  /** Removes what is due now. */
+  /** Removes all entities that are due now. */
   async run(): Promise<void> {
     const { store, clock, mark, owned } = this.parts
     const nowMs = clock.wallMs()
     const { fromMs } = mark
-    // Whatever becomes durable from now on lowers the mark again.
+    // Each change that becomes durable from now on lowers the mark again.
     mark.fromMs = Math.max(fromMs, nowMs)
     try {
       for await (const rows of rowsOf(store, expiryRange(fromMs, nowMs), { rowsPerRead })) {

@@ -1,14 +1,16 @@
-// How keys are written and read, whatever they are of. Texts end in a zero byte, and the bytes 0 and 1 inside a text
-// are escaped, so keys sort as their parts do and no tenant, path or id can reach into another's range. Numbers are
-// big-endian; times are doubles shifted to be positive, whose bytes sort as they do.
+// Writing and reading of keys of all kinds.
 //
-// The first byte says the kind. Not here: what stands behind it (layout.ts, document-layout.ts, notification-layout.ts,
-// and of a node of a cluster shard/replicate/replicated-layout.ts).
+// A text ends in a zero byte, and the bytes 0 and 1 inside a text are escaped. So keys sort as their parts do, and no
+// tenant, path or id can reach into the range of another one. Numbers are big-endian. Times are doubles, shifted to be
+// positive: their bytes sort as they do.
+//
+// The first byte is the kind. Not here: the parts after it (layout.ts, document-layout.ts, notification-layout.ts, and
+// for a node of a cluster shard/replicate/replicated-layout.ts).
 
 import assert from 'node:assert/strict'
 import type { Range } from '../ports.js'
 
-/** The first byte of every kind of row. A new kind has to say where its rows go when shards move (`destinations`). */
+/** The first byte of every kind of row. A new kind has to name the destination of its rows (`destinations`). */
 export const prefix = {
   entity: 0x45,
   type: 0x54,
@@ -30,8 +32,8 @@ export const prefix = {
 export type Destination = 'shard' | 'register' | 'progress' | 'paths' | 'anew' | 'split' | 'note'
 
 /**
- * Where the rows of each kind go, whatever moves them: the division of a data directory or its way into a cluster and
- * back (transfer.ts), and snapshots between nodes (replicate/snapshot.ts).
+ * Where the rows of each kind go: when a data directory is divided or moves into a cluster and back (transfer.ts), and
+ * in snapshots between nodes (replicate/snapshot.ts).
  *
  *   shard      with their shard, byte by byte
  *   register   with the register, byte by byte. Every store has all of them, and those of the register's keeper count
@@ -58,7 +60,7 @@ export const destinations = {
   path: 'paths',
 } as const satisfies Record<keyof typeof prefix, Destination>
 
-/** The first bytes of all kinds whose rows go to one of these, in ascending order. */
+/** The first bytes of all kinds whose rows go to one of these destinations, in ascending order. */
 export const kindsThatGo = (...to: readonly Destination[]): readonly number[] =>
   (Object.keys(prefix) as (keyof typeof prefix)[])
     .filter(kind => to.includes(destinations[kind]))
@@ -69,7 +71,7 @@ export const kindsThatGo = (...to: readonly Destination[]): readonly number[] =>
 const keyBytesMax = 8192
 const scratch = Buffer.allocUnsafe(keyBytesMax)
 
-/** Puts a key together in a buffer of its own, which the next key overwrites. */
+/** Writes the parts of a key into one shared buffer, which the next key overwrites. */
 export class KeyWriter {
   private at = 0
 
@@ -79,7 +81,7 @@ export class KeyWriter {
     return this
   }
 
-  // [hot] Some ten times per create: byte by byte is quicker than a call into the runtime.
+  // [hot] Some ten times per create. A loop over bytes is quicker than a call into the runtime.
   text(value: string): this {
     const { at } = this
     const { length } = value
@@ -128,7 +130,7 @@ export class KeyWriter {
 
 export const writer = new KeyWriter()
 
-/** Takes a key apart again. */
+/** Reads the parts of a key. */
 export class KeyReader {
   private at = 1
   private readonly key: Buffer
@@ -159,7 +161,7 @@ export class KeyReader {
   }
 }
 
-/** The range of all keys that begin with the given one. */
+/** The range of all keys that begin with the given bytes. */
 export function under(start: Buffer): Range {
   const end = Buffer.from(start)
   let last = end.length - 1
@@ -168,7 +170,7 @@ export function under(start: Buffer): Range {
   return { gte: start, lt: end.subarray(0, last + 1) }
 }
 
-/** The shard of a key: counts end with it, and what can be made from nothing else begins with it. */
+/** The shard of a key. Keys of indexes and counts end with it; keys of all other kinds begin with it. */
 export const shardOfKey = (key: Buffer): number =>
   key.readUInt16BE(endsWithShard.has(key[0]) ? key.length - shardBytes : 1)
 

@@ -1,28 +1,28 @@
 // Keys and rows on disk.
 //
-//   E shard tenant path id            -> row: every type of that id in that scope, as images
+//   E shard tenant path id            -> row: every type of that id in that scope, as encoded entities
 //   T tenant path type created shard  -> id          order of creation, by scope and type
 //   I tenant id path                  -> ''          where an id lives outside the root path (the root needs no index)
-//   X expires shard tenant path id type -> ''        what falls due when
+//   X expires shard tenant path id type -> ''        which entity expires when
 //   D tenant path type shard          -> count       which paths and types a tenant has, and how many of each in a shard
 //   A tenant path type name attrtype shard -> count  which attributes, and of which types, the entities of a type have
-//   S home tenant id                  -> row: a subscription and the revision it has
-//   R home tenant id                  -> row: the same of a registration
-//   P home tenant id                  -> what became of a subscription's notifications, as far as this store's owner knows
-//   O shard stamp                     -> row: the notifications that a change owes
+//   S owner tenant id                 -> row: a subscription and its revision
+//   R owner tenant id                 -> row: the same of a registration
+//   P owner tenant id                 -> progress of a subscription, as far as this owner knows
+//   O shard stamp                     -> row: the pending notifications of a change
 //   B shard stamp                     -> such rows of several changes, for a moment
-//   L shard tenant subscription stamp -> row: a notification that was given up, and what is told of it
+//   L shard tenant subscription stamp -> row: a notification that was given up, and its report
 //   M name                            -> value       the node's own notes
 //
-// Counts end with their shard, as the type index does: one range has those of a tenant in all shards. Where all shards
-// of a store come and go together they share one row (`allShards`): by shard, a commit of a hundred creations would
-// write 64 rows instead of 4.
+// Counts and the type index end with their shard, so one range has those of a tenant in all shards. Where all shards of
+// a store come and go together they share one count row (`allShards`). With rows by shard, a commit of a hundred
+// creations would write 64 rows instead of 4.
 //
-// Only primary rows and dead letters, which cannot be made from anything else, begin with the shard of their entity:
-// they are what moves between nodes, the rest is found again from them. Subscriptions and registrations begin with the
-// home shard of their tenant: every store has a row of each, and that of the shard's owner is the one that counts.
+// Only primary rows and dead letters, which cannot be made from other rows, begin with the shard of their entity. They
+// move between nodes, and the other rows are made from them. Subscriptions and registrations begin with the number of
+// the register: every store has a row of each, and the row of the document owner counts.
 //
-// Nodes of a cluster and workers have some rows besides (shard/replicate/replicated-layout.ts).
+// Nodes of a cluster and workers have some more rows (shard/replicate/replicated-layout.ts).
 //
 // Not here: S, R and P (document-layout.ts), O, B and L (notification-layout.ts), how a key is written (keys.ts).
 
@@ -49,23 +49,23 @@ export function parseEntityKey(key: Buffer): EntityKey {
   return { shard: reader.u16(), tenant: reader.text(), path: reader.text(), id: reader.text() }
 }
 
-/** The rows of one shard: of a tenant, or of one path of it. */
+/** The range of rows of one shard: of a tenant, or of one path of it. */
 export function entityRange(shard: number, tenant: string, path?: string): Range {
   const start = writer.begin(prefix.entity).u16(shard).text(tenant)
   return under((path === undefined ? start : start.text(path)).key())
 }
 
-/** All rows of one shard. */
+/** The range of all rows of one shard. */
 export function shardRange(shard: number): Range {
   return under(writer.begin(prefix.entity).u16(shard).key())
 }
 
 export const allEntities = (): Range => under(Buffer.from([prefix.entity]))
 
-/** First byte of a row of several images; an image begins with its version, which is far below. */
+/** First byte of a row of several encoded entities. An encoded entity begins with its version, which is far below. */
 const rowOfSeveral = 0xff
 
-/** The row of an id: nearly always there is one type, and its image is the row. */
+/** The row of an id. Nearly always it has one type, and then the encoded entity is the row. */
 export function encodeRow(encodedEntities: readonly Buffer[]): Buffer {
   const [only] = encodedEntities
   assert(only, 'an empty row is deleted, not written')
@@ -79,7 +79,7 @@ export function encodeRow(encodedEntities: readonly Buffer[]): Buffer {
   return Buffer.concat(parts)
 }
 
-/** The images of a row; they share its memory. */
+/** The encoded entities of a row; they share its memory. */
 export function decodeRow(row: Buffer): Buffer[] {
   if (row[0] !== rowOfSeveral) return [row]
   const encodedEntities: Buffer[] = []
@@ -107,11 +107,11 @@ export interface TypePosition {
   readonly shard: number
 }
 
-/** The type index of one type in one path, all of it or what comes after a position. */
+/** The type index of one type in one path: all of it, or the entries after a position. */
 export function typeRange(tenant: string, path: string, type: string, after?: TypePosition): Range {
   const all = under(writer.begin(prefix.type).text(tenant).text(path).text(type).key())
   if (!after) return all
-  // The first key behind another is that one and a zero byte.
+  // The first possible key after another one is that key and a zero byte.
   return { gte: Buffer.concat([typeKey(tenant, path, type, after.created, after.shard), zero]), lt: all.lt }
 }
 
@@ -160,7 +160,7 @@ export const expiryKey = ({ expiresMs, shard, tenant, path, id, type }: ExpiryKe
     .text(type)
     .key()
 
-/** What falls due from a time up to another, both included; milliseconds since 1970. */
+/** The entries that expire in a time range, both ends included; milliseconds since 1970. */
 export const expiryRange = (fromMs: number, untilMs: number): Range => ({
   gte: writer
     .begin(prefix.expiry)
@@ -184,15 +184,15 @@ export function parseExpiryKey(key: Buffer): ExpiryKey {
   }
 }
 
-/** Every key of every index, counts included: what a rebuild from the primary rows must give. */
+/** All keys of all indexes, counts included. A rebuild from the primary rows must give the same. */
 export const allIndexes = (): readonly Range[] =>
   [prefix.type, prefix.id, prefix.expiry, prefix.directory, prefix.attribute].map(first => under(Buffer.from([first])))
 
 // Counts
 
 /**
- * In the place of a shard: all that the store has, as on a single node and in a worker, whose shards are always the
- * same.
+ * In the place of a shard number: all shards of the store. A single node and a worker use it, because their shards are
+ * always the same.
  */
 export const allShards = 0xffff
 
@@ -203,12 +203,12 @@ export interface CountKey {
   readonly shard: number
 }
 
-/** Rows of one kind of counts. */
+/** The keys of one kind of counts. */
 export interface CountRows {
-  /** Of all tenants. */
+  /** The range of all tenants. */
   readonly all: Range
   key(tenant: string, path: string, type: string, shard: number): Buffer
-  /** Those of a tenant, in all shards. */
+  /** The range of a tenant, in all shards. */
   range(tenant: string): Range
   parse(key: Buffer): CountKey
 }
@@ -242,14 +242,10 @@ export const attributeCounts: CountRows = {
   },
 }
 
-/**
- * An attribute of entities of a type, as the attribute counts name it: type, attribute name and attribute type in one
- * text.
- */
+/** The name of an attribute of a type in the attribute counts: type, attribute name and attribute type in one text. */
 export function attributeOfType(type: string, name: string, attributeType: string): string {
-  // [hot] For every attribute of every creation. The same few come again and again, and a text that was looked up
-  // before is found without being put together and hashed anew: with that, counting attributes cost 10 % of a create
-  // (bench `create`).
+  // [hot] For every attribute of every creation. The same few texts return again and again. The lookup saves putting a
+  // text together and hashing it, which made counting attributes cost 10 % of a create (bench `create`).
   const known = named.get(type)?.get(name)?.get(attributeType)
   if (known !== undefined) return known
   if (++namedCount > namedMax) {
@@ -263,16 +259,16 @@ export function attributeOfType(type: string, name: string, attributeType: strin
 
 const named = new Map<string, Map<string, Map<string, string>>>()
 let namedCount = 0
-/** Texts remembered, up to 600 bytes each; all are forgotten at once when there are more. */
+/** Texts remembered, up to 600 bytes each. When there are more, all are forgotten at once. */
 const namedMax = 4_000
 
 // Notes
 
-/** The last stamp of the node's hybrid clock that is on disk: a restart goes on from there. */
+/** The last stamp of the node's hybrid clock that is on disk. A restart continues from it. */
 export const stampKey = (): Buffer => writer.begin(prefix.meta).text('stamp').key()
 
-/** While stores are divided anew: the key of the primary row that was copied last. */
+/** While stores are divided: the key of the primary row that was copied last. */
 export const copiedKey = (): Buffer => writer.begin(prefix.meta).text('copied').key()
 
-/** The empty value of an index row that says all in its key. */
+/** The empty value of an index row, whose key has everything. */
 export const nothing = Buffer.alloc(0)

@@ -1,8 +1,7 @@
-// The shards of a node over its store, put together. What is read of the store at a start has been read when they are
-// there.
+// Opens the shards of a node over its store. When they are returned, all reads that a start needs have been done.
 //
-// What differs between an owner that is alone, a worker and a node of a cluster is where its commits are logged, and
-// how it has the register: one function for each. All else is the same.
+// A single owner, a worker and a node of a cluster differ in two things: the log of their commits, and the way in which
+// they have the register. One function for each does that. Everything else is the same.
 
 import { registrationsMax, subscriptionsMax } from '../domain/limits.js'
 import { keeper, type ShardMap, workerOf } from '../domain/scope.js'
@@ -52,12 +51,12 @@ import { KeyFilter } from './turn/key-filter.js'
 import { Shard } from './turn/shard.js'
 
 export interface ShardLimits extends OutboxLimits {
-  /** Subscriptions and registrations of all tenants together, as domain/limits.ts says. */
+  /** Subscriptions and registrations of all tenants together (domain/limits.ts). */
   readonly subscriptionsMax: number
   readonly registrationsMax: number
   /**
-   * Writes of one shard whose reply waits, and as many changes of subscriptions and registrations. Raising it trades
-   * memory and tail latency for fewer 503s.
+   * Limit of the writes of one shard that wait for their reply, and of the changes of subscriptions and registrations
+   * that wait. Raising it trades memory and tail latency for fewer 503s.
    */
   readonly mailboxLengthMax: number
   /** Entities kept in memory, about 2 KB each of usual size. Raising it saves reads of the store. */
@@ -72,63 +71,65 @@ export const shardLimitsDefault: ShardLimits = {
   ...outboxLimitsDefault,
 }
 
-/** Which of several workers an owner is. Worker 0 is the keeper of the register. */
+/** The number of a worker among all workers. Worker 0 is the keeper of the register. */
 export interface WorkerPart {
   readonly worker: number
   readonly workers: number
 }
 
-/** How an owner is one of several: its shards are a worker's for good, or a node's as the cluster says. */
+/**
+ * The role of an owner among several: a worker always has the same shards; the cluster assigns the shards of a node.
+ */
 export type Share = ({ readonly kind: 'worker' } & WorkerPart) | ({ readonly kind: 'node' } & ReplicatedNeeds)
 
-/** What a node's shards are made of. */
+/** The parts from which a node's shards are made. */
 export interface ShardParts {
   readonly store: Store
   readonly shardMap: ShardMap
   readonly clock: Clock
   readonly stamps: Stamps & StampObserver
   readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
-  /** Runs what looks into many entities. */
+  /** Runs the work that reads many entities. */
   readonly scanner: Scanner
   readonly limits: ShardLimits
-  /** Memory for what is read for clients. */
+  /** Memory for data that is read for clients. */
   readonly answers: AnswerRoom
-  /** Of the disk under the store. */
+  /** The room on the disk of the store. */
   readonly room: DiskRoom
   readonly queries: QueryLimits & { /** Memory for views. */ readonly viewBytesMax: number }
-  /** Whether what is owed to receivers outlives the process. */
+  /** Whether pending notifications outlive the process. */
   readonly notifications: {
     readonly isKept: boolean
     /** As `-notifDescendants`. */
     readonly descendantsMax: number
     /** undefined: off. */
     readonly flowControl: FlowControl | undefined
-    /** How dead letters are sent again by themselves; undefined: they are not. */
+    /** The limits for sending dead letters again automatically; undefined: they are not sent again. */
     readonly replays?: ReplayLimits | undefined
   }
-  /** What is kept of notifications that were sent; undefined: as much as `deliveryLimitsDefault` says. */
+  /** How many records of sent notifications are kept; undefined: `deliveryLimitsDefault`. */
   readonly deliveryLimits?: DeliveryLimits | undefined
-  /** Takes dead letters that are to be sent again; undefined: they are. */
+  /** Receives dead letters that are to be sent again; undefined: they are sent here. */
   readonly onRetry?: ((message: Buffer) => void) | undefined
   /** undefined: this owner is the only one. */
   readonly share?: Share | undefined
-  /** Told once, when a commit's outcome is unknown and the node must end. */
+  /** Called once when a commit's outcome is unknown and the node must end. */
   readonly onFailure: (failure: Error) => void
 }
 
-/** Where an owner's commits are logged, and its counts. */
+/** The log of an owner's commits, and its counts. */
 interface Ground {
   readonly log: CommitLog
   readonly entities: Counts
   readonly attributes: Counts
   readonly owned: Owned
-  /** How it has the register. */
+  /** Makes the part that has the register. */
   readonly register: (commit: GroupCommit) => RegisterPart
 }
 
 interface RegisterPart {
   readonly register: Register
-  /** undefined: it is the only one. */
+  /** undefined: this owner is the only one. */
   readonly others: Others | undefined
 }
 
@@ -138,7 +139,7 @@ interface Others {
   readonly role: (paths: PathRegister, concerned: Concerned) => Role
 }
 
-/** Opens what the shards of a node share over one store. */
+/** Opens the shards of a node, and all that they share over one store. */
 export async function openLocalShards(parts: ShardParts): Promise<LocalShards> {
   const { store, shardMap, clock, stamps, limits, room, onFailure } = parts
   const { flowControl, ...notified } = parts.notifications
@@ -190,7 +191,7 @@ export async function openLocalShards(parts: ShardParts): Promise<LocalShards> {
   })
 }
 
-/** What this owner knows of whole tenants. */
+/** Opens the part that handles whole tenants. */
 async function openTenants(
   { store, shardMap, clock, stamps, room, share }: ShardParts,
   own: Pick<TenantAdminParts, 'register' | 'isKeeper'> & { readonly commit: GroupCommit; readonly entities: Counts },
@@ -263,7 +264,7 @@ function groundOf(parts: ShardParts): Ground | Promise<Ground> {
   }
 }
 
-/** The store is the log. */
+/** For a single owner: the store is the log. */
 const groundAlone = ({ store, shardMap, clock, stamps }: ShardParts): Ground => ({
   log: new StoreLog(store, clock, () => stamps.last),
   entities: new Counts(store, entityCounts),
@@ -272,7 +273,7 @@ const groundAlone = ({ store, shardMap, clock, stamps }: ShardParts): Ground => 
   register: commit => ({ register: registerOver(commit, shardMap.register), others: undefined }),
 })
 
-/** As one that is alone, but for the register: worker 0 keeps it, and the others copy it. */
+/** For a worker: as for a single owner, except for the register. Worker 0 keeps it, and the others copy it. */
 const groundOfWorker = (parts: ShardParts, { worker }: WorkerPart): Ground => ({
   ...groundAlone(parts),
   register: commit => {
@@ -291,7 +292,7 @@ const groundOfWorker = (parts: ShardParts, { worker }: WorkerPart): Ground => ({
   },
 })
 
-/** The cluster has the logs, the register's too, which all nodes follow. */
+/** For a node of a cluster: the cluster has the logs, that of the register too, which all nodes follow. */
 async function groundOfNode(parts: ShardParts, needs: ReplicatedNeeds): Promise<Ground> {
   const { ownership, barrier } = needs
   const replicated = await openReplicated(parts, needs)

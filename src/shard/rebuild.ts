@@ -1,6 +1,7 @@
-// What an entity calls for besides its row: rows of the indexes T, I and X, and what it adds to the counts D and A. So
-// indexes and counts can be made anew from entities: where rows move to another store (transfer.ts), where a shard
-// comes in a snapshot (replicate/snapshot.ts), and in tests, which compare them with those of a store.
+// The rows that follow from an entity: rows of the indexes T, I and X, and its part of the counts D and A.
+//
+// So indexes and counts can be made again from entities. That happens where rows move to another store (transfer.ts),
+// where a shard comes in a snapshot (replicate/snapshot.ts), and in tests, which compare the result with a store.
 //
 // Not here: whether an entity itself is right, and in its right shard.
 
@@ -27,7 +28,7 @@ interface Puts {
   put(key: Buffer, value: Buffer): void
 }
 
-/** Where counts go: by tenant, path, and type or attribute (commit/counts.ts). */
+/** Receives counts by tenant, path, and type or attribute (commit/counts.ts). */
 export interface CountSink {
   count(tenant: string, path: string, type: string, difference: 1, shard: number): void
 }
@@ -38,8 +39,8 @@ export interface CountSinks {
 }
 
 /**
- * Puts a row that moves, and the rows of indexes that it calls for, and counts what it adds. Gives the number of its
- * entities.
+ * Puts a row that moves, and the index rows that follow from it, and counts its entities and attributes. Returns the
+ * number of its entities.
  */
 export function putRow(row: Row, sink: Puts, counts: CountSinks): number {
   sink.put(row.key, row.value)
@@ -47,8 +48,8 @@ export function putRow(row: Row, sink: Puts, counts: CountSinks): number {
 }
 
 /**
- * Puts every index row that the row of an entity calls for, and counts what it adds, if wanted. Gives the number of its
- * entities.
+ * Puts every index row that follows from the row of an entity, and adds to the counts if there are any. Returns the
+ * number of its entities.
  */
 export function indexRow({ key, value }: Row, indexes: Puts, counts?: CountSinks): number {
   const place = parseEntityKey(key)
@@ -69,13 +70,13 @@ export function indexRow({ key, value }: Row, indexes: Puts, counts?: CountSinks
   return encodedEntities.length
 }
 
-/** The attributes of an image, as counts name them. */
+/** The attributes of an encoded entity, as counts name them. */
 const attributesIn = (encoded: Buffer, type: string): readonly string[] =>
   [...decodeEntity(encoded).attributes]
     .filter(([name]) => name !== expiryAttribute)
     .map(([name, attribute]) => attributeOfType(type, name, attribute.type))
 
-/** Counts of a slot, as entities call for them: of one shard, or of all of them (`allShards`). */
+/** Counts made from entities, for a slot: one shard, or all of them (`allShards`). */
 export class MadeCounts implements CountSinks {
   readonly entities: Totals
   readonly attributes: Totals

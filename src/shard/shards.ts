@@ -1,11 +1,11 @@
-// Every shard of this node, behind the one way in: `ask`.
+// Every shard of this node, behind one entrance: `ask`.
 //
-// Answers for all of them: a write takes its turn in its shard, a read or list is answered for all shards of the node
-// at once. When a commit has failed nothing is taken any more.
+// A write takes its turn in its shard. A read or a list gets one answer for all shards of the node. After a failed
+// commit every request is refused.
 //
-// In a node of a cluster the store has more shards than are asked here, and which ones these are changes (replicate/).
+// In a node of a cluster the store has more shards than this node owns, and the owned ones change (replicate/).
 //
-// Not here: what they are made of (open-shards.ts).
+// Not here: the parts and how they are opened (open-shards.ts).
 
 import type { ShardMap } from '../domain/scope.js'
 import type {
@@ -46,10 +46,10 @@ import { Batches } from './turn/batches.js'
 import type { KeyFilter } from './turn/key-filter.js'
 import type { Shard, Turn } from './turn/shard.js'
 
-/** All shards of a node are asked by any of them. */
+/** Any shard number reaches all shards of a node. */
 const onlyOwner: readonly number[] = [0]
 
-/** What comes of a turn in a shard that is not ours. */
+/** The outcome of a turn in a shard that is not ours. */
 const notOurs: Turn = { actor: undefined, reply: { kind: 'moved' } }
 
 const isOfOnePath = ({ paths }: FindRequest): boolean => paths.length === 1 && !paths[0]!.endsWith('#')
@@ -57,26 +57,26 @@ const isOfOnePath = ({ paths }: FindRequest): boolean => paths.length === 1 && !
 /** Whether the reply is about all shards of the asked owner. */
 const isAboutOwner = ({ step }: TenantsRequest): boolean => step.what !== 'delete' && step.what !== 'deletions'
 
-/** How an owner of shards is one of several. `paths`: which service paths there are at all of them. */
+/** The role of an owner of shards among several. `paths`: the service paths of all owners. */
 export type Role =
   | { readonly kind: 'alone' }
-  /** The worker that keeps the register, and brings its changes to the others. */
+  /** The worker that keeps the register, and passes its changes to the others. */
   | { readonly kind: 'keeper'; readonly paths: PathRegister; readonly feed: RegisterFeed }
   /** Another worker, with a copy of the register. */
   | { readonly kind: 'copy'; readonly paths: PathRegister; readonly copy: RegisterCopy }
-  /** A node of a cluster: which shards are its own changes. */
+  /** A node of a cluster: the set of its own shards changes. */
   | {
       readonly kind: 'node'
       readonly paths: PathRegister
       readonly ownership: Ownership
-      /** For whoever moves shards from node to node. */
+      /** For the code that moves shards from node to node. */
       readonly host: ReplicatedShards
     }
 
-/** What finds entities, and what remembers them. */
+/** The parts that find entities, and the parts that keep them in memory. */
 export interface ReadParts {
   readonly actors: Actors
-  /** Learns in the background what the store holds. */
+  /** Reads the keys of the store in the background. */
   readonly keyFilter: KeyFilter
   readonly expiryMark: ExpiryMark
   readonly firstPages: FirstPages
@@ -86,13 +86,13 @@ export interface ReadParts {
   readonly types: Types
 }
 
-/** Subscriptions and registrations, and who answers for them. */
+/** Subscriptions and registrations, and their document owners. */
 export interface KnownDocuments {
   readonly subscriptions: Subscriptions
   readonly registrations: Registrations
   readonly subscriptionOwner: SubscriptionOwner
   readonly registrationOwner: RegistrationOwner
-  /** The registrations as whoever forwards requests needs them. */
+  /** The registrations in the form that forwarding needs. */
   readonly providers: ProviderBook
 }
 
@@ -137,7 +137,7 @@ export class LocalShards implements Shards {
     const { role } = parts
     const { failed } = parts.commit
     if (failed) return onReply(replyAfterFailure(failed))
-    // It is about all that this owner has.
+    // A backup concerns everything that this owner has.
     if (request.kind === 'backup') return parts.backup.onAsk(request, onReply)
     if (ownership && !ownership.admits(shard)) return onReply({ kind: 'moved' })
     const refusal = this.marks.refusalFor(request)
@@ -192,7 +192,10 @@ export class LocalShards implements Shards {
     }
   }
 
-  /** Replies if the shards that are ours have stayed the same: else some of what was found may be of others. */
+  /**
+   * Passes the reply on if the owned shards have stayed the same. Otherwise some of the results may belong to other
+   * owners.
+   */
   private ofSameShards(onReply: (reply: ShardReply) => void): (reply: ShardReply) => void {
     const { ownership } = this
     if (!ownership) return onReply
@@ -210,7 +213,7 @@ export class LocalShards implements Shards {
     return onlyOwner
   }
 
-  /** Who asks here asks all there is. */
+  /** One owner has all paths. */
   pathsOf(): undefined {
     return undefined
   }
@@ -222,16 +225,16 @@ export class LocalShards implements Shards {
   // [hot] Once per entity of a batch.
   private turn(item: WriteRequest): Turn {
     const { tenant, path, id } = item.target
-    // An actor that lives knows its shard, which need not be found again.
+    // A live actor knows its shard, so the shard need not be computed again.
     const { actors, shardMap, shards } = this.parts
-    // A mark may have come since the batch was let in.
+    // A mark may have arrived since the batch was admitted.
     const refusal = this.marks.refusalFor(item)
     if (refusal) return { actor: undefined, reply: { kind: 'refused', refusal } }
     const shard = actors.shardOf(tenant, path, id) ?? shardMap.shardOf(tenant, path, id)
     return this.ownership && !this.ownership.admits(shard) ? notOurs : shards[shard]!.turn(item)
   }
 
-  /** Asks other owners nothing any more, and hands no more notifications over. */
+  /** Stops requests to other owners, and stops passing notifications on. */
   end(): void {
     const { role, notifications } = this.parts
     if (role.kind === 'keeper') role.feed.end()
@@ -239,8 +242,8 @@ export class LocalShards implements Shards {
   }
 
   /**
-   * Resolves when everything taken so far is durable, or is known not to be. Nothing more is written then until
-   * something is asked.
+   * Resolves when everything accepted so far is durable, or is known not to be. After that, writes happen only when
+   * another request comes.
    */
   async drain(): Promise<void> {
     const { commit, entityCount, notifications } = this.parts

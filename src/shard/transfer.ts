@@ -1,21 +1,19 @@
-// Moves shards from stores that rest to another store: those of other workers, of a node of a cluster, or of a single
-// node.
+// Moves shards from stores at rest to another store: of another worker, of a node of a cluster, or of a single node.
 //
-// Rows that go with their shard are copied as they are, in the order of their keys; indexes and counts are made from
-// the entities (rebuild.ts), so whatever was wrong with the old ones is right afterwards. A batch holds some rows, all
-// they call for, the counts as they then are, and the key of the last of them: whenever the process dies, the store
-// says itself how far it got, and cannot disagree with its rows. The stamp comes with the last batch: a store that has
-// it is finished.
+// Rows that go with their shard are copied in the order of their keys. Indexes and counts are made from the entities
+// (rebuild.ts), so errors in the old ones disappear. A batch holds some rows, all rows that follow from them, the
+// present counts, and the last key. Whenever the process dies, the store itself has the progress, and agrees with its
+// rows. The stamp is in the last batch: a store that has it is finished.
 //
-// The register comes last: documents from the store of the register's keeper, whose word counts. What became of their
-// notifications is known to every worker in part; the store of the keeper gets all parts as one. Where there are
-// several owners, each store gets the service paths that the counts of entities know. All that is little against the
-// entities, so nobody is told how much it is.
+// The register comes last: documents from the store of its keeper, which decides. Every worker has a part of the
+// subscriptions' progress; the keeper's store gets all parts as one. Where there are several owners, each store gets
+// the service paths from the counts of entities. All that is little against the entities, so it is not reported as
+// progress.
 //
-// The sources must rest meanwhile, and from the first batch to the last: a caller that lets anybody write to them
-// throws away what was begun (src/process/repartition.ts).
+// The sources must be at rest from the first batch to the last. A caller that permits a write in between discards the
+// target (src/process/repartition.ts).
 //
-// An entity of 320 bytes takes about 30 us of processor time, RocksDB's own threads and flushes included; reading ahead
+// An entity of 320 bytes takes about 30 us of processor time, RocksDB's own threads and flushes included. Reading ahead
 // while a batch is written gained nothing.
 //
 // Not here: which stores there are, and when the new ones begin to count (src/process/repartition.ts,
@@ -38,13 +36,13 @@ import { allPositions, pathKey, pathRange, stretchOf } from './replicate/replica
 import { rowsBehind } from './replicate/snapshot.js'
 import { isMarkKey } from './tenants/deletion-layout.js'
 
-/** What rows that go with their shard are called. */
+/** The names of rows that go with their shard. */
 const shardRows = { entity: 'an entity', letter: 'a dead letter', outbox: 'a notification that is owed' }
 
 export interface TransferLimits {
   /**
-   * Primary rows of a batch, and bytes of them; one row more may exceed the bytes. What a kill costs, against the cost
-   * of a commit.
+   * Limits of the primary rows of a batch, and of their bytes, which the last row may exceed. Larger batches cost fewer
+   * commits, and lose more when the process is killed.
    */
   readonly batchRowsMax: number
   readonly batchBytesMax: number
@@ -54,25 +52,25 @@ export const transferLimitsDefault: TransferLimits = { batchRowsMax: 1000, batch
 
 export interface Transfer {
   readonly target: Store
-  /** Which worker's store the target is, of how many; the first of one where there is one. */
+  /** The number of the worker whose store the target is, and of all workers; 0 of 1 on a single node. */
   readonly worker: number
   readonly workers: number
   /**
-   * Whether a node of a cluster will use it: shards come and go there, so it has counts of each, and the service paths
-   * of all nodes.
+   * Whether a node of a cluster will use it. There, shards come and go, so the target has counts of each shard, and the
+   * service paths of all nodes.
    */
   readonly isNode: boolean
-  /** The stores that rest, of all workers. */
+  /** The stores at rest, of all workers. */
   readonly sources: readonly Store[]
   readonly shards: number
   readonly limits: TransferLimits
-  /** Told after each batch how many entities it held. */
+  /** Called after each batch with the number of its entities. */
   readonly onBatch: (entities: number) => void
-  /** Stops between two batches. */
+  /** Stops the transfer between two batches. */
   readonly signal?: AbortSignal | undefined
 }
 
-/** Fills the target, from where an earlier try was when it ended. Rejects when a commit fails or the signal comes. */
+/** Fills the target, from where an earlier attempt ended. Rejects when a commit fails or the signal comes. */
 export async function transfer(given: Transfer): Promise<void> {
   const { target, worker, workers, isNode, sources, shards, limits, onBatch, signal } = given
   signal?.throwIfAborted()
@@ -93,13 +91,13 @@ export async function transfer(given: Transfer): Promise<void> {
   onBatch(
     await filling.commit(batch => {
       batch.del(copiedKey())
-      // No stamp that any of the sources gave is larger.
+      // At least as large as every stamp that any of the sources gave.
       batch.put(stampKey(), encodeNumber(Math.max(...sources.map(lastStamp))))
     }),
   )
 }
 
-/** What is copied byte by byte, in the order of keys: how far that got is told by one of them. */
+/** The ranges that are copied byte by byte, in the order of keys: so one key marks the progress. */
 function* stretchesToCopy(given: Transfer): Iterable<{ readonly source: Store; readonly range: Range }> {
   const { worker, workers, sources, shards } = given
   for (const kind of kindsThatGo('shard'))
@@ -108,9 +106,7 @@ function* stretchesToCopy(given: Transfer): Iterable<{ readonly source: Store; r
   for (const kind of kindsThatGo('register')) yield { source: sources[keeper]!, range: stretchOf(kind, shards) }
 }
 
-/**
- * A batch of the target with what goes into it: rows that go with their shard or the register, and all they call for.
- */
+/** A batch of the target: rows that go with their shard or the register, and all rows that follow from them. */
 export class TransferBatch {
   rows = 0
   bytes = 0
@@ -119,7 +115,7 @@ export class TransferBatch {
   private readonly batch: Batch
   private readonly counts: { readonly entities: Counts; readonly attributes: Counts }
 
-  /** `owned`: of the shards whose counts are kept apart; undefined: all have theirs together. */
+  /** `owned`: the shards whose counts are kept apart; undefined: all shards share their counts. */
   constructor(target: Store, owned: Uint8Array | undefined) {
     this.target = target
     this.batch = target.batch()
@@ -136,7 +132,7 @@ export class TransferBatch {
   }
 
   /**
-   * Writes what was added, with the counts as they then are and what `finish` puts in. Gives how many entities were
+   * Writes the rows that were added, the present counts and the rows that `finish` puts. Returns how many entities were
    * added.
    */
   async commit(finish: (batch: Batch) => void): Promise<number> {
@@ -153,7 +149,7 @@ export class TransferBatch {
   }
 }
 
-/** The rows of the register that tell which service paths there are. */
+/** The rows of the register for the service paths that exist. */
 async function* pathRows(sources: Iterable<StoreReader>, register: number): AsyncIterable<Row> {
   const paths = new TenantPaths()
   for (const source of sources)
@@ -166,7 +162,7 @@ async function* pathRows(sources: Iterable<StoreReader>, register: number): Asyn
       }
 }
 
-/** The marks of tenants that are being deleted: whoever has the rows goes on with it. */
+/** The marks of tenants that are being deleted: the owner that has these rows continues the deletion. */
 async function* marks(source: StoreReader, register: number): AsyncIterable<Row> {
   for await (const rows of rowsOf(source, pathRange(register)))
     for (const row of rows) if (isMarkKey(row.key)) yield row
@@ -179,9 +175,7 @@ async function mergedProgress(sources: Iterable<StoreReader>, home: number): Pro
   return parts.merged()
 }
 
-/**
- * What became of the notifications of subscriptions: the parts of all owners as one. Few bytes for each subscription.
- */
+/** The progress of subscriptions: merges the parts of all owners. It takes few bytes for each subscription. */
 export class ProgressParts {
   private readonly parts = new Map<string, { readonly key: Buffer; readonly values: Buffer[] }>()
 
@@ -200,7 +194,7 @@ export class ProgressParts {
   }
 }
 
-/** How many entities a store says it has, from its directory. */
+/** The number of entities of a store, from its directory. */
 export async function countEntities(store: StoreReader): Promise<number> {
   let total = 0
   for await (const rows of rowsOf(store, entityCounts.all)) for (const { value } of rows) total += decodeNumber(value)
@@ -208,9 +202,8 @@ export async function countEntities(store: StoreReader): Promise<number> {
 }
 
 /**
- * The first row of a store that would be lost in a transfer, in words; undefined when there is none: rows of kinds that
- * this version does not know, notes it does not know, and what belongs to shards that the store is not supposed to
- * hold.
+ * Describes the first row of a store that a transfer would lose; undefined when there is none. Such rows are of kinds
+ * or notes that this version does not know, or of shards that the store should not hold.
  */
 export async function findStranger(store: StoreReader, owns: (shard: number) => boolean): Promise<string | undefined> {
   let from: Buffer = Buffer.alloc(1)
@@ -237,15 +230,15 @@ export async function findStranger(store: StoreReader, owns: (shard: number) => 
         break
       case 'note':
         if (!isKnownNote(key)) return `a note that this version does not know, key ${shown(key)}`
-        // The first key behind it.
+        // The first possible key after it.
         from = Buffer.concat([key, Buffer.alloc(1)])
     }
   }
 }
 
 /**
- * Of stamps the largest goes on. Positions begin anew: the stores of workers have one of the register, those of nodes
- * one of each shard.
+ * The largest stamp is kept. Positions begin anew: the stores of workers have one of the register, those of nodes one
+ * of each shard.
  */
 const isKnownNote = (key: Buffer): boolean => key.equals(stampKey()) || isPosition(key)
 
@@ -256,10 +249,10 @@ function isPosition(key: Buffer): boolean {
 
 const kinds = new Map(Object.entries(prefix).map(([kind, first]) => [first as number, kind as keyof typeof prefix]))
 
-/** What the keys of one shard begin with: their kind and its number. */
+/** The first bytes of the keys of one shard: their kind and its number. */
 const shardKeyBytes = 3
 
-/** Behind every key: none begins with so many of the highest byte. */
+/** After every key: none begins with so many of the highest byte. */
 const behindAll = Buffer.alloc(64, 0xff)
 
 async function firstKey(store: StoreReader, range: Range): Promise<Buffer | undefined> {
@@ -267,7 +260,7 @@ async function firstKey(store: StoreReader, range: Range): Promise<Buffer | unde
   return undefined
 }
 
-/** Bytes of a key that a sentence shows. */
+/** Bytes of a key that a message shows. */
 const shownBytesMax = 60
 
 function shown(key: Buffer): string {

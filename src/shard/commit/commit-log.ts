@@ -1,5 +1,5 @@
-// How a batch becomes durable. On one node, and in a worker, the store itself is the log: a record is appended by being
-// part of a batch, and RocksDB's own WAL keeps it. In a node of a cluster the logs of the shards come first
+// The log that makes a batch durable. On a single node and in a worker the store itself is the log: a record is
+// appended with its batch, and RocksDB's own WAL keeps it. In a node of a cluster the logs of the shards come first
 // (replicate/replicated-log.ts).
 
 import { emptyHistogram, type Histogram, observe } from '../../domain/histogram.js'
@@ -13,24 +13,24 @@ export interface OpenBatch {
   readonly length: number
   /** Whether it has as much as one commit may have. */
   readonly isFull: boolean
-  /** Where rows of a shard go. */
+  /** The sink for rows of a shard. */
   rowsOf(shard: number): RowSink
-  /** Where rows of a shard's type index go: they are written behind all others. */
+  /** The sink for rows of a shard's type index: they are written after all others. */
   orderedOf(shard: number): RowSink
-  /** Where rows go whose keys begin with their kind and their shard. */
+  /** The sink for rows whose keys begin with their kind and their shard. */
   readonly rows: RowSink
-  /** Whether it holds, or brings to the log, anything of a shard. Only where shards come and go. */
+  /** Whether it has anything of a shard, in the batch or on the way to the log. Only where shards come and go. */
   holds(shard: number): boolean
   /**
-   * Makes it durable. It is empty again, and may be filled, when `onDone` is called without a failure, or with one that
-   * is about some of its shards only (deposed.ts).
+   * Makes the batch durable. It is empty again, and may be filled, when `onDone` is called without a failure, or with
+   * one that concerns some of its shards only (deposed.ts).
    */
   commit(onDone: (failure?: Error) => void): void
 }
 
 /**
- * Seconds from handing a batch over until it was written, and from then until it was durable. Of the last one,
- * milliseconds in all.
+ * Seconds from the start of a commit until it was written, and from then until it was durable. `lastMs`: milliseconds
+ * of the last commit in all.
  */
 export interface CommitTimes {
   readonly write: Histogram
@@ -38,13 +38,13 @@ export interface CommitTimes {
   lastMs: number
 }
 
-/** Where batches come from. One of them is committed at a time. */
+/** The source of batches. One of them is committed at a time. */
 export interface CommitLog {
   open(): OpenBatch
   readonly times: CommitTimes
 }
 
-/** Bounds for the times of commits, in seconds: from a write to memory to a disk that struggles. */
+/** Bounds for the times of commits, in seconds: from a write to memory to an overloaded disk. */
 const commitBoundsS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 
 export const noTimes = (): CommitTimes => ({
@@ -53,7 +53,7 @@ export const noTimes = (): CommitTimes => ({
   lastMs: 0,
 })
 
-/** Notes what one commit took. */
+/** Records the times of one commit. */
 export function noteTimes(times: CommitTimes, startedMs: number, writtenMs: number, endedMs: number): void {
   observe(times.write, (writtenMs - startedMs) / 1000)
   observe(times.sync, (endedMs - writtenMs) / 1000)
@@ -61,9 +61,9 @@ export function noteTimes(times: CommitTimes, startedMs: number, writtenMs: numb
 }
 
 /**
- * Rows of the type index, kept until their batch is full. [hot] In order of creation each stands right behind the one
- * before, and the store finds its place from there; between rows of entities it had to look for each from the top
- * (bench `create`).
+ * Rows of the type index, kept until their batch is full. [hot] In order of creation each row follows directly after
+ * the one before, and the store finds its place from there. Between rows of entities it had to search for each from the
+ * top (bench `create`).
  */
 export class OrderedRows implements RowSink {
   private readonly rows: { readonly key: Buffer; readonly value: Buffer | undefined }[] = []
@@ -97,7 +97,7 @@ export class StoreLog implements CommitLog {
   private readonly clock: Pick<Clock, 'monoMs'>
   private readonly lastStamp: () => number
 
-  /** `lastStamp`: no stamp that was given is above. */
+  /** `lastStamp`: a stamp at least as large as all that were given. */
   constructor(store: Store, clock: Pick<Clock, 'monoMs'>, lastStamp: () => number) {
     this.store = store
     this.clock = clock

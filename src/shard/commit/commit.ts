@@ -1,18 +1,18 @@
-// Group commit: what all turns of one tick, or of a few, have decided becomes one batch, and replies leave when it is
+// Group commit: the records of all turns of one tick, or of a few, become one batch, and replies leave when it is
 // durable.
 //
-// One commit is in flight at a time; what is staged meanwhile is the next batch. Until a batch is durable its entities
-// are pinned in memory (turn/actor.ts), so that later turns see them, and every reply that depends on them waits here.
-// If a commit fails its outcome is unknown: each client that waits gets a failure, nothing is taken any more, and the
-// node ends (`onFailure`); a restart recovers from the disk.
+// One commit is in flight at a time; records staged meanwhile belong to the next batch. Until a batch is durable its
+// entities are pinned in memory (turn/actor.ts), so that later turns see them, and every reply that depends on them
+// waits here. If a commit fails its outcome is unknown. Then each waiting client gets a failure, no more requests are
+// accepted, and the node ends (`onFailure`); a restart recovers from the disk.
 //
-// In a cluster other nodes may have taken over some of the shards. Then the rest of the commit is durable, and all goes
-// on: those who wait are told which shards it is about (deposed.ts).
+// In a cluster other nodes may have taken over some of the shards. Then the rest of the commit is durable, and work
+// continues: the waiters get an error that names those shards (deposed.ts).
 //
 //   idle -> gathering (ticks bring more) -> committing -> idle, or gathering at once if more is staged
 //                                        -> failed, for good
 //
-// Not here: how a batch becomes durable (commit-log.ts), what a record writes (turn/apply.ts).
+// Not here: how a batch becomes durable (commit-log.ts), the rows of a record (turn/apply.ts).
 
 import type { Entity } from '../../domain/entities/entity.js'
 import type { Clock, DiskRoom, RowSink } from '../../ports.js'
@@ -23,11 +23,11 @@ import type { CommitLog, CommitTimes, OpenBatch } from './commit-log.js'
 import type { PathCounts } from './counts.js'
 import { hasLost, isDeposed } from './deposed.js'
 
-/** Where records go to become durable. */
+/** Accepts records and makes them durable. */
 export interface RecordLog {
   /**
-   * Makes a record durable and applies it; `row` is the whole row of its id afterwards, `key` that row's key, `after`
-   * the entity (undefined: it was deleted). Gives the number of the commit that carries it.
+   * Applies a record and stages it. `row` is the whole row of its id afterwards, `key` that row's key, `after` the
+   * entity (undefined: it was deleted). Returns the number of the commit that carries it.
    */
   append(record: ShardRecord, key: Buffer, row: Buffer | undefined, after: Entity | undefined): number
   /**
@@ -36,7 +36,7 @@ export interface RecordLog {
    * when it has ended.
    */
   afterCommit(commit: number, onDurable: Waiter): void
-  /** The number of the last commit that is durable: what belongs to a later one is still staged. */
+  /** The number of the last durable commit. Records of later commits are still staged. */
   readonly durable: number
   /** Whether so much is staged that nothing more should be. */
   readonly isFull: boolean
@@ -44,34 +44,31 @@ export interface RecordLog {
 
 export type Waiter = (failure?: Error) => void
 
-/**
- * Has rows to write on which no reply depends: they go along with a commit that comes anyway, or soon with one of their
- * own.
- */
+/** Has rows on which no reply depends. They go along with the next commit, or soon with a commit of their own. */
 export interface PiggybackedWrites {
-  /** Puts what there is into a batch that is about to be committed. */
+  /** Puts its pending rows into a batch that is about to be committed. */
   writeTo(batch: RowSink): void
 }
 
-/** Told of changes once they are durable, in order, before any client that waits for them. */
+/** Receives changes once they are durable, in order, before any client that waits for them. */
 export interface ChangeFollower {
-  /** Whether it is to be told of a change that has just been staged. */
+  /** Whether it wants to receive a change that has just been staged. */
   wants(record: ShardRecord): boolean
-  /** `after` is the entity as it now is; undefined when it has gone. */
+  /** `after` is the entity as it now is; undefined when it was deleted. */
   follow(record: ShardRecord, after: Entity | undefined): void
 }
 
-/** How soon a commit that found no room at all looks again. */
+/** How soon a commit checks again after the disk had no room at all. */
 const roomWaitMs = 50
 
-/** How long riders wait for a commit that comes anyway. */
+/** How long piggybacked writes wait for a commit of other records. */
 const piggybackWaitMs = 100
 
 /**
- * A commit takes what so many ticks bring, as long as each brings something. Clients that wait for it come back
- * together; with one tick they fall into two halves that commit in turn. 64 connections, three runs with each number
- * side by side: an update takes 4 % less CPU time with 3 than with 1, one that notifies 11 to 30 % less, 13 % more of
- * these per second; with 4 updates become slower again.
+ * The number of ticks for which a commit gathers records, as long as each tick brings some. Clients that wait for it
+ * return together; with one tick they fall into two halves that commit in turn. 64 connections, three runs with each
+ * number side by side: an update takes 4 % less CPU time with 3 than with 1, one that notifies 11 to 30 % less, 13 %
+ * more of these per second; with 4 updates become slower again.
  */
 const ticksMax = 3
 
@@ -81,17 +78,17 @@ interface Followed {
   readonly after: Entity | undefined
 }
 
-/** One batch being filled, or on its way. */
+/** A batch that is being filled, or in flight. */
 interface Filling {
   readonly batch: OpenBatch
-  /** What followers are to be told. */
+  /** The changes for the followers. */
   changes: Followed[]
   waiters: Waiter[]
 }
 
 type State =
   | { readonly kind: 'idle' }
-  /** `ticks` that have ended since it began, and how many operations there were at the last end. */
+  /** `ticks`: the ticks that have ended since it began. `operations`: the number of operations at the last end. */
   | { readonly kind: 'gathering'; ticks: number; operations: number }
   | { readonly kind: 'committing' }
   | { readonly kind: 'failed'; readonly failure: Error }
@@ -105,9 +102,9 @@ export interface CommitParts {
   /** Counts of entities by type, and of attributes. */
   readonly directory: PathCounts
   readonly attributes: PathCounts
-  /** Told once, when the outcome of a commit is unknown. */
+  /** Called once, when the outcome of a commit is unknown. */
   readonly onFailure: (failure: Error) => void
-  /** Of the disk. Without any, commits wait, since one that fails would end the node. */
+  /** The room on the disk. When it is exhausted commits wait, because a failed commit would end the node. */
   readonly room?: DiskRoom | undefined
 }
 
@@ -117,9 +114,12 @@ export class GroupCommit implements RecordLog {
   private readonly room: DiskRoom
   private readonly followers: ChangeFollower[] = []
   private readonly piggybacked: PiggybackedWrites[] = []
-  /** Whether riders have rows: `overdue` if they go with the next commit, whatever else there is to commit. */
+  /**
+   * Whether there are piggybacked writes; `overdue`: they go with the next commit, even if there is nothing else to
+   * commit.
+   */
   private piggyback: 'none' | 'waiting' | 'overdue' = 'none'
-  /** Number of the batch being filled. The one in flight, if any, is the number before. */
+  /** Number of the batch being filled. The one in flight, if any, has the number before. */
   private number = 1
   private filling: Filling
   private inFlight: Filling
@@ -132,12 +132,12 @@ export class GroupCommit implements RecordLog {
     this.inFlight = { batch: parts.log.open(), changes: [], waiters: [] }
   }
 
-  /** What commits took. */
+  /** The times that commits took. */
   get times(): CommitTimes {
     return this.parts.log.times
   }
 
-  /** Why nothing is taken any more; undefined while all is well. */
+  /** The failure after which no more requests are accepted; undefined while there is none. */
   get failed(): Error | undefined {
     return this.state.kind === 'failed' ? this.state.failure : undefined
   }
@@ -146,22 +146,22 @@ export class GroupCommit implements RecordLog {
     return this.filling.batch.isFull
   }
 
-  /** Whether anything of a shard is staged, or on its way. */
+  /** Whether anything of a shard is staged or in flight. */
   holds(shard: number): boolean {
     return this.filling.batch.holds(shard) || this.inFlight.batch.holds(shard)
   }
 
-  /** Adds one who is told of changes staged from now on. */
+  /** Adds a follower, which receives changes staged from now on. */
   tell(follower: ChangeFollower): void {
     this.followers.push(follower)
   }
 
-  /** Adds one whose rows go along with every commit. */
+  /** Adds a source of piggybacked writes, which is asked at every commit. */
   carry(writes: PiggybackedWrites): void {
     this.piggybacked.push(writes)
   }
 
-  /** A rider has something to write. */
+  /** Notes that there are piggybacked writes. */
   awaitPiggybacked(): void {
     if (this.piggyback !== 'none' || this.state.kind === 'failed') return
     this.piggyback = 'waiting'
@@ -171,8 +171,8 @@ export class GroupCommit implements RecordLog {
   }
 
   /**
-   * Has riders board the batch that is being filled, and commits it even if it is otherwise empty. Gives the number of
-   * its commit.
+   * Puts piggybacked writes into the batch that is being filled, and commits it even if it is otherwise empty. Returns
+   * the number of its commit.
    */
   commitSoon(): number {
     this.piggyback = 'overdue'
@@ -191,8 +191,8 @@ export class GroupCommit implements RecordLog {
   }
 
   /**
-   * Writes a row that is no entity's and that no index follows, or deletes it; its key begins with its kind and its
-   * shard. Gives the number of the commit that carries it.
+   * Writes or deletes a row that belongs to no entity and has no index entries. Its key begins with its kind and its
+   * shard. Returns the number of the commit that carries it.
    */
   write(key: Buffer, row: Buffer | undefined): number {
     const { rows } = this.filling.batch
@@ -209,7 +209,7 @@ export class GroupCommit implements RecordLog {
     else this.inFlight.waiters.push(onDurable)
   }
 
-  /** Calls back when what has been written is also durable: at once when no commit is in flight. */
+  /** Calls back when the commit in flight is durable: at once when there is none. */
   afterFlight(onDurable: Waiter): void {
     this.afterCommit(this.state.kind === 'committing' ? this.number - 1 : this.durable, onDurable)
   }
@@ -219,7 +219,7 @@ export class GroupCommit implements RecordLog {
     return new Promise(resolve => this.afterAll(() => resolve()))
   }
 
-  /** Calls back when everything staged so far is durable, what rides along included. */
+  /** Calls back when everything staged so far is durable, piggybacked writes included. */
   afterAll(onDurable: Waiter): void {
     if (this.piggyback === 'waiting') this.commitSoon()
     this.afterCommit(this.hasMore ? this.number : this.number - 1, onDurable)
@@ -229,7 +229,7 @@ export class GroupCommit implements RecordLog {
     return this.filling.batch.length > 0 || this.piggyback === 'overdue'
   }
 
-  /** A commit begins at the end of a tick (ticksMax): beginning it at once cost 8 % in smaller batches. */
+  /** A commit begins at the end of a tick (ticksMax). Beginning it at once cost 8 % in smaller batches. */
   private schedule(): void {
     if (this.state.kind !== 'idle') return
     this.state = { kind: 'gathering', ticks: 0, operations: 0 }

@@ -1,12 +1,12 @@
-// Rows of counts that change often, in memory with their keys: a commit of a hundred creations in a cluster changes
+// Rows of counts that change often, in memory with their keys. In a cluster, a commit of a hundred creations changes
 // some sixty of them, mostly the same as the commit before.
 //
-// Two generations, as in domain/recent.ts: a row that is looked up or made is in the younger one. `age` makes that the
-// older one when it is full, and forgets what was in the older one. Between two calls of `age` no row is forgotten, so
-// a row that the batch being filled changes, or the batch before, stays the only one of its kind as long as there is at
-// most one call for each batch.
+// There are two generations, as in domain/recent.ts; a row that is looked up or made is in the younger one. When the
+// younger one is full, `age` makes it the older one, and forgets the rows of the older one. Between two calls of `age`
+// no row is forgotten. So there is one object for each row that is in the batch being filled or in the batch before, as
+// long as there is at most one call for each batch.
 //
-// Not here: what counts are read for (counts.ts).
+// Not here: the use of counts (counts.ts).
 
 import { ownText } from '../../domain/recent.js'
 import type { CountRows } from '../layout.js'
@@ -18,16 +18,16 @@ export const rowsKept = 25_000
 type RowsByType = Map<string, Map<number, CountedRow>>
 type RowsByTenant = Map<string, Map<string, RowsByType>>
 
-/** A row, what it says, and what the batch being filled does to it. */
+/** A row, its count, and the difference that the batch being filled makes. */
 export class CountedRow {
   readonly tenant: string
   readonly path: string
   readonly type: string
   readonly shard: number
   readonly key: Buffer
-  /** What it says when the batch flushed last is written; undefined: the store has to be asked. */
+  /** The count when the batch flushed last is written; undefined: it has to be read from the store. */
   count: number | undefined = undefined
-  /** By how much the batch being filled changes it; that may be by nothing in the end. */
+  /** The change of the count in the batch being filled; it may be 0 in the end. */
   difference = 0
   isStaged = false
 
@@ -47,7 +47,7 @@ export class CountedRows {
   private older: RowsByTenant = new Map()
   private youngerSize = 0
   private olderSize = 0
-  /** Where the row looked up last is: nearly always the next one is there, too. */
+  /** Where the row of the last lookup is: nearly always the next one is there, too. */
   private tenant = ''
   private path = ''
   private types: RowsByType | undefined
@@ -62,7 +62,7 @@ export class CountedRows {
   }
 
   // [hot] For every attribute of every creation.
-  /** The row, made if it is not in memory. */
+  /** The row; creates it if it is not in memory. */
   row(tenant: string, path: string, type: string, shard: number): CountedRow {
     const known = tenant === this.tenant && path === this.path ? this.types : undefined
     const types = known ?? this.typesOf(tenant, path)
@@ -119,7 +119,7 @@ export class CountedRows {
   }
 }
 
-/** Takes a row away, and what is empty then. Gives how many rows that are. */
+/** Removes a row, and the maps that are empty then. Returns the number of rows removed. */
 function removed(from: RowsByTenant, { tenant, path, type, shard }: CountedRow): 0 | 1 {
   const paths = from.get(tenant)
   const types = paths?.get(path)

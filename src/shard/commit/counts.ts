@@ -1,12 +1,12 @@
-// Counts by tenant, service path and something in it: of entities by type (which paths and types a tenant has), and of
-// attributes by type, name and attribute type (what GET /v2/types tells). One class keeps both, in rows of each shard
-// or of all (layout.ts, D and A).
+// Counts by tenant, service path and a third word. There are counts of entities by type (the paths and types of a
+// tenant), and of attributes by type, name and attribute type (for GET /v2/types). One class keeps both, in rows of
+// each shard or of all (layout.ts, D and A).
 //
-// A tenant's sums over the shards that are this owner's own are made when they are first needed, from one range of
-// rows, and follow what changes. What is in memory is what is on disk: a change waits until its commit is written
-// (`flush`), so a count never tells of something that may yet be lost. Sums of tenants that have nothing, or were not
-// used lately when there are too many pairs of path and type, are forgotten. So are all sums when a shard comes or
-// goes: which tenants it is about is not known without reading it.
+// A tenant's sums over this owner's shards are made from one range of rows when they are first needed, and follow each
+// change. Memory agrees with the disk: a change waits until its commit is written (`flush`), so a count never shows
+// data that may yet be lost. Sums are forgotten when their tenant has nothing, and, when there are too many pairs of
+// path and type, if they were not used lately. When a shard comes or goes all sums are forgotten, because only reading
+// the shard would show which tenants it has.
 //
 // One commit is in flight at a time. When a batch is flushed the one before is durable, and the store shows it.
 //
@@ -23,23 +23,23 @@ import { type CountedRow, CountedRows } from './counted-rows.js'
 /** Counts by type, for each path. */
 export type Paths = ReadonlyMap<string, ReadonlyMap<string, number>>
 
-/** Counts of all tenants, as turns change them and lists need them. */
+/** Counts of all tenants, for turns that change them and lists that read them. */
 export interface PathCounts {
-  /** Notes that a staged record of a shard makes or removes one. */
+  /** Notes that a staged record of a shard adds or removes one. */
   count(tenant: string, path: string, type: string, difference: 1 | -1, shard: number): void
-  /** Adds the counts that have changed to the batch that is about to be written. The batch before is durable. */
+  /** Adds the changed counts to the batch that is about to be written. The batch before is durable. */
   flush(batch: RowSink): void
-  /** The tenant's paths with their counts, if they are in memory; else undefined, and `load` brings them. */
+  /** The tenant's paths with their counts, if they are in memory; otherwise undefined, and `load` reads them. */
   paths(tenant: string): Paths | undefined
   /**
-   * The tenant's paths, read from the store if need be. A tenant that has none is not remembered: anybody may ask for
-   * any name.
+   * The tenant's paths, read from the store if need be. A tenant without paths is not remembered, because clients may
+   * ask for any name.
    */
   load(tenant: string): Promise<Paths>
   /** Whether the tenant has anything. Remembers nothing, so it takes no place from tenants that are in use. */
   has(tenant: string): Promise<boolean>
   /**
-   * Whether the batch flushed last took away the last one of a path and type: until it is durable, what is gone may
+   * Whether the batch flushed last removed the last one of a path and type. Until the batch is durable, that pair may
    * come back.
    */
   readonly emptied: boolean
@@ -47,12 +47,12 @@ export interface PathCounts {
 
 /** Pairs of path and type, of all tenants, whose sums are kept in memory: some 100 bytes each. */
 export const pairsKept = 100_000
-/** Tenants looked at for one commit when there are too many pairs. */
+/** Tenants examined for one commit when there are too many pairs. */
 const looksMax = 1000
 
 const rowsPerRead = 1000
 
-/** What `Counts` keep in memory. */
+/** The numbers of things that `Counts` keep in memory. */
 export interface CountsKept {
   /** Tenants whose sums are known, and their pairs of path and type. */
   readonly tenants: number
@@ -78,11 +78,11 @@ export class Counts implements PathCounts {
   /** Grows whenever a shard comes or goes. */
   private generation = 0
   emptied = false
-  /** How many more there are of all that was flushed, since the start. */
+  /** The sum of all flushed differences since the start. */
   difference = 0
 
   /**
-   * `owned`: the shards that count, each in rows of its own; undefined: all that the store has, in the same rows.
+   * `owned`: the shards that count, each in rows of its own; undefined: all shards of the store, in the same rows.
    * `limits`: for tests.
    */
   constructor(
@@ -103,14 +103,14 @@ export class Counts implements PathCounts {
   }
 
   /**
-   * Forgets everything that depends on which shards are this owner's own, since these have changed. What is staged of
-   * those that have gone is lost.
+   * Forgets everything that depends on the set of this owner's shards, which has changed. Staged counts of shards that
+   * have gone are lost.
    */
   forget(): void {
     this.generation++
     this.sums.clear()
     this.pairs = 0
-    // Others write the rows of a shard that has gone: what was flushed of it says nothing when it comes back.
+    // Other owners write the rows of a shard that has gone, so flushed counts of it would be wrong when it comes back.
     this.flushed = this.flushed.filter(({ shard }) => this.owns(shard))
     this.staged = this.staged.filter(({ shard }) => this.owns(shard))
     this.rows.keepOnly([...this.flushed, ...this.staged])
@@ -130,9 +130,9 @@ export class Counts implements PathCounts {
   }
 
   /**
-   * Rows are written that a batch changes by nothing in the end, too: a record says of each count that it touched what
-   * it is afterwards. Whoever makes counts from pages of a snapshot, which may have one of two entities that were
-   * exchanged, relies on it (replicate/snapshot.ts).
+   * Also writes rows whose difference is 0 in the end: a record has the present value of each count that it touched.
+   * The code that makes counts from pages of a snapshot relies on that, because the pages may have one of two entities
+   * that were exchanged (replicate/snapshot.ts).
    */
   flush(batch: RowSink): void {
     this.emptied = false
@@ -146,7 +146,7 @@ export class Counts implements PathCounts {
     this.flushed = staged
   }
 
-  /** The commit of the batch flushed last has ended: its zeros need not be remembered any more. */
+  /** The commit of the batch flushed last has ended, so rows with count 0 can be forgotten. */
   private settle(): void {
     if (this.flushed.length === 0) return
     for (const row of this.flushed) if (row.count === 0 && !row.isStaged) this.rows.remove(row)
@@ -155,8 +155,8 @@ export class Counts implements PathCounts {
   }
 
   /**
-   * Reads all counts at once that are not in memory: an entity may have thousands of attributes that no entity before
-   * had.
+   * Reads all counts that are not in memory with one call, because an entity may have thousands of attributes that are
+   * new.
    */
   private readUnknown(staged: readonly CountedRow[]): void {
     const unknown: CountedRow[] = []
@@ -186,7 +186,7 @@ export class Counts implements PathCounts {
     if (count === 0 && !isLeft) this.emptied = true
   }
 
-  /** Gives whether it is known that something is left of the row's path and type. */
+  /** Returns whether it is known that something is left of the row's path and type. */
   private addToSums({ tenant, path, type }: CountedRow, difference: number): boolean {
     this.loading.get(tenant)?.sums.add(path, type, difference)
     const sums = this.sums.get(tenant)
@@ -223,7 +223,7 @@ export class Counts implements PathCounts {
     try {
       for (;;) {
         const { generation } = this
-        // What is flushed from here on is added as it comes.
+        // Counts that are flushed from here on are added as they come.
         const sums = new Sums()
         loading.sums = sums
         for await (const rows of this.rowsNow(this.layout.range(tenant)))
@@ -243,10 +243,10 @@ export class Counts implements PathCounts {
     }
   }
 
-  /** Rows of own shards as they are when the batch flushed last is written; not what is flushed from now on. */
+  /** Rows of own shards as they are when the batch flushed last is written. Later batches are not included. */
   async *rowsNow(range = this.layout.all): AsyncIterable<readonly Row[]> {
     const cursor = this.store.cursor(range)
-    // The store may show that batch or not yet.
+    // The store may or may not show that batch yet.
     const flushed = this.flushed.filter(({ key }) => isWithin(range, key))
     const keys = new Set(flushed.map(({ key }) => key.toString('latin1')))
     const mayCount = ({ key }: Row): boolean =>
@@ -264,7 +264,7 @@ export class Counts implements PathCounts {
     }
   }
 
-  /** Forgets sums that were not used lately, a quarter of what there is at most. */
+  /** Forgets sums that were not used lately, at most a quarter of them. */
   private forgetSome(): void {
     const enough = this.pairsMax * 0.75
     let looks = Math.min(this.sums.size, looksMax)
@@ -289,7 +289,7 @@ const noPaths: Paths = new Map()
 /** A tenant's counts over all shards. */
 class Sums {
   readonly paths = new Map<string, Map<string, number>>()
-  /** Of path and type. */
+  /** Pairs of path and type. */
   pairs = 0
   /** Second chance: used since there were last too many. */
   isUsed = true
@@ -298,7 +298,7 @@ class Sums {
     return this.paths.get(path)?.has(type) ?? false
   }
 
-  /** Gives how many more pairs there are. While rows are read a count may be less than nothing for a moment. */
+  /** Returns how many pairs were added. While rows are read, a count may be below zero for a moment. */
   add(path: string, type: string, difference: number): number {
     const before = this.pairs
     const known = this.paths.get(path)

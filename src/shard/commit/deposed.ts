@@ -1,26 +1,26 @@
-// A commit that was not appended as a whole: what its waiters are told, and the requests that come later.
+// A commit that was only partly appended: the replies to its waiters, and to requests that come later.
 //
-// When another node has taken over a shard of this one, the log refuses what was staged of that shard
-// (replicate/replicated-log.ts). The store is well, and so are the other shards: what was staged of them is durable. A
-// caller that waits asks whether the failure is about its shard (`hasLost`).
+// When another node has taken over a shard of this one, the log refuses the staged records of that shard
+// (replicate/replicated-log.ts). The store works, and so do the other shards: their staged records are durable. A
+// caller that waits asks whether the failure concerns its shard (`hasLost`).
 //
-// Any other failure is about all shards: nobody knows what the store has, and the node ends.
+// Any other failure concerns all shards: the content of the store is unknown, and the node ends.
 
 import type { ShardLoss } from '../../messages/cluster-status.js'
 import type { FollowedPosition } from '../replicate/replication.js'
 
-/** Why some of an append was refused: other nodes own those shards. */
+/** The error when a part of an append was refused, because other nodes own those shards. */
 export interface Deposed extends Error {
   readonly code: 'deposed'
   readonly losses: readonly ShardLoss[]
-  /** The positions of what was appended. */
+  /** The positions of the shards that were appended. */
   readonly reached: ReadonlyMap<number, FollowedPosition>
 }
 
-/** Whether a commit has failed only as far as it was about shards that other nodes own. */
+/** Whether a commit has failed only for shards that other nodes own. */
 export const isDeposed = (failure: Error): failure is Deposed => 'code' in failure && failure.code === 'deposed'
 
-/** Whether what a failed commit had of a shard is not durable, or may not be. */
+/** Whether the records of a shard in a failed commit are not durable, or may not be. */
 export const hasLost = (failure: Error, shard: number): boolean =>
   !isDeposed(failure) || failure.losses.some(loss => loss.shard === shard)
 
@@ -31,8 +31,8 @@ export const replyAfterFailure = (
   isDeposed(failure) ? { kind: 'moved' } : { kind: 'failed', reason: failure.message }
 
 /**
- * The reply to a write in a shard whose commit has failed: when another node has taken over, the client has to look
- * what has become of it.
+ * The reply to a write in a shard whose commit has failed. When another node has taken over, the client has to check
+ * whether the write took effect.
  */
 export function replyOfFailure(
   failure: Error,

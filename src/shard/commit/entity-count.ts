@@ -1,14 +1,14 @@
-// How many entities there are in the shards that are this owner's own: what the store had at one moment, read in the
-// background, and what has changed since. It is read anew when shards come or go.
+// The number of entities in this owner's shards: the number in the store at one moment, read in the background, plus
+// the later changes. It is read again when shards come or go.
 //
-// There are as many rows to read as shards of each path and type, not as entities.
+// The rows to read are as many as shards of each path and type, not as entities.
 
 import { decodeNumber } from '../keys.js'
 import type { Counts } from './counts.js'
 
 export class EntityCount {
   private readonly counts: Pick<Counts, 'difference' | 'rowsNow'>
-  /** What there was before `counts.difference` began. */
+  /** The number before `counts.difference` began. */
   private before: number | undefined
   private reading: Promise<void> | undefined
   private isReading = false
@@ -27,13 +27,13 @@ export class EntityCount {
     return this.before === undefined ? undefined : this.before + this.counts.difference
   }
 
-  /** Reads anew: shards have come or gone. */
+  /** Reads the number again, because shards have come or gone. */
   begin(): void {
     this.before = undefined
     this.isStale = true
     if (this.isReading) return
     this.isReading = true
-    // A store that cannot be read fails for others, who tell; here a number stays unknown.
+    // Other code reports a store that cannot be read; here the number stays unknown.
     this.reading = this.read().catch(() => undefined)
   }
 
@@ -54,7 +54,7 @@ export class EntityCount {
     }
   }
 
-  /** Reads no more; resolves when the store is not needed. */
+  /** Stops reading; resolves when the store is not needed. */
   async stop(): Promise<void> {
     this.isStopped = true
     await this.reading

@@ -1,4 +1,4 @@
-// Keys and rows of subscriptions and registrations, and of what became of notifications: prefixes S, R and P of
+// Keys and rows of subscriptions and registrations, and of the progress of notifications: prefixes S, R and P of
 // layout.ts.
 
 import { assertVersion } from '../../domain/unreadable.js'
@@ -16,13 +16,13 @@ export interface DocumentKey {
 export const documentKey = (kind: DocumentKind, { home, tenant, id }: DocumentKey): Buffer =>
   writer.begin(prefix[kind]).u16(home).text(tenant).text(id).key()
 
-/** What the key of a document says, or that of what became of it. */
+/** The parts of the key of a document or of its progress. */
 export function parseDocumentKey(key: Buffer): DocumentKey {
   const reader = new KeyReader(key)
   return { home: reader.u16(), tenant: reader.text(), id: reader.text() }
 }
 
-/** The documents of a kind, of all tenants. */
+/** The range of documents of a kind, of all tenants. */
 export const documentRange = (kind: DocumentKind, home: number): Range =>
   under(writer.begin(prefix[kind]).u16(home).key())
 
@@ -47,7 +47,7 @@ export function decodeDocumentRow(row: Buffer): string {
 export const progressKey = ({ home, tenant, id }: DocumentKey): Buffer =>
   writer.begin(prefix.progress).u16(home).text(tenant).text(id).key()
 
-/** The progress of all subscriptions. */
+/** The range of the progress of all subscriptions. */
 export const progressRange = (home: number): Range => under(writer.begin(prefix.progress).u16(home).key())
 
 export const allProgress = (): Range => under(Buffer.from([prefix.progress]))

@@ -1,12 +1,12 @@
-// The home of documents: how a change of one is made, whatever its kind.
+// The document owner: how a document changes, whatever its kind.
 //
-// A turn is synchronous, as those of entities are: it sees what turns before it have staged. A change is replied to
-// when it is durable here and, where there are other owners, when all of them have it durably (register.ts): so the
-// next change of an entity, and the next request, meets it wherever it is decided. Reads wait for what is staged.
+// A turn is synchronous, like those of entities: it sees what earlier turns have staged. The reply to a change leaves
+// when the change is durable here and, where there are other owners, at all of them (register.ts). So the next change
+// of an entity and the next request see it, wherever they are decided. Reads wait for staged changes.
 //
-// Whoever is asked is the home: who asks knows the placement.
+// This code does not check the placement: the caller sends requests to the document owner.
 //
-// Not here: what is asked, and what comes of it (subscription-home.ts, registration-home.ts).
+// Not here: the requests and decisions (subscription-owner.ts, registration-owner.ts).
 
 import { accepted, type Refusal, type Result, refused } from '../../domain/refusal.js'
 import type { ShardReply } from '../../messages/messages.js'
@@ -82,7 +82,7 @@ export class DocumentOwner {
     else documents.remove(tenant, id)
   }
 
-  /** Replies when what was read is durable. */
+  /** Replies when the documents that were read are durable. */
   afterStaged(
     { stagedIn, shard }: { readonly stagedIn: number; readonly shard: number },
     reply: ShardReply,

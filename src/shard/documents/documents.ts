@@ -1,16 +1,14 @@
-// The documents of one kind (subscriptions, registrations) that an owner of shards knows: those of all tenants, in
-// memory and in its store.
+// The documents of one kind (subscriptions, registrations) at an owner of shards: those of all tenants, in memory and
+// in its store.
 //
-// Memory says what has been staged; the store follows with the commit that `put` and `remove` name. Whoever tells
-// somebody of what it reads here waits for `stagedIn` first. All rows are read at start. Texts of a kind that can wait
-// are decoded when somebody asks for the document, since that takes longer than all the rest of it: 100,000 of 600
-// bytes are read in half a second and decoded in 0.7, and then take 1.2 KB each.
+// Memory has the staged state; the store follows with the commit that `put` and `remove` set in `stagedIn`. A caller
+// that passes on what it reads here waits for that commit first. All rows are read at start. Texts that can wait are
+// decoded at the first use of the document, because decoding takes longer than all the rest: 100,000 of 600 bytes are
+// read in half a second and decoded in 0.7, and then take 1.2 KB each. The progress of a subscription's notifications
+// is kept beside it, each owner has its own part (progress-book.ts).
 //
-// What became of a document is kept beside it, each owner its own part: of a subscription its notifications
-// (progress-book.ts).
-//
-// Not here: who may change what (home.ts), how owners hear of each other's changes (register.ts), what a document is
-// good for.
+// Not here: the decisions about changes (document-owner.ts), how owners receive each other's changes (register.ts), the
+// use of documents.
 
 import type { ShardMap } from '../../domain/scope.js'
 import { partitionPoint } from '../../domain/search.js'
@@ -22,7 +20,7 @@ import type { Register } from './register.js'
 
 const rowsPerRead = 1000
 
-/** What all kinds have. */
+/** The fields that all kinds have. */
 export interface Document {
   /** Increasing with creation. */
   readonly id: string
@@ -30,38 +28,38 @@ export interface Document {
   readonly servicePath: string
 }
 
-/** What tells one kind from another. `P`: what is kept beside a document. */
+/** The properties of a kind. `P`: the progress that is kept beside a document. */
 export interface Form<T extends Document, P> {
   readonly kind: DocumentKind
   /** Never empty. */
   encode(document: T): string
   decode(text: string): T
-  /** What decodes many texts, one after the other. */
+  /** A function that decodes many texts, one after the other. */
   decoder(): (text: string) => T
-  /** Whether a text that was read at start is certain to be decoded well, whenever that is; undefined: none is. */
+  /** Whether a text that was read at start is certain to be decoded well at any later time; undefined: no text is. */
   readonly canWait?: (text: string) => boolean
-  /** Of a document of which nothing has become yet. */
+  /** The progress of a new document. */
   readonly noProgress: P
 }
 
-/** Told what documents a tenant has. */
+/** Receives the documents of a tenant, and their changes. */
 export interface DocumentFollower<T extends Document> {
-  /** There is a new one, or another in the place of the one with its id. */
+  /** There is a new document, or it replaces the one with its id. */
   add(document: T): void
   remove(id: string): void
-  /** There is one that waits to be decoded. */
+  /** There is a document that is not decoded yet. */
   recall?(id: string): void
-  /** One that has waited is decoded. */
+  /** A document that `recall` announced is decoded. */
   read?(document: T): void
 }
 
-/** A document, and what this owner knows has become of it. */
+/** A document, and its progress as far as this owner knows. */
 export interface Known<T extends Document, P> {
   readonly document: T
   readonly progress: P
 }
 
-/** One document as it is now, or its text as long as that waits; when it changes there is another one. */
+/** The present version of a document, or its text until it is decoded. A changed document gets a new object. */
 class Held<T extends Document, P> {
   private content: T | string
   progress: P
@@ -76,7 +74,7 @@ class Held<T extends Document, P> {
     return typeof this.content === 'string'
   }
 
-  /** `decode` is called once, if at all. */
+  /** Calls `decode` once, if at all. */
   document(decode: (text: string) => T): T {
     if (typeof this.content === 'string') this.content = decode(this.content)
     return this.content
@@ -101,7 +99,7 @@ export class TenantDocuments<T extends Document, P> {
     }
   }
 
-  /** Has a follower hear of what is here, and of every change from now on. */
+  /** Passes a follower all present documents, and every change from now on. */
   follow(follower: DocumentFollower<T>): void {
     this.followers.push(follower)
     for (const [id, held] of this.held)
@@ -117,7 +115,7 @@ export class TenantDocuments<T extends Document, P> {
     return this.held.has(id)
   }
 
-  /** Some of the ids, the first so many. */
+  /** The first ids, at most `countMax`. */
   firstIds(countMax: number): readonly string[] {
     return this.ids.slice(0, countMax)
   }
@@ -131,18 +129,18 @@ export class TenantDocuments<T extends Document, P> {
     for (const id of this.ids) yield this.get(id)!
   }
 
-  /** What this owner knows has become of a document; nothing has of one that is not there. */
+  /** The progress of a document as far as this owner knows; `noProgress` if it does not exist. */
   progressOf(id: string): P {
     return this.held.get(id)?.progress ?? this.noProgress
   }
 
-  /** Keeps what became of a document, if it is still there. */
+  /** Stores the progress of a document, if it still exists. */
   note(id: string, progress: P): void {
     const held = this.held.get(id)
     if (held) held.progress = progress
   }
 
-  /** Forgets what became of all of them. */
+  /** Forgets the progress of all documents. */
   forgetProgress(): void {
     for (const held of this.held.values()) held.progress = this.noProgress
   }
@@ -153,8 +151,7 @@ export class TenantDocuments<T extends Document, P> {
     offset: number,
     limit: number,
   ): { readonly known: readonly Known<T, P>[]; readonly total: number } {
-    // Looking at 100,000 takes 10 ms: lists by path are rare, and an index for them would have to be kept by every
-    // owner.
+    // A pass over 100,000 takes 10 ms. Lists by path are rare, and every owner would have to keep an index for them.
     const ids = servicePath === undefined ? this.ids : this.ids.filter(id => this.get(id)!.servicePath === servicePath)
     const known = ids.slice(offset, offset + limit).map(id => {
       const held = this.held.get(id)!
@@ -163,7 +160,7 @@ export class TenantDocuments<T extends Document, P> {
     return { known, total: ids.length }
   }
 
-  /** Takes a document in, new or changed; true if it is new. */
+  /** Puts a new or changed document; true if it is new. */
   set(document: T): boolean {
     const { id } = document
     const before = this.held.get(id)
@@ -172,7 +169,7 @@ export class TenantDocuments<T extends Document, P> {
     return !before
   }
 
-  /** Takes in a text that waits to be decoded, of an id that is not there. */
+  /** Puts a text that is decoded later; its id must not exist. */
   recall(id: string, text: string): void {
     this.hold(id, new Held<T, P>(text, this.noProgress))
     for (const follower of this.followers) follower.recall?.(id)
@@ -187,7 +184,7 @@ export class TenantDocuments<T extends Document, P> {
     this.held.set(id, held)
   }
 
-  /** Forgets a document; true if it was there. */
+  /** Forgets a document; true if it existed. */
   delete(id: string): boolean {
     if (!this.held.delete(id)) return false
     this.ids.splice(placeOf(this.ids, id), 1)
@@ -196,7 +193,7 @@ export class TenantDocuments<T extends Document, P> {
   }
 }
 
-/** How many ids are before this one. Nearly always all of them: new ones come last. */
+/** The number of ids before this one. Nearly always all of them: new ones come last. */
 function placeOf(ids: readonly string[], id: string): number {
   const { length } = ids
   return length === 0 || ids[length - 1]! < id ? length : partitionPoint(at => ids[at]! < id, 0, length)
@@ -210,9 +207,9 @@ export class Documents<T extends Document, P> {
   private readonly makers: ((tenant: string) => DocumentFollower<T>)[] = []
   private readonly decode: (text: string) => T
   private count = 0
-  /** Since the start; what was there then is not counted. */
+  /** Since the start, without the documents that the store had then. */
   readonly changes = { inserts: 0, updates: 0, removes: 0 }
-  /** The commit that carries the latest change: what is read here is durable with it. */
+  /** The commit that carries the latest change. Documents read here are durable with it. */
   stagedIn = 0
 
   private constructor(form: Form<T, P>, register: Pick<Register, 'write'>, shardMap: ShardMap) {
@@ -222,7 +219,7 @@ export class Documents<T extends Document, P> {
     this.shardMap = shardMap
   }
 
-  /** The documents that a store has. */
+  /** Reads the documents that a store has. */
   static async read<T extends Document, P>(
     form: Form<T, P>,
     store: StoreReader,
@@ -238,17 +235,17 @@ export class Documents<T extends Document, P> {
     return this.form.kind
   }
 
-  /** The shard that they belong to, of all tenants. */
+  /** The shard to which the documents of all tenants belong. */
   get shard(): number {
     return this.shardMap.register
   }
 
-  /** How many there are, of all tenants. */
+  /** The number of documents, of all tenants. */
   get size(): number {
     return this.count
   }
 
-  /** Those that have any. */
+  /** The tenants that have documents. */
   tenantNames(): Iterable<string> {
     return this.tenants.keys()
   }
@@ -259,8 +256,8 @@ export class Documents<T extends Document, P> {
   }
 
   /**
-   * Has all documents followed, those that are here included. `make` is asked for the follower of each tenant that has
-   * documents, and again if the tenant gets one after its last has gone.
+   * Adds followers for all documents, those already here included. `make` is called for each tenant that has documents,
+   * and again if the tenant gets one after its last has gone.
    */
   follow(make: (tenant: string) => DocumentFollower<T>): void {
     this.makers.push(make)
@@ -274,9 +271,9 @@ export class Documents<T extends Document, P> {
       for (;;) {
         const rows = await reading
         if (rows.length === 0) return
-        // Read ahead, while these are decoded: a third less time.
+        // Reads ahead while these are decoded: a third less time.
         reading = cursor.next(rowsPerRead)
-        // Whoever awaits it is told; if a row cannot be decoded, nobody does.
+        // The rejection reaches the code that awaits it. If a row cannot be decoded, no code awaits it.
         reading.catch(() => undefined)
         for (const { key, value } of rows) {
           const { tenant, id } = parseDocumentKey(key)
@@ -296,7 +293,7 @@ export class Documents<T extends Document, P> {
     } else this.hold(this.decode(text))
   }
 
-  /** Takes in a document, new or changed, with the text it is stored as. */
+  /** Puts a new or changed document, with the text that is stored. */
   put(document: T, text: string): void {
     if (this.hold(document)) this.changes.inserts++
     else this.changes.updates++
@@ -309,13 +306,13 @@ export class Documents<T extends Document, P> {
     this.stagedIn = this.register.write(this.keyOf(tenant, id), undefined)
   }
 
-  /** Takes in a document whose row the store has got without anybody's doing here. */
+  /** Puts a document whose row was written to the store by other code. */
   adopt(text: string): void {
     if (this.hold(this.form.decode(text))) this.changes.inserts++
     else this.changes.updates++
   }
 
-  /** Forgets a document whose row has gone, or is about to. */
+  /** Forgets a document whose row was deleted, or will be. */
   forget(tenant: string, id: string): void {
     const held = this.tenants.get(tenant)
     if (!held?.delete(id)) return
@@ -324,7 +321,7 @@ export class Documents<T extends Document, P> {
     if (held.size === 0) this.tenants.delete(tenant)
   }
 
-  /** Forgets what became of all documents. */
+  /** Forgets the progress of all documents. */
   forgetProgress(): void {
     for (const held of this.tenants.values()) held.forgetProgress()
   }
@@ -333,7 +330,7 @@ export class Documents<T extends Document, P> {
     for (const held of this.tenants.values()) yield* held.all()
   }
 
-  /** Whether it is a new one. */
+  /** Returns whether it is a new one. */
   private hold(document: T): boolean {
     const isNew = this.ofTenant(document.tenant).set(document)
     if (isNew) this.count++

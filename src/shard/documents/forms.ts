@@ -1,4 +1,4 @@
-// The kinds of documents: what is stored of each, and what is kept beside it.
+// The kinds of documents: their stored form, and the progress that is kept beside them.
 
 import { decodeRegistration, encodeRegistration, type Registration } from '../../domain/providers/registration.js'
 import { noProgress, type Subscription, type SubscriptionProgress } from '../../domain/subscriptions/subscription.js'
@@ -10,7 +10,7 @@ import {
 } from '../../domain/subscriptions/subscription-json.js'
 import type { Documents, Form } from './documents.js'
 
-/** With what became of its notifications. */
+/** Subscriptions, with the progress of their notifications. */
 export const subscriptionForm: Form<Subscription, SubscriptionProgress> = {
   kind: 'subscription',
   encode: encodeSubscription,
@@ -23,7 +23,7 @@ export const subscriptionForm: Form<Subscription, SubscriptionProgress> = {
   noProgress,
 }
 
-/** Of what is forwarded nothing is kept. */
+/** Registrations. No progress of forwarded requests is kept. */
 export const registrationForm: Form<Registration, undefined> = {
   kind: 'registration',
   encode: encodeRegistration,

@@ -1,11 +1,10 @@
-// Which service paths each tenant has at all owners: rows of the register, which all of them follow. So a read by id
-// without a path knows where to look, and no owner need be asked what it has. An owner that is the only one has no such
-// rows.
+// The service paths that each tenant has at all owners: rows of the register, which all owners follow. So a read by id
+// without a path knows where to look, and need not ask other owners. A single owner has no such rows.
 //
-// A path begins to exist when every owner has heard of it. Before an owner creates an entity in a new path, it
-// announces the path to the keeper of the register, which replies when all owners have the row. Of a tenant with many
-// paths no more is known than that, and nothing is written of the others. A path stays while its tenant has anything:
-// one too many costs a look in vain. With its last entity a tenant leaves (unused-tenants.ts).
+// A path begins to exist when every owner has it. Before an owner creates an entity in a new path, it announces the
+// path to the keeper of the register, which replies when all owners have the row. Of a tenant with many paths only that
+// fact is known, and no rows are written for further paths. A path stays while its tenant has anything: an unused path
+// costs a look in vain. The paths of a tenant are removed after its last entity (unused-tenants.ts).
 
 import { TenantPaths } from '../../domain/few-paths.js'
 import type { AnnounceRequest, ShardReply, UnusedRequest } from '../../messages/messages.js'
@@ -21,7 +20,7 @@ import { refusalForRoom } from '../turn/room.js'
 import type { Register } from './register.js'
 
 export interface PathRegisterParts {
-  /** That of the register. */
+  /** The number of the register. */
   readonly number: number
   readonly store: Store
   readonly commit: Pick<GroupCommit, 'afterCommit' | 'afterFlight'>
@@ -36,7 +35,7 @@ export interface PathRegisterParts {
 export class PathRegister {
   private readonly parts: PathRegisterParts
   private readonly tenants = new TenantPaths()
-  /** Tenants that all owners are being asked about. Who is announced meanwhile leaves the set. */
+  /** Tenants about which all owners are being asked. A tenant that is announced meanwhile leaves the set. */
   private readonly asked = new Set<string>()
   /** Tenants that were found unused the last time, and were not announced since. */
   private unused = new Set<string>()
@@ -45,7 +44,7 @@ export class PathRegister {
     this.parts = parts
   }
 
-  /** With what the store has. */
+  /** Reads the paths that the store has. */
   static async read(parts: PathRegisterParts): Promise<PathRegister> {
     const paths = new PathRegister(parts)
     for await (const rows of rowsOf(parts.store, pathRange(parts.number), { parts: 'keys' }))
@@ -53,13 +52,13 @@ export class PathRegister {
     return paths
   }
 
-  /** Takes note of a row that the store has got. */
+  /** Notes a row that the store has received. */
   hear(key: Buffer): void {
     const { tenant, path } = parsePathKey(key)
     this.tenants.add(tenant, path)
   }
 
-  /** Takes note of a row that has gone: all rows of its tenant go together. */
+  /** Notes a deleted row: all rows of its tenant are deleted together. */
   leave(key: Buffer): void {
     this.tenants.delete(parsePathKey(key).tenant)
   }
@@ -73,8 +72,7 @@ export class PathRegister {
   }
 
   /**
-   * Whether this owner may delete rows: it is the keeper, everybody can be told, and every tenant that has a path is
-   * here.
+   * Whether this owner may delete rows: it is the keeper, can reach all owners, and knows every tenant that has a path.
    */
   get canLeave(): boolean {
     const { register, isKeeper } = this.parts
@@ -82,8 +80,8 @@ export class PathRegister {
   }
 
   /**
-   * Deletes the rows of those tenants that `ask` finds unused, if it found them unused the last time as well, and if
-   * nobody announces them meanwhile.
+   * Deletes the rows of those tenants that `ask` finds unused, if it found them unused the last time as well, and if no
+   * owner announces them meanwhile.
    */
   async leaveIfUnused(tenants: readonly string[], ask: () => Promise<readonly string[]>): Promise<void> {
     const { asked } = this
@@ -109,7 +107,7 @@ export class PathRegister {
     return rows.map(({ key }) => key).filter(key => !isMarkKey(key))
   }
 
-  /** Deletes rows of tenants that no owner has anything of. */
+  /** Deletes rows of tenants of which no owner has anything. */
   delete(keys: readonly Buffer[]): void {
     for (const key of keys) {
       const { tenant } = parsePathKey(key)
@@ -124,7 +122,7 @@ export class PathRegister {
     return this.tenants.few(tenant)
   }
 
-  /** Asked of the keeper. Replies when every owner has heard of the path, or knows that it does not know all. */
+  /** A request to the keeper. Replies when every owner has the path, or knows that its list of paths is incomplete. */
   onAnnounce({ tenant, path }: AnnounceRequest, onReply: (reply: ShardReply) => void): void {
     const { register, commit, number, room } = this.parts
     const obstacle = register.obstacle()
@@ -143,7 +141,7 @@ export class PathRegister {
     register.afterAll(carriedBy, failure => onReply(failure ?? { kind: 'done' }))
   }
 
-  /** Asked of every owner. Counts may belong to the commit in flight: it is waited for. */
+  /** A request to every owner. Waits for the commit in flight, because the counts may belong to it. */
   onUnused({ tenants }: UnusedRequest, onReply: (reply: ShardReply) => void): void {
     const { commit } = this.parts
     this.withoutEntities(tenants).then(

@@ -1,9 +1,10 @@
-// What the patterns of each tenant's subscriptions may cost for one event (domain/subscriptions/pattern-account.ts),
-// kept by every owner, since any may become the home that decides about the next subscription.
+// The possible cost of the patterns of each tenant's subscriptions for one event
+// (domain/subscriptions/pattern-account.ts). Every owner keeps it, because any may become the document owner, which
+// decides about the next subscription.
 //
-// What the store has at start counts when it is decoded, bit by bit: to find out what patterns cost takes up to 0.4 ms
-// each. Until then a tenant may get more than its bound; an event stops at the bound whatever there is
-// (domain/queries/pattern.ts).
+// Subscriptions that the store has at start count when they are decoded, in small steps: to compute the cost of
+// patterns takes up to 0.4 ms each. Until then a tenant may get more than its bound. An event stops at the bound in any
+// case (domain/queries/pattern.ts).
 
 import { eventWorkMax } from '../../domain/limits.js'
 import { type Refusal, refusals } from '../../domain/refusal.js'
@@ -13,7 +14,7 @@ import type { Clock } from '../../ports.js'
 import type { DocumentFollower } from './documents.js'
 import type { Subscriptions } from './forms.js'
 
-/** How long a bit takes, and the pause before the next one. */
+/** The duration of a step, and the pause before the next one. */
 const bitMs = 3
 const pauseMs = 10
 
@@ -21,7 +22,7 @@ export class PatternAccounts {
   private readonly accounts = new Map<string, PatternAccount>()
   private readonly clock: Pick<Clock, 'monoMs' | 'after'>
   private readonly workMax: number
-  /** Takes in, one by one, what was decoded late. */
+  /** Functions that add subscriptions that were decoded late, one by one. */
   private readonly late = new Map<string, () => void>()
 
   /** `workMax`: as `eventWorkMax` says. */
@@ -32,8 +33,8 @@ export class PatternAccounts {
   }
 
   /**
-   * Why a subscription cannot be taken, new or in place of the one with its id; undefined when it can. One that makes
-   * nothing worse can, always.
+   * The refusal if a subscription cannot be accepted, new or in place of the one with its id; undefined when it can.
+   * One that does not increase the cost is always accepted.
    */
   refusalFor(subscription: Subscription): Refusal | undefined {
     const account = this.accounts.get(subscription.tenant) ?? new PatternAccount()

@@ -1,7 +1,7 @@
-// The registrations of each tenant as whoever forwards needs them: by what a request is about.
+// The registrations of each tenant in the form that forwarding needs: by the content of a request.
 //
-// A tenant without registrations is not in it, so that its requests pay one look. What is staged is in it at once: a
-// provider that is asked a moment too early is not asked too much.
+// A tenant without registrations has no entry, so its requests cost one lookup. Staged registrations are in it at once:
+// to ask a provider a moment too early does no harm.
 
 import { ProviderIndex } from '../../domain/providers/provider-index.js'
 import type { Registrations } from './forms.js'

@@ -1,8 +1,9 @@
-// A worker's copy of the register: it takes what the keeper tells (register-feed.ts), and says what it has.
+// A worker's copy of the register: it applies the changes that the keeper sends (register-feed.ts), and reports its
+// position.
 //
-// The position of the copy is a row of its store, written with the changes that lead to it. While all rows are brought
-// anew there is none: the rows that are there stay until the last page has come, and then those that no page had are
-// deleted. So a subscription that exists is never missing.
+// The position of the copy is a row of its store, written with the changes that lead to it. While all rows are
+// transferred again, there is no position. The present rows stay until the last page has come, and then those that no
+// page had are deleted. So a subscription that exists is never missing.
 
 import type { FollowRequest, RegisterPosition, ShardReply } from '../../messages/messages.js'
 import type { StoreReader } from '../../ports.js'
@@ -15,7 +16,7 @@ import { readPage } from '../replicate/snapshot.js'
 import { isMarkKey } from '../tenants/deletion-layout.js'
 import type { RegisterFollower } from './register-follower.js'
 
-/** Bytes of rows looked at together. */
+/** Bytes of rows that are examined together. */
 const pageBytesMax = 1024 * 1024
 
 export interface CopyParts {
@@ -28,11 +29,11 @@ export interface CopyParts {
 
 export class RegisterCopy {
   private readonly parts: CopyParts
-  /** Where the store is; undefined: it has not all rows. */
+  /** The position of the store; undefined: it does not have all rows. */
   private position: RegisterPosition | undefined
   /** Keys of the rows that the pages had so far, as latin1. */
   private brought = new Set<string>()
-  /** What was told is taken one after the other. */
+  /** Requests of the keeper are applied one after the other. */
   private taking: Promise<unknown> = Promise.resolve()
   private hasAll = false
   private onFed: (() => void)[] = []
@@ -42,7 +43,7 @@ export class RegisterCopy {
     this.position = storedPosition(parts.store, parts.register)
   }
 
-  /** Whether the keeper has brought everything that it had when this process began. */
+  /** Whether the keeper has sent everything that it had when this process began. */
   get isFed(): boolean {
     return this.hasAll
   }
@@ -53,7 +54,9 @@ export class RegisterCopy {
     else this.onFed.push(run)
   }
 
-  /** Takes what the keeper tells, if nothing is missing before it. Replies with the position when that is durable. */
+  /**
+   * Applies a request of the keeper, if nothing is missing before it. Replies with the position when that is durable.
+   */
   onFollow(request: FollowRequest, onReply: (reply: ShardReply) => void): void {
     const taken = this.taking.then(() => this.take(request))
     this.taking = taken.catch(() => undefined)
@@ -70,11 +73,11 @@ export class RegisterCopy {
     )
   }
 
-  /** Gives the number of the commit that carries what was taken. */
+  /** Returns the number of the commit that carries the changes. */
   private async take(request: FollowRequest): Promise<number> {
     const { epoch, before, form, after, upTo, rows } = request
     const known = this.position
-    // The keeper has begun anew behind everything that it had: numbers go on.
+    // The keeper has a new epoch that continues after everything that it had, so numbers continue.
     const isSameHistory =
       known?.epoch === epoch || (before && known?.epoch === before.epoch && known.sequence <= before.sequence)
     const reached = isSameHistory ? known?.sequence : undefined
@@ -96,7 +99,7 @@ export class RegisterCopy {
     return this.setPosition({ epoch, sequence: upTo })
   }
 
-  /** What is staged is known at once, as with turns. */
+  /** Staged changes are visible at once, as with turns. */
   private write(operations: readonly RowOperation[]): number {
     let carriedBy = 0
     for (const { key, value } of operations) carriedBy = this.parts.commit.write(key, value)
@@ -120,7 +123,7 @@ export class RegisterCopy {
       )
       const deletions = gone.map(({ key }) => ({ key, value: undefined }))
       for (const { key } of deletions) commit.write(key, undefined)
-      // A tenant may have another path now, which a page has brought: it stays known, with one path too many.
+      // A page may have brought another path of the tenant. So the tenant stays known, with one path too many.
       follower.follow(deletions.filter(({ key }) => key[0] !== prefix.path || isMarkKey(key)))
       after = page.next
     } while (after)

@@ -1,17 +1,18 @@
-// The keeper's side of the register among workers: it brings every change to all other workers, and knows who has what.
+// The keeper's side of the register among workers: it sends every change to all other workers, and knows the position
+// of each.
 //
-// Each change has a number. The numbers of one life of the keeper are one epoch, and the position (epoch, number) is a
-// row of the store, written with the change. A copy says its position with each answer. From that the keeper decides
-// what the copy needs: the changes behind it, as long as they are still in memory, or else all rows, page by page. One
-// ask to each copy is in flight; what changes meanwhile is the next one.
+// Each change has a number. The numbers of one life of the keeper are one epoch. The position (epoch, number) is a row
+// of the store, written with the change. A copy reports its position with each answer. From that the keeper decides
+// what to send: the later changes, as long as they are in memory, or else all rows, page by page. One ask to each copy
+// is in flight; changes made meanwhile go into the next one.
 //
-// The keeper takes a change only while all copies answer. Otherwise it refuses the change and does nothing. If a copy
-// falls silent after the change is durable here, the outcome is unknown, and the client gets a 503; the copy gets the
-// change when it is back.
+// The keeper accepts a change only while all copies answer. Otherwise it refuses the change and does nothing. If a copy
+// stops answering after the change is durable here, the outcome is unknown, and the client gets a 503; the copy gets
+// the change when it is back.
 //
-// A copy never has what the keeper has not, because changes leave when they are durable. The loss of power may take the
-// keeper's last changes all the same, where nothing is flushed: then the copy's position is not one of the keeper's,
-// and the copy gets all rows anew.
+// A copy is never ahead of the keeper, because changes are sent when they are durable. But where nothing is flushed, a
+// power failure may remove the keeper's last changes. Then the copy's position is unknown to the keeper, and the copy
+// gets all rows again.
 
 import type { FollowRequest, RegisterPosition, ShardReply, Shards } from '../../messages/messages.js'
 import type { Clock, StoreReader } from '../../ports.js'
@@ -26,13 +27,13 @@ import type { Register } from './register.js'
 /** Bytes of changes, or of a page of rows, in one ask; one row may exceed it. */
 const askBytesMax = 1024 * 1024
 /**
- * Memory of changes kept for copies that are behind. Raising it spares copies that were away a second the transfer of
- * all rows.
+ * Memory of changes kept for copies that are behind. Raising it spares copies that were away for a second the transfer
+ * of all rows.
  */
 const keptBytesMax = 8 * 1024 * 1024
 /** Pause before a copy that did not answer is asked again. */
 const retryMs = 1_000
-/** How long a start waits until all copies have everything. */
+/** The longest time for which a start waits until all copies have everything. */
 const settleMsMax = 3_000
 
 interface Change {
@@ -45,14 +46,14 @@ interface Change {
 interface Copy {
   /** One of its shards. */
   readonly shard: number
-  /** Up to which change of this epoch it has everything; undefined: it has not said yet, or is to get all rows. */
+  /** The last change of this epoch up to which it has everything; undefined: not reported yet, or it needs all rows. */
   reached: number | undefined
-  /** The rows on their way: the key of the last one, and the change that they stand for at least. */
+  /** The transfer of all rows: the key of the last row, and the change that the rows include at least. */
   pages: { readonly after: Buffer | undefined; readonly sequence: number } | undefined
-  /** Whether it has said its position. */
+  /** Whether it has reported its position. */
   isMet: boolean
   isAsked: boolean
-  /** Why the last ask came to nothing. */
+  /** The reason why the last ask failed. */
   failure: string | undefined
   cancelRetry: () => void
 }
@@ -72,18 +73,18 @@ export interface FeedParts {
 
 export class RegisterFeed implements Register {
   private readonly parts: FeedParts
-  /** Where the last life of the keeper ended; undefined: there was none. */
+  /** The position at the end of the keeper's last life; undefined: there was none. */
   private readonly before: RegisterPosition | undefined
   private readonly epoch: number
   /** The number of the last change that was staged. */
   private staged: number
-  /** The same of the last one that is durable. */
+  /** The number of the last change that is durable. */
   private durable: number
   /** The commit that carries the last change, and the number of the last change that it carries. */
   private carrying: { readonly commit: number; last: number } | undefined
   private changes: Change[] = []
   private keptBytes = 0
-  /** undefined: nobody has been met. */
+  /** undefined: `begin` was not called yet. */
   private others: { readonly shards: Shards; readonly isWhole: () => boolean } | undefined
   private copies: readonly Copy[] = []
   /** In the order of their changes. */
@@ -100,7 +101,7 @@ export class RegisterFeed implements Register {
     this.durable = this.staged
   }
 
-  /** Begins to feed the other owners. Resolves when all of them have everything, or when that takes too long. */
+  /** Begins to feed the other owners. Resolves when all of them have everything, or after `settleMsMax`. */
   begin(shards: Shards, isWhole: () => boolean): Promise<void> {
     this.others = { shards, isWhole }
     const own = shards.ownerOf(this.parts.register)
@@ -119,7 +120,7 @@ export class RegisterFeed implements Register {
     })
   }
 
-  /** Another owner can be reached anew, which may be another process: each is asked for its position again. */
+  /** An owner can be reached again, and may be another process. So each one is asked for its position again. */
   resume(): void {
     for (const copy of this.copies) {
       copy.isMet = false
@@ -127,7 +128,7 @@ export class RegisterFeed implements Register {
     }
   }
 
-  /** Feeds nobody any more. */
+  /** Stops feeding. */
   end(): void {
     this.hasEnded = true
     for (const copy of this.copies) copy.cancelRetry()
@@ -153,7 +154,7 @@ export class RegisterFeed implements Register {
     return carriedBy
   }
 
-  /** What a commit carries may leave when it is durable, and nothing of the next one. */
+  /** Changes in a commit may leave when it is durable; changes in the next one must wait. */
   private carry(commit: number, first: number): void {
     const carrying = { commit, last: first }
     this.carrying = carrying
@@ -183,7 +184,7 @@ export class RegisterFeed implements Register {
     })
   }
 
-  /** Brings a copy what it has not, if anything. */
+  /** Sends a copy the changes or rows that it lacks, if any. */
   private feed(copy: Copy): void {
     const { others } = this
     if (!others || copy.isAsked || this.hasEnded) return
@@ -196,7 +197,10 @@ export class RegisterFeed implements Register {
     )
   }
 
-  /** What a copy is to be told next. One that has not been met is told nothing, and says its position. */
+  /**
+   * The next request for a copy. A copy that has not reported its position gets no changes, and replies with its
+   * position.
+   */
   private async next({ isMet, pages, reached = this.durable }: Copy): Promise<FollowRequest> {
     const { epoch, durable } = this
     const common = { kind: 'follow', epoch, before: this.before } as const
@@ -205,7 +209,7 @@ export class RegisterFeed implements Register {
       const { store, commit, register } = this.parts
       const { after, sequence } = pages
       const { rows, next } = await readPage(store, registerRanges(register), after, askBytesMax, 0)
-      // A copy must not have what the keeper may lose.
+      // A copy must not have rows that the keeper may lose.
       await new Promise(resolve => commit.afterFlight(resolve))
       return { ...common, form: 'page', after: sequence, upTo: sequence, rows, isFirst: after === undefined, next }
     }
@@ -221,7 +225,7 @@ export class RegisterFeed implements Register {
     return { ...common, form: 'changes', after: reached, upTo, rows: writer.end(0) }
   }
 
-  /** Where the changes behind a number begin. */
+  /** The index of the first change after a number. */
   private placeBehind(sequence: number): number {
     return Math.max(0, sequence + 1 - (this.changes[0]?.sequence ?? this.staged + 1))
   }
@@ -259,14 +263,14 @@ export class RegisterFeed implements Register {
     copy.cancelRetry = this.parts.clock.after(retryMs, () => this.feed(copy))
   }
 
-  /** Replies to the changes that wait for this copy: nobody knows whether it has them. */
+  /** Replies to the changes that wait for this copy. It is unknown whether the copy has them. */
   private giveUp({ reached = 0, failure = '' }: Copy): void {
     const waited = this.waiting
     this.waiting = waited.filter(({ sequence }) => sequence <= reached)
     for (const { sequence, onDone } of waited) if (sequence > reached) onDone({ kind: 'lost', reason: failure })
   }
 
-  /** Acts on what the copies have said. */
+  /** Replies to the changes that all copies have. */
   private settle(): void {
     if (!this.others) return
     const reached = Math.min(...this.copies.map(copy => copy.reached ?? -1))
@@ -292,12 +296,12 @@ const noHash = Buffer.alloc(0)
 
 const noRows = new OperationWriter().end(0)
 
-/** What a change takes, with its objects. */
+/** Memory of a change, with its objects. */
 const bytesOf = ({ key, row }: Change): number => key.length + (row?.length ?? 0) + changeObjectsBytes
 
 const changeObjectsBytes = 500
 
-/** A copy that holds on to nothing else: a small buffer is a part of 8 KB. */
+/** A copy in memory of its own: a small buffer is a part of 8 KB, and would keep all of it. */
 function ownBytes(bytes: Buffer): Buffer {
   const own = Buffer.allocUnsafeSlow(bytes.length)
   bytes.copy(own)

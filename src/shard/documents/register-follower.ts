@@ -1,8 +1,8 @@
-// What all owners need is in the register: subscriptions, registrations, service paths, and marks of tenants that are
-// being deleted. Here it is followed: what a row says is known in memory as soon as the store has it, or is about to,
-// whoever decided about it.
+// Follows the rows of the register, which all owners need: subscriptions, registrations, service paths, and marks of
+// tenants that are being deleted. When the store has a row, or is about to, memory gets its content, whichever owner
+// decided about it.
 //
-// What became of notifications (P) stays in the store until this node becomes the register's owner.
+// The progress of subscriptions (P) stays in the store until this node becomes the register's owner.
 
 import type { StoreReader } from '../../ports.js'
 import { rowsOf } from '../../rows.js'
@@ -14,7 +14,7 @@ import { decodeDocumentRow, documentRange, parseDocumentKey } from './document-l
 import type { Registrations, Subscriptions } from './forms.js'
 import type { PathRegister } from './path-register.js'
 
-/** What it tells. */
+/** The parts that receive the rows. */
 export interface RegisterBooks {
   readonly subscriptions: Subscriptions
   readonly registrations: Registrations
@@ -35,7 +35,7 @@ export class RegisterFollower {
     this.register = register
   }
 
-  /** Rows have been written. */
+  /** Takes rows that have been written into memory. */
   follow(operations: readonly RowOperation[]): void {
     const { subscriptions, registrations, paths, marks } = this.books
     for (const { key, value } of operations)
@@ -54,18 +54,14 @@ export class RegisterFollower {
   }
 
   /**
-   * What was known of some rows is lost, and the store has what is true. Of a path nothing is known before the store
-   * has it.
+   * Discards what memory has of some rows, and reads them from the store. Memory has no path before the store has it.
    */
   revert(keys: readonly Buffer[]): void {
     const rows = keys.map(key => ({ key, value: this.store.get(key) }))
     this.follow(rows.filter(({ key, value }) => value !== undefined || key[0] !== prefix.path || isMarkKey(key)))
   }
 
-  /**
-   * Forgets documents and marks whose rows have gone without anybody having told of it: a snapshot has replaced what
-   * was there.
-   */
+  /** Forgets documents and marks whose rows were deleted without a call: a snapshot has replaced the rows. */
   async reconcile(): Promise<void> {
     await this.books.marks.reconcile()
     for (const documents of [this.books.subscriptions, this.books.registrations]) {

@@ -4,29 +4,29 @@
 // row, waits until the commit is durable, and replies when all other owners have the row as well. So every owner that
 // gets the next request already has the change.
 //
-// A node that is alone waits for no other owner. Nodes of a cluster follow the log of the register (replicate/).
-// Workers of one machine are told by the keeper (register-feed.ts, register-copy.ts).
+// A single owner waits for no other owner. Nodes of a cluster follow the log of the register (replicate/). The workers
+// of one machine get its changes from the keeper (register-feed.ts, register-copy.ts).
 
 import type { ShardReply } from '../../messages/messages.js'
 import type { GroupCommit } from '../commit/commit.js'
 import { hasLost, replyOfFailure } from '../commit/deposed.js'
 
-/** Where rows of the register are written, and how the other owners come to have them. */
+/** Writes rows of the register, and waits until the other owners have them. */
 export interface Register {
-  /** Why no change can be taken now; undefined when one can. */
+  /** The reply when no change can be accepted now; undefined when one can. */
   obstacle(): ShardReply | undefined
-  /** Stages a row, or its deletion. Gives the number of the commit that carries it. */
+  /** Stages a row, or its deletion. Returns the number of the commit that carries it. */
   write(key: Buffer, row: Buffer | undefined): number
   /**
-   * Calls back when all owners have what was written up to a commit, durably; or with the reply for a client when the
-   * commit has failed, or when nobody knows whether the others have it.
+   * Calls back when all owners have the writes up to a commit, durably. Passes the reply for a client when the commit
+   * has failed, or when it is unknown whether the others have them.
    */
   afterAll(carriedBy: number, onDone: (failure?: ShardReply) => void): void
 }
 
 /**
- * The register of an owner, in shard `number`. The `others` have to hear of its changes once they are durable here;
- * undefined: there is nobody else.
+ * The register of an owner, in shard `number`. `others` waits until the other owners have the changes, once they are
+ * durable here; undefined: there is no other owner.
  */
 export const registerOver = (
   commit: Pick<GroupCommit, 'write' | 'afterCommit'>,

@@ -1,6 +1,7 @@
-// The home of registrations: where those of a tenant are created, changed, removed and read.
+// The document owner of registrations: it creates, changes, removes and reads those of a tenant.
 //
-// Not here: how a change is made (home.ts), who is asked because of them (provider-book.ts, broker/forwarding.ts).
+// Not here: how a change is made (document-owner.ts), which providers are asked because of them (provider-book.ts,
+// broker/forwarding.ts).
 
 import { registrationBytesMax } from '../../domain/limits.js'
 import { encodeRegistration, type Registration } from '../../domain/providers/registration.js'
@@ -15,7 +16,7 @@ export class RegistrationOwner {
   private readonly home: DocumentOwner
   private readonly countMax: number
 
-  /** `countMax`: of all tenants together, as `registrationsMax` says. */
+  /** `countMax`: for all tenants together, see `registrationsMax`. */
   constructor(registrations: Registrations, home: DocumentOwner, countMax: number) {
     this.registrations = registrations
     this.home = home

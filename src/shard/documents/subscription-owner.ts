@@ -1,8 +1,8 @@
-// The home of subscriptions: where those of a tenant are created, changed, removed and read.
+// The document owner of subscriptions: it creates, changes, removes and reads those of a tenant.
 //
-// An owner that is asked for progress tells its own part, home or not.
+// Every owner, document owner or not, answers a request for progress with its own part.
 //
-// Not here: how a change is made (home.ts), what became of notifications (notifications.ts).
+// Not here: how a change is made (document-owner.ts), the progress of notifications (notifications.ts).
 
 import { subscriptionBytesMax } from '../../domain/limits.js'
 import { accepted, type Result, refusals, refused } from '../../domain/refusal.js'
@@ -21,7 +21,9 @@ export class SubscriptionOwner {
   private readonly countMax: number
   private readonly patterns: PatternAccounts
 
-  /** `countMax`: of all tenants together, as `subscriptionsMax` says. `patterns`: what those of each tenant cost. */
+  /**
+   * `countMax`: for all tenants together, see `subscriptionsMax`. `patterns`: the cost of the patterns of each tenant.
+   */
   constructor(subscriptions: Subscriptions, home: DocumentOwner, countMax: number, patterns: PatternAccounts) {
     this.patterns = patterns
     this.subscriptions = subscriptions
@@ -79,8 +81,8 @@ export class SubscriptionOwner {
   }
 
   /**
-   * One that has been switched off is so in writing, once it changes: from then on it may be that nobody asks here any
-   * more (claims.ts).
+   * If progress has switched a subscription off, its next change stores that status. From then on it may be that no
+   * other owner asks here any more (permits.ts).
    */
   private settled(subscription: Subscription): Subscription {
     const { tenant, id, status, statusRevision } = subscription

@@ -1,38 +1,38 @@
-// Tenants that leave the register, so that names that come and go leave nothing behind: the keeper's task, from time to
-// time.
+// Removal of unused tenants from the register, so that short-lived names leave nothing behind. The keeper does it from
+// time to time.
 //
-// A tenant leaves when it has no entity at any owner. The keeper asks one owner after the other which tenants it has
-// nothing of. Before an owner replies it forgets that their paths were announced, so it announces them anew before it
-// creates an entity there. What is announced while the keeper asks stays. The keeper asks in wide requests, which are
-// refused where an owner has other shards than the keeper believes: no shard is left out.
+// A tenant is removed when no owner has an entity of it. The keeper asks one owner after the other which tenants it
+// does not use. Before an owner replies it forgets that their paths were announced, so it announces them again before
+// it creates an entity there. Paths announced while the keeper asks stay. The requests are wide: an owner with other
+// shards than the keeper believes refuses them, so no shard is left out.
 //
-// A tenant must be found unused twice, with a pause between: where nothing is flushed, a loss of power may bring back
+// A tenant must be found unused twice, with a pause between. Where nothing is flushed, a power failure may bring back
 // an entity that was deleted just before.
 //
 // An ask of 1,000 tenants takes an owner some 40 ms, in steps. The keeper pauses between two asks, so owners spend
 // little on them however many tenants there are.
 //
-// Once the register has been full, some tenants are not in it. Then nobody leaves, since a tenant that is not in a
-// register with room counts as one that has no path. The log says so once.
+// Once the register has been full, some tenants are not in it. Then no tenant is removed, because a missing tenant
+// would count as one without paths. That is logged once.
 
 import { tenantsOfPathsMax } from '../../domain/few-paths.js'
 import type { Shards } from '../../messages/messages.js'
 import type { Clock } from '../../ports.js'
 import type { PathRegister } from './path-register.js'
 
-/** Between two rounds. */
+/** Milliseconds between two rounds. */
 export const roundMs = 60_000
-/** Between two asks of a round. */
+/** Milliseconds between two asks of a round. */
 export const askPauseMs = 3_000
-/** Tenants that an owner is asked about at once. */
+/** Tenants in one ask to an owner. */
 export const tenantsPerAsk = 1000
 
 export interface UnusedParts {
   readonly paths: PathRegister
-  /** Of all owners. */
+  /** The shards of all owners. */
   readonly shards: Shards
   readonly clock: Pick<Clock, 'after'>
-  /** Told why tenants stay that have nothing any more. */
+  /** Receives the reason why unused tenants stay. */
   readonly onTrouble: (reason: string) => void
 }
 
@@ -62,7 +62,7 @@ export class UnusedTenants {
     })
   }
 
-  /** Asks about all tenants, and lets leave who was found unused in the round before as well. */
+  /** Asks about all tenants, and removes those that were found unused in the round before as well. */
   async round(): Promise<void> {
     const { paths, shards, clock } = this.parts
     this.tellOfFull()
@@ -85,7 +85,7 @@ export class UnusedTenants {
   }
 }
 
-/** Those that no owner has anything of; none if the owners have changed meanwhile. */
+/** The tenants of which no owner has anything; none if the owners have changed meanwhile. */
 export async function askUnused(shards: Shards, some: readonly string[]): Promise<readonly string[]> {
   const owners = shards.owners()
   let tenants = some

@@ -10,16 +10,16 @@ import { readRow, rowsOf } from '../../rows.js'
 import { allBundles, bundleKey, type OutboxKey, outboxKey } from './notification-layout.js'
 import { type TriggerEvent, writeRow } from './trigger-event.js'
 
-/** A row of the outbox, as far as bundles know it. */
+/** The fields of a row of the outbox that bundles use. */
 export interface BundledRow extends OutboxKey {
   readonly bytes: number
   /** Notifications that have not ended. */
   open: number
-  /** undefined: it has a place of its own in the store. */
+  /** undefined: it has a row of its own in the store. */
   bundle: Bundle | undefined
-  /** Where its bytes begin in the bundle. */
+  /** The index of its bytes in the bundle. */
   begin: number
-  /** What it says, while it moves from the bundle to a place of its own. */
+  /** Its value, while it moves from the bundle to a row of its own. */
   value: Buffer | undefined
 }
 
@@ -29,21 +29,21 @@ const headBytes = 14
 
 export class Bundle {
   readonly rows: BundledRow[] = []
-  /** Rows of it that have not ended. */
+  /** The number of its rows that have not ended. */
   open = 0
   /** When it was written, by the monotonic clock. */
   sinceMs = 0
   private bytes: Buffer
   private length = versionBytes
 
-  /** `likelyBytes`: how much it will take in, about. */
+  /** `likelyBytes`: the expected size. */
   constructor(likelyBytes: number) {
     this.bytes = Buffer.allocUnsafe(versionBytes + likelyBytes)
     this.bytes[0] = version
   }
 
   // [hot] Once per change that triggers notifications.
-  /** Takes the row of a trigger event with this head. */
+  /** Adds the row of a trigger event with this head. */
   add(row: BundledRow, head: string, event: TriggerEvent): void {
     const bytes = this.roomFor(headBytes + row.bytes)
     let at = bytes.writeUInt16BE(row.shard, this.length)
@@ -55,7 +55,7 @@ export class Bundle {
     this.rows.push(row)
   }
 
-  /** The buffer, with so much behind what is in it. */
+  /** The buffer, with room for so many more bytes. */
   private roomFor(bytes: number): Buffer {
     const needed = this.length + bytes
     if (needed > this.bytes.length) {
@@ -70,7 +70,7 @@ export class Bundle {
     return bundleKey(this.rows[0]!)
   }
 
-  /** What the store keeps. */
+  /** The value of the bundle's row in the store. */
   get value(): Buffer {
     return this.bytes.subarray(0, this.length)
   }
@@ -81,7 +81,7 @@ export class Bundle {
   }
 }
 
-/** Gives every row of the bundles in a store a place of its own, where readers of the outbox find it. */
+/** Writes every row of the bundles in a store as a row of its own, where readers of the outbox find it. */
 export async function splitBundles(store: Store): Promise<void> {
   const batch = store.batch()
   for await (const rows of rowsOf(store, allBundles(), { rowsPerRead: 1 }))

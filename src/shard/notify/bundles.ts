@@ -1,13 +1,14 @@
-// The bundles of an owner: which rows of the outbox share one, when it goes, and when it is taken apart.
+// The bundles of an owner: which rows of the outbox share one, when it is deleted, and when it is taken apart.
 //
-// As a rule a notification has ended a moment after its change, and its row goes again. Written and deleted one by one
-// these rows cost the store more than all else of the changes; those of one commit cost it two operations together.
+// As a rule a notification ends a moment after its change, and its row is deleted. Written and deleted one by one,
+// these rows cost the store more than all other rows of the changes. As a bundle, those of one commit cost it two
+// operations together.
 //
 //   binding -> bound -> ended           all rows have ended: it is deleted
 //                 |
-//                 +---> overdue         a while has passed, or one row must go alone: what has not ended gets a place of its own
+//                 +---> overdue         time is over, or one row must go alone: the rest is written as rows of their own
 //
-// All that has no place of its own is in memory. What a crash leaves is split before anybody reads the outbox
+// All rows in bundles are in memory too. Bundles that a crash leaves are split before the outbox is read
 // (`splitBundles`).
 
 import type { Clock, RowSink } from '../../ports.js'
@@ -17,8 +18,9 @@ import { outboxKey } from './notification-layout.js'
 import type { TriggerEvent } from './trigger-event.js'
 
 /**
- * How long a bundle may wait for all of it to end. After a crash what has ended meanwhile is sent again; beyond, what
- * has not ended is written once more. Most receivers answer in a tenth of it.
+ * The longest time for which a bundle waits until all its rows have ended. After a crash, notifications of it that have
+ * ended are sent again. After this time the rows that have not ended are written once more. Most receivers answer in a
+ * tenth of it.
  */
 const bundledMsMax = 250
 /** Bytes of the rows of a bundle; further rows of the commit make another one. */
@@ -29,14 +31,14 @@ const bundledBytesMax = 16 * 1024
 export class Bundles {
   private readonly commit: Pick<GroupCommit, 'awaitPiggybacked' | 'afterFlight'>
   private readonly clock: Pick<Clock, 'monoMs' | 'after'>
-  /** What the commit that is being filled takes. */
+  /** Bundles for the commit that is being filled. */
   private binding: Bundle[] = []
-  /** What the store has, in the order in which it was written. */
+  /** Bundles that the store has, in the order of writing. */
   private readonly bound = new Set<Bundle>()
   private overdue: Bundle[] = []
   private readonly ended: Bundle[] = []
   private isWatched = false
-  /** Of the last one. */
+  /** Bytes of the last bundle. */
   private lastBytes = 0
 
   constructor(commit: Pick<GroupCommit, 'awaitPiggybacked' | 'afterFlight'>, clock: Pick<Clock, 'monoMs' | 'after'>) {
@@ -46,8 +48,8 @@ export class Bundles {
 
   // [hot] Once per change that triggers notifications.
   /**
-   * Takes the row of a trigger event with this head for the commit that is being filled; false: it is to have a place
-   * of its own.
+   * Adds the row of a trigger event with this head, for the commit that is being filled; false: it needs a row of its
+   * own.
    */
   take(row: BundledRow, head: string, event: TriggerEvent): boolean {
     if (row.bytes > bundledBytesMax) return false
@@ -60,7 +62,7 @@ export class Bundles {
     return true
   }
 
-  /** One row of a bundle has ended; true: it was the last one. */
+  /** Notes that one row of a bundle has ended; true: it was the last one. */
   end(bundle: Bundle): boolean {
     if (--bundle.open > 0) return false
     this.ended.push(bundle)
@@ -68,17 +70,17 @@ export class Bundles {
     return true
   }
 
-  /** Has a bundle taken apart with the next commit. */
+  /** Takes a bundle apart with the next commit. */
   giveUp(bundle: Bundle): void {
     if (this.bound.delete(bundle)) this.overdue.push(bundle)
   }
 
-  /** Has all of them taken apart; until one is added nothing is written after that. */
+  /** Takes all bundles apart. After that, nothing is written until one is added. */
   giveUpAll(): void {
     this.giveUpSince(Number.POSITIVE_INFINITY)
   }
 
-  /** Puts into a batch what there is to write and to delete. */
+  /** Writes the pending rows and deletions to a batch. */
   writeTo(batch: RowSink): void {
     for (const bundle of this.overdue) this.takeApart(bundle, batch)
     this.overdue = []
@@ -101,7 +103,7 @@ export class Bundles {
     this.watch()
   }
 
-  /** Looks after what waits too long, with one timer for all. */
+  /** Waits for the bundle that becomes overdue first, with one timer for all. */
   private watch(): void {
     const [oldest] = this.bound
     if (this.isWatched || !oldest) return
@@ -113,7 +115,7 @@ export class Bundles {
     })
   }
 
-  /** Those that were written by then. */
+  /** Gives up the bundles that were written by then. */
   private giveUpSince(untilMs: number): void {
     for (const bundle of this.bound) {
       if (bundle.sinceMs > untilMs) break
@@ -122,12 +124,12 @@ export class Bundles {
     if (this.overdue.length > 0) this.commit.awaitPiggybacked()
   }
 
-  /** Gives what has not ended a place of its own. Until that is durable it is in memory. */
+  /** Writes rows that have not ended as rows of their own. They are in memory until that is durable. */
   private takeApart(bundle: Bundle, batch: RowSink): void {
     batch.del(bundle.key)
     const left = bundle.rows.filter(({ open }) => open > 0)
     for (const row of left) {
-      // The rest of the bundle need not stay for it.
+      // A copy, so that the row does not keep the rest of the bundle in memory.
       row.value = Buffer.from(bundle.bytesOf(row))
       row.bundle = undefined
       batch.put(outboxKey(row), row.value)

@@ -1,17 +1,16 @@
-// What became of notifications: the last tries of each subscription, and what clients ask of them and of dead letters
-// (letters.ts). One owner's part.
+// The outcomes of notifications: the last tries of each subscription, and the answers to requests for these and for
+// dead letters (letters.ts). Each owner has its own part.
 //
-// Tries are in memory and go with the process.
+// Tries are in memory only.
 //
-//   subscription A   oldest ------------> newest        each has its tries in the order of time, so the oldest of all of them
-//                      |                    |           is the first of its own list, too
+//   subscription A   oldest ------------> newest        each list is in the order of time, so the oldest try of all
+//                      |                    |           is also the first of its own list
 //   all              oldest --> . --> . --> newest
 //                             |       |
 //   subscription B          oldest -> newest
 //
-// Nothing is kept for a subscription that is not there, and everything goes with it.
-//
-// Not here: what a letter holds and how it is sent again (`onRetry`), when a notification is given up.
+// Nothing is kept for a subscription that does not exist. Not here: the content of a letter and how it is sent again
+// (`onRetry`), when a notification is given up.
 
 import assert from 'node:assert/strict'
 import { Unreadable } from '../../domain/unreadable.js'
@@ -37,8 +36,8 @@ export interface DeliveryLimits extends LetterLimits {
   readonly deliveriesKept: number
   readonly deliveriesKeptInAll: number
   /**
-   * Bytes of dead letters that are read at once, to be listed or to be sent again; one may exceed it. A tick waits for
-   * that.
+   * Bytes of dead letters that are read at once, to be listed or sent again; one letter may exceed it. This work blocks
+   * the event loop.
    */
   readonly readBytesMax: number
 }
@@ -55,14 +54,15 @@ export interface DeliveriesParts {
   readonly letters: Letters
   readonly limits: DeliveryLimits
   /**
-   * Takes what was buried and is to be sent again: called in the tick in which its row is deleted, and must not throw.
+   * Receives a dead letter that is sent again. It is called in the tick in which its row is deleted, and must not
+   * throw.
    */
   readonly onRetry: (message: Buffer) => void
-  /** Wall clock at which a letter is sent by itself, at the earliest; undefined: it is not. */
+  /** Wall clock of the next automatic replay of a letter, at the earliest; undefined: there is none. */
   readonly nextReplayMs: (letter: Letter) => number | undefined
 }
 
-/** What is known of one subscription. */
+/** The tries of one subscription. */
 interface Known {
   readonly tenant: string
   readonly id: string
@@ -95,7 +95,7 @@ export class Deliveries {
   }
 
   // [hot] Once per try of a notification: 0.3 us besides making the record, with 1,000 subscriptions of 50 tries each.
-  /** Keeps how a try ended. */
+  /** Keeps the outcome of a try. */
   note(tenant: string, subscription: string, record: DeliveryRecord): void {
     const of = this.knownOf(tenant, subscription)
     if (!of) return
@@ -114,7 +114,7 @@ export class Deliveries {
     if (this.count > deliveriesKeptInAll) this.dropOldest(this.oldest!.of)
   }
 
-  /** Answers what is asked of an owner, when the letters that there are now are durable. */
+  /** Answers a request to an owner, when the present letters are durable. */
   onAsk(request: DeliveryRequest, onReply: OnReply): void {
     this.parts.letters.whenLoaded(() => this.answer(request, onReply))
   }
@@ -124,7 +124,7 @@ export class Deliveries {
     const { tenant, id } = request
     const known = request.kind === 'retryDeliveries' ? [...(letters.of(tenant, id) ?? [])] : []
     this.commit.afterCommit(letters.stagedIn, failure => {
-      // Letters of shards that are lost are not among those of this owner any more.
+      // Letters of lost shards do not belong to this owner any more.
       if (failure && !isDeposed(failure)) onReply({ kind: 'failed', reason: failure.message })
       else if (request.kind === 'deliveries') onReply(this.reported(request))
       else this.retry(known, 0, onReply)
@@ -158,8 +158,8 @@ export class Deliveries {
   }
 
   /**
-   * Hands over letters in their order, as many as may be read at once, and goes on when that is durable. `count`: those
-   * before.
+   * Sends letters again in their order, as many as may be read at once, and continues when that is durable. `count`:
+   * the number of letters before these.
    */
   private retry(known: readonly Letter[], count: number, onReply: OnReply): void {
     const { letters, limits, onRetry } = this.parts
@@ -172,7 +172,7 @@ export class Deliveries {
       if (!row) continue
       bytes += row.length
       handed++
-      // It is on its way by itself.
+      // An automatic replay of it is in flight.
       if (letter.isSending) continue
       letters.discard(letter)
       onRetry(decodeLetterRow(row).message)
@@ -184,7 +184,7 @@ export class Deliveries {
     })
   }
 
-  /** What is known of a subscription that is there; undefined when there is none. */
+  /** The tries of an existing subscription; undefined when it does not exist. */
   private knownOf(tenant: string, id: string): Known | undefined {
     const known = this.tenants.get(tenant)?.get(id)
     if (known || !this.parts.subscriptions.of(tenant)?.has(id)) return known
@@ -193,7 +193,7 @@ export class Deliveries {
     return fresh
   }
 
-  /** The subscription has gone. */
+  /** Forgets the tries of a subscription that was deleted. */
   private forget(tenant: string, id: string): void {
     const of = this.tenants.get(tenant)?.get(id)
     while (of?.oldest) this.dropOldest(of)
@@ -210,7 +210,7 @@ export class Deliveries {
     else this.oldest = newer
     if (newer) newer.older = older
     else this.newest = older
-    // Grown old it would keep all younger ones until the next full collection.
+    // If the old object kept these, it would keep all younger ones in memory until the next full collection.
     one.next = one.older = one.newer = undefined
     this.count--
     this.releaseEmpty(of)

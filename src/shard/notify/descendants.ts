@@ -1,25 +1,25 @@
-// How many notifications descend from one request: those that it triggers, those that are triggered by whoever they
-// notify, and so on.
+// The limit of notifications that descend from one request: those that it triggers, those that their receivers trigger,
+// and so on.
 //
-// Depth is bounded by the correlator, which grows with each step (domain/providers/registration.ts). Breadth is not:
-// ten subscriptions that notify the broker itself make ten thousand notifications in four steps. So they are counted
-// here, by the root of the correlator, which all of them have. What a request triggers itself is never dropped, however
-// much it is: it has the fewest steps behind it of all that come with this root. For a client's own request these are
-// none; what another broker notifies us of has some, and may be as much as that broker has entities.
+// The correlator bounds depth, because it grows with each step (domain/providers/registration.ts). It does not bound
+// breadth: ten subscriptions that notify the broker itself make ten thousand notifications in four steps. So
+// notifications are counted here by the root of the correlator, which is common to all. Notifications that a request
+// itself triggers are never dropped, however many they are: of all updates with this root, it has the fewest steps. A
+// client's own request has none. A notification from another broker has some, and there may be as many as that broker
+// has entities.
 //
-// A trigger event that is counted carries the count in its row. So the count is as old as the last pending
-// notification, also after a crash, or with another owner of the shard. Each owner counts for itself
-// (docs/interface/cascades.md).
+// A counted trigger event has the count in its row. So the count is as old as the last pending notification, also after
+// a crash, or with another owner of the shard. Each owner counts for itself (docs/interface/cascades.md).
 
 import type { Numbering, Origin } from '../../messages/messages.js'
 
-/** Requests that are counted at a time; of more, the oldest is forgotten. Each takes some 150 bytes. */
+/** Requests that are counted at a time; beyond that the oldest is forgotten. Each takes some 150 bytes. */
 const rootsMax = 20_000
 
 const step = /;\s*cbnotif=(\d*)/g
 
 interface Count {
-  /** Fewest steps with which a request of this root came. */
+  /** The fewest steps of an update with this root. */
   steps: number
   /** Notifications so far. */
   sum: number
@@ -33,7 +33,7 @@ export class Descendants {
   private dropped = 0
 
   /**
-   * `max`: how many notifications may descend from one request; 0: there is no limit. `onDrop` hears once of each
+   * `max`: how many notifications may descend from one request; 0: there is no limit. `onDrop` is called once for each
    * request that has too many.
    */
   constructor(max: number, onDrop: (root: string) => void) {
@@ -61,8 +61,8 @@ export class Descendants {
     return undefined
   }
 
-  // [hot] Once per update that fires.
-  /** Some more were triggered. Gives how many it has been with these. */
+  // [hot] Once per update that triggers notifications.
+  /** Adds notifications that were triggered. Returns how many there are with these. */
   add(root: string, more: number): number {
     const count = this.counts.get(root)
     if (!count) return more
@@ -71,8 +71,8 @@ export class Descendants {
   }
 
   /**
-   * What a row tells of a request whose notifications go on: at least so many it has been. undefined: it has triggered
-   * them itself.
+   * Restores a count from a row, whose request has pending notifications: there were at least so many. undefined: the
+   * request itself has triggered them.
    */
   recall(correlator: string, descendants: number | undefined, last: number): void {
     if (this.max === 0) return
@@ -83,7 +83,7 @@ export class Descendants {
     this.keep(root, { steps: Math.min(count?.steps ?? steps, steps), sum, isTold: count?.isTold ?? false })
   }
 
-  /** Some were not made, for there were too many. */
+  /** Counts notifications that were dropped because there were too many. */
   drop(root: string, those: number): void {
     this.dropped += those
     const count = this.counts.get(root)
@@ -92,7 +92,7 @@ export class Descendants {
     this.onDrop(root)
   }
 
-  /** Notifications that were not made. */
+  /** Notifications that were dropped. */
   get droppedCount(): number {
     return this.dropped
   }
@@ -109,8 +109,8 @@ export class Descendants {
 const stepsIn = (correlator: string): number => correlator.match(step)?.length ?? 0
 
 /**
- * Whether an update is the first of its request: none of its notifications, or of those of the request that it comes
- * from, has a number yet.
+ * Whether an update is the first of its request: no notification of it, or of the request that caused it, has a number
+ * yet.
  */
 function begins(numbering: Numbering | undefined, correlator: string | undefined): boolean {
   if (numbering && numbering.next > numbering.step) return false

@@ -1,9 +1,9 @@
-// The matcher of a tenant, which takes in late what is there at start: to decode 100,000 subscriptions and to find
-// places for them takes 1.5 s, and until the first event of the tenant nobody asks for them.
+// The matcher of a tenant, to which the subscriptions that exist at start are added late. To decode 100,000
+// subscriptions and to index them takes 1.5 s, and they are not needed before the first event of the tenant.
 //
-// From `begin` on they are taken in bit by bit, so that the event loop is not held up, or all at once by the first
-// event. Then their patterns are compiled bit by bit, or by the first event that needs them. What is added does not
-// wait.
+// From `begin` on they are added in small steps, which do not block the event loop, or all at once by the first event.
+// Then their patterns are compiled in small steps, or by the first event that needs them. Later subscriptions are added
+// at once.
 
 import type { EventWork } from '../../domain/queries/pattern.js'
 import type { Event } from '../../domain/subscriptions/event.js'
@@ -11,11 +11,11 @@ import { Matcher } from '../../domain/subscriptions/matcher.js'
 import type { Subscription } from '../../domain/subscriptions/subscription.js'
 import type { Clock } from '../../ports.js'
 
-/** Before the first bit: a node that has just begun has clients to meet. */
+/** Time before the first step: a node that has just started has clients to serve. */
 const firstAfterMs = 100
 /**
- * How long a bit takes, and the pause before the next one: all of 100,000 in some 3 s. Raising the first holds requests
- * up for as long.
+ * The duration of a step, and the pause before the next one: 100,000 take some 3 s. Raising the first delays requests
+ * by as much.
  */
 const bitMs = 6
 const pauseMs = 3
@@ -24,47 +24,51 @@ export class LateMatcher {
   private readonly matcher = new Matcher()
   private readonly clock: Pick<Clock, 'monoMs' | 'after'>
   private readonly read: (id: string) => unknown
-  /** Ids of those that are not in the matcher. */
+  /** Ids of subscriptions that are not in the matcher yet. */
   private readonly waiting = new Set<string>()
-  /** Ids of those that are in it, whose patterns are not compiled. */
+  /** Ids of subscriptions in the matcher whose patterns are not compiled. */
   private readonly unprepared: string[] = []
 
-  /** `read` has a subscription that waits decoded: it calls `takeIn`, or `remove` if it is not there any more. */
+  /**
+   * `read` decodes a waiting subscription: it calls `takeIn`, or `remove` if the subscription does not exist any more.
+   */
   constructor(clock: Pick<Clock, 'monoMs' | 'after'>, read: (id: string) => unknown) {
     this.clock = clock
     this.read = read
   }
 
-  /** How many subscriptions may be found. */
+  /** The number of subscriptions that an event may match. */
   get size(): number {
     return this.matcher.size + this.waiting.size
   }
 
-  /** There is a subscription with this id, which is to be taken in late. */
+  /** Notes a subscription that is added late. */
   recall(id: string): void {
     this.waiting.add(id)
   }
 
-  /** Takes in a subscription, in place of one with the same id. One that its owner made inactive is never found. */
+  /**
+   * Adds a subscription, or replaces the one with the same id. One that is inactive by its owner's wish is never found.
+   */
   add(subscription: Subscription): void {
     this.waiting.delete(subscription.id)
     this.matcher.add(subscription)
     this.matcher.prepare(subscription.id)
   }
 
-  /** Takes in a subscription that waited. What its patterns need is made ready later. */
+  /** Adds a subscription that waited. Its patterns are compiled later. */
   takeIn(subscription: Subscription): void {
     this.waiting.delete(subscription.id)
     this.matcher.add(subscription)
     if (mayHavePatterns(subscription)) this.unprepared.push(subscription.id)
   }
 
-  /** Forgets a subscription, if it is there. */
+  /** Forgets a subscription, if it exists. */
   remove(id: string): void {
     if (!this.waiting.delete(id)) this.matcher.remove(id)
   }
 
-  /** All that is there at start has been recalled. */
+  /** Begins to add subscriptions. All that exist at start have been recalled. */
   begin(): void {
     if (this.waiting.size > 0) this.clock.after(firstAfterMs, () => this.takeBit())
   }

@@ -1,9 +1,9 @@
-// The dead letters of one subscription, in the order of the changes that they tell of.
+// The dead letters of one subscription, in the order of their changes.
 //
 //   oldest --> . --> . --> newest
 //
-// What memory has of a letter is one object and its place in this list. Letters come nearly in order, so a new one
-// finds its place from the newest on. They go from anywhere.
+// Memory has one object of each letter, linked into this list. Letters come nearly in order, so the search for the
+// place of a new one begins at the newest. They are removed from anywhere.
 //
 // Not here: rows and limits (letters.ts), which letter is sent again (replays.ts).
 
@@ -17,21 +17,21 @@ export interface Letter {
   readonly stamp: number
   /** The stamp of its change. */
   readonly change: number
-  /** Letters of the same entity have it in common, and hardly ever others. */
+  /** A hash of the entity: equal for letters of the same entity, and hardly ever for others. */
   readonly entity: number
-  /** Of its row. */
+  /** Bytes of its row. */
   bytes: number
-  /** Whether another try may help. */
+  /** Whether another try may succeed. */
   mayReplay: boolean
   /** Tries that have failed. */
   tries: number
-  /** False once it has gone. */
+  /** False once it was removed. */
   isKept: boolean
-  /** It is on its way again. */
+  /** Its replay is in flight. */
   isSending: boolean
-  /** Replays that have failed although its receiver answers others. */
+  /** Replays that have failed although its receiver answers other notifications. */
   faults: number
-  /** Monotonic: before, it is not sent by itself. */
+  /** Monotonic time of the next automatic replay, at the earliest. */
   dueMs: number
   older: Letter | undefined
   newer: Letter | undefined
@@ -41,16 +41,16 @@ export class LetterList implements Iterable<Letter> {
   oldest: Letter | undefined
   newest: Letter | undefined
   size = 0
-  /** Of their rows. */
+  /** Bytes of the rows. */
   bytes = 0
 
   constructor(
     readonly tenant: string,
-    /** Of the subscription. */
+    /** The id of the subscription. */
     readonly id: string,
   ) {}
 
-  /** From the oldest on. The present letter may go meanwhile. */
+  /** From the oldest on. The present letter may be removed meanwhile. */
   *[Symbol.iterator](): Iterator<Letter> {
     for (let letter = this.oldest; letter; ) {
       const { newer } = letter
@@ -92,7 +92,7 @@ export class LetterList implements Iterable<Letter> {
     else this.oldest = newer
     if (newer) newer.older = older
     else this.newest = older
-    // Grown old it would keep its neighbours until the next full collection.
+    // If the old object kept these, it would keep its neighbours in memory until the next full collection.
     letter.older = letter.newer = undefined
     this.size--
     this.bytes -= letter.bytes

@@ -1,18 +1,18 @@
-// Dead letters: notifications that were given up, and what it takes to send them again. One owner's part.
+// Dead letters: notifications that were given up, with all that is needed to send them again. Each owner has its own
+// part.
 //
-// A letter is a row of the store, written and deleted in the commit of the tick that decides it. So a caller that
-// deletes a row of the outbox in the tick in which it buries it here, or writes one in the tick in which it discards
-// the letter, never has both or neither. Memory has 170 bytes of each letter (letter-list.ts).
+// A letter is a row of the store, written and deleted in the commit of the tick that decides it. So a caller never has
+// both or neither of two rows: when it deletes a row of the outbox in the tick in which it buries it here, or writes
+// one in the tick in which it discards the letter. Memory has 170 bytes of each letter (letter-list.ts).
 //
-// They are bounded by their bytes, of each subscription and of all, by their number and by their age. Beyond, the
-// oldest letters of the subscription that has most go first, and of all tenants of the one that has most. So no tenant
-// loses letters because another one has many. What goes is counted by its cause, and logged once a minute.
+// Letters are limited by their bytes, of each subscription and of all, by their number and by their age. Beyond, the
+// oldest letters of the largest subscription of the largest tenant are deleted first. So no tenant loses letters
+// because another one has many. Losses are counted by cause, and logged once a minute.
 //
 // After a start, or when a shard comes, its letters are read in the background, since there may be a gigabyte of them.
-// Whoever asks for letters waits for that. Nothing is kept for a subscription that is not there, and everything goes
-// with it.
+// Requests for letters wait for that. Nothing is kept for a subscription that does not exist.
 //
-// Not here: tries (deliveries.ts), when a letter is sent again by itself (replays.ts).
+// Not here: tries (deliveries.ts), automatic replays (replays.ts).
 
 import { xxHash64 } from '../../domain/hash.js'
 import type { ShardMap } from '../../domain/scope.js'
@@ -41,7 +41,7 @@ export interface LetterLimits {
   readonly deadLetterBytesMaxInAll: number
   /** Letters of all subscriptions: 170 bytes of memory each. */
   readonly deadLettersMaxInAll: number
-  /** Since they were given up. Looked at once a minute. */
+  /** Age since they were given up. It is checked once a minute. */
   readonly deadLetterAgeMsMax: number
 }
 
@@ -64,18 +64,18 @@ export interface LettersParts {
   readonly limits: LetterLimits
 }
 
-/** Told which subscriptions have letters. */
+/** Receives the subscriptions that have letters. */
 export interface LetterFollower {
-  /** There is a new one, or one that is not on its way any more. */
+  /** There is a new letter, or a replay has ended. */
   onLetter(list: LetterList): void
-  /** There is none any more. */
+  /** The last letter was removed. */
   onEmpty(list: LetterList): void
 }
 
 /** Why a letter was dropped: the bytes of its subscription, the bytes or the number of all, or its age. */
 export type LetterLoss = 'subscriptionBytes' | 'bytes' | 'number' | 'age'
 
-/** What a row tells of a letter. */
+/** The content of a letter's row that memory needs. */
 interface StoredLetter extends LetterKey {
   readonly facts: Pick<Letter, 'change' | 'entity' | 'bytes' | 'mayReplay' | 'tries'>
 }
@@ -90,18 +90,20 @@ interface Load {
   isOver: boolean
 }
 
-/** Rows that are in memory at a time while letters are read, and letters that find their place at once. */
+/** Rows that are in memory at a time while letters are read, and letters that are sorted in at once. */
 const rowsPerRead = 200
 const learnedAtOnce = 5_000
 /** Characters of a reason that are kept. */
 const reasonLengthMax = 500
-/** Least time between two lines about letters that are lost. */
+/** Least time between two log lines about lost letters. */
 const lossLineMs = 60_000
-/** How often it is looked whether letters are too old. */
+/** The time between two checks of the age. */
 const ageCheckMs = 60_000
 /** Letters that are deleted in one turn of the event loop, where more than one is: some 10 ms. */
 const deletedPerTurn = 2_000
-/** Beyond a limit of all, this part of it is freed at once, so that who has most is not looked for each time. */
+/**
+ * Beyond a limit of all, this part of it is freed at once, so that the largest subscription is not searched each time.
+ */
 const freedShare = 1 / 512
 
 export class Letters {
@@ -112,11 +114,11 @@ export class Letters {
   private readonly followers: LetterFollower[] = []
   private count = 0
   private byteCount = 0
-  /** Losses since the last line about them. */
+  /** Losses since the last log line about them. */
   private readonly untold = new Map<LetterLoss, number>()
   private toldMs = Number.NEGATIVE_INFINITY
   private isAging = false
-  /** What is being read: all there is (undefined), or that of shards. */
+  /** Reads in progress: of all letters (undefined), or of a shard. */
   private readonly loads = new Map<number | undefined, Load>()
   private readonly waiting: (() => void)[] = []
 
@@ -140,7 +142,7 @@ export class Letters {
     return this.byteCount
   }
 
-  /** How long ago the oldest one was given up; 0: there is none. Walks over the subscriptions that have some. */
+  /** Age of the letter that was given up first; 0: there is none. Visits all subscriptions with letters. */
   get oldestAgeMs(): number {
     const nowMs = this.parts.clock.wallMs()
     let sinceMs = nowMs
@@ -152,12 +154,12 @@ export class Letters {
     for (const { lists } of this.tenants.values()) yield* lists.values()
   }
 
-  /** Those of a subscription; undefined: there is none. */
+  /** The letters of a subscription; undefined: there are none. */
   of(tenant: string, id: string): LetterList | undefined {
     return this.tenants.get(tenant)?.lists.get(id)
   }
 
-  /** Sees to all letters that the store has, or to those of a shard, once they have been read in the background. */
+  /** Reads all letters of the store, or those of a shard, in the background. */
   load(shard?: number): void {
     const load: Load = { isOver: false }
     this.loads.set(shard, load)
@@ -196,12 +198,12 @@ export class Letters {
     else this.waiting.push(run)
   }
 
-  /** Nothing more is read. */
+  /** Stops reading. */
   end(): void {
     for (const load of this.loads.values()) load.isOver = true
   }
 
-  /** Sees to letters that the store has; those of subscriptions that are not there are deleted. */
+  /** Adds letters of the store. Those of subscriptions that do not exist are deleted. */
   private learn(stored: readonly StoredLetter[]): void {
     const found = new Map<LetterList, Letter[]>()
     for (const one of stored) {
@@ -222,14 +224,14 @@ export class Letters {
     }
   }
 
-  /** Another owner sees to the letters of a shard from now on. */
+  /** Forgets the letters of a shard, which now belong to another owner. */
   endShard(shard: number): void {
     const load = this.loads.get(shard)
     if (load) this.endLoad(shard, load)
     for (const list of [...this.lists()]) for (const letter of list) if (letter.shard === shard) this.release(letter)
   }
 
-  /** Keeps a notification that was given up: how its last try ended, and what it takes to send it again. */
+  /** Keeps a notification that was given up: the outcome of its last try, and all that is needed to send it again. */
   bury(tenant: string, subscription: string, head: DeliveryRecord, message: Buffer): void {
     const list = this.listOf(tenant, subscription)
     if (!list) return
@@ -244,12 +246,12 @@ export class Letters {
     this.tellLetter(list)
   }
 
-  /** The row of a letter; undefined: it is not durable yet, or has gone. */
+  /** The row of a letter; undefined: it is not durable yet, or was removed. */
   rowOf(letter: Letter): Buffer | undefined {
     return letter.isKept ? this.store.get(keyOf(letter)) : undefined
   }
 
-  /** A letter was sent again, in vain: its row tells how that ended. */
+  /** Stores the outcome of a replay that failed. */
   rewrite(letter: Letter, head: DeliveryRecord): void {
     const before = this.rowOf(letter)
     if (!before) return
@@ -270,7 +272,7 @@ export class Letters {
     this.stagedIn = this.commit.write(keyOf(letter), undefined)
   }
 
-  /** Memory has it no more. */
+  /** Removes a letter from memory. */
   private release(letter: Letter): void {
     const { list, bytes } = letter
     letter.isKept = false
@@ -297,7 +299,7 @@ export class Letters {
     this.awaitAge()
   }
 
-  /** Those of a subscription that is there; undefined when there is none. */
+  /** The letters of an existing subscription; undefined when it does not exist. */
   private listOf(tenant: string, id: string): LetterList | undefined {
     const known = this.of(tenant, id)
     if (known || !this.parts.subscriptions.of(tenant)?.has(id)) return known
@@ -311,7 +313,7 @@ export class Letters {
     return list
   }
 
-  /** The subscription has gone. What a crash leaves of its letters is deleted at the next start. */
+  /** The subscription was deleted. Letters of it that are left after a crash are deleted at the next start. */
   private forget(tenant: string, id: string): void {
     const list = this.of(tenant, id)
     if (list) this.deleteSome(list)
@@ -322,7 +324,7 @@ export class Letters {
     if (list.oldest) this.parts.clock.endOfTick(() => this.deleteSome(list))
   }
 
-  /** Deletes letters until the limits hold again, after some of a subscription have come. */
+  /** Deletes letters until the limits hold again, after letters were added to a subscription. */
   private shrink(list: LetterList): void {
     const { deadLetterBytesMax, deadLetterBytesMaxInAll, deadLettersMaxInAll } = this.parts.limits
     while (list.oldest && list.bytes > deadLetterBytesMax) this.lose(list.oldest, 'subscriptionBytes')
@@ -330,7 +332,7 @@ export class Letters {
     while (this.count > deadLettersMaxInAll) this.free('size', deadLettersMaxInAll)
   }
 
-  /** Deletes letters of the subscription that has most, of the tenant that has most. */
+  /** Deletes letters of the largest subscription of the largest tenant. */
   private free(by: 'bytes' | 'size', limit: number): void {
     const ofTenant = largest(this.tenants.values(), by)
     const list = ofTenant && largest(ofTenant.lists.values(), by)
@@ -390,7 +392,7 @@ const encodeLetter = (head: DeliveryRecord, message: Buffer): Buffer =>
 export const shortened = (record: DeliveryRecord): DeliveryRecord =>
   record.reason.length > reasonLengthMax ? { ...record, reason: record.reason.slice(0, reasonLengthMax) } : record
 
-/** What a row tells of its letter; undefined: this build cannot read it, and the letter stays. */
+/** The head of a letter's row; undefined: this build cannot read it, and the letter stays. */
 function headOf(row: Buffer): DeliveryRecord | undefined {
   try {
     return JSON.parse(decodeLetterRow(row).head) as DeliveryRecord
@@ -400,7 +402,7 @@ function headOf(row: Buffer): DeliveryRecord | undefined {
   }
 }
 
-/** Of a letter without a cause, which an older build has written, a status tells that another try may help. */
+/** A letter of an older build has no cause. Then a status code means that another try may succeed. */
 function factsOf(head: DeliveryRecord | undefined, stamp: number): Omit<StoredLetter['facts'], 'bytes'> {
   if (!head) return { change: stamp, entity: 0, mayReplay: false, tries: 1 }
   const { id, type, path, notificationId, attempt, cause, code } = head
@@ -433,7 +435,7 @@ const letterOf = (
   newer: undefined,
 })
 
-/** Of equal ones the last, which came later. */
+/** The largest item; the last one of several. */
 function largest<T extends { readonly bytes: number; readonly size: number }>(
   all: Iterable<T>,
   by: 'bytes' | 'size',

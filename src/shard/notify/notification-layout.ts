@@ -6,7 +6,7 @@ import { KeyReader, prefix, under, writer } from '../keys.js'
 
 export interface OutboxKey {
   readonly shard: number
-  /** Of the turn: no other one of the shard has it. */
+  /** The stamp of the turn: no other one of the shard has it. */
   readonly stamp: number
 }
 
@@ -18,19 +18,19 @@ export function parseOutboxKey(key: Buffer): OutboxKey {
   return { shard: reader.u16(), stamp: reader.positive() }
 }
 
-/** The rows of one shard. */
+/** The range of rows of one shard. */
 export const outboxRange = (shard: number): Range => under(writer.begin(prefix.outbox).u16(shard).key())
 
 export const allOutbox = (): Range => under(Buffer.from([prefix.outbox]))
 
-/** Of several rows of the outbox as one, named after one of them. */
+/** The key of several rows of the outbox as one, named after one of them. */
 export const bundleKey = ({ shard, stamp }: OutboxKey): Buffer =>
   writer.begin(prefix.bundle).u16(shard).positive(stamp).key()
 
 export const allBundles = (): Range => under(Buffer.from([prefix.bundle]))
 
 export interface LetterKey {
-  /** The shard of the entity that it is about. */
+  /** The shard of the letter's entity. */
   readonly shard: number
   readonly tenant: string
   readonly subscription: string
@@ -46,7 +46,7 @@ export function parseLetterKey(key: Buffer): LetterKey {
   return { shard: reader.u16(), tenant: reader.text(), subscription: reader.text(), stamp: reader.positive() }
 }
 
-/** The dead letters of one shard. */
+/** The range of dead letters of one shard. */
 export const letterRange = (shard: number): Range => under(writer.begin(prefix.letter).u16(shard).key())
 
 export const allLetters = (): Range => under(Buffer.from([prefix.letter]))
@@ -54,10 +54,7 @@ export const allLetters = (): Range => under(Buffer.from([prefix.letter]))
 const letterVersion = 1
 const letterHeadBytes = 5
 
-/**
- * The row of a dead letter: u8 version, u32 length of the head, what is told of it (JSON), and what it takes to send it
- * again.
- */
+/** The row of a dead letter: u8 version, u32 length of the head, the report (JSON), and the bytes to send it again. */
 export function encodeLetterRow(head: string, message: Buffer): Buffer {
   const text = Buffer.from(head)
   const begin = Buffer.allocUnsafe(letterHeadBytes)
@@ -66,10 +63,7 @@ export function encodeLetterRow(head: string, message: Buffer): Buffer {
   return Buffer.concat([begin, text, message])
 }
 
-/**
- * The parts of such a row; `message` shares its memory. Fails with `Unreadable` where it is none of this release's
- * version.
- */
+/** The parts of such a row; `message` shares its memory. Fails with `Unreadable` for one of another version. */
 export function decodeLetterRow(row: Buffer): { readonly head: string; readonly message: Buffer } {
   assertVersion('a dead letter', row[0], letterVersion)
   const end = row.length < letterHeadBytes ? Number.POSITIVE_INFINITY : letterHeadBytes + row.readUInt32BE(1)

@@ -1,8 +1,8 @@
-// The notifications of an owner's changes, from the turn to the end: triggered (triggers.ts), kept (outbox.ts), claimed
-// where another owner decides (claims.ts), delivered, and written down (progress-book.ts).
+// The notifications of an owner's changes, from the turn to the end. They are triggered (triggers.ts), stored
+// (outbox.ts), permitted where another owner decides (permits.ts), delivered, and recorded (progress-book.ts).
 //
-// A notification is handed over when its change is durable. Nothing here waits for a receiver, and a turn does not wait
-// for anything here but the commit that it waits for anyway.
+// A notification is passed to the deliverer when its change is durable. No code here waits for a receiver, and a turn
+// waits for no commit but its own.
 
 import type { Subscription, SubscriptionTransport } from '../../domain/subscriptions/subscription.js'
 import type { OwnerRequest, ShardReply, Shards } from '../../messages/messages.js'
@@ -20,17 +20,17 @@ import type { Done } from './triggers.js'
  */
 const atHandBytesMax = 32 * 1024 * 1024
 
-/** How often at most it is told that notifications were dropped. */
+/** Least time between two reports that notifications were dropped. */
 const dropsReportedMs = 1_000
 
 export class Notifications {
   private readonly parts: NotificationParts
   private deliverer: Deliverer | undefined
-  /** Of each transport the first subscription that was there at start. */
+  /** Of each transport the first subscription that existed at start. */
   private readonly first = new Map<SubscriptionTransport['kind'], Subscription>()
   /**
-   * What was triggered before all rows that an earlier owner has left were read, by what is read at once; it comes
-   * behind them.
+   * Notifications triggered before all rows of an earlier owner were read, by the part that is read. They follow after
+   * those rows.
    */
   private readonly behind = new Map<OutboxPart, PendingIntent[]>()
   private dropped = 0
@@ -46,7 +46,9 @@ export class Notifications {
     }))
   }
 
-  /** Begins to deliver, first what was pending when the process began. Resolves when all of that has been read. */
+  /**
+   * Begins to deliver, first the notifications that were pending at start. Resolves when all of those have been read.
+   */
   async begin(deliverer: Deliverer, shards: Shards): Promise<void> {
     const { permits, reportFlush, triggers } = this.parts
     this.deliverer = deliverer
@@ -58,7 +60,7 @@ export class Notifications {
     this.beginReplays()
   }
 
-  /** Dead letters come behind what is pending. */
+  /** Replays of dead letters begin after the pending notifications were read. */
   private beginReplays(): void {
     const { deliverer, parts } = this
     if (!deliverer) return
@@ -68,13 +70,13 @@ export class Notifications {
     })
   }
 
-  /** A receiver (`Deliverer.receiverOf`) answers that had not answered yet, or not the last time. */
+  /** A receiver (`Deliverer.receiverOf`) answers for the first time, or again after a failure. */
   onAnswering(receiver: string): void {
     this.parts.replays?.onAnswering(receiver)
   }
 
   /**
-   * Delivers the notifications of a shard from now on, first those that an earlier owner has left, of which no stamp is
+   * Delivers the notifications of a shard from now on, first those that an earlier owner left, whose stamps are not
    * above `horizon`.
    */
   beginShard(shard: number, horizon: number): void {
@@ -88,7 +90,7 @@ export class Notifications {
     )
   }
 
-  /** Another owner delivers the notifications of a shard from now on: those that were handed over are ignored here. */
+  /** Ends the deliveries of a shard, which another owner takes over. Outcomes of those in flight are ignored here. */
   endShard(shard: number): void {
     const { outbox } = this.parts
     const part = outbox.of(shard)
@@ -96,14 +98,14 @@ export class Notifications {
     outbox.endShard(shard)
   }
 
-  /** Delivers what is pending since before a part of the outbox began, and then what was triggered meanwhile. */
+  /** Delivers notifications that were pending before a part of the outbox began, and then those triggered meanwhile. */
   private async takeUp(part: OutboxPart): Promise<void> {
     try {
       await this.parts.outbox.load(part, (row, event) => {
         this.recall(event)
         for (const intent of event.intents) {
           const pending = this.pendingOf(event, intent, row)
-          // Rows are read faster than messages are rendered of them.
+          // Rows are read faster than messages are rendered from them.
           pending.release()
           this.hand(pending)
         }
@@ -116,7 +118,7 @@ export class Notifications {
     }
   }
 
-  /** What a row tells of a request whose notifications go on. */
+  /** Restores the count of descendants of a request from a row. */
   private recall({ correlator, descendants, intents }: TriggerEvent): void {
     this.parts.descendants.recall(correlator, descendants, intents.at(-1)?.number ?? 0)
   }
@@ -127,8 +129,8 @@ export class Notifications {
   }
 
   /**
-   * Of what is there at start, one subscription of each transport is told of: connections to all receivers would be too
-   * many.
+   * Of the subscriptions that exist at start, the deliverer prepares one of each transport, because connections to all
+   * receivers would be too many.
    */
   private prepareFirst(subscription: Subscription): void {
     const { kind } = subscription.notification.transport
@@ -137,7 +139,7 @@ export class Notifications {
     this.deliverer?.prepare(subscription)
   }
 
-  /** Nothing is handed over any more. */
+  /** Stops passing notifications on. */
   end(): void {
     this.parts.permits.end()
     this.parts.reportFlush?.end()
@@ -146,7 +148,7 @@ export class Notifications {
     this.deliverer = undefined
   }
 
-  /** Has the next commit leave nothing in the store but pending notifications. */
+  /** Makes the next commit leave nothing but pending notifications in the store. */
   settle(): void {
     this.parts.outbox.settle()
   }
@@ -159,8 +161,8 @@ export class Notifications {
 
   // [hot] Once per update of a tenant with subscriptions.
   /**
-   * Finds and keeps the notifications of a change that commit `stagedIn` carries. Returns the number of the commit that
-   * carries all of it.
+   * Finds and stores the notifications of a change that commit `stagedIn` carries. Returns the number of the commit
+   * that carries all of it.
    */
   fire(done: Done, stagedIn: number): number {
     const { triggers, outbox, commit, isKept, shardMap } = this.parts
@@ -181,7 +183,7 @@ export class Notifications {
     return carriedBy
   }
 
-  /** The change has not happened, so what it was to send was not sent. */
+  /** The change was lost, so its notifications count as not sent. */
   private takeBack({ tenant, intents }: TriggerEvent): void {
     for (const { subscription, needsPermit, isGranted } of intents)
       if (!needsPermit || isGranted) this.parts.book.noteUnsent(tenant, subscription)
@@ -215,13 +217,13 @@ export class Notifications {
   }
 
   /**
-   * A notification that was given up is pending anew: it is kept with the commit of this tick, and has its id again.
+   * Makes a notification that was given up pending again. It is stored with the commit of this tick, and keeps its id.
    */
   again(message: Buffer): void {
     const { outbox, commit, shardMap, stamps } = this.parts
     const given = decodeTriggerEvent(message, { shard: 0, stamp: 0 })
     const shard = shardMap.shardOf(given.tenant, given.path, given.entity.id)
-    // It has been claimed before.
+    // It has had its permit before.
     const intents = given.intents.map(intent => ({ ...intent, needsPermit: false }))
     const event = { ...given, shard, stamp: stamps.next(), intents }
     const { row, commit: carriedBy } = outbox.add(event)
@@ -256,7 +258,7 @@ export class Notifications {
     return { rows, bytes }
   }
 
-  /** Whether notifications that wait for a receiver which is away must make room for others. */
+  /** Whether notifications for an unreachable receiver must make room for others. */
   get isCrowded(): boolean {
     return this.parts.outbox.isCrowded
   }
@@ -271,7 +273,7 @@ export class Notifications {
     return this.parts.descendants.droppedCount
   }
 
-  /** What other owners ask of the home of a subscription. */
+  /** Handles the requests of other owners to the document owner. */
   onAsk(request: OwnerRequest, onReply: (reply: ShardReply) => void): void {
     const { permits, reportFlush } = this.parts
     if (request.kind === 'claim') permits.onPermitRequest(request, onReply)
@@ -287,8 +289,8 @@ export class Notifications {
 }
 
 /**
- * What was decided here as the home of its subscriptions, and not written down before another node became their home:
- * that one decides anew.
+ * Clears permits that this node granted as the document owner, when another node became it before they were durable.
+ * The new one decides again.
  */
 const needPermit = (event: TriggerEvent): TriggerEvent => ({
   ...event,

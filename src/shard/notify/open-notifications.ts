@@ -1,4 +1,4 @@
-// What an owner needs to notify, put together, with what its store has of it.
+// Opens the parts of an owner that notify, with the content of its store.
 
 import { randomBytes } from 'node:crypto'
 import type { ShardMap } from '../../domain/scope.js'
@@ -28,21 +28,21 @@ export interface NotificationNeeds {
   readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
   readonly limits: OutboxLimits
   readonly deliveryLimits?: DeliveryLimits | undefined
-  /** Whether this owner is the home of subscriptions now; undefined: it is the only one. */
+  /** Whether this owner is the document owner of subscriptions now; undefined: it is the only one. */
   readonly isDocumentOwner: (() => boolean) | undefined
-  /** Whether shards come and go: then none is this owner's at first. */
+  /** Whether shards come and go: then this owner has none at first. */
   readonly isOfShards: boolean
   /** Whether pending notifications outlive the process. */
   readonly isKept: boolean
   /** How many notifications may descend from one request; 0: there is no limit. */
   readonly descendantsMax: number
-  /** How dead letters are sent again by themselves; undefined: they are not. */
+  /** The limits for sending dead letters again automatically; undefined: they are not sent again. */
   readonly replays?: ReplayLimits | undefined
-  /** Takes dead letters that are to be sent again; undefined: they are. */
+  /** Receives dead letters that are to be sent again; undefined: they are sent here. */
   readonly onRetry?: ((message: Buffer) => void) | undefined
 }
 
-/** What notifies, and what it writes down. */
+/** The parts that notify, and their records. */
 export interface Notifying {
   readonly notifications: Notifications
   readonly deliveries: Deliveries
@@ -51,7 +51,7 @@ export interface Notifying {
   readonly book: ProgressBook
 }
 
-/** Reads what the store has, unless shards come and go: then it is read with each shard. */
+/** Reads the content of the store. If shards come and go, that happens with each shard instead. */
 export async function openNotifications(needs: NotificationNeeds): Promise<Notifying> {
   const { store, commit, subscriptions, shardMap, clock, stamps, logger } = needs
   const { limits, isDocumentOwner, isOfShards, isKept, descendantsMax } = needs

@@ -1,19 +1,19 @@
 // The outbox: rows that hold the pending notifications, each in the same commit as the change that triggers them.
 //
-// A row goes when all its notifications have ended. That is not urgent, for whoever is told twice knows it by the id:
-// so deletions ride along with later commits, and rows of one commit are one row for a moment (bundles.ts), unless
-// shards come and go. After a start all rows are read, in the background and in order, and their notifications are sent
-// again; until that is done, those of later changes wait, so that no receiver hears of them before. Where shards come
-// and go, so it is with each of them.
+// A row is deleted when all its notifications have ended. That is not urgent, because a receiver knows a repeated
+// notification by its id. So deletions are piggybacked on later commits, and the rows of one commit are one row for a
+// moment (bundles.ts), unless shards come and go. After a start all rows are read, in the background and in order, and
+// their notifications are sent again. Until that is done, notifications of later changes wait, so that receivers get
+// them in order. Where shards come and go, that happens with each shard.
 //
 // When a try fails, the outbox writes the row again, with the failed tries and without the notifications that have
 // ended. The same commit carries the counters of the subscription (progress-book.ts), so no failure counts again after
 // a crash.
 //
 // A pending notification that is not being sent costs some 400 bytes of memory, whatever its size; the rest is in the
-// store. Bounded by `rowsMax` and `bytesMax`: past these nothing more is taken, which is counted and told.
+// store. Past `rowsMax` and `bytesMax` notifications are dropped, which is counted and logged.
 //
-// Not here: which subscriptions are triggered (triggers.ts), who sends (deliver/).
+// Not here: which subscriptions are triggered (triggers.ts), sending (deliver/).
 
 import assert from 'node:assert/strict'
 import type { Clock, Range, RowSink, Store } from '../../ports.js'
@@ -43,23 +43,22 @@ export interface OutboxLimits {
 export const outboxLimitsDefault: OutboxLimits = { rowsMax: 500_000, bytesMax: 2 * 1024 * 1024 * 1024 }
 
 /**
- * What is read at once, and comes or goes as a whole: all rows of an owner that is always the same, or those of a
- * shard.
+ * A part that is read, gained and lost as a whole: all rows of an owner whose shards never change, or those of a shard.
  */
 export interface OutboxPart {
   readonly range: Range
-  /** No row that an earlier owner has left has a stamp above it, and every row of this one has. */
+  /** Rows of an earlier owner have stamps up to this one, and all rows of this owner have larger ones. */
   readonly horizon: number
   rows: number
   bytes: number
-  /** Whether another owner sees to it from now on: nothing is sent any more, and no row deleted. */
+  /** Whether another owner has taken it over: nothing is sent any more, and no row deleted. */
   isOver: boolean
 }
 
 /** A row that is not finished. */
 export interface OutboxRow extends BundledRow {
   readonly of: OutboxPart
-  /** What has become of its notifications, by their ids; undefined: nothing yet. */
+  /** The state of its notifications, by their ids; undefined: nothing has happened yet. */
   fates: Map<string, FailedTries | 'ended'> | undefined
 }
 
@@ -95,7 +94,7 @@ export class Outbox implements PiggybackedWrites {
     commit.carry(this)
   }
 
-  /** Sees to the rows of a shard from now on. */
+  /** Begins the part of a shard. */
   beginShard(shard: number, horizon: number): OutboxPart {
     const part = partOf(outboxRange(shard), horizon)
     this.shards.set(shard, part)
@@ -103,7 +102,8 @@ export class Outbox implements PiggybackedWrites {
   }
 
   /**
-   * Another owner sees to the rows of a shard from now on. What has ended by now is still deleted with the next commit.
+   * Ends the part of a shard, which another owner takes over. Rows that have ended by now are still deleted with the
+   * next commit.
    */
   endShard(shard: number): void {
     const part = this.of(shard)
@@ -113,14 +113,14 @@ export class Outbox implements PiggybackedWrites {
     this.byteCount -= part.bytes
   }
 
-  /** The part that a shard, which is this owner's, belongs to. */
+  /** The part of a shard, which must belong to this owner. */
   of(shard: number): OutboxPart {
     const part = this.whole ?? this.shards.get(shard)
     assert(part, 'the outbox of a shard of this owner')
     return part
   }
 
-  /** All there is. */
+  /** All parts. */
   get parts(): Iterable<OutboxPart> {
     return this.whole ? [this.whole] : this.shards.values()
   }
@@ -133,18 +133,18 @@ export class Outbox implements PiggybackedWrites {
     return this.byteCount
   }
 
-  /** Whether another row is taken. */
+  /** Whether another row is accepted. */
   get hasRoom(): boolean {
     return this.rowCount < this.limits.rowsMax && this.byteCount < this.limits.bytesMax
   }
 
-  /** Whether it is so full that what waits for a receiver that is away must make room. */
+  /** Whether it is so full that notifications for an unreachable receiver must make room. */
   get isCrowded(): boolean {
     return this.rowCount > this.limits.rowsMax / 2 || this.byteCount > this.limits.bytesMax / 2
   }
 
   // [hot] Once per change that triggers notifications.
-  /** Writes a trigger event; gives its row and the number of the commit that carries it. */
+  /** Writes a trigger event; returns its row and the number of the commit that carries it. */
   add(event: TriggerEvent): { readonly row: OutboxRow; readonly commit: number } {
     const { shard, stamp, intents } = event
     const head = headText(event)
@@ -162,7 +162,10 @@ export class Outbox implements PiggybackedWrites {
     return { of, shard, stamp, bytes, open, bundle: undefined, begin: 0, value: undefined, fates: undefined }
   }
 
-  /** A try of one notification has failed, and others follow. The commit of this tick keeps it, with the counters. */
+  /**
+   * Notes that a try of one notification has failed, and others follow. The commit of this tick stores that, with the
+   * counters.
+   */
   note(row: OutboxRow, id: string, failed: FailedTries): void {
     row.fates ??= new Map()
     row.fates.set(id, failed)
@@ -175,7 +178,7 @@ export class Outbox implements PiggybackedWrites {
     this.commit.awaitPiggybacked()
   }
 
-  /** One notification of a row has ended. */
+  /** Notes that one notification of a row has ended. */
   end(row: OutboxRow, id: string): void {
     row.open--
     if (row.open > 0) {
@@ -206,23 +209,20 @@ export class Outbox implements PiggybackedWrites {
   }
 
   /**
-   * Has the next commit leave nothing in the store but pending notifications; until something is added nothing is
-   * written after that.
+   * Makes the next commit leave nothing but pending notifications in the store. After that, nothing is written until
+   * something is added.
    */
   settle(): void {
     this.bundles?.giveUpAll()
   }
 
-  /** What a durable row says; undefined when it has gone. */
+  /** The trigger event of a durable row; undefined when it was deleted. */
   read(row: OutboxRow): TriggerEvent | undefined {
     const value = row.bundle?.bytesOf(row) ?? row.value ?? this.store.get(outboxKey(row))
     return value && decodeTriggerEvent(value, row)
   }
 
-  /**
-   * One notification alone, as a row of its own. What its row is bundled with leaves the bundle in the commit of this
-   * tick.
-   */
+  /** Encodes one notification alone, as a row of its own. The commit of this tick takes the bundle of its row apart. */
   extract(row: OutboxRow, intent: DeliveryIntent): Buffer | undefined {
     if (row.bundle) this.bundles!.giveUp(row.bundle)
     const event = this.read(row)
@@ -230,7 +230,7 @@ export class Outbox implements PiggybackedWrites {
   }
 
   /**
-   * Reads what was pending when a part began, until `onRow` says that it is enough; what was added since is not read.
+   * Reads the notifications that were pending when a part began, until `onRow` returns false. Later rows are not read.
    */
   async load(part: OutboxPart, onRow: (row: OutboxRow, event: TriggerEvent) => boolean): Promise<void> {
     for await (const rows of rowsOf(this.store, part.range, { rowsPerRead }))

@@ -1,6 +1,6 @@
-// Flow control: a client that asks for it has its answer when the notifications that its request caused have, for the
-// most part, left the queue (docs/interface/notifications.md#flow-control). So who writes faster than receivers take is
-// slowed down, and nobody else.
+// Flow control: a client that asks for it gets its answer when most of the notifications that its request caused have
+// left the queue (docs/interface/notifications.md#flow-control). So a client that writes faster than receivers accept
+// is slowed down, and no other client.
 
 import type { Origin, ShardReply } from '../../messages/messages.js'
 import type { Clock } from '../../ports.js'
@@ -9,9 +9,9 @@ import type { Notifications } from './notifications.js'
 export interface FlowControl {
   /** 1: waits until the queue is as long as before; 0: hardly waits at all. */
   readonly gauge: number
-  /** How often the queue is looked at. */
+  /** The time between two looks at the queue. */
   readonly stepMs: number
-  /** How long a reply waits at most. */
+  /** The longest time for which a reply waits. */
   readonly waitMsMax: number
 }
 
@@ -29,8 +29,8 @@ export class Pacer {
   }
 
   /**
-   * What replies to a request of a tenant in its time: the reply waits until the queue is, for the most part, as long
-   * as it is now.
+   * A callback that delays the reply to a request of a tenant until the queue is, for the most part, as long as it is
+   * now.
    */
   paced({ numbering }: Origin, tenant: string, onReply: OnReply): OnReply {
     if (!numbering) return onReply

@@ -1,10 +1,10 @@
-// A delivery intent that has not ended, as the delivery engine sees it: it gives the input of its message, and hears
-// what became of each try.
+// A delivery intent that has not ended, for the delivery engine: it gives the input of its message, and receives the
+// outcome of each try.
 //
-// Until its message is rendered, its trigger event is at hand, unless too many are (notifications.ts). Later, or after
-// a start, the event is read from its row. An intent without a row (`bestEffort`) keeps it.
+// Until its message is rendered, its trigger event is in memory, unless too many are (notifications.ts). Later, or
+// after a start, the event is read from its row. An intent without a row (`bestEffort`) keeps the event.
 //
-// When its shard gets another owner, that one sends it. Here it has ended: it gives no input, and ignores outcomes.
+// When its shard gets another owner, that owner sends it. Here it has ended: it gives no input, and ignores outcomes.
 
 import type { ShardMap } from '../../domain/scope.js'
 import type { NotificationInput } from '../../domain/subscriptions/message.js'
@@ -23,7 +23,7 @@ import type { ReportFlush } from './report-flush.js'
 import { type DeliveryIntent, type FailedTries, inputOf, type TriggerEvent } from './trigger-event.js'
 import type { Triggers } from './triggers.js'
 
-/** What notifications are made of, for each of them and for what hands them over (notifications.ts). */
+/** The parts that notifications, and the code that passes them on (notifications.ts), use. */
 export interface NotificationParts {
   readonly commit: GroupCommit
   readonly subscriptions: Subscriptions
@@ -34,7 +34,7 @@ export interface NotificationParts {
   /** undefined where rows of progress are always kept. */
   readonly reportFlush: ReportFlush | undefined
   readonly outbox: Outbox
-  /** Images of what waits in memory to be rendered, each counted for every notification of it. */
+  /** Bytes of encoded entities in memory that wait to be rendered, each counted for every notification of it. */
   readonly atHand: { bytes: number }
   readonly deliveries: Deliveries
   readonly letters: Letters
@@ -48,7 +48,7 @@ export interface NotificationParts {
   readonly logger: Pick<Logger, 'warn' | 'error'>
 }
 
-/** Of a notification that is sent again after it was given up. */
+/** The tries of a notification that is sent again after it was given up. */
 const givenUp: FailedTries = { tries: 0, dueMs: undefined }
 
 export class PendingIntent implements PendingNotification {
@@ -63,7 +63,7 @@ export class PendingIntent implements PendingNotification {
   private readonly parts: NotificationParts
   private readonly row: OutboxRow | undefined
   private event: TriggerEvent | undefined
-  /** What it is about, for those who ask what became of it. */
+  /** Its entity, for requests about outcomes. */
   readonly about: Pick<DeliveryRecord, 'id' | 'type' | 'path'>
 
   constructor(parts: NotificationParts, event: TriggerEvent, intent: DeliveryIntent, row: OutboxRow | undefined) {
@@ -103,7 +103,7 @@ export class PendingIntent implements PendingNotification {
     return this.row && this.parts.outbox.read(this.row)
   }
 
-  /** Keeps nothing that can be read again. */
+  /** Releases the trigger event, if it can be read again. */
   release(): void {
     if (!this.row || !this.event) return
     this.parts.atHand.bytes -= this.event.encoded.length
@@ -134,7 +134,10 @@ export class PendingIntent implements PendingNotification {
     }
   }
 
-  /** Tries go on where they were after a restart: at once if there was no answer, since the receiver may be back. */
+  /**
+   * After a restart the tries continue with this count. If there was no answer the next try is due at once, because the
+   * receiver may be back.
+   */
   private onFailed(tries: number, code: number | undefined, nextMs: number | undefined): void {
     const isKnown = this.attempts === tries && this.dueMs === nextMs
     this.attempts = tries
@@ -143,7 +146,7 @@ export class PendingIntent implements PendingNotification {
     this.parts.outbox.note(this.row, this.id, { tries, dueMs: code === undefined ? undefined : nextMs })
   }
 
-  /** Keeps it for whoever wants it sent again. Its row goes in the same commit. */
+  /** Keeps it as a dead letter, to be sent again. Its row is deleted in the same commit. */
   private bury(record: DeliveryRecord): void {
     const { outbox, letters } = this.parts
     const letter = this.row && outbox.extract(this.row, { ...this.intent, failed: givenUp })
@@ -151,7 +154,7 @@ export class PendingIntent implements PendingNotification {
   }
 
   /**
-   * An answer counts as a success whatever it says, and of failures the first one counts
+   * Any answer counts as a success, and of several failures the first one counts
    * (docs/interface/notifications.md#outcomes, docs/operations/notifications.md).
    */
   private noteFailure({ code, reason }: Pick<Failure, 'code' | 'reason'>): void {
@@ -160,26 +163,26 @@ export class PendingIntent implements PendingNotification {
     this.isCounted = true
   }
 
-  /** It is pending no more. */
+  /** Ends it: it is not pending any more. */
   end(): void {
     if (this.row && !this.isOver) this.parts.outbox.end(this.row, this.id)
   }
 }
 
-/** Has a notification count for its subscription, where that is counted. */
+/** Counts the outcome of a notification for its subscription, at the owner that counts. */
 export function reportProgress(
   { permits, book, subscriptions }: NotificationParts,
   { tenant, subscription: id }: Pick<PendingNotification, 'tenant' | 'subscription'>,
   news: ProgressReport,
 ): void {
   const subscription = subscriptions.of(tenant)?.get(id)
-  // Its home may have been here when it was triggered, and not any more, or the other way round.
+  // The document owner may have changed since the notification was triggered.
   if (subscription && permits.isElsewhere(subscription)) permits.tell(tenant, id, news)
   else book.noteReport(tenant, id, news)
 }
 
-// [hot] Once per try. Written out: put together by spreading it takes 2.1 us instead of 0.01.
-/** What is told of a try. */
+// [hot] Once per try. The fields are written out: with spread syntax it takes 2.1 us instead of 0.01.
+/** The record of a try. */
 export function recordOf(
   outcome: DeliveryOutcome,
   { about, id: notificationId, attempts }: Pick<PendingIntent, 'about' | 'id' | 'attempts'>,

@@ -1,8 +1,7 @@
-// A dead letter on its way again, as the delivery engine sees it: it has one try, and its row stays until that is
-// delivered.
+// A dead letter that is sent again, for the delivery engine: it has one try, and its row stays until that is delivered.
 //
-// So a crash, or another owner of its shard, leaves a letter. If the try fails, the row tells how, and nothing else
-// changes. What may have happened meanwhile is looked at when the message is rendered: the letter may have gone, or its
+// So a crash, or another owner of its shard, leaves a letter. If the try fails, the row gets the outcome, and nothing
+// else changes. When the message is rendered, the present state is checked: the letter may have been deleted, or its
 // subscription may be inactive.
 //
 // Not here: which letter is sent when (replays.ts).
@@ -21,7 +20,7 @@ import { decodeTriggerEvent, inputOf, type TriggerEvent } from './trigger-event.
 
 type OnEnd = (end: ReplayEnd) => void
 
-/** Hands a letter over to be sent; calls back once, later. */
+/** Passes a letter on to be sent; calls back once, later. */
 export function sendLetter(
   parts: NotificationParts,
   letter: Letter,
@@ -33,7 +32,7 @@ export function sendLetter(
   else parts.clock.endOfTick(() => onEnd('void'))
 }
 
-/** undefined: it is not durable yet, or has gone. */
+/** undefined: it is not durable yet, or was deleted. */
 function headOf(letters: Letters, letter: Letter): DeliveryRecord | undefined {
   const row = letters.rowOf(letter)
   return row && (JSON.parse(decodeLetterRow(row).head) as DeliveryRecord)
@@ -73,7 +72,7 @@ class PendingLetter implements PendingNotification {
     return undefined
   }
 
-  /** undefined: this build cannot read it, so nobody sends it by itself. */
+  /** undefined: this build cannot read it, so it is not replayed automatically. */
   private eventOf(row: Buffer): TriggerEvent | undefined {
     try {
       return decodeTriggerEvent(decodeLetterRow(row).message, { shard: this.letter.shard, stamp: 0 })
@@ -99,12 +98,12 @@ class PendingLetter implements PendingNotification {
         this.parts.letters.rewrite(this.letter, this.note(outcome))
         return this.end(outcome.cause)
       case 'dropped':
-        // Its URL may have become one that names no receiver.
+        // Its URL may have changed to one without a receiver.
         this.parts.letters.rewrite(this.letter, { ...this.note(outcome), outcome: 'dead', cause: 'unsendable' })
         return this.end('unsendable')
       case 'simulated':
       case 'failed':
-        // Nobody sends letters then, and one try is all that it has.
+        // Letters are not sent in a simulation, and a replay has only one try.
         return this.end('void')
     }
   }

@@ -1,15 +1,15 @@
-// Claims: subscriptions that depend on their own past (throttling, one-shots, a limit of failures) are decided about in
-// one place, the home of their tenant, so that of several owners no two send what only one may.
+// Permits. A subscription that depends on its own past (throttling, one-shots, a limit of failures) is decided about in
+// one place, the document owner. So two owners never both send what only one may.
 //
-// Who wants to send asks when its change is durable, again and again until there is an answer; the home knows what it
-// has granted lately, so the same notification is never refused because of itself. A grant is durable before it is
-// told. What then becomes of the notification is told to the home as well: of such a subscription it alone has the
-// counters. A throttled one is not asked for before its time is over: all owners read the clock of one machine, or
-// clocks that are kept alike.
+// An owner requests a permit when its change is durable, and repeats that until there is an answer. The document owner
+// remembers the latest permits, so it never refuses a notification because of that same notification. A permit is
+// durable before the reply leaves. The document owner also receives the outcome of the notification: it alone has the
+// counters of such a subscription. An owner does not ask for a throttled subscription before its time is over. That is
+// possible because all owners read the clock of one machine, or synchronized clocks.
 //
-// A subscription may come to depend on its past when it is changed. Until then each owner has decided alone, so the
-// home asks all of them for the time of the latest notification, and decides nothing about the subscription before it
-// knows.
+// A change may make a subscription depend on its past. Until then each owner has decided alone. So the document owner
+// asks all of them for the time of the latest notification, and decides nothing about the subscription before it knows
+// that.
 
 import type { ShardMap } from '../../domain/scope.js'
 import type { Subscription } from '../../domain/subscriptions/subscription.js'
@@ -27,11 +27,11 @@ import { hasLost, replyAfterFailure } from '../commit/deposed.js'
 import type { Subscriptions } from '../documents/forms.js'
 import { isGuarded, type ProgressBook } from './progress-book.js'
 
-/** Pause before a home is asked again that did not answer. */
+/** Pause before a document owner that did not answer is asked again. */
 const retryMs = 1_000
-/** How long the answer of a home counts that a subscription is switched off, or is not. */
+/** How long an answer about the status of a subscription stays valid. */
 const statusMsMax = 10_000
-/** How often the home asks owners for the past of a subscription; then it decides by what it knows. */
+/** How often the document owner asks owners for the past of a subscription. After that it decides by what it knows. */
 const learnTriesMax = 5
 
 export class Permits {
@@ -42,14 +42,20 @@ export class Permits {
   private readonly clock: Clock
   private readonly isDocumentOwnerOf: ((tenant: string) => boolean) | undefined
   private shards: Shards | undefined
-  /** Until when the home refuses, by subscription: who asks nevertheless asks in vain. */
+  /** Until when the document owner refuses, by subscription: before that time no permit is requested. */
   private readonly quiet = new Map<string, number>()
-  /** What homes have told of the status of subscriptions, and when (monotonic); undefined: they have been asked. */
+  /**
+   * The status of subscriptions as document owners reported it, and when (monotonic); undefined: the request is in
+   * flight.
+   */
   private readonly statuses = new Map<string, { readonly isOff: boolean; readonly atMs: number } | undefined>()
-  /** Subscriptions whose past this home is asking for, each with the claims that wait for it. */
+  /** Subscriptions whose past this document owner is asking for, each with the permit requests that wait for it. */
   private readonly learning = new Map<string, (() => void)[]>()
 
-  /** `isHomeOf`: whether this owner is a tenant's home now; undefined: there is one owner, which claims nothing. */
+  /**
+   * `isDocumentOwnerOf`: whether this owner is a tenant's document owner now; undefined: it is the only owner, and
+   * needs no permits.
+   */
   constructor(
     subscriptions: Subscriptions,
     book: ProgressBook,
@@ -64,7 +70,7 @@ export class Permits {
     this.shardMap = shardMap
     this.clock = clock
     this.isDocumentOwnerOf = isDocumentOwnerOf
-    // Whoever changes it may end the quiet.
+    // A change of the subscription may end the refusals.
     const forget = (id: string): void => {
       this.quiet.delete(id)
       this.statuses.delete(id)
@@ -81,18 +87,18 @@ export class Permits {
     }))
   }
 
-  /** From now on homes are asked through `shards`. */
+  /** Sends requests to document owners through `shards` from now on. */
   begin(shards: Shards): void {
     this.shards = shards
   }
 
-  /** Nobody is asked any more. */
+  /** Stops sending requests. */
   end(): void {
     this.shards = undefined
     this.learning.clear()
   }
 
-  /** Asks all other owners when the subscription was last notified, if this owner is its home. */
+  /** Asks all other owners when the subscription was last notified, if this owner is the document owner. */
   private learn(subscription: Subscription, tries: number): void {
     const { shards } = this
     const { tenant, id } = subscription
@@ -119,27 +125,27 @@ export class Permits {
     for (const decide of waiting ?? []) decide()
   }
 
-  /** Whether one of several owners decides about it, its home. */
+  /** Whether several owners exist, and the document owner decides about the subscription. */
   isByDocumentOwner(subscription: Subscription): boolean {
     return this.isDocumentOwnerOf !== undefined && isGuarded(subscription)
   }
 
-  /** Whether this owner is its home. */
+  /** Whether this owner is the document owner. */
   isDocumentOwner({ tenant }: Subscription): boolean {
     return this.isDocumentOwnerOf?.(tenant) ?? true
   }
 
-  /** Whether this owner is its home, and knows its past. */
+  /** Whether this owner is the document owner, and knows the subscription's past. */
   isDecidedHere(subscription: Subscription): boolean {
     return this.isDocumentOwner(subscription) && !this.learning.has(subscription.id)
   }
 
-  /** Whether another owner decides about it. */
+  /** Whether another owner decides about the subscription. */
   isElsewhere(subscription: Subscription): boolean {
     return this.isByDocumentOwner(subscription) && !this.isDocumentOwner(subscription)
   }
 
-  /** Asks whether a notification may be sent, until there is an answer, or nobody is asked any more. */
+  /** Requests a permit for a notification, and repeats that until there is an answer, or `end` was called. */
   claim(tenant: string, id: string, notification: string, onAnswer: (isGranted: boolean) => void): void {
     const again = (): void => void this.clock.after(retryMs, () => this.claim(tenant, id, notification, onAnswer))
     this.shards?.ask(this.shardMap.register, { kind: 'claim', tenant, id, notification }, reply => {
@@ -153,21 +159,24 @@ export class Permits {
     if (this.subscriptions.of(tenant)?.has(id)) this.quiet.set(id, untilMs)
   }
 
-  // [hot] Once per change and subscription of another home that it matches.
-  /** Whether the home is known to refuse now. */
+  // [hot] Once per change and matching subscription of another document owner.
+  /** Whether the document owner is known to refuse now. */
   isQuiet({ id }: Subscription, nowMs: number): boolean {
     const untilMs = this.quiet.get(id)
     return untilMs !== undefined && nowMs < untilMs
   }
 
-  /** Tells the home what became of a notification that it has granted. Counters miss what cannot be told. */
+  /**
+   * Sends the outcome of a permitted notification to the document owner. An outcome that does not arrive is not
+   * counted.
+   */
   tell(tenant: string, id: string, news: ProgressReport): void {
     this.shards?.ask(this.shardMap.register, { kind: 'news', tenant, id, news }, () => {})
   }
 
   /**
-   * Whether a one-shot or too many failures have switched a subscription off, as far as is known; undefined: its home
-   * is asked.
+   * Whether a one-shot or too many failures have switched a subscription off, as far as is known; undefined: the
+   * document owner is being asked.
    */
   isSwitchedOff(subscription: Subscription): boolean | undefined {
     const { tenant, id } = subscription

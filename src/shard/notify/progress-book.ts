@@ -1,16 +1,17 @@
-// What became of notifications, written down: each owner's own part, in memory beside the subscription (documents.ts)
-// and in its store.
+// The progress of notifications: each owner's own part, in memory beside the subscription (documents.ts) and in its
+// store.
 //
-// A part changes with nearly every notification, so it is not written each time: it rides along with the next commit.
-// The one that carries a change and its notifications carries the counters as well, so nothing that was sent before a
-// crash is forgotten by throttling or one-shots.
+// A part changes with nearly every notification, so its row is a piggybacked write of the next commit. The commit that
+// carries a change and its notifications carries the counters as well. So after a crash, throttling and one-shots still
+// know all that was sent.
 //
-// Where there are several owners, a subscription that depends on its own past (`isGuarded`) is decided about at home,
-// and there alone is something written down (claims.ts).
+// Where there are several owners, the document owner decides about a subscription that depends on its own past
+// (`isGuarded`), and records its progress alone (permits.ts).
 //
-// In a cluster owners come and go, and with them what is in their memory alone. So there the home alone keeps rows, and
-// other owners hand in what they know (handing-in.ts). Until then it is in their memory. In each row the home writes
-// the marks of the requests that it has counted in it. So neither this home nor the next one counts a request again.
+// In a cluster owners come and go, and lose what is in their memory alone. So there the document owner alone keeps
+// rows, and other owners flush their parts to it (report-flush.ts). Until then the parts are in their memory. In each
+// row the document owner writes the marks of the requests that are counted in it. So neither this document owner nor
+// the next one counts a request again.
 
 import type { ShardMap } from '../../domain/scope.js'
 import type { Subscription, SubscriptionProgress } from '../../domain/subscriptions/subscription.js'
@@ -29,12 +30,12 @@ import type { GroupCommit, PiggybackedWrites } from '../commit/commit.js'
 import { allProgress, parseDocumentKey, progressKey } from '../documents/document-layout.js'
 import type { Subscriptions } from '../documents/forms.js'
 
-/** Grants remembered of one subscription: more than can be on their way when a process dies. */
+/** Permits remembered of one subscription: more than can be in flight when a process dies. */
 const grantsMax = 64
 /** Owners of which a row remembers the latest request: about 20 bytes each. */
 const marksMax = 64
 
-/** Whether a subscription fires or not depends on what it has fired before. */
+/** Whether a subscription depends on its own past: on earlier notifications, or their outcomes. */
 export const isGuarded = ({ throttlingSeconds, status, notification }: Subscription): boolean =>
   throttlingSeconds > 0 || status === 'oneshot' || notification.maxFailsLimit !== undefined
 
@@ -46,16 +47,16 @@ export class ProgressBook implements PiggybackedWrites {
   private readonly logger: Pick<Logger, 'warn'>
   /** Whether rows are kept here. */
   private isKept: boolean
-  /** What is being handed in, and counts here until it is known that the home has it. */
+  /** Parts in a flush in flight. They count here until it is known that the document owner has them. */
   private taken: readonly HandedPart[] | undefined
-  /** Those to be written, or to be handed in where no rows are kept, by tenant. */
+  /** Subscriptions whose progress is to be written, or to be flushed where no rows are kept, by tenant. */
   private readonly changed = new Map<string, Set<string>>()
-  /** The latest notifications granted to other owners, by subscription. */
+  /** The latest notifications permitted to other owners, by subscription. */
   private readonly grants = new Map<string, readonly string[]>()
   /** The latest request of each owner that is counted, by subscription and source. */
   private readonly marks = new Map<string, Map<string, number>>()
 
-  /** `isKept`: whether rows are kept here at first, which `enter` and `leave` change. */
+  /** `isKept`: whether rows are kept here at first; `enter` and `leave` change that. */
   constructor(
     subscriptions: Subscriptions,
     commit: GroupCommit,
@@ -82,8 +83,7 @@ export class ProgressBook implements PiggybackedWrites {
   }
 
   /**
-   * Keeps no rows from now on, and nothing that was in them: what became of notifications is another owner's. What is
-   * not written yet is written now.
+   * Keeps no rows from now on, and forgets all progress, because another owner has it. Pending changes are written now.
    */
   leave(): void {
     for (const [tenant, ids] of this.changed) for (const id of ids) this.writeNow(tenant, id)
@@ -95,8 +95,8 @@ export class ProgressBook implements PiggybackedWrites {
   }
 
   /**
-   * Keeps rows from now on, first those that are there (`read`): to these is added what is known here, but for what is
-   * being handed in.
+   * Keeps rows from now on, first the given ones (`read`). Adds the progress in memory to these, without parts that are
+   * being flushed.
    */
   enter(rows: readonly Row[]): void {
     if (this.taken) this.noteHandedIn(this.taken)
@@ -106,7 +106,8 @@ export class ProgressBook implements PiggybackedWrites {
   }
 
   /**
-   * Some of what is known here and is not the home's yet, to be handed in: `noteHandedIn` follows, and then the next.
+   * Takes some progress that the document owner does not have yet, for a flush. `noteHandedIn` must follow before the
+   * next call.
    */
   takeSome(partsMax: number): readonly HandedPart[] {
     const parts: HandedPart[] = []
@@ -123,7 +124,7 @@ export class ProgressBook implements PiggybackedWrites {
     return parts
   }
 
-  /** What was taken is the home's: it is not counted here any more. */
+  /** Subtracts parts that the document owner has: they do not count here any more. */
   noteHandedIn(parts: readonly HandedPart[]): void {
     if (this.taken !== parts) return
     this.taken = undefined
@@ -131,7 +132,9 @@ export class ProgressBook implements PiggybackedWrites {
       this.subscriptions.of(tenant)?.note(id, without(this.of(tenant, id), progress))
   }
 
-  /** Adds what another owner hands in, unless it is counted already. Gives the commit that carries it. */
+  /**
+   * Adds the parts that another owner flushes, unless they are counted already. Returns the commit that carries them.
+   */
   add(parts: readonly HandedPart[], mark: FlushMark | undefined): number {
     let carriedBy = 0
     for (const { tenant, id, progress } of parts) {
@@ -161,15 +164,15 @@ export class ProgressBook implements PiggybackedWrites {
   }
 
   // [hot] Once per notification.
-  /** One is handed to the sender. */
+  /** Counts a notification that is passed to the sender. */
   noteSent(subscription: Subscription): void {
     const { tenant, id } = subscription
     this.note(tenant, id, recordSent(subscription, this.of(tenant, id), this.clock.wallMs()))
   }
 
   /**
-   * One that was noted as sent is lost with its change, which has not happened. What was before is not known any more:
-   * where it matters, the subscription may send again.
+   * Takes back a notification that was counted as sent, because its change was lost. The earlier values are not known
+   * any more: where they matter, the subscription may send again.
    */
   noteUnsent(tenant: string, id: string): void {
     const subscription = this.subscriptions.of(tenant)?.get(id)
@@ -185,7 +188,7 @@ export class ProgressBook implements PiggybackedWrites {
   }
 
   // [hot] Once per notification.
-  /** A receiver answered, or did not. */
+  /** Counts the success or failure of a notification. */
   noteReport(tenant: string, id: string, news: ProgressReport): void {
     const subscription = this.subscriptions.of(tenant)?.get(id)
     if (!subscription) return
@@ -201,21 +204,21 @@ export class ProgressBook implements PiggybackedWrites {
     )
   }
 
-  /** Another owner has notified, before this home was to decide: of that only the latest time counts here. */
+  /** Notes that another owner notified before this document owner decided. Only the latest time counts here. */
   noteEarlier(tenant: string, id: string, { lastNotificationMs }: SubscriptionProgress): void {
     const own = this.of(tenant, id)
     if (lastNotificationMs === undefined || lastNotificationMs <= (own.lastNotificationMs ?? 0)) return
     this.note(tenant, id, { ...own, lastNotificationMs })
   }
 
-  /** A notification is granted by name: to another owner, or to this one for a shard that may move. */
+  /** Notes that a notification was permitted by id: to another owner, or to this one for a shard that may move. */
   noteGranted(subscription: Subscription, notification: string): void {
     const { id } = subscription
     this.grants.set(id, [...(this.grants.get(id) ?? []), notification].slice(-grantsMax))
     this.noteSent(subscription)
   }
 
-  /** Whether another owner was told to send this one. */
+  /** Whether this notification was permitted to another owner. */
   hasGranted(id: string, notification: string): boolean {
     return this.grants.get(id)?.includes(notification) === true
   }
@@ -251,7 +254,7 @@ export class ProgressBook implements PiggybackedWrites {
     this.changed.clear()
   }
 
-  /** Writes what is known of a subscription with the commit whose number is given back. */
+  /** Writes the progress of a subscription. Returns the number of the commit that carries it. */
   writeNow(tenant: string, id: string): number {
     return this.commit.write(this.keyOf(tenant, id), this.rowOf(tenant, id))
   }
@@ -265,7 +268,7 @@ export class ProgressBook implements PiggybackedWrites {
     return progressKey({ home: this.shardMap.register, tenant, id })
   }
 
-  /** Reads what was written; rows of subscriptions that have gone are deleted. */
+  /** Reads the rows of the store. Rows of subscriptions that do not exist are deleted. */
   async load(store: Store): Promise<void> {
     for await (const rows of rowsOf(store, allProgress())) for (const row of rows) this.recall(row, false)
   }
@@ -287,8 +290,8 @@ export class ProgressBook implements PiggybackedWrites {
 }
 
 /**
- * What is left of a part when an earlier state of it was handed in: its counts less those. Of times the latest ones
- * stand in any case.
+ * The rest of a part after an earlier state of it was flushed: the counts are subtracted. Times need no subtraction,
+ * because the latest ones count.
  */
 function without(own: SubscriptionProgress, handed: SubscriptionProgress): SubscriptionProgress {
   const isRow = own.lastSuccessMs === handed.lastSuccessMs && own.failsCounter >= handed.failsCounter
@@ -301,14 +304,14 @@ function without(own: SubscriptionProgress, handed: SubscriptionProgress): Subsc
 
 const rowVersion = 1
 
-/** Of each owner the number of its latest request that is counted. */
+/** For each owner the number of its latest request that is counted. */
 type Marks = Iterable<readonly [source: string, number: number]>
 
-/** The row of a part, with what was granted to others, and what of others is counted in it. */
+/** The row of a part, with the permits granted to others, and the marks of requests that are counted in it. */
 export const encodeProgress = (progress: SubscriptionProgress, grants?: readonly string[], marks?: Marks): Buffer =>
   Buffer.from(JSON.stringify({ version: rowVersion, ...progress, grants, marks: marks && [...marks] }))
 
-/** What such a row says; JSON leaves out what is undefined. Fails with `Unreadable` where it has another version. */
+/** The content of such a row; JSON has no undefined fields. Fails with `Unreadable` for one of another version. */
 export function decodeProgress(row: Buffer): {
   readonly progress: SubscriptionProgress
   readonly grants: readonly string[]

@@ -1,20 +1,17 @@
-// When dead letters are sent again by themselves (`-notifReplay auto`): those whose receiver answers again. One owner's
+// Automatic replays of dead letters (`-notifReplay auto`): those whose receiver answers again. Each owner has its own
 // part.
 //
 //   resting --its time is over, or the receiver answers something--> trying (one letter) --delivered--> flowing
 //      ^                                                                | not delivered                    |
 //      +------- a longer pause, 5 minutes at most <---------------------+     no answer, or five put off <-+
-//
-// - A receiver that rests is tried with one letter, the oldest. So a quiet receiver that comes back gets its letters,
-//   too.
-// - Letters flow at a rate, and few at a time, the oldest of each subscription first. Of one entity one letter is on
-//   its way at a time, and while it waits, the later ones of that entity wait behind it: so their order is kept.
-// - A letter that fails stays the row that it was. It waits longer each time that its receiver answers others
-//   meanwhile. A receiver that does not answer is no fault of the letter: then all letters are ready as soon as one is
-//   delivered.
+// - A resting receiver is tried with one letter, the oldest. So a receiver of few messages gets its letters, too.
+// - Letters flow at a limited rate, and few at a time, the oldest of each subscription first. Only one letter of an
+//   entity is in flight, and later ones of that entity wait for it: so their order is kept.
+// - The row of a letter that fails stays. It waits longer each time that its receiver answers others meanwhile. If the
+//   receiver does not answer, the letter is not at fault: then all letters are ready as soon as one is delivered.
 // - Nothing is sent for a subscription that is inactive, expired or switched off, until it is active again.
 //
-// Not here: what a letter is sent as (pending-letter.ts), that its receiver is away (deliver/lanes.ts).
+// Not here: the message of a letter (pending-letter.ts), unreachable receivers (deliver/lanes.ts).
 
 import type { Subscription } from '../../domain/subscriptions/subscription.js'
 import { isExpired } from '../../domain/subscriptions/subscription-status.js'
@@ -26,15 +23,15 @@ import { ReceiverReplays, Tokens } from './receiver-replays.js'
 
 export interface ReplayLimits {
   /**
-   * Letters sent again in a second, to one receiver and to all. Raising it lets letters arrive sooner, and the rest
+   * Letters sent again in a second, to one receiver and to all. Raising it delivers letters sooner, and other messages
    * later.
    */
   readonly receiverReplaysPerSecondMax: number
   readonly replaysPerSecondMax: number
-  /** Letters on their way at a time, to one receiver and to all. */
+  /** Letters in flight at a time, to one receiver and to all. */
   readonly receiverReplaysMax: number
   readonly replaysMax: number
-  /** Pause before a receiver that rests is tried with one letter; it doubles with each try in vain. */
+  /** Pause before a resting receiver is tried with one letter; it doubles with each try in vain. */
   readonly receiverPauseMsMin: number
   readonly receiverPauseMsMax: number
   /** Pause of a letter that fails while its receiver answers others; it doubles each time. */
@@ -53,17 +50,17 @@ export const replayLimitsDefault: ReplayLimits = {
   letterPauseMsMax: 3_600_000,
 }
 
-/** How the try to send a letter ended. */
+/** The outcome of a replay. */
 export type ReplayEnd =
   | 'delivered'
   /** The receiver has put it off, or has not answered. */
   | 'notNow'
   | 'noAnswer'
-  /** Nothing was sent: its receiver is away. */
+  /** Nothing was sent, because the receiver is unreachable. */
   | 'heldBack'
   /** It cannot be sent as it is. */
   | 'unsendable'
-  /** Nothing was sent: it has gone, or is not to be sent now. */
+  /** Nothing was sent: the letter was deleted, or must not be sent now. */
   | 'void'
 
 export interface ReplaySender {
@@ -76,23 +73,23 @@ export interface ReplaySender {
 export interface ReplayParts {
   readonly subscriptions: Subscriptions
   readonly letters: Letters
-  /** Whether too many failures have switched a subscription off; undefined: that is being asked for. */
+  /** Whether too many failures have switched a subscription off; undefined: the request for that is in flight. */
   readonly isSwitchedOff: (subscription: Subscription) => boolean | undefined
   readonly clock: Pick<Clock, 'monoMs' | 'wallMs' | 'after'>
   readonly limits: ReplayLimits
 }
 
-/** How often letters that flow are handed over. */
+/** The time between two groups of letters to a flowing receiver. */
 const stepMs = 50
-/** Between an answer to something else and the try that it causes. */
+/** The time between an answer to another message and the try that it causes. */
 const soonMs = 1_000
 /** Answers in a row that put letters off and end the flow. */
 const refusalsMax = 5
-/** Failures of a letter after which it does not come back sooner because its receiver takes others. */
+/** A letter with more failures is not released early when its receiver accepts others. */
 const quickFaultsMax = 3
 /**
- * Letters and subscriptions looked at for the next ones, to find some whose entity is free; and between two looks at
- * all of them.
+ * Letters and subscriptions examined to find some whose entity is free, and the time between two walks over all of
+ * them.
  */
 const walkMax = 2_000
 const fullWalkMs = 1_000
@@ -103,7 +100,10 @@ export class Replays implements LetterFollower {
   private readonly receivers = new Map<string, ReceiverReplays>()
   private readonly receiverOf = new Map<LetterList, ReceiverReplays>()
   private inFlight = 0
-  /** Receivers that are tried now: those that do not answer leave half of what may be on its way to the others. */
+  /**
+   * The number of receivers that are tried now. They may use half of the letters in flight, so unresponsive ones do not
+   * block others.
+   */
   private trying = 0
   private readonly tokens: Tokens
   private walkedMs = Number.NEGATIVE_INFINITY
@@ -146,7 +146,7 @@ export class Replays implements LetterFollower {
     if (receiver.lists.size + receiver.inFlight === 0) this.receivers.delete(receiver.name)
   }
 
-  /** A subscription is another one: it may be active again, or have another receiver. */
+  /** A subscription has changed: it may be active again, or have another receiver. */
   private onChanged(list: LetterList | undefined): void {
     if (!list) return
     this.onEmpty(list)
@@ -174,14 +174,14 @@ export class Replays implements LetterFollower {
   }
 
   // [hot] Once per notification that is delivered; without letters it costs nothing.
-  /** A notification was delivered: the receiver may take the letters of its subscription. */
+  /** A notification was delivered: the receiver may accept the letters of its subscription. */
   onDelivered(tenant: string, subscription: string): void {
     const list = this.receivers.size > 0 && this.parts.letters.of(tenant, subscription)
     const receiver = list && this.receiverOf.get(list)
     if (receiver) this.bringForward(receiver, soonMs)
   }
 
-  /** A receiver answers that had not answered yet, or not the last time. */
+  /** A receiver answers for the first time, or again after a failure. */
   onAnswering(name: string): void {
     const receiver = this.receivers.get(name)
     if (receiver) this.bringForward(receiver, 0)
@@ -192,14 +192,14 @@ export class Replays implements LetterFollower {
     if (receiver.state === 'resting' && !receiver.isIdle) this.rouse(receiver, delayMs)
   }
 
-  /** Tries a receiver after so long, or sooner. */
+  /** Tries a receiver after this delay, or sooner. */
   private rouse(receiver: ReceiverReplays, delayMs: number): void {
     receiver.isIdle = false
     receiver.nextMs = Math.min(receiver.nextMs, this.parts.clock.monoMs() + delayMs)
     this.wake(receiver.nextMs)
   }
 
-  /** When a letter is sent by itself, at the earliest (wall clock); undefined: it is not. */
+  /** When a letter is sent automatically, at the earliest (wall clock); undefined: it is not. */
   nextMs(letter: Letter): number | undefined {
     const receiver = this.receiverOf.get(letter.list)
     if (!receiver || !letter.mayReplay || this.isSilent(letter.list) !== false) return undefined
@@ -221,7 +221,7 @@ export class Replays implements LetterFollower {
     })
   }
 
-  /** Sends what may be sent to a receiver now, and sees to it that it goes on. */
+  /** Sends the letters that may be sent to a receiver now, and schedules the next call. */
   private advance(receiver: ReceiverReplays): void {
     const nowMs = this.parts.clock.monoMs()
     if (!this.sender || receiver.state === 'trying') return
@@ -328,7 +328,7 @@ export class Replays implements LetterFollower {
     if (receiver.state !== 'resting') this.rest(receiver)
   }
 
-  /** The letter that was to find out has found out nothing. */
+  /** The letter of the try gave no information about the receiver, so another one is tried. */
   private tryAnother(receiver: ReceiverReplays): void {
     if (receiver.state !== 'trying') return
     receiver.state = 'resting'
@@ -336,7 +336,7 @@ export class Replays implements LetterFollower {
   }
 
   /**
-   * The next letters of a receiver, so many at most, each of another entity. Sets when the next ones of others are due.
+   * The next letters of a receiver, at most `most`, each of another entity. Sets when the next ones of others are due.
    */
   private pick(receiver: ReceiverReplays, most: number, nowMs: number): readonly Letter[] {
     const found: Letter[] = []
@@ -347,7 +347,7 @@ export class Replays implements LetterFollower {
     for (const list of receiver.lists) {
       if (turns-- === 0 || found.length === most || walked >= left) break
       walked++
-      // Those that come next have their turn first the next time.
+      // The next time, the subscriptions after this one have their turn first.
       receiver.lists.delete(list)
       receiver.lists.add(list)
       const isSilent = this.isSilent(list)
@@ -364,15 +364,15 @@ export class Replays implements LetterFollower {
     const subscription = this.subscriptionOf(list)
     if (!subscription || subscription.status === 'inactive') return true
     if (isExpired(subscription, this.parts.clock.wallMs())) return true
-    // A one-shot is spent with the very notification that is a letter now.
+    // The notification of this letter is the one that ended the one-shot, so its status does not matter.
     if (subscription.status === 'oneshot' || subscription.notification.maxFailsLimit === undefined) return false
     return this.parts.isSwitchedOff(subscription)
   }
 }
 
 /**
- * Adds the next letters of a subscription, until there are `most`. Gives how many it has looked at, `walkedMax` at
- * most.
+ * Adds the next letters of a subscription, until there are `most`. Returns how many it has examined, at most
+ * `walkedMax`.
  */
 function pickFrom(
   list: LetterList,

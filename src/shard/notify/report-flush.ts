@@ -1,11 +1,11 @@
-// Handing in: an owner that keeps no rows tells the home of the subscriptions, twice a second, what has become of
-// notifications.
+// The flush of progress reports: an owner that keeps no rows sends the progress of its notifications to the document
+// owner, twice a second.
 //
-// One request is in flight at a time. Until the home has answered, its parts count here, and from then on at the home:
-// for a moment a reader may see them at both, and never at none. The owner repeats a request that fails, or whose
-// outcome is unknown, with the same mark until the home has it, and the home counts each mark once (progress-book.ts).
-// So a home that dies loses nothing of what others hand in, and an owner that dies loses the counts of its last second
-// at most, as long as the home answers within half a second.
+// One request is in flight at a time. Its parts count here until the document owner has answered, and from then on
+// there. A reader may see them at both for a moment, but never at none. The owner repeats a request that fails, or
+// whose outcome is unknown, with the same mark until the document owner has it. The document owner counts each mark
+// once (progress-book.ts). So when a document owner dies, nothing is lost of what others flush. An owner that dies
+// loses the counts of its last second at most, as long as the document owner answers within half a second.
 
 import type { ShardMap } from '../../domain/scope.js'
 import type { FlushRequest, ShardReply, Shards } from '../../messages/messages.js'
@@ -15,7 +15,8 @@ import { hasLost, replyAfterFailure } from '../commit/deposed.js'
 import type { ProgressBook } from './progress-book.js'
 
 /**
- * Between the beginnings of two requests. An owner that dies loses the counts of so long, and of the time of a reply.
+ * The time between the beginnings of two requests. An owner that dies loses the counts of this time and of the time of
+ * a reply.
  */
 const intervalMs = 500
 /** Subscriptions in one ask, 300 bytes each; the next ones go with the next ask. */
@@ -29,11 +30,11 @@ export class ReportFlush {
   private shards: Shards | undefined
   private takeBack: () => void = () => {}
   private readonly source: string
-  /** Of the latest request. */
+  /** The number of the latest request. */
   private number = 0
   private askedMs = 0
 
-  /** `source`: no other owner has it, and none has had it before. */
+  /** `source`: a name that no other owner has or had. */
   constructor(book: ProgressBook, commit: GroupCommit, shardMap: ShardMap, clock: Clock, source: string) {
     this.book = book
     this.commit = commit
@@ -42,14 +43,14 @@ export class ReportFlush {
     this.source = source
   }
 
-  /** From now on homes are asked through `shards`, if there is anything to hand in. */
+  /** Sends requests to document owners through `shards` from now on, if there is progress to flush. */
   begin(shards: Shards): void {
     this.shards = shards
     this.askedMs = this.clock.monoMs()
     this.wait()
   }
 
-  /** Nobody is asked any more. */
+  /** Stops sending requests. */
   end(): void {
     this.shards = undefined
     this.takeBack()
@@ -73,7 +74,7 @@ export class ReportFlush {
     this.ask({ kind: 'handIn', parts, mark: { source: this.source, number: this.number } })
   }
 
-  /** All that is taken has one home: where rows are not kept, that is the register. */
+  /** All parts have one document owner: where rows are not kept, that is the owner of the register. */
   private ask(request: FlushRequest): void {
     const { parts } = request
     this.shards?.ask(this.shardMap.register, request, ({ kind }) => {
@@ -84,7 +85,7 @@ export class ReportFlush {
     })
   }
 
-  /** Takes what another owner hands in; replies when it is durable. */
+  /** Adds the parts that another owner flushes; replies when they are durable. */
   onFlush({ parts, mark }: FlushRequest, onReply: (reply: ShardReply) => void): void {
     this.commit.afterCommit(this.book.add(parts, mark), failure =>
       onReply(failure && hasLost(failure, this.shardMap.register) ? replyAfterFailure(failure) : { kind: 'done' }),

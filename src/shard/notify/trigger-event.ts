@@ -1,9 +1,9 @@
 // A trigger event: one change of an entity, and a delivery intent for each subscription that it has triggered. The
-// outbox keeps it until all of them have ended.
+// outbox keeps it until all intents have ended.
 //
-// The row holds the entity as it then was, what the request did, and for each intent its subscription by name: after a
-// crash the subscription counts as it is by then. A trigger event and the one read from its row render to the same
-// messages.
+// The row has the entity after the change, the changed attributes, and for each intent the id of its subscription.
+// After a crash the subscription is used as it is by then. A trigger event and the one read from its row render to the
+// same messages.
 //
 // Not here: which subscriptions are triggered (triggers.ts), how long a row stays (outbox.ts).
 
@@ -16,43 +16,43 @@ import type { AlterationType, Subscription } from '../../domain/subscriptions/su
 import { assertVersion, Unreadable } from '../../domain/unreadable.js'
 import { decodeEntity, encodedJson, isAnswer } from '../../encoded-entity.js'
 
-/** One notification of a trigger event: what the shard has decided. */
+/** One notification of a trigger event, as the shard has decided it. */
 export interface DeliveryIntent {
-  /** By which the receiver knows it when it comes again: no other notification has it. */
+  /** The receiver recognizes a repeated notification by it: no other notification has it. */
   readonly id: string
   readonly subscription: string
-  /** Which notification of its request it is (docs/interface/notifications.md#correlators). */
+  /** The number of the notification in its request (docs/interface/notifications.md#correlators). */
   readonly number: number
   readonly alteration: AlterationType
-  /** Whether the home of the subscription decides about it, and has to be asked first. The row keeps this. */
+  /** Whether the document owner decides about the notification, and has to be asked first. The row keeps this. */
   readonly needsPermit: boolean
   /**
-   * This owner is the home, and has granted it already. The row does not keep this: an owner that finds the row asks
-   * again, because the grant may be lost although the row is not.
+   * Whether this owner is the document owner and has already granted the permit. The row does not keep this: an owner
+   * that finds the row asks again, because the permit may be lost although the row is not.
    */
   readonly isGranted: boolean
-  /** How its tries have failed, which is counted already; undefined: none has. */
+  /** Its failed tries, which are counted already; undefined: there are none. */
   readonly failed?: FailedTries | undefined
 }
 
 /** The tries of a notification that have failed, as its row keeps them. */
 export interface FailedTries {
-  /** 0: it was given up, and starts anew. */
+  /** 0: it was given up, and starts again. */
   readonly tries: number
-  /** Wall clock before which the receiver has asked not to be tried again; undefined: it has not. */
+  /** Wall clock before which the receiver has asked for no further try; undefined: it has not asked. */
   readonly dueMs: number | undefined
 }
 
 export interface TriggerEvent {
   readonly shard: number
-  /** Of the turn. */
+  /** The stamp of the turn. */
   readonly stamp: number
   readonly tenant: string
   readonly path: string
   readonly correlator: string
   /**
-   * Notifications of the same request that notifications have triggered, with these; undefined: the request has
-   * triggered them itself.
+   * The number of notifications of the same request that notifications have triggered, these included; undefined: the
+   * request itself has triggered them.
    */
   readonly descendants?: number | undefined
   readonly authToken: string | undefined
@@ -62,7 +62,7 @@ export interface TriggerEvent {
   readonly intents: readonly DeliveryIntent[]
 }
 
-/** What the message of an intent is rendered from, for its subscription as it is now. */
+/** The input from which the message of an intent is rendered, with its subscription as it is now. */
 export function inputOf(event: TriggerEvent, intent: DeliveryIntent, subscription: Subscription): NotificationInput {
   const { tenant, path, correlator, authToken, entity, encoded, named } = event
   const { number, alteration } = intent
@@ -86,7 +86,7 @@ export function inputOf(event: TriggerEvent, intent: DeliveryIntent, subscriptio
 // [hot] A stamp, which is below 2^53, takes half the time when it is written in halves, which are small numbers.
 const half = 2 ** 28
 
-/** The id of a notification: which one of a turn it is, in digits that sort. */
+/** The id of a notification: turn and index, in digits that sort. */
 export const notificationIdOf = (shard: number, stamp: number, index: number): string =>
   (0x1_0000 + shard).toString(16).slice(1) +
   (half + Math.floor(stamp / half)).toString(16).slice(1) +
@@ -101,7 +101,10 @@ export function stampOfNotification(id: string): number | undefined {
 
 const rowVersion = 1
 
-/** Of an attribute as it was, notifications tell type and value; whether a location is one depends on its metadata. */
+/**
+ * The type and value of an attribute before the change, as notifications need them. Its metadata decides whether a
+ * location is one.
+ */
 type WirePrevious = readonly [type: string, value: Json, ignoresType: 0 | 1]
 type WireNamed = readonly [name: string, action: NamedAttribute['action'], previous?: WirePrevious]
 /** An older build ignores `tries` and `dueMs`, and begins with the first try again. `dueMs` 0: no time is set. */
@@ -128,11 +131,11 @@ interface Head {
 const rowHeadBytes = 5
 
 // [hot] Once per change that triggers notifications.
-/** u8 version, u32 length of a JSON head, the head, the image. */
+/** The row of a trigger event: u8 version, u32 length of a JSON head, the head, the encoded entity. */
 export const encodeTriggerEvent = (event: TriggerEvent, intents?: readonly DeliveryIntent[]): Buffer =>
   rowOf(headText(event, intents), event)
 
-/** The same of a trigger event with this head. */
+/** The row of a trigger event with this head. */
 export function rowOf(head: string, event: TriggerEvent): Buffer {
   const row = Buffer.allocUnsafe(rowBytes(head, event))
   writeRow(row, 0, head, event)
@@ -143,7 +146,7 @@ export function rowOf(head: string, event: TriggerEvent): Buffer {
 export const rowBytes = (head: string, { encoded }: TriggerEvent): number =>
   rowHeadBytes + Buffer.byteLength(head) + encoded.length
 
-/** Writes the row of a trigger event with this head from `at` on; gives where it ends. */
+/** Writes the row of a trigger event with this head from `at` on; returns its end. */
 export function writeRow(bytes: Buffer, at: number, head: string, { encoded }: TriggerEvent): number {
   bytes[at] = rowVersion
   const encodedAt = at + rowHeadBytes + bytes.write(head, at + rowHeadBytes)
@@ -152,10 +155,10 @@ export function writeRow(bytes: Buffer, at: number, head: string, { encoded }: T
   return encodedAt + encoded.length
 }
 
-/** What the row of a trigger event says besides the image. */
+/** The head of a trigger event's row: everything except the encoded entity. */
 export function headText(event: TriggerEvent, intents: readonly DeliveryIntent[] = event.intents): string {
   const { tenant, path, correlator, descendants, authToken, named } = event
-  // Put together by hand: in half the time that it takes to make the lists first.
+  // The text is joined by hand, in half the time that it takes to make the lists first.
   let json = `{"t":${quoted(tenant)},"p":${quoted(path)},"c":${quoted(correlator)}`
   if (descendants !== undefined) json += `,"d":${descendants}`
   if (authToken !== undefined) json += `,"a":${quoted(authToken)}`
@@ -166,7 +169,7 @@ export function headText(event: TriggerEvent, intents: readonly DeliveryIntent[]
   return `${json}]}`
 }
 
-/** Fails with `Unreadable` unless a row has this release's version, and the frame of one. */
+/** Fails with `Unreadable` unless a row has this release's version, and a valid frame. */
 export function assertTriggerEvent(row: Buffer): void {
   assertVersion('a pending notification', row[0], rowVersion)
   if (row.length < rowHeadBytes || rowHeadBytes + row.readUInt32BE(1) > row.length)

@@ -1,9 +1,9 @@
-// Which subscriptions a change triggers: asked in the turn that makes the change, so that its intents are part of the
-// same commit.
+// Finds the subscriptions that a change triggers, in the turn that makes the change, so that its intents are part of
+// the same commit.
 //
-// Each tenant with subscriptions has a matcher; all others cost one look into a map. Whether a subscription that
-// depends on its own past fires is decided at its home: here, when this is the home, and the book is written at once;
-// else later, by a claim (claims.ts).
+// Each tenant with subscriptions has a matcher; all other tenants cost one lookup in a map. The document owner decides
+// whether a subscription that depends on its own past is triggered. If that is this owner, the progress book is written
+// at once; otherwise a permit is requested later (permits.ts).
 
 import type { Entity } from '../../domain/entities/entity.js'
 import type { Change } from '../../domain/entities/update.js'
@@ -27,13 +27,13 @@ import { type DeliveryIntent, notificationIdOf, type TriggerEvent } from './trig
 
 const isCustom = ({ kind }: SubscriptionTransport): boolean => kind === 'httpCustom' || kind === 'mqttCustom'
 
-/** What a turn has done to an entity. */
+/** The effect of a turn on an entity. */
 export interface Done {
   readonly change: Change
   readonly place: EntityKey
-  /** The image of the entity as it is now; when it was deleted, as it was last. */
+  /** The encoded entity as it is now; of a deleted one, its last state. */
   readonly encoded: Buffer
-  /** As it was before. */
+  /** The encoded entity before the change. */
   readonly encodedBefore: Buffer | undefined
   readonly origin: Origin
   readonly stamp: number
@@ -41,7 +41,7 @@ export interface Done {
 
 const noIntents: readonly DeliveryIntent[] = []
 
-/** Between two warnings of one kind. */
+/** The least time between two warnings of one kind. */
 const tellMsMin = 60_000
 
 export class Triggers {
@@ -98,7 +98,7 @@ export class Triggers {
     }
   }
 
-  /** All that the store has at start is there. */
+  /** All subscriptions that the store has at start are known. */
   begin(): void {
     for (const matcher of this.matchers.values()) matcher.begin()
   }
@@ -110,7 +110,9 @@ export class Triggers {
   }
 
   // [hot] Once per update of a tenant with subscriptions.
-  /** What a change has triggered; what is decided here is written down. undefined: nothing. */
+  /**
+   * The trigger event of a change; undefined: nothing is triggered. Notifications that are decided here are recorded.
+   */
   fire(done: Done): TriggerEvent | undefined {
     const { change, place, encoded, origin, stamp } = done
     const { shard, tenant, path } = place
@@ -185,7 +187,7 @@ export class Triggers {
     return intents
   }
 
-  /** That patterns were left out: subscriptions that are older than the bound exceed it (pattern-account.ts). */
+  /** Logs that patterns were left out: subscriptions that are older than the bound exceed it (pattern-account.ts). */
   private tellExceeded(tenant: string): void {
     const nowMs = this.clock.monoMs()
     if (nowMs - this.toldMs < tellMsMin) return
@@ -197,9 +199,9 @@ export class Triggers {
   }
 
   /**
-   * Whether the update is a notification that has come round in a circle, and of which kind
-   * (docs/interface/cascades.md#circles): one with a text or JSON of its own triggers nothing, which is told; one with
-   * a patched entity triggers no custom one.
+   * Whether the update is a notification that has come back in a circle, and of which kind
+   * (docs/interface/cascades.md#circles). One with a text or JSON of its own triggers nothing, which is logged; one
+   * with a patched entity triggers no custom one.
    */
   private circleOf({ change, encodedBefore, origin, place }: Done): 'custom' | 'ngsi' | undefined {
     const { isCustomNotification, isPatchedNotification, correlatorRoot } = origin

@@ -1,11 +1,12 @@
-// Heads: the first places of each type in each scope, in order of creation, kept in memory.
+// The first-page cache: the first places of each type in each scope, in order of creation, kept in memory.
 //
 // Clients ask for the first page of a type again and again, and opening an iterator of the store costs more than all
-// else that a page needs. A head is read once, and follows what is created and removed. When it runs short it is read
-// on from its end, never from the beginning, where the store may have to pass a million rows that are gone (the
-// low-water mark). Where that may be so the first time, a scan reads it, for the store would hold up the event loop.
+// the other work for a page. A first page is read once, and follows creations and removals. When it becomes short,
+// reading continues at its end, never from the beginning, where the store may have to pass a million deleted rows (the
+// low-water mark). If that may happen at the first reading, a scan does it, because the store would block the event
+// loop.
 //
-// Not here: what walks on behind a head (places).
+// Not here: the walk behind a first page (places).
 
 import { encodedCreated } from '../../encoded-entity.js'
 import type { StoreReader } from '../../ports.js'
@@ -26,11 +27,11 @@ import type { Scanner } from './scans.js'
 interface Kept {
   places: EntityPlace[]
   rest: TypePosition | undefined
-  /** Entities of the range that have gone since it was read. */
+  /** Entities of the range that were removed since it was read. */
   gone: number
 }
 
-/** A head that is being read, and what changes meanwhile. */
+/** A first page that is being read, and the changes meanwhile. */
 interface Reading {
   readonly done: Promise<Kept>
   readonly changes: Change[]
@@ -42,13 +43,13 @@ interface Change {
 }
 
 const headPlaces = 64
-/** With fewer places, and more behind them, a head is read on. */
+/** With fewer places, and more behind them, a first page is read on. */
 const headPlacesMin = 32
-/** As far as a head that ends with its range may grow. */
+/** The largest size of a first page that ends with its range. */
 const headPlacesMax = 128
-/** Heads kept, some 10 KB each at most; the one used least recently goes. */
+/** First pages kept, some 10 KB each at most; the least recently used one is removed. */
 const firstPagesMax = 2000
-/** The event loop reads when not more rows than this can have gone: passing them costs some 0.2 us each. */
+/** The event loop reads when at most this many rows can have been deleted: passing them costs some 0.2 us each. */
 const goneMax = 2000
 
 export class FirstPages implements FirstPageSource, ChangeFollower {
@@ -66,13 +67,13 @@ export class FirstPages implements FirstPageSource, ChangeFollower {
     return this.kept.size
   }
 
-  /** Forgets all heads, those that are being read as well: other shards are ours from now on. */
+  /** Forgets all first pages, those that are being read as well, because this owner has other shards from now on. */
   forget(): void {
     this.kept.clear()
     this.readings.clear()
   }
 
-  /** The head of a range, read if need be: some places, unless there are fewer. */
+  /** The first page of a range, read if need be: some places, unless there are fewer. */
   async head(tenant: string, range: CountedRange): Promise<Head> {
     const name = nameOf(tenant, range.path, range.type)
     const known = this.kept.get(name)
@@ -97,7 +98,7 @@ export class FirstPages implements FirstPageSource, ChangeFollower {
     const created = encoded ? encodedCreated(encoded) : before!.created
     const change = { place: { created, shard, path, type, id }, isThere: encoded !== undefined }
     const kept = this.kept.get(name)
-    // One that is empty stays until others need its room: read anew, it would have to pass all that is gone.
+    // An empty one stays until others need its room: another reading would have to pass all deleted rows.
     if (kept) apply(kept, change)
     this.readings.get(name)?.changes.push(change)
   }
@@ -109,12 +110,12 @@ export class FirstPages implements FirstPageSource, ChangeFollower {
       after: known?.rest,
       count: headPlaces,
     }
-    // Entities may have been removed before this node started; few that are left do not tell how many there were. Nor
-    // does it tell how many there are in shards that are not ours.
+    // Entities may have been removed before this node started, and the number of those left does not show how many
+    // there were. Nor does it show the number in shards that are not ours.
     const isNear = !this.owned && (known ? known.gone <= goneMax : range.count <= goneMax)
     const changes: Change[] = []
-    // What is staged is not followed, or only in part: it has to be there when the reading begins. A reading from the
-    // beginning sees all that was told by then.
+    // Staged changes are not followed, or only in part. So they must be durable when the reading begins. A reading from
+    // the beginning sees all changes that were followed by then.
     const done = this.commit
       .drain()
       .then(() => {

@@ -1,9 +1,9 @@
-// An actor: everything that lives under one id in one scope, and its single writer. Nearly always that is one entity;
-// ids with several types keep them together, so that a read by id alone is one look into the store.
+// An actor: everything that lives under one id in one scope, and its single writer. Nearly always that is one entity.
+// The types of an id are kept together, so a read by id alone is one look into the store.
 //
-// A turn loads the actor, decides, and puts the outcome here at once; later turns see it, while replies wait for commit
-// number `stagedIn`. An actor with a change that is not yet durable must stay in memory (the store does not have it);
-// all others may be forgotten at any time and are, by second chance, when there are too many.
+// A turn loads the actor, decides, and puts the outcome here at once. Later turns see it, while replies wait for commit
+// number `stagedIn`. An actor with a change that is not yet durable must stay in memory, because the store does not
+// have the change. All others may be forgotten at any time; second chance selects them when there are too many.
 //
 // Not here: rules (domain/update), when replies leave (commit).
 
@@ -17,22 +17,22 @@ import type { Before } from './apply.js'
 import type { KeyFilter } from './key-filter.js'
 
 /**
- * One entity of an actor: its image, and the entity once somebody needed to look inside. [hot] What it holds outlives
- * the collector's looks.
+ * One entity of an actor: its bytes, and the decoded entity once it was needed. [hot] Objects that it holds get old in
+ * the garbage collector.
  */
 export class Variant {
   readonly type: string
   readonly encoded: Buffer
   private decoded: Entity | undefined
 
-  /** `keep` remembers the decoded entity: worth its memory when it has been updated, and may be again. */
+  /** `keep` remembers the decoded entity. That is worth the memory after an update, because more updates may follow. */
   constructor(encoded: Buffer, entity?: Entity, keep = false) {
     this.type = entity ? entity.type : encodedType(encoded)
     this.encoded = encoded
     this.decoded = keep ? entity : undefined
   }
 
-  /** What indexes know of it. */
+  /** The facts about it that are in indexes. */
   get known(): Before {
     return { created: encodedCreated(this.encoded), expiresMs: encodedExpiresMs(this.encoded) }
   }
@@ -46,15 +46,15 @@ export class Variant {
 export class Actor {
   /** The key of its row. */
   readonly key: Buffer
-  /** What the key is made of. */
+  /** The parts of the key. */
   readonly place: EntityKey
-  /** Where it stands in the ring of live actors. */
+  /** Its place in the ring of live actors. */
   readonly slot: number
-  /** Changed in place: an array of its own for every change would outlive the collector's first look. */
+  /** Changed in place. A new array for every change would survive the first garbage collection. */
   private kept: Variant[]
   /** The number of the commit that carries the latest change; 0: none since it was loaded. */
   stagedIn = 0
-  /** Second chance: touched since the last look. */
+  /** Second chance: used since the hand last passed. */
   used = true
 
   constructor(key: Buffer, place: EntityKey, slot: number, variants: Variant[]) {
@@ -75,7 +75,7 @@ export class Actor {
   }
 
   /**
-   * The row once the variant of a type is replaced, added or (undefined) removed; undefined: there is none to write.
+   * The row after the variant of a type is replaced, added or (undefined) removed; undefined: there is no row to write.
    */
   rowWith(type: string, after: Variant | undefined): Buffer | undefined {
     const { kept } = this
@@ -86,7 +86,7 @@ export class Actor {
     return encodeRow(encodedEntities)
   }
 
-  /** Replaces, adds or removes the variant of a type; the order of addition stays. */
+  /** Replaces, adds or removes the variant of a type. The order of addition stays. */
   put(type: string, after: Variant | undefined): void {
     const { kept } = this
     const at = kept.findIndex(variant => variant.type === type)
@@ -104,20 +104,21 @@ export class Actors {
   private readonly durable: () => number
   /** By tenant, path and id. */
   private readonly live = new Map<string, Map<string, Map<string, Actor>>>()
-  /** The scope looked at last, as long as it has actors. */
+  /** The scope of the last lookup, as long as it has actors. */
   private last: { readonly tenant: string; readonly path: string; readonly ids: Map<string, Actor> } | undefined
   private count = 0
   /**
-   * Where the hand of the second chance goes round: live actors, each at its `slot`, and free slots. Walking the map
-   * instead would pass every entry deleted before, and an iterator kept between calls holds on to tables that the map
-   * has long left.
+   * The ring of the second chance: live actors, each at its `slot`, and free slots. A walk over the map instead would
+   * pass every entry deleted before, and an iterator kept between calls keeps tables in memory that the map no longer
+   * uses.
    */
   private readonly ring: (Actor | undefined)[] = []
   private readonly freeSlots: number[] = []
   private hand = 0
 
   /**
-   * `liveMax` trades memory (about 2 KB an actor of usual size) for reads of the store; pinned actors may exceed it.
+   * `liveMax` trades memory (about 2 KB an actor of usual size) for reads of the store. Actors with changes in flight
+   * may exceed it.
    */
   constructor(store: Store, keyFilter: KeyFilter, liveMax: number, durable: () => number) {
     this.store = store
@@ -146,12 +147,12 @@ export class Actors {
     return actor
   }
 
-  /** The shard of an actor that lives; undefined: none does. */
+  /** The shard of a live actor; undefined: there is none. */
   shardOf(tenant: string, path: string, id: string): number | undefined {
     return this.idsOf(tenant, path)?.get(id)?.place.shard
   }
 
-  /** The live actors of a scope by id: nearly always of the same one as before. */
+  /** The live actors of a scope by id. Nearly always the scope is that of the call before. */
   private idsOf(tenant: string, path: string): Map<string, Actor> | undefined {
     const { last } = this
     if (last?.tenant === tenant && last.path === path) return last.ids
@@ -160,16 +161,16 @@ export class Actors {
     return ids
   }
 
-  /** Told of an actor that was without a row and is about to get one. */
+  /** Notes that an actor without a row is about to get one. */
   begins(actor: Actor): void {
     actor.used = false
     this.keyFilter.add(actor.key)
   }
 
   /**
-   * Lets go of an actor whose entity was just created, unless somebody has asked for it since: a new entity is seldom
-   * needed again soon, and what dies young costs the collector next to nothing (bench `create`). And of one that has
-   * nothing any more.
+   * Releases an actor whose entity was just created, unless another request used it since. A new entity is seldom
+   * needed again soon, and short-lived objects cost the collector next to nothing (bench `create`). Releases an actor
+   * without variants, too.
    */
   release(actor: Actor): void {
     if (!actor.used) {
@@ -178,22 +179,22 @@ export class Actors {
   }
 
   // [hot] Once per request by id.
-  /** Lets go of an actor under whose id there is nothing: anybody may ask for any id, in any scope. */
+  /** Releases an actor without variants. Clients may ask for any id in any scope, so these must not stay. */
   releaseEmpty(actor: Actor): void {
     if (actor.variants.length === 0 && this.isFree(actor)) this.drop(actor)
   }
 
-  /** How many live. */
+  /** The number of live actors. */
   get size(): number {
     return this.count
   }
 
-  /** Lets go of an actor that is not worth its memory. */
+  /** Releases an actor that is not worth its memory. */
   letGo(actor: Actor): void {
     if (this.isFree(actor)) this.drop(actor)
   }
 
-  /** Lets go of all actors of a shard. None may have a change whose commit has not ended. */
+  /** Releases all actors of a shard. None may have a change whose commit has not ended. */
   dropShard(shard: number): void {
     for (const actor of this.ring) {
       if (actor?.place.shard !== shard) continue
@@ -202,7 +203,7 @@ export class Actors {
     }
   }
 
-  /** Lets go of one actor that was not used since the hand last passed, if there is one nearby that is free to go. */
+  /** Releases one actor that was not used since the hand last passed, if there is a free one nearby. */
   private forget(): void {
     for (let looks = 0; looks < looksMax; looks++) {
       this.hand = (this.hand + 1) % this.ring.length
@@ -233,5 +234,5 @@ export class Actors {
   }
 }
 
-/** Slots looked at per new actor before memory is allowed to grow: bounds a turn when all are in use or pinned. */
+/** Slots examined per new actor before memory may grow. It bounds a turn when all actors are in use or pinned. */
 const looksMax = 16

@@ -1,16 +1,15 @@
-// A record, and its way into the store: the entity's row and every index, in the batch of the commit. Nothing else
-// writes to a store.
+// A record, and its way into the store: the entity's row and every index, in the batch of the commit.
 //
-// A record is the outcome of one turn. It says what became of one entity and what the indexes must know of what was
-// before, so `apply` reads nothing. It never leaves the process: a log that is elsewhere keeps the rows that it leads
-// to (replicate/row-operations.ts).
+// A record is the outcome of one turn. It has the new state of one entity, and the facts about the old state that
+// indexes need, so `apply` reads nothing. It never leaves the process: a log elsewhere gets the rows that it leads to
+// (replicate/row-operations.ts).
 
 import { encodedCreated, encodedExpiresMs } from '../../encoded-entity.js'
 import type { RowSink } from '../../ports.js'
 import type { PathCounts } from '../commit/counts.js'
 import { attributeOfType, expiryKey, idKey, nothing, typeKey } from '../layout.js'
 
-/** What indexes know of the entity as it was. */
+/** The facts about the old entity that are in indexes. */
 export interface Before {
   readonly created: number
   readonly expiresMs: number | undefined
@@ -24,9 +23,9 @@ export interface ShardRecord {
   readonly path: string
   readonly id: string
   readonly type: string
-  /** undefined: the entity was created by this turn. */
+  /** undefined: this turn created the entity. */
   readonly before: Before | undefined
-  /** Attributes, with their types, that the entity has got (1) or has no more (-1). */
+  /** Attributes, with their types, that the entity gained (1) or lost (-1). */
   readonly attributes: readonly AttributeDifference[]
   /** The entity after the turn; undefined: it was deleted. */
   readonly encoded: Buffer | undefined
@@ -34,8 +33,8 @@ export interface ShardRecord {
 
 // [hot] Once per accepted change.
 /**
- * Writes what a record says: rows of the type index to `ordered`, which stands behind `batch`, all else to `batch`.
- * `row` is the whole row of the id after it, and `key` its key; undefined when no type of the id is left.
+ * Writes a record: rows of the type index to `ordered`, which is written after `batch`, all others to `batch`. `row` is
+ * the whole row of the id after it, and `key` its key; undefined when no type of the id is left.
  */
 export function apply(
   record: ShardRecord,

@@ -1,13 +1,13 @@
-// Batches of writes at their owner: each item has its turn, one after the other, and all are answered together when all
-// is durable.
+// Batches of writes at their owner. The items have their turns one after the other, and the batch is answered when all
+// are durable.
 //
-// A turn may take long, when an entity is large or many subscriptions look at it. So batches share one slice of time in
-// each tick of the event loop; what is left of them goes on in the next one. A batch has no isolation
-// (broker/batch.ts): between its slices other requests may have their turns. But batches of one tenant are taken one
-// after the other. So an entity that stands in several parts of one payload sees them in their order. Tenants take
-// turns: one whose entities are slow does not keep the others waiting.
+// A turn may take long, when an entity is large or many subscriptions match it. So batches share one slice of time in
+// each tick of the event loop, and the remaining items wait for the next tick. A batch has no isolation
+// (broker/batch.ts): between its slices other requests may have their turns. But the batches of one tenant run one
+// after the other. So an entity that occurs in several parts of one payload gets them in their order. Tenants take
+// turns: one with slow entities does not delay the others.
 //
-// Not here: what a turn does (shard.ts).
+// Not here: the work of a turn (shard.ts).
 
 import assert from 'node:assert/strict'
 import type { BatchRequest, ShardReply, WriteReply, WriteRequest } from '../../messages/messages.js'
@@ -20,29 +20,29 @@ import type { Shard, Turn } from './shard.js'
 type OnReply = (reply: ShardReply) => void
 
 /**
- * How long batches may hold the event loop at a time. Batches of usual size take 1 to 2 ms. Less makes long ones
- * slower, more all others.
+ * How long batches may use the event loop at a time. Batches of usual size take 1 to 2 ms. A smaller value slows down
+ * long batches, a larger one all other requests.
  */
 const sliceMs = 10
 
 /**
- * Turns between two looks at the clock, where no subscription looks at what they do: a look takes 75 ns, such a turn
+ * Turns between two looks at the clock, in a tenant where no subscription can match. A look takes 75 ns, such a turn
  * some 2,000.
  */
 const quietTurns = 4
 
-/** Items that wait for their turns; more than these are turned away. */
+/** Items that wait for their turns; batches that exceed this are refused. */
 const itemsWaitingMax = 100_000
 
 /**
- * A batch on its way. [hot] What waits for a commit must not hold on to the payload (broker/batch.ts), nor be more than
- * need be.
+ * A batch in flight. [hot] While it waits for a commit, it must not keep the payload (broker/batch.ts) in memory, and
+ * should be small.
  */
 class Running {
   readonly items: readonly WriteRequest[]
   readonly onReply: OnReply
   readonly replies: WriteReply[]
-  /** The actors whose changes the reply waits for, each where its item is. */
+  /** The actors whose changes the reply waits for, each at the index of its item. */
   readonly held: (Actor | undefined)[]
   /** The last commit that carries changes of it. */
   stagedIn = 0
@@ -59,7 +59,7 @@ class Running {
 
 export interface BatchNeeds {
   readonly turn: (item: WriteRequest) => Turn
-  /** Whether a change in the tenant may fire anything, and so may take long. */
+  /** Whether a change in the tenant may trigger a notification, and so may take long. */
   readonly concerns: (tenant: string) => boolean
   readonly shards: readonly Pick<Shard, 'hold' | 'letGo'>[]
   readonly commit: Pick<GroupCommit, 'durable' | 'failed' | 'afterCommit'>
@@ -69,7 +69,7 @@ export interface BatchNeeds {
 export class Batches {
   private readonly needs: BatchNeeds
   /**
-   * Those that have not had all their turns, of each tenant in the order in which they came; never empty. The first
+   * The batches that have not had all their turns, of each tenant in the order of arrival; never empty. The first
    * tenant is next.
    */
   private readonly waiting = new Map<string, Running[]>()
@@ -95,12 +95,12 @@ export class Batches {
     this.itemsWaiting += items.length - batch.at
   }
 
-  /** Resolves when all that has come has had its turns. */
+  /** Resolves when all accepted items have had their turns. */
   drained(): Promise<void> {
     return new Promise(resolve => (this.waiting.size === 0 ? resolve() : void this.onDrained.push(resolve)))
   }
 
-  /** Lets items have their turns until the slice ends; true when all had theirs. */
+  /** Gives items their turns until the slice ends. Returns true when all had theirs. */
   private run(batch: Running): boolean {
     const { items, replies, held } = batch
     const { turn, concerns, shards, commit, clock } = this.needs
@@ -127,8 +127,8 @@ export class Batches {
   }
 
   /**
-   * A later commit than before carries changes of a batch: another node may take over some of the shards of any of
-   * them.
+   * Notes that a later commit carries changes of a batch. In each of its commits another node may have taken over some
+   * of the shards.
    */
   private stageIn(batch: Running, commit: number): void {
     batch.stagedIn = commit
@@ -138,7 +138,7 @@ export class Batches {
     })
   }
 
-  /** When the slice of this tick ends, which the first batch of the tick begins. */
+  /** When the slice of this tick ends; the first batch of the tick begins it. */
   private slice(): number {
     if (this.sliceEndMs !== undefined) return this.sliceEndMs
     const { clock } = this.needs
@@ -150,7 +150,7 @@ export class Batches {
 
   private goOn(): void {
     this.sliceEndMs = undefined
-    // What is put behind is met again by the loop.
+    // The loop also reaches tenants that are added at the end meanwhile.
     for (const [tenant, queue] of this.waiting) {
       if (this.needs.clock.monoMs() >= this.slice()) return
       const [batch] = queue as [Running]
@@ -165,7 +165,7 @@ export class Batches {
     for (const onDrained of this.onDrained.splice(0)) onDrained()
   }
 
-  /** Apart from the turns, since it must not know the items. */
+  /** A function of its own, so that its closure does not keep the items. */
   private replyAfter(
     stagedIn: number,
     held: readonly (Actor | undefined)[],
@@ -180,7 +180,7 @@ export class Batches {
   }
 }
 
-/** Puts down which changes are not durable, of those that a failed commit carried. */
+/** Marks those changes of a failed commit that are not durable. */
 function noteLost(failure: Error, commit: number, held: readonly (Actor | undefined)[], replies: WriteReply[]): void {
   for (const [at, actor] of held.entries())
     if (actor && actor.stagedIn >= commit && hasLost(failure, actor.place.shard))

@@ -1,10 +1,10 @@
-// A binary heap: the first of many, kept first while others come and go.
+// A binary heap: gives the first of many items while others come and go.
 
 export class Heap<T> {
   private readonly items: T[] = []
   private readonly compare: (a: T, b: T) => number
 
-  /** `compare` as for sorting: what comes first stands at the top. */
+  /** `compare` as for sorting: the first item is at the top. */
   constructor(compare: (a: T, b: T) => number) {
     this.compare = compare
   }
@@ -13,7 +13,7 @@ export class Heap<T> {
     return this.items.length
   }
 
-  /** The first; undefined when there is none. */
+  /** The first item; undefined when there is none. */
   get top(): T | undefined {
     return this.items[0]
   }
@@ -30,7 +30,7 @@ export class Heap<T> {
     items[at] = item
   }
 
-  /** Takes the first away. */
+  /** Removes the first item. */
   pop(): T | undefined {
     const { items } = this
     const top = items[0]
@@ -39,12 +39,12 @@ export class Heap<T> {
     return top
   }
 
-  /** Puts another in the place of the first. */
+  /** Replaces the first item. */
   replaceTop(item: T): void {
     this.sink(item)
   }
 
-  /** Everything, in no order. */
+  /** All items, in no order. */
   all(): readonly T[] {
     return this.items
   }

@@ -1,37 +1,37 @@
-// Which ids certainly have no row: what need not be looked for in the store.
+// A Bloom filter over the keys of all rows. It knows which ids certainly have no row, so the store is not searched for
+// them.
 //
-// A look that finds nothing costs 4 to 6 us, a tenth of what creating an entity costs in all, and whoever creates
-// entities of new ids looks for each in vain. Here it costs 0.1 us: a Bloom filter over the keys of all rows, of which
-// one may be taken for there that is not, and never the other way round. Keys are only added: one whose row has gone is
-// looked for as before.
+// A search that finds nothing costs 4 to 6 us, a tenth of the cost of creating an entity, and every creation under a
+// new id needs one. The filter costs 0.1 us. It may report a row that does not exist, never the other way round. Keys
+// are only added: a key whose row was deleted is searched for as before.
 //
-// The filter is of use once every key of the store is in it. A store that is not empty is read for that after the
-// start, some thousands of keys at a time and on the reader thread where there is one, while new keys are added as they
-// come; until then everything may be there. Too many keys for its memory, and it gives up: everything may be there
-// again.
+// The filter is useful once it has every key of the store. If the store is not empty, its keys are read after the
+// start: some thousands at a time, on the reader thread where there is one. New keys are added meanwhile. Until the end
+// of that, every key may exist. When there are too many keys for its memory the filter gives up, and every key may
+// exist again.
 
 import type { Clock, StoreReader } from '../../ports.js'
 import { rowsOf } from '../../rows.js'
 import { allEntities } from '../layout.js'
 
-/** A portion of the keys to be read. */
+/** One portion of the keys to read. */
 export interface KeyScan {
-  /** Behind this key; undefined: from the beginning. */
+  /** Keys after this one; undefined: from the beginning. */
   readonly after: Uint8Array | undefined
   readonly count: number
 }
 
-/** Keys as the filter knows them. */
+/** The hashes of some keys. */
 export interface KeyHashes {
   /** Two 32-bit numbers a key. */
   readonly hashes: Uint32Array
-  /** The last key; undefined when there is none behind `after`. */
+  /** The last key; undefined when there is none after `after`. */
   readonly last: Uint8Array | undefined
 }
 
 const rowsPerRead = 512
 
-/** The hashes of the next keys; none at the end. `breathe` lets others have their turn. */
+/** The hashes of the next keys; none at the end. `breathe` gives other work its turn. */
 export async function readKeys(
   store: StoreReader,
   { after, count }: KeyScan,
@@ -58,20 +58,20 @@ export async function readKeys(
 
 const zero = Buffer.alloc(1)
 
-/** Whoever reads keys, apart from the turns of the event loop. */
+/** Reads keys apart from the turns of the event loop. */
 export interface KeySource {
   keys(scan: KeyScan): Promise<KeyHashes>
 }
 
 /** Keys read at a time: adding them takes 1 ms. */
 const keysPerScan = 8192
-/** Pause between two portions: reading a million keys takes some 10 s, at a fifth of a core. */
+/** Pause between two portions. Reading a million keys takes some 10 s, at a fifth of a core. */
 const pauseMs = 50
 
 export class KeyFilter {
   /** undefined: there are too many keys. */
   private filter: Filter | undefined = new Filter()
-  /** The same once it has every key of the store. */
+  /** The same filter once it has every key of the store. */
   private whole: Filter | undefined
   private stopped = false
   private wake = (): void => {}
@@ -93,7 +93,7 @@ export class KeyFilter {
   }
 
   /**
-   * Reads what the store holds, in the background: everything may be there until that has ended. Rejects when the store
+   * Reads the keys of the store in the background; until that has ended, every key may exist. Rejects when the store
    * cannot be read.
    */
   async learn(store: StoreReader, source: KeySource, clock: Pick<Clock, 'after'>): Promise<void> {
@@ -115,7 +115,7 @@ export class KeyFilter {
     this.whole = this.filter
   }
 
-  /** Reads no further. */
+  /** Stops the reading of keys. */
   stop(): void {
     this.stopped = true
     this.wake()
@@ -138,13 +138,13 @@ export class KeyFilter {
   }
 }
 
-// The hash of the key looked at last. Module-level registers instead of a returned object: this runs for every new id.
+// The hash of the last key. Variables of the module instead of a returned object, because this runs for every new id.
 let h1 = 0
 let h2 = 0
 
 /**
- * Two multiplicative hashes of a key's bytes, mixed at the end (the finalizer of MurmurHash3). Kept nowhere: they may
- * change.
+ * Two multiplicative hashes of a key's bytes, mixed at the end (the finalizer of MurmurHash3). They are not stored, so
+ * the function may change.
  */
 function hash(key: Uint8Array): void {
   let a = 0x9747b28c ^ key.length
@@ -166,13 +166,15 @@ function mixed(value: number): number {
 /** A key sets this many bits of one block, and a block is a line of the processor's cache. */
 const bitsPerKey = 3
 const wordsPerBlock = 16
-/** At 16 bits a key, one in 150 is taken for there that is not. */
+/** At 16 bits a key, the filter reports one in 150 missing keys as existing. */
 const keysPerBlock = 32
 const blocksFirst = 2048
 /** The last layer that is added: 8 million keys in 32 MB, all layers together. */
 const blocksMax = 2 ** 18
 
-/** Layers, each twice as large as the one before: a full layer stays as it is. About the key that was hashed last. */
+/**
+ * Layers, each twice as large as the one before; a full layer does not change. Methods use the hash of the last key.
+ */
 class Filter {
   private readonly layers: Uint32Array[] = [new Uint32Array(blocksFirst * wordsPerBlock)]
   private inLast = 0
@@ -182,7 +184,7 @@ class Filter {
     return false
   }
 
-  /** False when there is no room for it. */
+  /** Adds the key. Returns false when there is no room for it. */
   add(): boolean {
     if (this.has()) return true
     let last = this.layers.at(-1)!
@@ -204,10 +206,10 @@ class Filter {
   }
 }
 
-/** Where the key's block begins. */
+/** The index at which the key's block begins. */
 const blockOf = (words: Uint32Array): number => (h1 & (words.length / wordsPerBlock - 1)) * wordsPerBlock
 
-/** Which of a block's 512 bits. */
+/** The position of a bit among the 512 of a block. */
 const placeOf = (bit: number): number => (h2 >>> (bit * 9)) & 511
 
 function stands(words: Uint32Array): boolean {

@@ -1,10 +1,11 @@
-// A shard: the unit of placement, and where turns happen. A turn loads an actor, lets the domain decide, and stages the
-// change; it runs to its end before the next one starts, so between load and append nobody else can change the entity.
+// A shard: the unit of placement. Its turns happen here.
 //
-// Replies leave when what they depend on is durable: a client that has seen 201 will find the entity after a crash. The
-// mailbox is bounded: when too many replies wait, a request is turned away as `busy` before anything has happened.
+// A turn loads an actor, lets the domain decide, and stages the change. It runs to its end before the next one starts,
+// so between load and append no other turn can change the entity. Replies leave when the changes they depend on are
+// durable: a client that has seen 201 will find the entity after a crash. The mailbox is bounded: when too many replies
+// wait, a request is refused as `busy` before anything has happened.
 //
-// Not here: rules (domain/update), batching (commit), reads across shards (lookup), who is asked (shards).
+// Not here: rules (domain/update), batching (commit), reads across shards (lookup), choice of the shard (shards).
 
 import { type Entity, expiryAttribute } from '../../domain/entities/entity.js'
 import {
@@ -36,7 +37,7 @@ import { type Actor, type Actors, Variant } from './actor.js'
 import type { AttributeDifference } from './apply.js'
 import { refusalForRoom } from './room.js'
 
-/** What came of a turn. */
+/** The outcome of a turn. */
 export interface Turn {
   readonly actor: Actor | undefined
   readonly reply: WriteReply
@@ -45,7 +46,7 @@ export interface Turn {
 const doneReply: WriteReply = { kind: 'done' }
 const full: Turn = { actor: undefined, reply: { kind: 'busy' } }
 
-/** What all shards of an owner share. */
+/** The parts that all shards of an owner share. */
 export interface TurnParts {
   readonly actors: Actors
   readonly log: RecordLog
@@ -68,7 +69,7 @@ export class Shard {
   }
 
   // [hot] Once per write.
-  /** Takes one request's turn, and replies when what it depends on is durable. */
+  /** Takes one request's turn, and replies when the changes that the reply depends on are durable. */
   onAsk(request: WriteRequest, onReply: (reply: WriteReply) => void): void {
     const { log } = this.parts
     const { actor, reply } = this.turn(request)
@@ -85,14 +86,14 @@ export class Shard {
     this.waiting++
   }
 
-  /** The reply has left that depended on an actor. */
+  /** Notes that a reply has left, and releases the actor that it depended on. */
   letGo(actor: Actor): void {
     this.waiting--
     this.parts.actors.release(actor)
   }
 
   /**
-   * Takes one request's turn. The reply may leave when the actor's changes are durable; without an actor nothing has
+   * Takes one request's turn. The reply may leave when the actor's changes are durable. Without an actor nothing has
    * happened.
    */
   turn(request: WriteRequest): Turn {
@@ -102,8 +103,8 @@ export class Shard {
     const actor = actors.load(this.index, tenant, path, id)
     const variant = choose(actor, request)
     if (variant && 'kind' in variant) return this.refused(actor, variant)
-    // What expires takes the least stamp: a part of a batch may still be on its way that has been given stamps of this
-    // moment, and keeps its order.
+    // Expiry takes the least stamp. A part of a batch may be in flight with stamps of this moment, and must keep its
+    // order.
     const stamp = stamps.next(request.kind === 'expire' ? stamps.last + 1 : request.stamp)
     const outcome = decide(request, variant?.entity, stamp)
     const { change } = outcome
@@ -119,13 +120,13 @@ export class Shard {
     return told ? this.refused(actor, told) : { actor, reply: doneReply }
   }
 
-  /** Anybody may ask for any id: where there is nothing, nothing is to stay in memory. */
+  /** Clients may ask for any id: an actor without variants must not stay in memory. */
   private refused(actor: Actor, refusal: Refusal): Turn {
     this.parts.actors.releaseEmpty(actor)
     return { actor, reply: { kind: 'refused', refusal } }
   }
 
-  /** Makes a change part of the commit being filled; gives the refusal if it is too large for that. */
+  /** Adds a change to the commit that is being filled; returns the refusal if it is too large for that. */
   private stage(
     actor: Actor,
     variant: Variant | undefined,
@@ -157,8 +158,8 @@ export class Shard {
 
   // [hot] Once per update of a tenant with subscriptions.
   /**
-   * Keeps what a change owes to receivers: the reply waits for that as well. An update that changes nothing may owe
-   * something, too.
+   * Stages the notifications of a change, and the reply waits for them as well. An update that changes nothing may
+   * trigger notifications, too.
    */
   private notify(
     actor: Actor,
@@ -176,7 +177,7 @@ export class Shard {
   }
 }
 
-/** The image of an entity after a change; it has most of its bytes from the one before. */
+/** The entity after a change, encoded; it takes most of its bytes from the encoded entity before. */
 function encodeAfter(
   after: Entity,
   before: Entity | undefined,
@@ -188,7 +189,7 @@ function encodeAfter(
 }
 
 /**
- * Which attributes, by name and type, an entity has got and lost. `dateExpires` is none of its own
+ * The attributes, by name and type, that an entity gained and lost. `dateExpires` does not count as one
  * (docs/interface/types.md#all-types).
  */
 function attributeDifferences({ before, after, alterations }: Change): readonly AttributeDifference[] {
@@ -205,8 +206,8 @@ function attributeDifferences({ before, after, alterations }: Change): readonly 
 }
 
 /**
- * The entity that a request means (docs/interface/updates.md#one-entity); one that may create may mean one that is not
- * there.
+ * The entity that a request means (docs/interface/updates.md#one-entity); undefined if it does not exist and the
+ * request may create it.
  */
 function choose(actor: Actor, request: WriteRequest): Variant | undefined | Refusal {
   const { type } = request.target
@@ -215,7 +216,7 @@ function choose(actor: Actor, request: WriteRequest): Variant | undefined | Refu
   return variant || mayCreate(request) ? variant : refusals.entityNotFound
 }
 
-/** Whether a request can only make what is stored smaller. */
+/** Whether a request can only make the stored data smaller. */
 const isDeletion = ({ kind }: WriteRequest): boolean =>
   kind === 'deleteEntity' || kind === 'deleteAttribute' || kind === 'deleteAttributes' || kind === 'expire'
 
