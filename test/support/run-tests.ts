@@ -4,6 +4,9 @@
 // Arguments are test files; without any, all. Exit code 0 means that nothing failed, and, with CI=true, that nothing
 // was skipped either: where everything can be installed, a skip is a hole.
 //
+// Some files start many processes. One of them runs at a time, beside one that does not, so that what they wait for comes
+// in time.
+//
 // Some files wait for real timeouts far more than they compute. They run in a lane of their own beside the others, one
 // at a time. So the cores have work while such a file waits.
 //
@@ -18,6 +21,10 @@ import { closingLine, count, type FileTotals, type Totals } from './tap-totals.j
 
 /** Files that take at most a quarter of a core, and measure no time. */
 const waiting = ['cluster/stopped-process', 'http/connections'].map(name => `dist/test/${name}.test.js`)
+
+/** Files that start three nodes and an etcd, or several workers. */
+const crowded =
+  /\/(?:cluster|conformance|deploy)\/|\/journeys\/(?:cluster|deposed|differential|federation|log-lost|operators|upgrade|workers)|two-workers/
 
 /** What a file may take that does not set its own time. */
 const fileSecondsMax = 300
@@ -58,11 +65,21 @@ function allBut(others: readonly string[]): string[] {
     .sort()
 }
 
-/** Runs files, so many at a time, in this order. */
+/** Runs files, so many at a time: of the crowded ones, which come first, one at a time. */
 async function lane(jobs: number, files: readonly string[]): Promise<void> {
-  const left = [...files]
+  const large = files.filter(file => crowded.test(file))
+  const small = files.filter(file => !crowded.test(file))
+  let isCrowded = false
   const worker = async (): Promise<void> => {
-    for (let file = left.shift(); file !== undefined; file = left.shift()) await run(file)
+    while (large.length + small.length > 0) {
+      const takesLarge = !isCrowded && large.length > 0
+      const file = takesLarge ? large.shift() : small.shift()
+      // What is left is one large file after the other, for another worker.
+      if (file === undefined) return
+      if (takesLarge) isCrowded = true
+      await run(file)
+      if (takesLarge) isCrowded = false
+    }
   }
   await Promise.all(Array.from({ length: jobs }, worker))
 }
