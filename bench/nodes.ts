@@ -147,7 +147,7 @@ export class Nodes {
     for (const index of this.indexes)
       while (
         !(await this.status(index).then(
-          status => this.isDocumentOwner(status),
+          status => this.isAtHome(status),
           () => false,
         ))
       ) {
@@ -177,7 +177,7 @@ export class Nodes {
     for (const end of [...this.ends].reverse()) await end()
   }
 
-  private isDocumentOwner(status: ClusterStatus): boolean {
+  private isAtHome(status: ClusterStatus): boolean {
     const owners = ownersIn(status)
     if (this.home.length !== owners.length) this.home = homeOf(owners.length)
     const here = status.members.filter(member => member.status === 'alive' && member.isJoined)

@@ -230,11 +230,11 @@ export class ShardClient {
   /** Asks the document owner for subscriptions, and all other owners for the outcomes of their notifications. */
   readSubscriptions(request: SubscriptionRead, onResult: OnResult<KnownPage>): void {
     const { tenant } = request
-    const home = this.shardMap.register
-    this.shards.ask(home, request, reply => {
+    const register = this.shardMap.register
+    this.shards.ask(register, request, reply => {
       if (reply.kind !== 'subscriptions') return onResult(refusalOf(reply, 'read'))
       const { subscriptions, total } = reply
-      const others = this.shards.owners().filter(shard => this.shards.ownerOf(shard) !== this.shards.ownerOf(home))
+      const others = this.shards.owners().filter(shard => this.shards.ownerOf(shard) !== this.shards.ownerOf(register))
       if (others.length === 0 || subscriptions.length === 0) return onResult(accepted({ subscriptions, total }))
       const ids = subscriptions.map(({ subscription }) => subscription.id)
       const asks = others.map((shard): ShardAsk => ({ shard, request: { kind: 'progress', tenant, ids } }))

@@ -3,7 +3,7 @@
 // docs/interface/administration.md#metrics-by-tenant).
 //
 // Trace levels are sets of numbers from 0 to 255. They select the lines at DEBUG that are written
-// (docs/interface/administration.md#trace-levels; the levels of all traces: README, "Logs").
+// (docs/interface/administration.md#trace-levels; the levels of all traces: docs/operations/logs.md).
 //
 // Not here: the code that counts (observe/statistics.ts), the JSON of statistics (observe/statistics.ts).
 

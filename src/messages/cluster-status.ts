@@ -21,7 +21,7 @@ export type HealthProblem =
   /** `unreachable`: this node cannot reach the owners. `silent`: the owners have not proven that they can append. */
   | { readonly kind: 'unreachable' | 'silent'; readonly nodes: readonly string[]; readonly shards: readonly number[] }
 
-/** A node's cluster, as that node sees it (README, "From one node to three"). */
+/** A node's cluster, as that node sees it (docs/operations/cluster.md). */
 export interface ClusterStatus {
   readonly node: string
   readonly cluster: string

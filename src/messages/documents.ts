@@ -154,7 +154,7 @@ export interface KnownSubscription {
   readonly progress: SubscriptionProgress
 }
 
-// Notifications that were sent or abandoned (README, "Why did it not fire?")
+// Notifications that were sent or abandoned (docs/interface/subscriptions.md#why-did-it-not-fire)
 
 /** Asks for the recent outcomes of a subscription's notifications that the owner of the asked shard has sent. */
 export interface DeliveriesRequest extends OfDocument<'deliveries'> {

@@ -300,7 +300,7 @@ export class DirectorySink implements Sink {
   }
 
   private documentOf({ tenant, id }: { readonly tenant: string; readonly id: string }): DocumentKey {
-    return { home: this.open.shardMap.register, tenant, id }
+    return { register: this.open.shardMap.register, tenant, id }
   }
 
   /** undefined: there is no room. */

@@ -226,13 +226,13 @@ async function readDocuments(
 ): Promise<KnownDocuments> {
   const subscriptions = await Documents.read(subscriptionForm, store, register, shardMap)
   const registrations = await Documents.read(registrationForm, store, register, shardMap)
-  const home = new DocumentOwner(commit, register, limits.mailboxLengthMax, room)
+  const documentOwner = new DocumentOwner(commit, register, limits.mailboxLengthMax, room)
   const patterns = new PatternAccounts(subscriptions, clock)
   return {
     subscriptions,
     registrations,
-    subscriptionOwner: new SubscriptionOwner(subscriptions, home, limits.subscriptionsMax, patterns),
-    registrationOwner: new RegistrationOwner(registrations, home, limits.registrationsMax),
+    subscriptionOwner: new SubscriptionOwner(subscriptions, documentOwner, limits.subscriptionsMax, patterns),
+    registrationOwner: new RegistrationOwner(registrations, documentOwner, limits.registrationsMax),
     providers: new ProviderBook(registrations),
   }
 }

@@ -168,10 +168,10 @@ async function* marks(source: StoreReader, register: number): AsyncIterable<Row>
     for (const row of rows) if (isMarkKey(row.key)) yield row
 }
 
-async function mergedProgress(sources: Iterable<StoreReader>, home: number): Promise<readonly Row[]> {
+async function mergedProgress(sources: Iterable<StoreReader>, register: number): Promise<readonly Row[]> {
   const parts = new ProgressParts()
   for (const source of sources)
-    for await (const rows of rowsOf(source, progressRange(home))) for (const row of rows) parts.add(row)
+    for await (const rows of rowsOf(source, progressRange(register))) for (const row of rows) parts.add(row)
   return parts.merged()
 }
 

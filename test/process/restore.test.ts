@@ -26,7 +26,7 @@ import { Random } from '../support/random.js'
 
 const register = placement.shards
 const lastShard = placement.shards - 1
-const document = { home: register, tenant: 'city', id: 'a-subscription' }
+const document = { register: register, tenant: 'city', id: 'a-subscription' }
 const letter = letterKey({ shard: 3, tenant: 'city', subscription: document.id, stamp: 1 })
 const owed = [outboxKey({ shard: 3, stamp: 2 }), outboxKey({ shard: lastShard, stamp: 3 })]
 const neverStopped = new AbortController().signal

@@ -8,23 +8,23 @@ import { KeyReader, prefix, under, writer } from '../keys.js'
 
 export interface DocumentKey {
   /** The number of the register. */
-  readonly home: number
+  readonly register: number
   readonly tenant: string
   readonly id: string
 }
 
-export const documentKey = (kind: DocumentKind, { home, tenant, id }: DocumentKey): Buffer =>
-  writer.begin(prefix[kind]).u16(home).text(tenant).text(id).key()
+export const documentKey = (kind: DocumentKind, { register, tenant, id }: DocumentKey): Buffer =>
+  writer.begin(prefix[kind]).u16(register).text(tenant).text(id).key()
 
 /** The parts of the key of a document or of its progress. */
 export function parseDocumentKey(key: Buffer): DocumentKey {
   const reader = new KeyReader(key)
-  return { home: reader.u16(), tenant: reader.text(), id: reader.text() }
+  return { register: reader.u16(), tenant: reader.text(), id: reader.text() }
 }
 
 /** The range of documents of a kind, of all tenants. */
-export const documentRange = (kind: DocumentKind, home: number): Range =>
-  under(writer.begin(prefix[kind]).u16(home).key())
+export const documentRange = (kind: DocumentKind, register: number): Range =>
+  under(writer.begin(prefix[kind]).u16(register).key())
 
 export const allDocuments = (kind: DocumentKind): Range => under(Buffer.from([prefix[kind]]))
 
@@ -44,10 +44,10 @@ export function decodeDocumentRow(row: Buffer): string {
   return row.toString('utf8', 1)
 }
 
-export const progressKey = ({ home, tenant, id }: DocumentKey): Buffer =>
-  writer.begin(prefix.progress).u16(home).text(tenant).text(id).key()
+export const progressKey = ({ register, tenant, id }: DocumentKey): Buffer =>
+  writer.begin(prefix.progress).u16(register).text(tenant).text(id).key()
 
 /** The range of the progress of all subscriptions. */
-export const progressRange = (home: number): Range => under(writer.begin(prefix.progress).u16(home).key())
+export const progressRange = (register: number): Range => under(writer.begin(prefix.progress).u16(register).key())
 
 export const allProgress = (): Range => under(Buffer.from([prefix.progress]))

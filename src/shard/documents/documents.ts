@@ -348,6 +348,6 @@ export class Documents<T extends Document, P> {
   }
 
   private keyOf(tenant: string, id: string): Buffer {
-    return documentKey(this.kind, { home: this.shardMap.register, tenant, id })
+    return documentKey(this.kind, { register: this.shardMap.register, tenant, id })
   }
 }

@@ -13,23 +13,23 @@ import type { Registrations } from './forms.js'
 
 export class RegistrationOwner {
   private readonly registrations: Registrations
-  private readonly home: DocumentOwner
+  private readonly owner: DocumentOwner
   private readonly countMax: number
 
   /** `countMax`: for all tenants together, see `registrationsMax`. */
-  constructor(registrations: Registrations, home: DocumentOwner, countMax: number) {
+  constructor(registrations: Registrations, owner: DocumentOwner, countMax: number) {
     this.registrations = registrations
-    this.home = home
+    this.owner = owner
     this.countMax = countMax
   }
 
   onAsk(request: RegistrationRequest, onReply: OnReply): void {
-    const { registrations, home } = this
+    const { registrations, owner } = this
     switch (request.kind) {
       case 'findRegistration': {
         const found = registrations.of(request.tenant)?.get(request.id)
         const page = found ? [found] : []
-        return home.afterStaged(
+        return owner.afterStaged(
           registrations,
           { kind: 'registrations', registrations: page, total: page.length },
           onReply,
@@ -39,10 +39,10 @@ export class RegistrationOwner {
         const { tenant, servicePath, offset, limit } = request
         const { known, total } = registrations.of(tenant)?.page(servicePath, offset, limit) ?? { known: [], total: 0 }
         const page = known.map(({ document }) => document)
-        return home.afterStaged(registrations, { kind: 'registrations', registrations: page, total }, onReply)
+        return owner.afterStaged(registrations, { kind: 'registrations', registrations: page, total }, onReply)
       }
       default:
-        return home.change(registrations, () => this.decide(request), onReply)
+        return owner.change(registrations, () => this.decide(request), onReply)
     }
   }
 

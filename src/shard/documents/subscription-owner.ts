@@ -17,44 +17,44 @@ import type { PatternAccounts } from './pattern-accounts.js'
 
 export class SubscriptionOwner {
   private readonly subscriptions: Subscriptions
-  private readonly home: DocumentOwner
+  private readonly owner: DocumentOwner
   private readonly countMax: number
   private readonly patterns: PatternAccounts
 
   /**
    * `countMax`: for all tenants together, see `subscriptionsMax`. `patterns`: the cost of the patterns of each tenant.
    */
-  constructor(subscriptions: Subscriptions, home: DocumentOwner, countMax: number, patterns: PatternAccounts) {
+  constructor(subscriptions: Subscriptions, owner: DocumentOwner, countMax: number, patterns: PatternAccounts) {
     this.patterns = patterns
     this.subscriptions = subscriptions
-    this.home = home
+    this.owner = owner
     this.countMax = countMax
   }
 
   onAsk(request: Exclude<SubscriptionRequest, OwnerRequest>, onReply: OnReply): void {
-    const { subscriptions, home } = this
+    const { subscriptions, owner } = this
     switch (request.kind) {
       case 'findSubscription': {
         const { tenant, id } = request
         const held = subscriptions.of(tenant)
         const subscription = held?.get(id)
         if (!held || !subscription)
-          return home.afterStaged(subscriptions, { kind: 'subscriptions', subscriptions: [], total: 0 }, onReply)
+          return owner.afterStaged(subscriptions, { kind: 'subscriptions', subscriptions: [], total: 0 }, onReply)
         const known = { subscription, progress: held.progressOf(id) }
-        return home.afterStaged(subscriptions, { kind: 'subscriptions', subscriptions: [known], total: 1 }, onReply)
+        return owner.afterStaged(subscriptions, { kind: 'subscriptions', subscriptions: [known], total: 1 }, onReply)
       }
       case 'listSubscriptions': {
         const { tenant, servicePath, offset, limit } = request
         const { known, total } = subscriptions.of(tenant)?.page(servicePath, offset, limit) ?? { known: [], total: 0 }
         const page = known.map(({ document, progress }) => ({ subscription: document, progress }))
-        return home.afterStaged(subscriptions, { kind: 'subscriptions', subscriptions: page, total }, onReply)
+        return owner.afterStaged(subscriptions, { kind: 'subscriptions', subscriptions: page, total }, onReply)
       }
       case 'progress': {
         const held = subscriptions.of(request.tenant)
         return onReply({ kind: 'progress', parts: request.ids.map(id => held?.progressOf(id) ?? noProgress) })
       }
       default:
-        return home.change(subscriptions, () => this.decide(request), onReply)
+        return owner.change(subscriptions, () => this.decide(request), onReply)
     }
   }
 

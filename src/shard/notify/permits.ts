@@ -103,8 +103,8 @@ export class Permits {
     const { shards } = this
     const { tenant, id } = subscription
     if (!shards || !this.isByDocumentOwner(subscription) || !this.isDocumentOwner(subscription)) return
-    const home = shards.ownerOf(this.shardMap.register)
-    const others = shards.owners().filter(shard => shards.ownerOf(shard) !== home)
+    const documentOwner = shards.ownerOf(this.shardMap.register)
+    const others = shards.owners().filter(shard => shards.ownerOf(shard) !== documentOwner)
     if (others.length === 0) return this.endLearning(id)
     if (!this.learning.has(id)) this.learning.set(id, [])
     let open = others.length

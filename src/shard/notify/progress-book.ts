@@ -265,7 +265,7 @@ export class ProgressBook implements PiggybackedWrites {
   }
 
   private keyOf(tenant: string, id: string): Buffer {
-    return progressKey({ home: this.shardMap.register, tenant, id })
+    return progressKey({ register: this.shardMap.register, tenant, id })
   }
 
   /** Reads the rows of the store. Rows of subscriptions that do not exist are deleted. */

@@ -16,7 +16,7 @@ export class ObservedStamps {
   private readonly requestClock: StampObserver
   private heard = 0
 
-  /** `own` gives the stamps here; `moments` observes each stamp that is heard. */
+  /** `own` gives the stamps here; `requestClock` observes each stamp that is heard. */
   constructor(own: Pick<Stamps, 'last'> & StampObserver, requestClock: StampObserver) {
     this.own = own
     this.requestClock = requestClock

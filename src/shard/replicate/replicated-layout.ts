@@ -7,7 +7,7 @@
 // indexes T, I and X and the counts D and A, which are found again from the entities, and the position, which is the
 // store's own.
 //
-// Subscriptions, registrations and their progress have the register in the place of a home.
+// Subscriptions, registrations and their progress have the register in the place of a shard of their own.
 
 import type { Range } from '../../ports.js'
 import { KeyReader, kindsThatGo, prefix, shardOfKey, under, writer } from '../keys.js'
