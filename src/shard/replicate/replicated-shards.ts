@@ -1,6 +1,6 @@
 // The shards of a node of a cluster, for the code that moves them: each is followed, or this node's own (ownership.ts).
 //
-// A followed shard is only rows in the store: they are written as its log says, and no reader uses them. When it
+// A followed shard is only rows in the store: its log decides what they are, and no reader uses them. When it
 // becomes this node's own, the data that memory needs is read (`activate`). It is forgotten when the shard is given up
 // (`seal`). So both cost the same for any size of shard. Only the register is in the memory of every node.
 //

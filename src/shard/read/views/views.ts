@@ -192,7 +192,7 @@ export class Views implements ChangeFollower {
     // Of two entities created meanwhile, the sweep may have seen only the later one. Both come again, in order.
     const first = changes.find(change => change.isNew)
     if (first) table.removeFrom(first.created, first.shard)
-    // An entity may have been deleted before the sweep reached it; then a later change says so.
+    // An entity may have been deleted before the sweep reached it; then a later change removes it.
     const missing = new Set<number>()
     for (const { created, shard, cells } of changes) {
       if (!cells) {
