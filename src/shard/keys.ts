@@ -170,7 +170,7 @@ export function under(start: Buffer): Range {
   return { gte: start, lt: end.subarray(0, last + 1) }
 }
 
-/** The shard of a key. Keys of indexes and counts end with it; keys of all other kinds begin with it. */
+/** The shard of a key. Keys of counts and the type index end with it; rows made from no other rows begin with it. */
 export const shardOfKey = (key: Buffer): number =>
   key.readUInt16BE(endsWithShard.has(key[0]) ? key.length - shardBytes : 1)
 

@@ -4,7 +4,7 @@
 //   T tenant path type created shard  -> id          order of creation, by scope and type
 //   I tenant id path                  -> ''          where an id lives outside the root path (the root needs no index)
 //   X expires shard tenant path id type -> ''        which entity expires when
-//   D tenant path type shard          -> count       which paths and types a tenant has, and how many of each in a shard
+//   D tenant path type shard          -> count       paths and types of a tenant, and how many of each in a shard
 //   A tenant path type name attrtype shard -> count  which attributes, and of which types, the entities of a type have
 //   S owner tenant id                 -> row: a subscription and its revision
 //   R owner tenant id                 -> row: the same of a registration

@@ -41,7 +41,7 @@ export function holdsNobody(t: Test, args: readonly string[]): void {
       const isMeant = (_: HostileRequest, at: number): boolean => isWhole || at % sampled === first
       for (const request of world.requests.filter(isMeant)) {
         if (!isWhole) {
-          const { status, text } = await measure(broker, request)
+          const { status, text } = await answerOf(broker, request)
           t.equal(status, request.status, `${request.name}: ${text.slice(0, 200)}`)
           continue
         }
@@ -50,6 +50,14 @@ export function holdsNobody(t: Test, args: readonly string[]): void {
         t.ok(isShort(heldMs, slow), `${request.name}: ${heldMs} ms on a machine ${slow.toFixed(1)} times as slow`)
       }
     })
+}
+
+/** What a request gets; beside other tests workers may not answer each other in time, and say so. */
+async function answerOf(broker: MeasuredBroker, request: HostileRequest): Promise<Measured> {
+  let answer = await measure(broker, request)
+  for (let attempt = 1; attempt < attemptsMax && answer.status === 503 && request.status !== 503; attempt++)
+    answer = await measure(broker, request)
+  return answer
 }
 
 const isShort = (heldMs: number, slow: number): boolean => heldMs <= heldMsMax * slow

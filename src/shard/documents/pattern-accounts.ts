@@ -25,7 +25,7 @@ export class PatternAccounts {
   /** Functions that add subscriptions that were decoded late, one by one. */
   private readonly late = new Map<string, () => void>()
 
-  /** `workMax`: as `eventWorkMax` says. */
+  /** `workMax`: see `eventWorkMax`. */
   constructor(subscriptions: Subscriptions, clock: Pick<Clock, 'monoMs' | 'after'>, workMax = eventWorkMax) {
     this.clock = clock
     this.workMax = workMax

@@ -6,7 +6,7 @@
 //
 //   binding -> bound -> ended           all rows have ended: it is deleted
 //                 |
-//                 +---> overdue         time is over, or one row must go alone: the rest is written as rows of their own
+//                 +---> overdue         time is over, or one row must go alone: the rest gets rows of its own
 //
 // All rows in bundles are in memory too. Bundles that a crash leaves are split before the outbox is read
 // (`splitBundles`).

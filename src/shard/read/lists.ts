@@ -1,12 +1,12 @@
 // Lists: a page of the entities that a selection means, in order of creation or by keys, and how many there are.
 //
-// A list tells nothing that may yet be lost: it waits for the commit in flight. The plan is the narrowest that answers:
+// A list shows nothing that may yet be lost: it waits for the commit in flight. The plan is the narrowest that answers:
 //
 //   ids are named                          each is looked up
 //   identity decides, every id is meant    counts come from the directory, the page from the type index
-//   few entities may be meant              each is looked into
-//   views can tell                         they do (views/search), built first if need be
-//   else                                   a scan looks into everything, elsewhere if it can (scans)
+//   few entities may be meant              each is read and tested
+//   views can decide                       they do (views/search), built first if need be
+//   else                                   a scan reads and tests everything, elsewhere if it can (scans)
 
 import { fewPathsMax } from '../../domain/limits.js'
 import { Pace, sorted } from '../../domain/pace.js'
@@ -44,28 +44,28 @@ import type { Views } from './views/views.js'
 
 type OnReply = (reply: ShardReply) => void
 
-/** Entities read at once, to be looked into one by one: some 0.7 ms for entities of usual size. */
+/** Entities read at once, to be tested one by one: some 0.7 ms for entities of usual size. */
 const entitiesPerStep = 16
 /**
- * Pairs of path and type of which views are used: each list looks at each view that it uses, and making one takes some
- * 20 us of the event loop. Lists about more than these are scans.
+ * Pairs of path and type for which views are used. Each list visits each view that it uses, and making one takes some
+ * 20 us of the event loop. Lists of more pairs are scans.
  */
 export const viewedRangesMax = 1_500
-/** Up to so many entities are looked into at once rather than by views: some 3 ms. */
+/** Up to so many entities are read and tested at once rather than with views: some 3 ms. */
 const walkedMax = 256
 /** Pages up to this size are read through the actors, which keeps their entities in memory. */
 const pageOfActorsMax = 100
 /** Bytes of entities that are kept while ids are looked up; those of a page that has more are read again. */
 const keptBytesMax = 1024 * 1024
-/** Larger entities do not stay in memory because a list has shown them. */
+/** Larger entities do not stay in memory because of a list. */
 const actorBytesMax = 16 * 1024
 /** Pairs of path and type between two looks at the clock. */
 const pairsPerLook = 64
-/** Lists that wait for a scan or a view; beyond, a list is turned away. */
+/** Lists that wait for a scan or a view; further lists are refused. */
 const scansMax = 1000
 
 export interface QueryLimits {
-  /** After which a list is given up. */
+  /** The time after which a list is given up. */
   readonly scanDeadlineMs: number
   readonly scanRowsMax: number
 }
@@ -82,7 +82,7 @@ export interface ListSources {
   readonly scanner: Scanner
   readonly clock: Clock
   readonly room: AnswerRoom
-  /** Whose entities are listed. */
+  /** The shards whose entities are listed. */
   readonly owned?: Owned
 }
 
@@ -101,7 +101,7 @@ export class Lists {
     this.answer(hold => this.page(request, hold), onReply)
   }
 
-  /** What stands at places that a list has told of. */
+  /** The entities at places that an earlier list returned. */
   fetch({ tenant, places, bytesMax }: FetchRequest, onReply: OnReply): void {
     if (!places.every(({ shard }) => this.isOurs(shard))) return onReply({ kind: 'moved' })
     this.answer(async hold => {
@@ -112,8 +112,8 @@ export class Lists {
   }
 
   /**
-   * Replies when all that the reply may tell of is durable. `hold` counts what was read for it up to then; the taker of
-   * the reply counts it from then on.
+   * Replies when all content of the reply is durable. `hold` counts the bytes that are read for it. After that, the
+   * receiver of the reply counts them.
    */
   private answer(find: (hold: AnswerHold) => Promise<ShardReply>, onReply: OnReply): void {
     const { commit, room } = this.from
@@ -156,7 +156,7 @@ export class Lists {
     pace: Pace,
   ): Promise<CountedRange[] | undefined> {
     const ranges: CountedRange[] = []
-    // A type stands under many paths, and to try patterns on it may take milliseconds.
+    // A type occurs under many paths, and to try patterns on it may take milliseconds.
     const verdicts = new Map<string, boolean>()
     let looks = 0
     for (const [path, counts] of known) {
@@ -177,7 +177,7 @@ export class Lists {
     return ranges
   }
 
-  /** Ids that are named are looked up one by one and put in order. */
+  /** Looks up named ids one by one, and sorts them. */
   private async pageOfIds(
     request: ListRequest,
     ids: ReadonlySet<string>,
@@ -236,7 +236,7 @@ export class Lists {
     return this.reply(request, { places, values, total: found.length }, hold, read)
   }
 
-  /** The pace of one long read. Other requests go on between its steps, and long reads take turns. */
+  /** The pace of one long read. Other requests run between its steps, and long reads take turns. */
   private pace(): Pace {
     const { clock } = this.from
     const ticks = { monoMs: () => clock.monoMs(), endOfTick: (run: () => void) => void this.turns.next().then(run) }
@@ -274,7 +274,7 @@ export class Lists {
     }
   }
 
-  /** Looks into every entity that may be meant, of few. */
+  /** Reads and tests the entities that may be meant, when they are few. */
   private async walked(request: ListRequest, ranges: readonly CountedRange[], hold: AnswerHold): Promise<ShardReply> {
     const { tenant, selection } = request
     const { store, firstPages, clock, owned } = this.from
@@ -335,7 +335,7 @@ export class Lists {
     return this.inTime(ended, refuse(refusals.scanTooLong(scanDeadlineMs)))
   }
 
-  /** Builds the views that are wanted; false when there cannot be any. */
+  /** Builds the views that are wanted; false when they cannot be built. */
   private async prepared(
     { tenant }: ListRequest,
     ranges: readonly CountedRange[],
@@ -343,7 +343,7 @@ export class Lists {
   ): Promise<boolean> {
     const { views, commit } = this.from
     if (!layout || !(await views.prepare(tenant, ranges, layout))) return false
-    // Views follow what is durable: with nothing in flight, the store says the same.
+    // Views follow durable changes. With nothing in flight, they agree with the store.
     await new Promise<void>(resolve => commit.afterFlight(() => resolve()))
     return true
   }
@@ -379,7 +379,7 @@ export class Lists {
     return this.completed(request, reply, hold)
   }
 
-  /** A page of which a scan has read the first entities only. */
+  /** Completes a page of which a scan has read only the first entities. */
   private async completed(
     request: ListRequest,
     { keys, encodedEntities, total }: Extract<ShardReply, { kind: 'part' }>,
@@ -400,7 +400,7 @@ export class Lists {
     return others ? pageReply(request.part, { places, values: keys.values, total }, [...first, ...others]) : noRoom
   }
 
-  /** The answer, or the other when the time of a query is over. */
+  /** The answer, or `otherwise` when the time of a query is over. */
   private inTime(answer: Promise<ShardReply>, otherwise: ShardReply): Promise<ShardReply> {
     return new Promise((resolve, reject) => {
       const cancel = this.from.clock.after(this.limits.scanDeadlineMs, () => resolve(otherwise))
@@ -408,7 +408,7 @@ export class Lists {
     })
   }
 
-  /** `read` reads images of the page; undefined: they are read from the store, or from actors. */
+  /** `read` reads encoded entities of the page. By default they are read from the store, or from actors. */
   private async reply(
     request: ListRequest,
     page: MatchPage<EntityPlace>,
@@ -421,7 +421,8 @@ export class Lists {
   }
 
   /**
-   * The images at the first places, as far as the bytes go, but of `needed` at least; undefined: memory has no room.
+   * The encoded entities at the first places, up to `bytesMax`, but of `needed` at least; undefined: memory has no
+   * room.
    */
   private encodedEntities(
     tenant: string,
@@ -433,7 +434,7 @@ export class Lists {
     return new PageEntities(places.length, bytesMax, this.reader(tenant, places), needed).inTurns(this.turns, hold)
   }
 
-  /** Reads images of a page; where no place is known there is none. */
+  /** Reads encoded entities of a page; undefined where a place is undefined. */
   private reader(tenant: string, places: readonly (EntityPlace | undefined)[]): ReadSome {
     const { store } = this.from
     const readOne = places.length > pageOfActorsMax ? undefined : (place: EntityPlace) => this.encodedOf(tenant, place)
@@ -446,12 +447,12 @@ export class Lists {
     }
   }
 
-  /** The image of an entity by way of its actor, which stays in memory unless it is large. */
+  /** The encoded entity, read through its actor, which stays in memory unless it is large. */
   private encodedOf(tenant: string, place: EntityPlace): Buffer | undefined {
     const { store, actors, commit } = this.from
     const { shard, path, id, type } = place
     const actor = actors.load(shard, tenant, path, id)
-    // What is staged may yet be lost.
+    // Staged changes may yet be lost.
     if (actor.stagedIn > commit.durable) return readEncoded(store, tenant, [place])[0]
     const encoded = actor.variant(type)?.encoded
     if (encoded && encoded.length > actorBytesMax) actors.letGo(actor)
@@ -470,5 +471,5 @@ const isThere = (place: EntityPlace | undefined): place is EntityPlace => place 
 
 const refuse = (refusal: Refusal): ShardReply => ({ kind: 'refused', refusal })
 
-/** Whether to try all patterns of types on one may take milliseconds. */
+/** Whether to try all patterns of types on one type may take milliseconds. */
 const isCostly = ({ types }: ListRequest['selection']): boolean => (types?.patterns.length ?? 0) > 0

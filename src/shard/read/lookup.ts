@@ -1,7 +1,7 @@
 // Reads by id: all entities of an id, under the paths that a request covers.
 //
-// They look at actors, so they see what turns have staged, and wait until that is durable. The path of an entity
-// decides its key. When the request leaves paths open, the tenant's directory or the id index says which there are.
+// They read actors, so they see staged changes, and wait until those are durable. The path of an entity is a part of
+// its key. When the request leaves paths open, the paths come from the tenant's directory or the id index.
 
 import { fewPathsMax } from '../../domain/limits.js'
 import { Pace } from '../../domain/pace.js'
@@ -21,7 +21,7 @@ type OnReply = (reply: ShardReply) => void
 const none: readonly Actor[] = []
 
 export class Lookup {
-  /** `owned`: whose entities are found. */
+  /** `owned`: the shards whose entities are found. */
   constructor(
     private readonly store: Store,
     private readonly live: Actors,
@@ -56,7 +56,7 @@ export class Lookup {
     this.findIndexed(request, onReply).catch((error: Error) => onReply({ kind: 'failed', reason: error.message }))
   }
 
-  /** The id index tells under which of many paths the id is: some tens of thousands, perhaps. */
+  /** Finds the paths of the id in the id index, because the tenant has many paths: perhaps some tens of thousands. */
   private async findIndexed(request: FindRequest, onReply: OnReply): Promise<void> {
     const { tenant, paths, id } = request
     const pace = new Pace(this.clock)
@@ -73,7 +73,7 @@ export class Lookup {
     return (await allRowsOf(this.store, idRange(tenant, id))).map(({ key }) => parseIdKey(key).path)
   }
 
-  /** The actor of an id under a path; none where it is not ours. */
+  /** The actor of an id under a path; none where its shard is not ours. */
   private actors(tenant: string, path: string, id: string): readonly Actor[] {
     const shard = this.shardMap.shardOf(tenant, path, id)
     return this.owned && this.owned[shard] !== 1 ? none : [this.live.load(shard, tenant, path, id)]
@@ -110,8 +110,8 @@ export class Lookup {
 }
 
 /**
- * What was found so far, and the commit that it waits for, with a shard that this is about. Who asks about several
- * looks whether they have changed (shards.ts).
+ * The entities found so far, and the commit for which the reply waits, with its shard. A caller that asks about several
+ * shards checks whether the owned ones have changed (shards.ts).
  */
 interface Gathered {
   readonly entities: FoundEntity[]

@@ -1,7 +1,7 @@
-// What a list has found so far: the entities that fit, as far as the page needs them, and how many there are.
+// The matches of a list so far: those that the page needs, and their total number.
 //
-// Only places and the values of the order are kept, not entities, and only what can still be on the page. The entities
-// are fetched when the page is known.
+// Only places and the values of the order are kept, not entities, and only those that can still be on the page. The
+// entities are fetched when the page is known.
 
 import type { Json } from '../../domain/json.js'
 import { compareSortValues, sortValues } from '../../domain/queries/order.js'
@@ -21,7 +21,7 @@ export interface Match {
 
 export interface MatchPage<P extends EntityPosition> {
   readonly places: readonly P[]
-  /** What each is ordered by; none at all when the order is that of creation. */
+  /** The sort values of each; empty when the order is that of creation. */
   readonly values: readonly SortValues[]
   /** Matches regardless of offset and limit. */
   readonly total: number
@@ -29,7 +29,10 @@ export interface MatchPage<P extends EntityPosition> {
 
 const noValues: SortValues = []
 
-/** What an entity is ordered by, if its content is meant; undefined if it is not. Its identity has been looked at. */
+/**
+ * The sort values of an entity if the selection means its content; undefined if not. The caller has tested its
+ * identity.
+ */
 export function valuesIfMeant(
   { selection, order }: ListRequest,
   encoded: Buffer,
@@ -40,7 +43,7 @@ export function valuesIfMeant(
   return meansContent(selection, entity, path) ? sortValues(order, entity, path, selection.geo) : undefined
 }
 
-/** Matches kept beyond the page before the surplus is let go. */
+/** Matches kept beyond the page before the surplus is dropped. */
 const surplusMax = 10_000
 
 export class Matches {
@@ -78,7 +81,7 @@ export class Matches {
 /** Rows read at a time: each may have 16 MB. */
 const rowsPerRead = 16
 
-/** The images of places, read while they are gone through; one that has gone meanwhile is left out. */
+/** The encoded entities at places, read during the iteration. Entities that were deleted meanwhile are left out. */
 export function* encodedEntitiesAt<P extends EntityPlace>(
   store: StoreReader,
   tenant: string,
@@ -94,7 +97,7 @@ export function* encodedEntitiesAt<P extends EntityPlace>(
   }
 }
 
-/** The image at each place as the store has it, undefined where the entity has gone. */
+/** The encoded entity at each place as the store has it, undefined where the entity was deleted. */
 export function readEncoded(
   store: StoreReader,
   tenant: string,
@@ -107,10 +110,10 @@ export function readEncoded(
   })
 }
 
-/** Smaller rows may be held for one of their images. */
+/** Smaller rows may stay in memory for one of their encoded entities. */
 const sharedBytesMax = 64 * 1024
 
-/** Shares memory with the row, unless that holds much else. */
+/** Shares memory with the row, unless most of a large row belongs to others. */
 function encodedOfType(row: Buffer, type: string): Buffer | undefined {
   const encoded = decodeRow(row).find(encoded => encodedType(encoded) === type)
   return encoded && row.length > sharedBytesMax && row.length > 2 * encoded.length ? Buffer.from(encoded) : encoded

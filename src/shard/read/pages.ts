@@ -1,8 +1,9 @@
-// What a list answers once its first entities are known: the entities of the page or, when several owners answer
-// together, what it takes to merge their parts (ListKeys in messages).
+// The answer of a list once its first entities are known: the entities of the page. When several owners answer
+// together, it has the keys for merging their parts (ListKeys in messages).
 //
-// Keys are columns of numbers, not objects, for a deep page has a key for every entity before it: 14 bytes and some 0.3
-// us from here to the merge, and its sort values. That is what a deep offset costs every owner, and the wire.
+// Keys are columns of numbers, not objects, because a deep page has a key for every entity before it. A key takes 14
+// bytes and some 0.3 us from here to the merge, and its sort values. That is the cost of a deep offset for every owner,
+// and for the network.
 //
 // Entities are read a few at a time, up to the bytes of an answer (docs/operations/answers.md), in turns of the event
 // loop.
@@ -16,7 +17,7 @@ import type { AnswerHold, Clock } from '../../ports.js'
 import type { MatchPage, SortValues } from './matches.js'
 
 /**
- * The reply to a list, with the images of the first entities of the page. Undefined images have gone, and are left out.
+ * The reply to a list, with the encoded entities of the first places. Undefined ones were deleted, and are left out.
  */
 export function pageReply(
   part: ListRequest['part'],
@@ -52,14 +53,14 @@ export function keysReply({ places, values, total }: MatchPage<EntityPosition>):
 }
 
 /**
- * Bytes of the keys of one owner. Beyond, a page is refused as too deep: behind four million entities in order of
+ * Bytes of the keys of one owner. Beyond, a page is refused as too deep: after four million entities in order of
  * creation, or a million by a usual text.
  */
 const keyBytesMax = 64 * 1024 * 1024
 const keyBytes = 14
 /** Entities whose keys fit, without values. */
 export const keysMax = Math.floor(keyBytesMax / keyBytes)
-/** A value besides the characters of a text. */
+/** The size of a value without the characters of a text. */
 const valueBytes = 8
 
 export class KeyColumns {
@@ -73,7 +74,7 @@ export class KeyColumns {
   private bytes = 0
 
   // [hot] Once per entity before a deep page.
-  /** Adds the key of the next entity; once there are too many, no more. */
+  /** Adds the key of the next entity, unless there are too many. */
   add({ created, shard, path, type }: EntityPosition, values: SortValues | undefined): void {
     if (this.bytes > keyBytesMax) return
     this.created.push(created)
@@ -113,34 +114,36 @@ export class KeyColumns {
   }
 }
 
-/** The places that keys tell of. */
+/** The positions in the keys of a list. */
 export const positionsOf = ({ created, shards, rangeOf, ranges }: ListKeys): EntityPosition[] =>
   Array.from(created, (created, at): EntityPosition => {
     const [path, type] = ranges[rangeOf[at]!]!
     return { created, shard: shards[at]!, path, type }
   })
 
-/** Reads the images of `count` places of the page from `from` on; undefined for what has gone. */
+/** Reads the encoded entities at `count` places of the page from `from` on; undefined for deleted ones. */
 export type ReadSome = (from: number, count: number) => readonly (Buffer | undefined)[]
 
-/** Rows of any step: most have less than 1 KB, some 16 MB. Steps begin with one, and double while rows are small. */
+/**
+ * Rows of a step at most: most have less than 1 KB, some 16 MB. Steps begin with one, and double while rows are small.
+ */
 const stepRowsMax = 32
-/** Bytes of a step that was large enough. */
+/** A step of this many bytes was large enough. */
 const stepBytes = 128 * 1024
 
 /**
- * The encoded entities of a page. Reading an entity shows its size. So each step reads some, and the reader stops
- * behind the first one that does not fit: what was read are the first ones of the page.
+ * The encoded entities of a page. The size of an entity is known only after reading it. So each step reads some, and
+ * the reader stops at the first one that does not fit: the result is always the first entities of the page.
  */
 export class PageEntities {
-  /** Of the first places. */
+  /** The encoded entities at the first places. */
   readonly encodedEntities: (Buffer | undefined)[] = []
   bytes = 0
   private readonly bytesMax: number
   private next = 0
   private rows = 1
 
-  /** `needed`: so many are read whatever they have. */
+  /** `needed`: so many are read, whatever their size. */
   constructor(
     private readonly count: number,
     bytesMax: number | undefined,
@@ -175,7 +178,7 @@ export class PageEntities {
     return this.encodedEntities
   }
 
-  /** The same in turns of the event loop; undefined: memory has no room for it. */
+  /** Reads all in turns of the event loop; undefined: memory has no room for them. */
   async inTurns(turns: Turns, hold: AnswerHold): Promise<readonly (Buffer | undefined)[] | undefined> {
     let counted = 0
     for (let goesOn = true; goesOn; ) {
@@ -196,9 +199,9 @@ export const turnBytesMax = 512 * 1024
 const countedBytes = 64 * 1024
 
 /**
- * Turns of the event loop for long reads: one read goes on per turn, each as often as any other. If each took its step
- * in every turn, a hundred would hold the loop a hundred times as long. A read that begins after much was read waits
- * too.
+ * Turns of the event loop for long reads. One read continues per turn, and all get equally many turns. If each took its
+ * step in every turn, a hundred would block the loop a hundred times as long. A read that begins in a turn in which
+ * much was read waits, too.
  */
 export class Turns {
   private readonly waiting: (() => void)[] = []

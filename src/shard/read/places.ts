@@ -1,8 +1,9 @@
-// Where entities stand in the order of creation: the type index, path by path and type by type, merged.
+// The places of entities in the order of creation: the type index, path by path and type by type, merged.
 //
-// Each path and type is a stream in order of creation; the merge takes the earliest of their heads (created, then
-// shard: total, and stable while entities come and go). A stream begins in memory (heads) and goes on in the store.
-// Index rows are read in portions, and after each the event loop gets its turn, so that a deep offset delays nobody.
+// Each path and type is a stream in order of creation. The merge takes the earliest place of all streams, by creation
+// and then shard: that order is total, and stable while entities come and go. A stream begins in memory
+// (first-pages.ts) and continues in the store. Index rows are read in portions, and after each the event loop gets its
+// turn, so a deep offset does not delay other requests.
 
 import type { EntityPosition } from '../../messages/messages.js'
 import type { Clock, Cursor, StoreReader } from '../../ports.js'
@@ -10,7 +11,7 @@ import { parseTypeKey, type TypePosition, typeKey, typeRange } from '../layout.j
 import type { Owned } from '../replicate/ownership.js'
 import { Heap } from '../turn/heap.js'
 
-/** The place of one entity in the order of creation, and where to find it. */
+/** The place of one entity in the order of creation, with its id. */
 export interface EntityPlace extends EntityPosition {
   readonly id: string
 }
@@ -30,11 +31,11 @@ export interface CountedRange extends PlaceRange {
 
 export interface Head {
   readonly places: readonly EntityPlace[]
-  /** Where the rest begins: behind this position. undefined: there is no more. */
+  /** The position after which the rest begins; undefined: there is no more. */
   readonly rest: TypePosition | undefined
 }
 
-/** The first places of a range, behind a position. */
+/** A request for the first places of a range, after a position. */
 export interface FirstPageScan {
   readonly tenant: string
   readonly range: PlaceRange
@@ -42,7 +43,7 @@ export interface FirstPageScan {
   readonly count: number
 }
 
-/** Whoever knows how a range begins. */
+/** Gives the first places of a range. */
 export interface FirstPageSource {
   head(tenant: string, range: CountedRange): Promise<Head>
 }
@@ -50,7 +51,7 @@ export interface FirstPageSource {
 /** Index rows per step: some 0.3 ms. */
 const rowsPerStep = 128
 
-/** The first places behind a position, `count` at most; fewer only at the end. `owned`: of shards that are ours. */
+/** The first places after a position, `count` at most; fewer only at the end. `owned`: the shards that count. */
 export async function readPlaces(
   store: StoreReader,
   { tenant, range, after, count }: FirstPageScan,
@@ -70,7 +71,7 @@ export async function readPlaces(
   }
 }
 
-/** The places of what stands somewhere, undefined where it has gone: the type index knows the ids. */
+/** The places of entities at positions, undefined where the entity was deleted. The type index has the ids. */
 export function locate(
   store: StoreReader,
   tenant: string,
@@ -86,12 +87,12 @@ export function locate(
 }
 
 /**
- * The places of several paths and types, in order of creation, as they were at the first look; of shards that are ours.
+ * The places of several paths and types, in order of creation, as they were at the first look; only of owned shards.
  */
 export class Places {
   private readonly streams: Stream[] = []
   private readonly openStream: (range: CountedRange) => Stream
-  /** Streams with a place to give; undefined before the first look. */
+  /** Streams that have a next place; undefined before the first look. */
   private merged: Heap<Stream> | undefined
   /** Rows read since the event loop had its turn. */
   private sinceBreath = 0
@@ -118,7 +119,7 @@ export class Places {
     await this.each(count, () => {})
   }
 
-  /** Gives the next places one by one, `placesMax` at most; fewer only at the end. */
+  /** Passes the next places to `take` one by one, `placesMax` at most; fewer only at the end. */
   async each(placesMax: number, take: (place: EntityPlace) => void): Promise<void> {
     this.merged ??= await this.open()
     for (let taken = 0; taken < placesMax; taken++) {
@@ -139,7 +140,7 @@ export class Places {
     const merged = new Heap<Stream>(byPlace)
     for (const range of this.ranges) {
       const stream = this.openStream(range)
-      // Of most there is nothing more than their heads, which need not be closed.
+      // Most streams have only a first page, which need not be closed.
       const isThere = await stream.open()
       if (stream.hasRest) this.streams.push(stream)
       if (isThere) merged.push(stream)
@@ -162,7 +163,7 @@ const byPlace = ({ place: a }: Stream, { place: b }: Stream): number =>
   comparePlaces(a as EntityPlace, b as EntityPlace)
 
 class Stream {
-  /** The place that comes next; undefined before `open` and at the end. */
+  /** The next place; undefined before `open` and at the end. */
   place: EntityPlace | undefined
   private readonly openHead: () => Promise<Head>
   private readonly openRest: (after: TypePosition) => Rest
@@ -175,7 +176,7 @@ class Stream {
     this.openRest = after => new Rest(store, tenant, range, after, owned)
   }
 
-  /** Begins; false when there is nothing. */
+  /** Begins; false when there is no place. */
   async open(): Promise<boolean> {
     const head = await this.openHead()
     this.places = head.places
@@ -183,12 +184,12 @@ class Stream {
     return this.look() || this.read(rowsPerStep)
   }
 
-  /** Whether there is something to be closed, now or later. */
+  /** Whether a cursor has to be closed, now or later. */
   get hasRest(): boolean {
     return this.rest !== undefined
   }
 
-  /** Goes on to the next place; false when places have to be read first. */
+  /** Moves to the next place; false when places have to be read first. */
   advance(): boolean {
     this.at++
     return this.look()
@@ -212,7 +213,7 @@ class Stream {
   }
 }
 
-/** What the store has of one path and type, behind a position or from the beginning, in shards that are ours. */
+/** The places of one path and type in the store, after a position or from the beginning, in owned shards. */
 class Rest {
   private readonly range: PlaceRange
   private readonly open: () => Cursor

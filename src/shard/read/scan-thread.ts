@@ -1,10 +1,10 @@
 // Scans on a thread of their own, seen from the event loop, and the messages between the two.
 //
-// The thread starts with the first scan and ends with the node. It reads the same open store. It must have left before
-// the store is closed, and it is never killed: that could happen inside a call of the store. When it dies by itself,
-// what it was doing fails, and the next scan starts another.
+// The thread starts with the first scan and ends with the node. It reads the same open store. It must exit before the
+// store is closed, and it is never killed, because that could happen inside a call of the store. When it dies, its
+// scans fail, and the next scan starts another thread.
 //
-// Not here: what a scan does (scans), the thread's own side (reader.ts).
+// Not here: the work of a scan (scans), the thread's own side (reader.ts).
 
 import assert from 'node:assert/strict'
 import { Worker } from 'node:worker_threads'
@@ -21,11 +21,11 @@ import type { TableParts } from './views/table.js'
 export interface ReaderInput {
   readonly store: SharedStore
   readonly placement: Placement
-  /** Whose rows count, in memory that is shared. */
+  /** The shards whose rows count, in shared memory. */
   readonly owned: Owned
 }
 
-/** A scan, numbered by whoever asks; the request of a list goes through its bytes. `end`: finish and leave. */
+/** A scan with a number of its caller. The request of a list is passed as bytes. `end`: finish and exit. */
 export type ScanCall =
   | {
       readonly kind: 'list'
@@ -56,7 +56,7 @@ interface Waiting {
 export class ThreadScanner implements Scanner {
   private readonly input: ReaderInput
   private worker: Worker | undefined
-  /** The ends of all threads that have not left yet: one that has died takes a moment for it. */
+  /** The ends of all threads that have not exited yet: a thread that died takes a moment for it. */
   private readonly leaving = new Set<Promise<void>>()
   private readonly waiting = new Map<number, Waiting>()
   private number = 0
@@ -95,7 +95,7 @@ export class ThreadScanner implements Scanner {
     await Promise.all(this.leaving)
   }
 
-  /** Has a scan run, whose outcome is an answer of this kind. */
+  /** Runs a scan, whose outcome is an answer of this kind. */
   private async call<K extends Outcome['kind']>(
     call: Exclude<ScanCall, { kind: 'end' }>,
     kind: K,
@@ -111,7 +111,7 @@ export class ThreadScanner implements Scanner {
   }
 
   private start(): Worker {
-    // Flags of the process are not for the thread: `--input-type`, for one, would keep it from starting.
+    // The thread must not get the flags of the process: `--input-type`, for one, would keep it from starting.
     const worker = new Worker(this.entry, { workerData: this.input, execArgv: [] })
     worker.on('message', (answer: ScanAnswer) => this.onAnswer(answer))
     worker.on('error', error => this.onGone(worker, error))
@@ -142,11 +142,11 @@ export class ThreadScanner implements Scanner {
   }
 }
 
-/** Ranges as columns: to clone an object for each of 40,000 takes 50 ms, and paths and types come again and again. */
+/** Ranges as columns: to clone an object for each of 40,000 takes 50 ms, and paths and types repeat. */
 interface RangeColumns {
   readonly paths: readonly string[]
   readonly types: readonly string[]
-  /** For each range, where its path and its type are. */
+  /** For each range, the indexes of its path and its type. */
   readonly pathOf: Uint32Array
   readonly typeOf: Uint32Array
   readonly counts: Float64Array
@@ -174,7 +174,7 @@ function columnsOf(ranges: readonly CountedRange[]): RangeColumns {
 export const rangesOf = ({ paths, types, pathOf, typeOf, counts }: RangeColumns): readonly CountedRange[] =>
   Array.from(counts, (count, at) => ({ path: paths[pathOf[at]!]!, type: types[typeOf[at]!]!, count }))
 
-/** The memory of tables, to be handed over instead of copied. */
+/** The memory of tables, to be transferred instead of copied. */
 export const buffersOf = (tables: readonly TableParts[]): ArrayBuffer[] =>
   tables
     .flatMap(({ created, shards, alive, columns, places }) => [
@@ -186,5 +186,5 @@ export const buffersOf = (tables: readonly TableParts[]): ArrayBuffer[] =>
     ])
     .map(array => array.buffer as ArrayBuffer)
 
-/** The bytes of a cloned Buffer, which arrive as a Uint8Array, as a Buffer again. */
+/** Makes a Buffer of the bytes of a cloned Buffer, which arrive as a Uint8Array. */
 export const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)

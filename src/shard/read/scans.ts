@@ -1,8 +1,8 @@
-// Scans: work that looks into many entities, apart from the turns of the event loop. A list that no index or view
+// Scans: work that reads many entities, apart from the turns of the event loop. These are lists that no index or view
 // answers, the building of views, and reading rows that are many or far away.
 //
 // Where another thread can read the store, a reader thread does it (scan-thread.ts). Elsewhere it is done here in short
-// steps, between which the event loop has its turn. Both run the two functions below.
+// steps, between which the event loop has its turn. Both run the functions below.
 
 import { meansIdentity } from '../../domain/queries/selection.js'
 import { type Refusal, refusals } from '../../domain/refusal.js'
@@ -34,14 +34,14 @@ export interface BuildScan {
   readonly parts: readonly ViewPart[]
 }
 
-/** Who runs scans. A failure of the store, or of the thread, rejects. */
+/** Runs scans. A failure of the store, or of the thread, rejects. */
 export interface Scanner {
   list(scan: ListScan): Promise<ShardReply>
-  /** Gives a table for each part, in their order. */
+  /** Returns a table for each part, in their order. */
   build(scan: BuildScan): Promise<readonly TableParts[]>
   head(scan: FirstPageScan): Promise<readonly EntityPlace[]>
   keys(scan: KeyScan): Promise<KeyHashes>
-  /** Ends what is under way; nothing may be asked any more. */
+  /** Ends the present scans; no more may be requested. */
   close(): Promise<void>
 }
 
@@ -50,11 +50,11 @@ export interface Ground {
   readonly shardMap: ShardMap
   readonly clock: Pick<Clock, 'monoMs'>
   readonly breathe: Breathe
-  /** Whose rows count. */
+  /** The shards whose rows count. */
   readonly owned?: Owned
 }
 
-/** The page of a list, and how many entities fit. A page of many bytes has its first entities only, as a part. */
+/** The page of a list, and how many entities match. A page of many bytes has its first entities only, as a part. */
 export async function scanList({ request, ranges, deadlineMs }: ListScan, ground: Ground): Promise<ShardReply> {
   const { store, clock } = ground
   const { tenant, selection } = request
@@ -85,8 +85,8 @@ export async function scanList({ request, ranges, deadlineMs }: ListScan, ground
 }
 
 /**
- * Bytes of entities that a scan reads and sends along: they are counted only when they arrive. Of a larger page the
- * reply has the first entities, and the asker reads the others.
+ * Bytes of entities that a scan returns: they are counted only when they arrive. Of a larger page the reply has the
+ * first entities, and the caller reads the others.
  */
 const scannedBytesMax = 1024 * 1024
 
@@ -112,21 +112,22 @@ export async function buildTables({ tenant, parts }: BuildScan, ground: Ground):
 
 interface Seen {
   readonly shard: number
-  /** Which of the ranges it belongs to. */
+  /** The index of the range to which it belongs. */
   readonly range: number
   readonly encoded: Buffer
 }
 
 /**
- * A range of at most so many is read by the type index: a look costs three times as much, but a path may hold far more.
+ * A range with at most so many entities is read through the type index. A look costs three times as much, but a path
+ * may have far more entities.
  */
 const fewMax = 5_000
-/** As long as all of them have at most so many. */
+/** This applies as long as all such ranges together have at most so many. */
 const fewMaxInAll = 20_000
 const placesPerStep = 64
 const bytesPerStep = 1024 * 1024
 
-/** Gives every entity of the ranges to `take`, until that says false. */
+/** Passes every entity of the ranges to `take`, until that returns false. */
 async function visit(
   ground: Ground,
   tenant: string,
@@ -148,7 +149,7 @@ async function visit(
   await sweep(store, shardMap, tenant, swept.paths, breathe, taken, owned)
 }
 
-/** Tells to which range an entity belongs. [hot] For every entity of a sweep; most have the range of the one before. */
+/** Finds the range of an entity. [hot] For every entity of a sweep; most have the range of the one before. */
 class Finder {
   private readonly ranges = new Map<string, Map<string, number>>()
   private path = ''
@@ -173,7 +174,7 @@ class Finder {
   }
 }
 
-/** Gives the entities of one range, in order of creation, to `take`; false when that said so. */
+/** Passes the entities of one range, in order of creation, to `take`; false when that returned false. */
 async function walk(
   { store, breathe, owned }: Ground,
   tenant: string,
@@ -239,7 +240,7 @@ export class StepwiseScanner implements Scanner {
   }
 }
 
-/** Lets others have their turn; whoever sweeps waits for it between steps. */
+/** Gives other work its turn; a sweep waits for it between steps. */
 type Breathe = () => Promise<void>
 
 interface Swept {
@@ -250,13 +251,13 @@ interface Swept {
 
 /** Rows read at a time, the next ones on another thread meanwhile: a quarter quicker with a free core. */
 const rowsPerRead = 512
-/** Rows between two breaths: some 0.5 ms of looking into entities. */
+/** Rows between two pauses: some 0.5 ms of work on entities. */
 const rowsPerStep = 128
 
 /**
- * Gives every entity under the exact paths, of shards that are ours (`owned`), to `take`, until that says false: shard
- * by shard, each as it stood when the sweep came to it. Reading rows in order is ten times cheaper than finding each by
- * its key.
+ * Passes every entity under the exact paths, of owned shards (`owned`), to `take`, until that returns false. It goes
+ * shard by shard, and each has the state of the moment when the sweep reaches it. Reading rows in order is ten times
+ * cheaper than finding each by its key.
  */
 export async function sweep(
   store: StoreReader,
@@ -277,7 +278,7 @@ export async function sweep(
         const rows = await reading
         if (rows.length === 0) break
         reading = cursor.next(rowsPerRead)
-        reading.catch(() => {}) // it is told when it is awaited
+        reading.catch(() => {}) // the failure appears where it is awaited
         for (const [index, { key, value }] of rows.entries()) {
           const path = known ?? parseEntityKey(key).path
           if (!wanted.has(path)) continue
@@ -299,7 +300,7 @@ interface Stretch {
   readonly path: string | undefined
 }
 
-/** What has to be read: each path in each of its shards, or, when the paths are many, each shard of the tenant once. */
+/** The ranges to read: each path in each of its shards, or, when the paths are many, each shard of the tenant once. */
 function stretches(shardMap: ShardMap, tenant: string, paths: readonly string[]): Stretch[] {
   const { shards, spread } = shardMap.placement
   if (paths.length * spread <= shards)

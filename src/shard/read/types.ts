@@ -1,8 +1,7 @@
-// What is known of the types of entities: from counts that every change keeps, never from a scan
-// (docs/interface/types.md).
+// The types of entities: from counts that every change keeps, never from a scan (docs/interface/types.md).
 //
-// A tenant may have hundreds of thousands of such counts, so they are walked through in steps. Each is told as it was
-// when it was looked at.
+// A tenant may have hundreds of thousands of such counts, so they are visited in steps. Each is reported as it was when
+// it was visited.
 
 import { Pace, type Ticks } from '../../domain/pace.js'
 import { anyCoversPath } from '../../domain/scope.js'
@@ -21,7 +20,7 @@ export class Types {
     private readonly ticks: Ticks,
   ) {}
 
-  /** As a list, it waits for the commit in flight: counts that are in memory may belong to it. */
+  /** Like a list, it waits for the commit in flight: counts that are in memory may belong to it. */
   summarize(request: TypesRequest, onReply: (reply: ShardReply) => void): void {
     this.read(request).then(
       types =>
@@ -45,7 +44,7 @@ export class Types {
       }
     }
     if (found.size === 0) return []
-    // Of each type, attributes by what they are called in the counts: they stand under many paths.
+    // The attributes of each type, by their names in the counts: they occur under many paths.
     const seen = new Set<string>()
     for (const [path, attributes] of await this.attributes.load(tenant)) {
       if (!anyCoversPath(paths, path)) continue

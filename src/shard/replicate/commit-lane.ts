@@ -2,8 +2,8 @@
 // follows, and syncs.
 //
 // A store takes one commit at a time. Rows of followed shards that came while one was in flight are written together;
-// own batches and syncs go alone. In the order of the calls. After a failure the store refuses all that follows, so
-// whoever waits here is told.
+// own batches and syncs are separate. All happen in the order of the calls. After a failure the store refuses all later
+// writes, so each waiting caller receives it.
 
 import type { Batch, RowSink, Store } from '../../ports.js'
 
@@ -14,7 +14,7 @@ type Item =
   | { readonly kind: 'rows'; readonly fill: (sink: RowSink) => void; readonly onDone: OnDone }
   | { readonly kind: 'sync'; readonly onDone: OnDone }
 
-/** Rows of several calls that are written together; one call may exceed it. A tick waits for that. */
+/** Rows of several calls that are written together; one call may exceed it. This work blocks the event loop. */
 const operationsMax = 5_000
 
 export class CommitLane {
@@ -24,14 +24,14 @@ export class CommitLane {
   private waiting: Item[] = []
   private isBusy = false
 
-  /** `alongWith` adds what every batch of rows has besides. */
+  /** `alongWith` adds rows to every batch of rows. */
   constructor(store: Store, alongWith: (sink: RowSink) => void) {
     this.store = store
     this.alongWith = alongWith
     this.rows = store.batch()
   }
 
-  /** Commits a batch, which must not be touched until `onDone`. */
+  /** Commits a batch, which must not be changed until `onDone`. */
   commit(batch: Batch, onDone: OnDone): void {
     this.add({ kind: 'batch', batch, onDone })
   }
@@ -41,7 +41,7 @@ export class CommitLane {
     this.add({ kind: 'rows', fill, onDone })
   }
 
-  /** Calls back when all that was written before survives a loss of power. */
+  /** Calls back when all earlier writes survive a power failure. */
   sync(onDone: OnDone): void {
     this.add({ kind: 'sync', onDone })
   }
@@ -75,7 +75,7 @@ export class CommitLane {
     this.store.commit(rows, this.ending(told))
   }
 
-  /** Tells those whose turn it was, and lets the next one have its own. */
+  /** Calls back the callers of the present commit, and starts the next one. */
   private ending(told: readonly OnDone[]): OnDone {
     return failure => {
       this.isBusy = false

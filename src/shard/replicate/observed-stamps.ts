@@ -1,12 +1,13 @@
-// Stamps that others gave in shards that are followed: when such a shard becomes this node's own, stamps here have to
-// be above them.
+// Stamps that other nodes gave in followed shards. When such a shard becomes this node's own, stamps here have to be
+// above them.
 //
-// Not earlier. The changes of a batch have stamps in the order of the batch and go to several owners: one that heard of
-// the others' part first, from their logs, and gave no stamp below it any more, would put its own part behind theirs.
+// They must not be raised earlier. The changes of a batch have stamps in the order of the batch and go to several
+// owners. Suppose an owner received the others' part first, from their logs, and gave only larger stamps from then on:
+// its own part would come after theirs.
 
 import type { Stamps } from '../../ports.js'
 
-/** A clock that gives no stamp up to one that it has observed. */
+/** A clock that gives only stamps above all that it has observed. */
 export interface StampObserver {
   observe(stamp: number): void
 }
@@ -16,24 +17,28 @@ export class ObservedStamps {
   private readonly requestClock: StampObserver
   private heard = 0
 
+<<<<<<< HEAD
   /** `own` gives the stamps here; `requestClock` observes each stamp that is heard. */
+=======
+  /** `own` gives the stamps here; `requestClock` observes each stamp that is received. */
+>>>>>>> en-a
   constructor(own: Pick<Stamps, 'last'> & StampObserver, requestClock: StampObserver) {
     this.own = own
     this.requestClock = requestClock
   }
 
-  /** A stamp that another node gave. */
+  /** Notes a stamp that another node gave. */
   note(stamp: number): void {
     if (stamp > this.heard) this.heard = stamp
     this.requestClock.observe(stamp)
   }
 
-  /** From now on stamps here are above all that was heard. */
+  /** From now on stamps here are above all that were received. */
   raise(): void {
     this.own.observe(this.heard)
   }
 
-  /** The latest stamp that was given here or heard. */
+  /** The latest stamp that was given here or received. */
   get last(): number {
     return Math.max(this.own.last, this.heard)
   }

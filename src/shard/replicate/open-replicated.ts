@@ -1,5 +1,4 @@
-// What a node's shards are made of besides when they come and go, put together; and how the register's changes reach
-// all nodes.
+// Opens the additional parts of a node whose shards come and go; and how the register's changes reach all nodes.
 
 import type { Clock, DiskRoom, RowSink, Stamps, Store } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
@@ -14,12 +13,12 @@ import { Positions } from './positions.js'
 import { ReplicatedLog } from './replicated-log.js'
 import type { Barrier, Replication } from './replication.js'
 
-/** What a node of a cluster is given. */
+/** The needs of a node of a cluster. */
 export interface ReplicatedNeeds {
-  /** Shared with who reads the store on other threads. No shard is owned yet. */
+  /** Shared with the threads that read the store. No shard is owned yet. */
   readonly ownership: Ownership
   readonly replication: Replication
-  /** Of the register: a change is replied to when every owner has it. */
+  /** For the register: the reply to a change waits until every owner has it. */
   readonly barrier: Barrier
   /** Observes stamps that others gave. */
   readonly requestClock: StampObserver
@@ -37,7 +36,7 @@ export interface Replicated {
   readonly room: DiskRoom
 }
 
-/** Over a store, with the positions that it has. */
+/** Opens these parts over a store, with the positions that it has. */
 export async function openReplicated(
   { store, clock, stamps: own, room }: ReplicatedSurroundings,
   { ownership, replication, requestClock }: ReplicatedNeeds,
@@ -60,7 +59,7 @@ interface ReplicatedSurroundings {
   readonly room: DiskRoom
 }
 
-/** The register of which all nodes follow the log: what is in it by now, they have soon. */
+/** The register, whose log all nodes follow: they have each change soon. */
 export const replicatedRegister = (
   commit: Pick<GroupCommit, 'write' | 'afterCommit'>,
   { positions, ownership: { register } }: Replicated,

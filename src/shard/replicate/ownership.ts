@@ -1,13 +1,11 @@
-// Which shards of the store are this node's own. Those of others are followed: their rows are there, and nobody is told
-// of them.
+// The shards of the store that are this node's own. Those of others are followed: the store has their rows, and no
+// reader uses them.
 //
-// Two things are said of each shard: whether asks about it are let in, and whether reads of several shards count its
-// rows. Both begin together; when a shard is sealed asks end first, and reads when its last commit has ended. Threads
-// that read the store share what they need to know.
+// There are two flags for each shard: whether asks about it are admitted, and whether reads of several shards count its
+// rows. Both are set together. When a shard is sealed, asks end first, and reads end after its last commit. Threads
+// that read the store share the second flag.
 
-/**
- * Of each shard, by its number: whether it is this node's own. undefined in its place: all are, and nobody need look.
- */
+/** For each shard, by its number: whether it is this node's own. undefined: all are, and no check is needed. */
 export type Owned = Readonly<Uint8Array> | undefined
 
 export class Ownership {
@@ -18,21 +16,19 @@ export class Ownership {
   private readonly admitted: Uint8Array
   private changes = 0
 
-  /** `shards`: those that hold entities. None is owned at first. */
+  /** `shards`: the number of shards that hold entities. None is owned at first. */
   constructor(shards: number) {
     this.register = shards
     this.owned = new Uint8Array(new SharedArrayBuffer(shards + 1))
     this.admitted = new Uint8Array(shards + 1)
   }
 
-  /**
-   * Grows whenever the shards that reads count have changed: what was read before and after does not belong together.
-   */
+  /** Grows whenever the set of shards for reads changes: results from before and after must not be combined. */
   get generation(): number {
     return this.changes
   }
 
-  /** Whether asks about a shard are let in. */
+  /** Whether asks about a shard are admitted. */
   admits(shard: number): boolean {
     return this.admitted[shard] === 1
   }
@@ -42,24 +38,24 @@ export class Ownership {
     return this.owned[shard] === 1
   }
 
-  /** How many shards of entities are this node's own. */
+  /** The number of own shards that hold entities. */
   get count(): number {
     return this.owned.reduce((sum, one, shard) => (shard < this.register ? sum + one : sum), 0)
   }
 
-  /** From now on the shard is this node's own. */
+  /** Makes a shard this node's own. */
   begin(shard: number): void {
     this.admitted[shard] = 1
     this.owned[shard] = 1
     this.changes++
   }
 
-  /** Lets no more asks in. */
+  /** Admits no more asks. */
   close(shard: number): void {
     this.admitted[shard] = 0
   }
 
-  /** From now on the shard is not this node's own any more. */
+  /** Makes a shard a followed one. */
   end(shard: number): void {
     this.admitted[shard] = 0
     this.owned[shard] = 0

@@ -1,5 +1,5 @@
-// How far this store has the log of each shard: in memory what its rows say, which are written in the batches that lead
-// there.
+// The position of this store in the log of each shard. Memory has the content of rows, which are written in the batches
+// that lead to the positions.
 
 import type { RowSink, Store, StoreReader } from '../../ports.js'
 import { rowsOf } from '../../rows.js'
@@ -16,7 +16,7 @@ export function storedPosition(store: Pick<StoreReader, 'get'>, shard: number): 
 export class Positions {
   private readonly known = new Map<number, FollowedPosition>()
 
-  /** Those that a store has. */
+  /** Reads the positions that a store has. */
   static async read(store: Store): Promise<Positions> {
     const positions = new Positions()
     for await (const rows of rowsOf(store, allPositions()))
@@ -29,12 +29,12 @@ export class Positions {
     return this.known.get(shard)
   }
 
-  /** Adds the row of a position to the batch that leads there. */
+  /** Adds the row of a position to the batch that leads to it. */
   put(sink: RowSink, shard: number, position: FollowedPosition): void {
     sink.put(positionKey(shard), encodePosition(position))
   }
 
-  /** That batch has been written. */
+  /** Notes that this batch has been written. */
   note(shard: number, position: FollowedPosition): void {
     this.known.set(shard, position)
   }

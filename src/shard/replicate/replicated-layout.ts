@@ -1,34 +1,34 @@
-// Keys and rows that a node of a cluster has besides; workers have the first.
+// Additional keys and rows of a node of a cluster; workers have the first.
 //
 //   N register tenant path                   -> ''          which service paths there are, of all nodes
-//   M 'position' shard                       -> how far this store has the log of the shard
+//   M 'position' shard                       -> this store's position in the log of the shard
 //
-// All rows of a shard begin with their kind and its number, and are one stretch of keys for each kind; but for the
-// indexes T, I and X and the counts D and A, which are found again from the entities, and the position, which is the
-// store's own.
+// All rows of a shard begin with their kind and its number, and are one range of keys for each kind. Exceptions are the
+// indexes T, I and X and the counts D and A, which are made from the entities, and the position, which is the store's
+// own.
 //
-// Subscriptions, registrations and their progress have the register in the place of a shard of their own.
+// Subscriptions, registrations and their progress have the number of the register as document owner.
 
 import type { Range } from '../../ports.js'
 import { KeyReader, kindsThatGo, prefix, shardOfKey, under, writer } from '../keys.js'
 import type { FollowedPosition } from './replication.js'
 
-/** The kinds whose rows begin with their shard, in the order in which a snapshot has them. */
+/** The kinds whose rows begin with their shard, in the order of a snapshot. */
 const stretchKinds = kindsThatGo('shard', 'register', 'progress', 'paths')
 
-/** Where the rows of one such kind stand. */
+/** The range of the rows of one such kind. */
 export const stretchOf = (kind: number, shard: number): Range => under(writer.begin(kind).u16(shard).key())
 
-/** Where the rows of a shard stand, but for its indexes and counts. */
+/** The ranges of a shard's rows, without its indexes and counts. */
 export const stretchesOf = (shard: number): readonly Range[] => stretchKinds.map(kind => stretchOf(kind, shard))
 
-/** Where the rows of the register stand that all owners have alike, in ascending order. */
+/** The ranges of those rows of the register that all owners have alike, in ascending order. */
 export const registerRanges = (register: number): readonly Range[] =>
   kindsThatGo('paths', 'register').map(kind => stretchOf(kind, register))
 
 const kindsOfShards: ReadonlySet<number> = new Set(stretchKinds)
 
-/** Whether a key can be that of a row of a shard. Rows of the id index do not tell theirs. */
+/** Whether a key can be that of a row of a shard. Keys of the id index do not contain theirs. */
 export function mayBeOf(key: Buffer, shard: number): boolean {
   const [kind] = key
   if (kind === undefined || key.length < shardKeyBytes) return false
@@ -48,7 +48,7 @@ export function mayBeOf(key: Buffer, shard: number): boolean {
 }
 
 const shardKeyBytes = 3
-/** Behind the kind and the date. */
+/** After the kind and the date. */
 const expiryShardAt = 1 + 8
 
 // Service paths
@@ -58,7 +58,7 @@ export const pathKey = (register: number, tenant: string, path: string): Buffer 
 
 export const pathRange = (register: number): Range => under(writer.begin(prefix.path).u16(register).key())
 
-/** Those of one tenant. */
+/** The range of one tenant. */
 export const pathsOfTenant = (register: number, tenant: string): Range =>
   under(writer.begin(prefix.path).u16(register).text(tenant).key())
 

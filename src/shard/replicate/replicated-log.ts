@@ -1,15 +1,13 @@
-// The log of a node of a cluster, as its commits see it: the logs of all the shards that a commit is about, and then
-// the store.
+// The log of a node of a cluster, for its commits: the logs of all shards of a commit, and then the store.
 //
-// While a batch is filled, what it does to each shard is kept as well, as the bytes that stand in the shard's log
-// afterwards. These are appended first; when they are durable the batch is written, with the positions that they have
-// got. So the store never has what the log has not. If the process dies in between, the log has more than the store:
-// the positions tell, and the rest is applied again.
+// While a batch is filled, its operations on each shard are kept as well, as bytes for the shard's log. These are
+// appended first. When they are durable the batch is written, with the new positions. So the store is never ahead of
+// the log. If the process dies in between, the log is ahead: the positions show that, and the rest is applied again.
 //
-// Where another node has taken over some of the shards, the batch is made anew from what was kept of the others.
-// Whoever keeps memory of the lost ones is told first (`whenLost`), and those who wait for the batch afterwards.
+// If another node has taken over some of the shards, the batch is made again from the operations on the others. Code
+// that keeps memory of the lost shards is informed first (`whenLost`), and then the waiters for the batch.
 //
-// Rows that belong to no shard, the stamp, go along with whatever is written.
+// The stamp, a row that belongs to no shard, goes along with every write.
 
 import assert from 'node:assert/strict'
 import type { Batch, Clock, RowSink, Store } from '../../ports.js'
@@ -29,8 +27,8 @@ import type { FollowedPosition, LogPayload, Replication } from './replication.js
 import { decodeOperations, OperationWriter, type RowOperation } from './row-operations.js'
 
 /**
- * Bytes that may be staged until writes are turned away: memory, and what one append may have. A log that is slow costs
- * as much.
+ * Bytes that may be staged before writes are refused. It limits memory and the size of an append; a slow log uses as
+ * much.
  */
 const stagedBytesMax = 64 * 1024 * 1024
 
@@ -40,16 +38,16 @@ export interface ReplicatedLogParts {
   readonly replication: Replication
   readonly lane: CommitLane
   readonly positions: Positions
-  /** No stamp that was given or heard is above. */
+  /** A stamp at least as large as all that were given or received. */
   readonly lastStamp: () => number
-  /** Adds the rows that go along with whatever is written. */
+  /** Adds the rows that go along with every write. */
   readonly alongWith: (sink: RowSink) => void
 }
 
 type OnLost = (deposed: Deposed) => void
 
 export class ReplicatedLog implements CommitLog {
-  /** Writing is what the logs of the shards take, and the rest what the store takes. */
+  /** The write times are those of the shards' logs, and the sync times those of the store. */
   readonly times = noTimes()
   private readonly parts: ReplicatedLogParts
   private readonly batches: ReplicatedBatch[] = []
@@ -68,13 +66,14 @@ export class ReplicatedLog implements CommitLog {
   }
 
   /**
-   * Has somebody told of shards that other nodes have taken over, before those who wait for what was staged of them.
+   * Adds a listener for shards that other nodes have taken over. It is called before the waiters for staged records of
+   * these.
    */
   whenLost(tell: OnLost): void {
     this.listeners.push(tell)
   }
 
-  /** What is staged of a shard, and not written. */
+  /** The operations on a shard that are staged, and not written. */
   stagedOf(shard: number): readonly RowOperation[] {
     return this.batches.flatMap(batch => batch.operationsOf(shard))
   }
@@ -86,7 +85,7 @@ class ReplicatedBatch implements OpenBatch {
   private readonly times: CommitTimes
   private readonly batch: Batch
   private readonly ordered = new OrderedRows()
-  /** What it does to each shard. */
+  /** Its operations on each shard. */
   private readonly shards = new Map<number, OperationWriter>()
   private readonly onLost: OnLost
   private bytes = 0
@@ -123,7 +122,7 @@ class ReplicatedBatch implements OpenBatch {
     return this.both(shard, this.ordered)
   }
 
-  /** Writes rows of a shard to the batch, or to what is put into it later, and keeps them. */
+  /** Writes rows of a shard to the batch, or to the rows that are put into it later, and keeps them for the log. */
   private both(shard: number, rows: RowSink): RowSink {
     const writer = this.writer(shard)
     return {
@@ -183,7 +182,7 @@ class ReplicatedBatch implements OpenBatch {
     })
   }
 
-  /** Nothing but these parts is to be written. */
+  /** Fills the batch again with these parts only. */
   private restrict(parts: readonly LogPayload[]): void {
     const { batch } = this
     batch.clear()
@@ -194,9 +193,9 @@ class ReplicatedBatch implements OpenBatch {
   }
 
   /**
-   * The register, which has the largest number, comes first. A commit that is too large for one append goes in several,
-   * and the node may die between two of them. Then a subscription that fires once must not have fired for a change
-   * while the register does not say so: it would fire again.
+   * The register, which has the largest number, comes first. A commit that is too large for one append needs several,
+   * and the node may die between two of them. If a change were logged without the one-shot subscription's progress in
+   * the register, the subscription would be triggered again.
    */
   private payloads(stamp: number): readonly LogPayload[] {
     const parts = [...this.shards].map(([shard, writer]) => ({ shard, payload: writer.end(stamp) }))

@@ -1,16 +1,14 @@
-// The shards of a node of a cluster as whoever moves them sees them: each is followed, or this node's own
-// (ownership.ts).
+// The shards of a node of a cluster, for the code that moves them: each is followed, or this node's own (ownership.ts).
 //
-// A shard that is followed is rows in the store and nothing else: they are put there as its log says, and nobody looks
-// at them. What memory needs of a shard is found when it becomes this node's own (`activate`), and forgotten when it is
-// not any more (`seal`), so both cost the same however much there is in it. But the register is in the memory of every
-// node.
+// A followed shard is only rows in the store: its log decides what they are, and no reader uses them. When it
+// becomes this node's own, the data that memory needs is read (`activate`). It is forgotten when the shard is given up
+// (`seal`). So both cost the same for any size of shard. Only the register is in the memory of every node.
 //
-// On a disk where room is scarce nothing is applied of shards that are followed: their copies lag, and go on when there
-// is room. The register is applied as long as anything can be written, since every node needs it and its changes wait
-// for every node.
+// When room on the disk is scarce, records of followed shards are not applied: their copies lag, and continue when
+// there is room. The register is applied as long as anything can be written, because every node needs it and its
+// changes wait for every node.
 //
-// Not here: where records stand and who owns what, which is for the cluster to say; how own changes become records
+// Not here: the places of records and the owners, which the cluster decides; how own changes become records
 // (replicated-log.ts).
 
 import assert from 'node:assert/strict'
@@ -47,7 +45,7 @@ import {
 
 type OnDone = (failure?: Error) => void
 
-/** What has to know when shards come and go. */
+/** The parts that have to know when shards come and go. */
 export interface Concerned {
   readonly follower: RegisterFollower
   readonly commit: GroupCommit
@@ -68,11 +66,11 @@ const rowsPerWrite = 500
 export class ReplicatedShards {
   private readonly parts: Replicated
   private readonly concerned: Concerned
-  /** Of these the store has a part of a snapshot, until a position is given; with the counts of what came so far. */
+  /** Shards of which the store has a part of a snapshot, until it has a position; with the counts so far. */
   private readonly installing = new Map<number, MadeCounts>()
   /**
-   * Of these there may be counts although the store has no position of them: the process died while it cleared them.
-   * Found when first needed.
+   * Shards that may have counts although the store has no position of them, because the process died while it cleared
+   * them. Found when first needed.
    */
   private leftCounts: Promise<Set<number>> | undefined
   /** Calls that wait for room on the disk. */
@@ -89,13 +87,13 @@ export class ReplicatedShards {
     return this.waiting > 0
   }
 
-  /** How far the store has a shard's log; undefined: it has nothing of the shard, or only part of a snapshot. */
+  /** The store's position in a shard's log; undefined: it has nothing of the shard, or only part of a snapshot. */
   position(shard: number): FollowedPosition | undefined {
     return this.parts.positions.of(shard)
   }
 
   /**
-   * Applies payloads of records, in order and all or none, to a shard that is followed, with the position they lead to.
+   * Applies payloads of records, in order and all or none, to a followed shard, and stores the position they lead to.
    */
   apply(shard: number, payloads: readonly Buffer[], position: FollowedPosition, onDone: OnDone): void {
     this.assertFollowed(shard)
@@ -121,13 +119,13 @@ export class ReplicatedShards {
       })
     const counts = this.installing.get(shard)
     this.whenRoom(isRegister, () => {
-      // The snapshot is there to its end.
+      // The snapshot is complete.
       if (counts) this.putRows(counts.rows()).then(write, onDone)
       else write()
     })
   }
 
-  /** Runs when there is room on the disk; what is `urgent`, as long as there is any. */
+  /** Runs when there is room on the disk; `urgent`: as long as there is any. */
   private whenRoom(urgent: boolean, run: () => void): void {
     const { room } = this.parts
     if (!(urgent ? room.isExhausted : room.isScarce)) return run()
@@ -138,7 +136,7 @@ export class ReplicatedShards {
     })
   }
 
-  /** The operations of some bytes, with what has to be known of them before they are written. */
+  /** Decodes and checks operations, and notes their stamp and keys before they are written. */
   private decode(bytes: Buffer, shard: number): readonly RowOperation[] {
     const { stamp, operations } = decodeOperations(bytes, shard)
     for (const operation of operations) checkRow(operation)
@@ -163,7 +161,10 @@ export class ReplicatedShards {
     if (wasInstalling) await follower.reconcile()
   }
 
-  /** This node alone appends to the shard's log from now on, of which it has everything: gets ready for asks. */
+  /**
+   * Makes a shard this node's own, and prepares for asks. The store has all of it, and only this node appends to its
+   * log.
+   */
   activate(shard: number, onDone: OnDone): void {
     this.assertFollowed(shard)
     assert(!this.installing.has(shard), 'a shard of which there is only a part of a snapshot is not ready')
@@ -174,8 +175,7 @@ export class ReplicatedShards {
   private async begin(shard: number): Promise<void> {
     const { ownership, stamps } = this.parts
     const { actors, letters, notifications } = this.concerned
-    // A list that was on its way when the shard was sealed may have loaded some, which nobody has told of changes
-    // since.
+    // A list in flight when the shard was sealed may have loaded some actors, which have not followed changes since.
     actors.dropShard(shard)
     stamps.raise()
     ownership.begin(shard)
@@ -194,8 +194,8 @@ export class ReplicatedShards {
   }
 
   /**
-   * Lets no more turns happen in a shard, and calls back when what those did that have happened is appended and
-   * written, or lost: then it is followed.
+   * Ends the turns in a shard. Calls back when the results of earlier turns are appended and written, or lost: then the
+   * shard is followed.
    */
   seal(shard: number, onDone: OnDone): void {
     const { ownership } = this.parts
@@ -216,8 +216,8 @@ export class ReplicatedShards {
   }
 
   /**
-   * Other nodes have taken over some shards, and what was staged of these is lost: from now on no read looks at them.
-   * They have been closed to asks, and are followed once all that was staged before has ended (`seal`).
+   * Other nodes have taken over some shards, and their staged records are lost: from now on no read uses them. They
+   * have been closed to asks, and are followed once all earlier records have ended (`seal`).
    */
   private lose({ losses }: Deposed): void {
     const { ownership, log } = this.parts
@@ -236,7 +236,7 @@ export class ReplicatedShards {
     this.forgetReads()
   }
 
-  /** What was found out about all shards that are ours is wrong when others are. */
+  /** Cached results about all own shards are wrong when the set of these has changed. */
   private forgetReads(): void {
     const { entities, attributes } = this.parts
     const { views, firstPages, entityCount, expiryMark } = this.concerned
@@ -249,7 +249,8 @@ export class ReplicatedShards {
   }
 
   /**
-   * Some rows of a shard behind a place, about so many bytes; `next` is the place behind them, undefined at the end.
+   * Some rows of a shard after a key, about so many bytes; `next` is the key from which to continue, undefined at the
+   * end.
    */
   snapshot(
     shard: number,
@@ -262,8 +263,8 @@ export class ReplicatedShards {
   }
 
   /**
-   * Puts rows of a snapshot into the store; the first page replaces whatever is there of the shard. No position until
-   * `apply` gives one.
+   * Puts rows of a snapshot into the store; the first page replaces all rows of the shard. The store has no position
+   * until `apply` gives one.
    */
   install(shard: number, rows: Buffer, isFirst: boolean, onDone: OnDone): void {
     this.assertFollowed(shard)
@@ -281,7 +282,7 @@ export class ReplicatedShards {
     if (shard === this.parts.ownership.register) this.concerned.follower.follow(operations)
   }
 
-  /** Deletes all that the store has of a shard that is followed. */
+  /** Deletes all that the store has of a followed shard. */
   drop(shard: number, onDone: OnDone): void {
     this.assertFollowed(shard)
     this.whenRoom(true, () => this.dropNow(shard).then(() => onDone(), onDone))
@@ -297,13 +298,13 @@ export class ReplicatedShards {
     const hadAll = positions.of(shard) !== undefined
     this.leftCounts ??= shardsWithCounts(store)
     const leftCounts = await this.leftCounts
-    // First the position: whatever happens then, nobody takes what is left for the whole.
+    // The position goes first: so a crash later never makes the rest look complete.
     await this.write(sink => positions.del(sink, shard))
     this.installing.delete(shard)
     for await (const rows of rowsOfShard(store, shard)) await this.write(sink => delRows(sink, rows))
-    // They stand among those of all shards, so a new node does not look for them before each snapshot.
+    // They are among those of all shards, so a new node does not search for them before each snapshot.
     if (shard === ownership.register || !(hadAll || leftCounts.has(shard))) return
-    // Last: entities, which tell of index rows, may have gone before the process died.
+    // Counts go last: the entities, which lead to index rows, may have been deleted before the process died.
     for await (const rows of countsOfShard(store, shard))
       await this.write(sink => {
         for (const { key } of rows) sink.del(key)
@@ -320,7 +321,7 @@ export class ReplicatedShards {
     )
   }
 
-  /** Calls back when all that was applied before survives a loss of power. */
+  /** Calls back when all that was applied before survives a power failure. */
   sync(onDone: OnDone): void {
     this.parts.lane.sync(onDone)
   }

@@ -1,14 +1,14 @@
-import { readRow } from '../../rows.js'
-// Whether this release understands a row that another node has written: its kind of key, its version, and for what all
-// nodes follow all of it.
+// Checks whether this release understands a row that another node has written: its kind of key and its version. Of rows
+// that all nodes use, it checks all content.
 //
-// A copy takes a row over without knowing what it means, and somebody reads it once this node owns the shard. A row
-// that cannot be read then would end the node, so the copy stops before it has it.
+// A copy takes a row over without decoding it, and the row is read once this node owns the shard. An unreadable row
+// would then end the node, so the copy stops before it has it.
 //
 // Not here: whether a row belongs to the shard (replicated-layout.ts).
 
 import { Unreadable } from '../../domain/unreadable.js'
 import { assertEncodedEntity } from '../../encoded-entity.js'
+import { readRow } from '../../rows.js'
 import { readRegistration, readSubscription } from '../../wire/shapes.js'
 import { decodeDocumentRow, parseDocumentKey } from '../documents/document-layout.js'
 import { prefix } from '../keys.js'

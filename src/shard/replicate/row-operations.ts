@@ -1,18 +1,18 @@
-// Row operations: what one commit does to the rows of one shard, as the bytes of a record of its log; and rows of a
-// snapshot, which are the same without deletions.
+// Row operations: the operations of one commit on the rows of one shard, as the bytes of a record of its log; and rows
+// of a snapshot, which are the same without deletions.
 //
-//   u8 version   f64 the last stamp of who wrote them   then of each operation
+//   u8 version   f64 the last stamp of the writer   then of each operation
 //   u8 1   u16 length   key   u32 length   value        a row is put
 //   u8 2   u16 length   key                             a row is deleted
 //
-// They say what is, not what is to be done with what was: applied twice, or to a store that has some of them already,
-// they lead to the same rows. Who applies them need not know what they mean.
+// They are idempotent: applied twice, or to a store that has some of them already, they lead to the same rows. The code
+// that applies them need not know their meaning.
 
 import { assertVersion, Unreadable } from '../../domain/unreadable.js'
 import type { RowSink } from '../../ports.js'
 import { mayBeOf } from './replicated-layout.js'
 
-/** 1 had counts in other rows. */
+/** Version 1 had counts in other rows. */
 const version = 2
 const headBytes = 9
 const putByte = 1
@@ -30,7 +30,7 @@ export interface RowOperations {
   readonly operations: readonly RowOperation[]
 }
 
-/** Puts operations one behind the other. */
+/** Writes operations one after the other. */
 export class OperationWriter implements RowSink {
   private bytes = Buffer.allocUnsafe(firstBytes)
   private at = headBytes
@@ -76,8 +76,8 @@ export class OperationWriter implements RowSink {
 }
 
 /**
- * What such bytes say; it shares their memory. Fails with `Unreadable` when they are not whole, of another version, or
- * about another shard: then nothing of them may be applied.
+ * The operations in such bytes, which share their memory. Fails with `Unreadable` when the bytes are incomplete, of
+ * another version, or about another shard: then nothing of them may be applied.
  */
 export function decodeOperations(bytes: Buffer, shard: number): RowOperations {
   if (bytes.length < headBytes) throw damaged(shard, 'it ends too early')

@@ -1,14 +1,13 @@
-// Snapshots of one shard: its rows page by page, and their way into another store. Which rows are part of it:
-// `destinations` in ../keys.ts.
+// Snapshots of one shard: its rows page by page, and their way into another store. The rows in it: `destinations` in
+// ../keys.ts.
 //
-// A page is read when it is asked for, and what changes between two pages is seen by some of them and not by others.
-// That is right for who applies the log from before the first page afterwards: what a row is in the end is said by its
-// last record, or by every page alike.
+// A page is read when it is requested, so pages are not one point in time. That is safe because the receiver then
+// applies the log from before the first page, which corrects every row that changed meanwhile.
 //
-// Rows of the indexes T, I and X are not part of it, nor are the counts D and A: they are made from the entities.
-// Counts of a shard are summed up while pages come, and written behind the last one. Pages that have one of two
-// entities too early or too late give a wrong count; but whatever changed while pages were read is in the log behind
-// them, and each record says of the counts that it touched what they are (commit/counts.ts).
+// Rows of the indexes T, I and X, and the counts D and A, are not in it, because they are made from the entities.
+// Counts of a shard are summed up while pages come, and written after the last one. Pages that have one of two entities
+// too early or too late give a wrong count. But changes made meanwhile are in the log that follows, and each record has
+// the values of the counts that it touched (commit/counts.ts).
 
 import type { Range, Row, RowSink, Store, StoreReader } from '../../ports.js'
 import { rowsOf } from '../../rows.js'
@@ -20,18 +19,18 @@ import { OperationWriter, type RowOperation } from './row-operations.js'
 
 export interface ShardPage {
   readonly rows: Buffer
-  /** The place behind them; undefined at the end. */
+  /** The key after which to continue; undefined at the end. */
   readonly next: Buffer | undefined
 }
 
 /** Rows read at a time. */
 const rowsPerRead = 256
-/** The first key behind another is that one and a zero byte. */
+/** The first possible key after another one is that key and a zero byte. */
 const zero = Buffer.alloc(1)
 
 /**
- * Some rows of ranges, which ascend, behind a key, until they have so many bytes. `stamp`: none that was given for them
- * is above.
+ * Some rows of ranges, which ascend, after a key, up to so many bytes. `stamp`: at least as large as all stamps that
+ * were given for them.
  */
 export async function readPage(
   store: StoreReader,
@@ -50,7 +49,7 @@ export async function readPage(
   return { rows: writer.end(stamp), next: undefined }
 }
 
-/** The rows of a range behind a key, or all of them, some at a time. */
+/** The rows of a range after a key, or all of them, some at a time. */
 export async function* rowsBehind(store: StoreReader, { gte, lt }: Range, after?: Buffer): AsyncIterable<Row[]> {
   if (after && Buffer.compare(after, lt) >= 0) return
   const isInside = after && Buffer.compare(after, gte) >= 0
@@ -62,7 +61,7 @@ export async function* rowsOfShard(store: Store, shard: number): AsyncIterable<R
   for (const range of stretchesOf(shard)) yield* rowsBehind(store, range)
 }
 
-/** The counts of a shard, some at a time: they are found among those of all shards. */
+/** The counts of a shard, some at a time: they are among those of all shards. */
 export async function* countsOfShard(store: Store, shard: number): AsyncIterable<Row[]> {
   for (const { all } of [attributeCounts, entityCounts])
     for await (const rows of rowsOf(store, all)) {
@@ -71,7 +70,7 @@ export async function* countsOfShard(store: Store, shard: number): AsyncIterable
     }
 }
 
-/** The shards of which there are counts. */
+/** The shards that have counts. */
 export async function shardsWithCounts(store: Store): Promise<Set<number>> {
   const shards = new Set<number>()
   for (const { all } of [attributeCounts, entityCounts])
@@ -81,8 +80,8 @@ export async function shardsWithCounts(store: Store): Promise<Set<number>> {
 }
 
 /**
- * The rows of a page, and those of the indexes that they call for; adds to the counts that the shard will have. Fails
- * with `Unreadable` where an entity is not understood.
+ * The rows of a page, and the index rows that follow from them; adds to the counts that the shard will have. Fails with
+ * `Unreadable` where an entity is not understood.
  */
 export function rowsOfPage(operations: readonly RowOperation[], counts: MadeCounts): readonly Row[] {
   const rows: Row[] = []
@@ -91,7 +90,7 @@ export function rowsOfPage(operations: readonly RowOperation[], counts: MadeCoun
   return rows
 }
 
-/** Deletes rows of a shard, and those of the indexes that they have called for. */
+/** Deletes rows of a shard, and the index rows that follow from them. */
 export function delRows(sink: RowSink, rows: readonly Row[]): void {
   for (const row of rows) {
     sink.del(row.key)

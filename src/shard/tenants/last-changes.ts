@@ -1,5 +1,5 @@
-// When entities of each tenant were last changed, as far as this process has seen it. It is in memory alone: after a
-// restart a tenant has no time until its next change.
+// The time of the last change of entities in each tenant, as far as this process has seen it. It is in memory alone:
+// after a restart a tenant has no time until its next change.
 
 import { ownText } from '../../domain/recent.js'
 import type { Clock } from '../../ports.js'
@@ -23,7 +23,7 @@ export class LastChanges implements ChangeFollower {
     this.changes.set('', this.last)
   }
 
-  // [hot] Once per change. Nothing has to be told later: that it was staged is enough.
+  // [hot] Once per change. Staged changes are enough, so no change is followed later.
   wants({ tenant }: ShardRecord): boolean {
     if (this.last.tenant !== tenant) this.last = this.changeOf(tenant)
     this.last.atMs = this.clock.wallMs()

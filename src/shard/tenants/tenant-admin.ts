@@ -1,8 +1,7 @@
-// Answers what is asked of an owner about whole tenants. As the keeper of the register it takes the order to delete
-// one: it writes the mark, and replies when every owner has it, so that no owner lets a request of that tenant in any
-// more.
+// Answers the requests to an owner about whole tenants. The keeper of the register handles the request to delete one:
+// it writes the mark, and replies when every owner has it. From then on no owner admits a request of that tenant.
 //
-// Not here: what follows from a mark (tenant-deletions.ts), what is counted (tenant-sizes.ts).
+// Not here: the effects of a mark (tenant-deletions.ts), the counts (tenant-sizes.ts).
 
 import { refusals } from '../../domain/refusal.js'
 import type { ShardReply, TenantDeletion, TenantsReply, TenantsRequest } from '../../messages/messages.js'
@@ -37,7 +36,7 @@ export interface TenantAdminParts {
   readonly generation: () => number
 }
 
-/** A mark that is on its way to the disk. */
+/** A mark that is not durable yet. */
 interface Opening {
   readonly deletion: TenantDeletion
   readonly carriedBy: number
@@ -70,7 +69,7 @@ export class TenantAdmin {
     }
   }
 
-  /** Nothing is left of a tenant in the shards that this owner has had since `generation`. */
+  /** Notes that nothing is left of a tenant in the shards that this owner has had since `generation`. */
   notePurged({ tenant, stamp }: TenantDeletion, generation: number): void {
     this.purged.set(tenant, { stamp, generation })
   }
@@ -106,7 +105,7 @@ export class TenantAdmin {
     this.replyWhenAllHave(this.open(tenant), onReply)
   }
 
-  /** The mark counts here when it is durable: one that is lost would refuse requests for ever. */
+  /** Writes a mark. It counts here when it is durable, because a lost one would refuse requests for ever. */
   private open(tenant: string): Opening {
     const { marks, register, commit, number, stamps } = this.parts
     const stamp = stamps.next()

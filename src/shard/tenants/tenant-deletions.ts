@@ -1,19 +1,19 @@
 // Deletes the tenants that have a mark: a task of every owner, twice a second as long as there are marks.
 //
 //   every owner   deletes the entities of the tenant in its shards, until a walk finds none
-//   the keeper    deletes its subscriptions and registrations. When all owners have nothing left, it deletes the service
-//                 paths and the mark in one commit, and the tenant may be used again
+//   the keeper    deletes its subscriptions and registrations. When all owners have nothing left, it deletes the
+//                 service paths and the mark in one commit, and the tenant may be used again
 //
-// Nothing written after the deletion is lost by it. Before each walk an owner asks the keeper whether the deletion is
-// still under way, since its own copy of the register may be old. The keeper ends a deletion only when every owner has
-// confirmed that it has the mark and found nothing. A shard that moves meanwhile changes `generation` at both owners,
-// and both look again. Turns that were taken before the mark was known are waited for.
+// The deletion never removes data written after it. Before each walk an owner asks the keeper whether the deletion is
+// still under way, because its own copy of the register may be old. The keeper ends a deletion only when every owner
+// has confirmed that it has the mark and found nothing. A shard that moves meanwhile changes `generation` at both
+// owners, and both walk again. A walk waits for turns that were taken before the mark was known.
 //
-// A walk works a part of the time and rests for the other part, so that other tenants keep their latency. No
-// notification is made of what is deleted: the turns have no numbering. A process that ends leaves the mark, and the
-// next one goes on.
+// A walk works a part of the time and rests for the other part, so that other tenants keep their latency. Deletions
+// trigger no notifications, because the turns have no numbering. When a process ends the mark stays, and the next
+// process continues.
 //
-// Not here: who writes the mark (tenant-desk.ts), what it refuses (tenant-marks.ts).
+// Not here: writing the mark (tenant-admin.ts), the refusals (tenant-marks.ts).
 
 import { encodedType } from '../../encoded-entity.js'
 import type { ShardReply, Shards, TenantDeletion, TenantsStep, WriteReply } from '../../messages/messages.js'
@@ -25,9 +25,9 @@ import type { Ownership } from '../replicate/ownership.js'
 import type { LocalParts } from '../shards.js'
 import { markKey } from './deletion-layout.js'
 
-/** Between two rounds. */
+/** Milliseconds between two rounds. */
 export const roundMs = 500
-/** Rows read at once, by another thread: what was deleted before may take long to pass. */
+/** Rows read at once, by another thread: it may take long to pass deleted rows. */
 const rowsPerRead = 256
 /**
  * Entities deleted in one step, and subscriptions or registrations: a step of entities takes about half a millisecond
@@ -38,12 +38,12 @@ const documentsPerStep = 100
 /** After a step, which ends when it is durable, an owner rests as long as it took, within these bounds. */
 const restMsMin = 2
 const restMsMax = 100
-/** Least time between two lines about what went wrong. */
+/** Least time between two log lines about failures. */
 const troubleLineMs = 60_000
 
 export interface DeletionParts {
   readonly local: LocalParts
-  /** Of all owners. */
+  /** The shards of all owners. */
   readonly shards: Shards
   readonly clock: Pick<Clock, 'after' | 'monoMs' | 'endOfTick'>
   readonly logger: Pick<Logger, 'info' | 'warn'>
@@ -64,7 +64,7 @@ export class TenantDeletions {
     this.pause()
   }
 
-  /** Begins no round any more; resolves when the one under way has ended. */
+  /** Begins no more rounds; resolves when the present one has ended. */
   async end(): Promise<void> {
     this.hasEnded = true
     this.cancel()
@@ -80,7 +80,7 @@ export class TenantDeletions {
     })
   }
 
-  /** Does for each deletion what can be done now. */
+  /** Does for each deletion all that can be done now. */
   async round(): Promise<void> {
     const { tenants } = this.parts.local
     const { marks, isKeeper } = tenants.parts
@@ -125,7 +125,7 @@ export class TenantDeletions {
     const { commit, tenants, shards } = this.parts.local
     const { generation } = tenants.parts
     const before = generation()
-    // What had its turn before the mark was known may not have been written yet.
+    // Turns that were taken before the mark was known may not have been written yet.
     await commit.drain()
     let found = 0
     for (const [shard] of shards.entries()) {
@@ -136,7 +136,7 @@ export class TenantDeletions {
       await new Promise<void>(resolve => this.parts.clock.endOfTick(resolve))
     }
     if (found === 0) tenants.notePurged(deletion, before)
-    // Nothing may be left: the walk that finds nothing follows at once.
+    // Probably nothing is left: the walk that finds nothing follows at once.
     else if (before === generation()) await this.purge(deletion)
   }
 
@@ -145,8 +145,9 @@ export class TenantDeletions {
   }
 
   /**
-   * Gives how many rows it has deleted; undefined: it could not go on. A shard that has gone and come back meanwhile
-   * may have seen the end of the deletion elsewhere, so nothing is deleted in another generation than `before`.
+   * Returns how many rows it has deleted; undefined: it could not continue. A shard that was lost and gained again
+   * meanwhile may have seen the end of the deletion elsewhere, so nothing is deleted in another generation than
+   * `before`.
    */
   private async purgeShard(
     shard: number,
@@ -176,7 +177,7 @@ export class TenantDeletions {
     return found
   }
 
-  /** Each type of an id has a turn of its own. Without numbering nobody is notified. */
+  /** Each type of an id has a turn of its own. Without numbering no notification is triggered. */
   private deleteRow({ key, value }: Row): Promise<WriteReply>[] {
     const { shard, tenant, path, id } = parseEntityKey(key)
     return decodeRow(value).map(
@@ -195,7 +196,7 @@ export class TenantDeletions {
     return new Promise(resolve => clock.after(restMs, resolve))
   }
 
-  /** Ends the deletions of which nothing is left anywhere. */
+  /** Ends the deletions of which nothing is left at any owner. */
   private async finish(underWay: readonly TenantDeletion[]): Promise<void> {
     const { shards, local } = this.parts
     const { subscriptions, registrations, role, tenants } = local
@@ -212,7 +213,7 @@ export class TenantDeletions {
     }
     if (shards.owners() !== owners) return
     if (role.kind !== 'alone') {
-      // So that the owners announce its paths anew.
+      // After this, owners announce its paths again.
       const names = left.map(({ tenant }) => tenant)
       const unused = new Set(await askUnused(shards, names))
       left = left.filter(({ tenant }) => unused.has(tenant))

@@ -1,9 +1,9 @@
-// The tenants that are being deleted, as this owner has heard of them from the register.
+// The tenants that are being deleted, as far as this owner has received their marks in the register.
 //
-// An owner lets in no request about such a tenant, from the moment it hears of the mark until it hears that the mark
-// has gone. A request costs one look at a flag as long as no tenant is being deleted.
+// From the moment it has the mark until it receives the mark's deletion, an owner refuses requests about such a tenant.
+// As long as no tenant is being deleted, that costs a request one look at a flag.
 //
-// Not here: which rows marks are (deletion-layout.ts), who writes them (tenant-desk.ts).
+// Not here: the rows of marks (deletion-layout.ts), writing them (tenant-admin.ts).
 
 import { type Refusal, refusals } from '../../domain/refusal.js'
 import { tenantShown } from '../../domain/scope.js'
@@ -22,14 +22,14 @@ export class TenantMarks {
     private readonly register: number,
   ) {}
 
-  /** With what the store has. */
+  /** Reads the marks that the store has. */
   static async read(store: StoreReader, register: number): Promise<TenantMarks> {
     const marks = new TenantMarks(store, register)
     await marks.reconcile()
     return marks
   }
 
-  /** Has what the store has, and nothing else: rows have come or gone without anybody having told of it. */
+  /** Replaces all marks by those of the store, after rows have come or gone without a call. */
   async reconcile(): Promise<void> {
     const found = new Map<string, number>()
     for await (const rows of rowsOf(this.store, pathRange(this.register)))
@@ -42,7 +42,7 @@ export class TenantMarks {
     for (const [tenant, stamp] of found) this.stamps.set(tenant, stamp)
   }
 
-  /** Takes note of the row of a mark; without a value it has gone. */
+  /** Notes the row of a mark; without a value it was deleted. */
   follow(key: Buffer, value: Buffer | undefined): void {
     if (!value) return void this.stamps.delete(parsePathKey(key).tenant)
     const { tenant, stamp } = decodeMark(key, value)
@@ -62,7 +62,7 @@ export class TenantMarks {
   }
 
   // [hot] Once per request to a shard, and once per entity of a batch.
-  /** Why a request is not let in; undefined: it is. */
+  /** The refusal of a request; undefined: it is admitted. */
   refusalFor(request: ShardRequest): Refusal | undefined {
     if (this.stamps.size === 0) return undefined
     const tenant = tenantOf(request)
@@ -70,7 +70,7 @@ export class TenantMarks {
   }
 }
 
-/** Which tenant a request of a client is about; undefined: none, or it is one that owners ask of each other. */
+/** The tenant of a client's request; undefined: it has none, or it is a request between owners. */
 function tenantOf(request: ShardRequest): string | undefined {
   switch (request.kind) {
     case 'batch':

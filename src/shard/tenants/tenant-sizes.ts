@@ -1,11 +1,11 @@
-// Which tenants an owner has, and how large they are: read from the counts that every change keeps, never from a scan
-// of the entities.
+// The tenants of an owner, and their sizes: read from the counts that every change keeps, never from a scan of the
+// entities.
 //
 // Names come from one walk through the counts of entities by type, which are as many as there are types of each path,
-// and from the register in memory. The bytes of a tenant are an estimate: of its largest types some entities are read,
-// and their mean counts for all. One request is carried out at a time, in steps; some wait, and others are turned away.
+// and from the register in memory. The bytes of a tenant are an estimate: some entities of its largest types are read,
+// and their mean counts for all. One request runs at a time, in steps; some wait, and further ones are refused.
 //
-// Not here: what several owners have together (broker/tenants.ts).
+// Not here: the sums of several owners (broker/tenants.ts).
 
 import { Pace, type Ticks } from '../../domain/pace.js'
 import { type Refusal, refusals } from '../../domain/refusal.js'
@@ -22,9 +22,9 @@ import type { TenantMarks } from './tenant-marks.js'
 
 /** Names that one owner lists, up to 50 bytes each. */
 export const tenantsListedMax = 100_000
-/** Types of a tenant, of one path each, of which entities are read; the largest ones. */
+/** The largest types of a tenant, of one path each, of which entities are read. */
 const typesSampledMax = 4
-/** Index rows read of such a type, and entities of these. Reading that many rows is done by another thread. */
+/** Index rows read of such a type, and entities of these. Another thread reads that many rows. */
 const rowsPerRead = 200
 const entitiesPerType = 8
 /** Requests that wait. */
@@ -47,7 +47,7 @@ interface Counted {
   count: number
 }
 
-/** What a look at some entities gives. */
+/** The results from some entities. */
 interface Sample {
   readonly bytesMean: number
   readonly changedMs: number
@@ -124,7 +124,7 @@ export class TenantSizes {
     }
   }
 
-  /** What the tenant has, by path and type. */
+  /** The counts of the tenant, by path and type. */
   private async countedOf(tenant: string): Promise<Counted[]> {
     const byName = new Map<string, Counted>()
     for await (const rows of this.parts.entities.rowsNow(entityCounts.range(tenant)))

@@ -1,11 +1,11 @@
-// A column: what the entities of a table have at one target of the query language (an attribute, a key within it, a
-// metadata), a cell for each row. Nine bytes a row answer most statements without a look at the entity.
+// A column: the values of a table's entities at one target of the query language (an attribute, a key within it, a
+// metadata), a cell for each row. With nine bytes a row most statements need not read the entity.
 //
-//   kinds    u8    what stands there
-//   numbers  f64   a number: itself; a short text: its place in `texts`; another text: its hash; else nothing
+//   kinds    u8    the kind of the value
+//   numbers  f64   a number: itself; a short text: its index in `texts`; another text: its hash; else nothing
 //
-// A column may know less than the entity does: of a long or rare text it keeps a hash, of an object, an array or
-// several targets only that there is something. Then the entity has to be looked into.
+// A column may know less than the entity does. Of a long or rare text it keeps a hash, and of an object, an array or
+// several targets only that a value exists. Then the entity has to be read.
 
 import { xxHash64 } from '../../../domain/hash.js'
 import type { Operand } from '../../../domain/queries/query.js'
@@ -32,7 +32,7 @@ export const cellBytes = 9
 /** Texts that a column keeps; all others are hashed. A pattern is tried on each of them once per query. */
 const textsMax = 1024
 const textLengthMax = 64
-/** What a kept text costs at most, its entry in the map included. */
+/** The greatest cost of a kept text, its entry in the map included. */
 const textBytes = 2 * textLengthMax + 100
 
 /** A target of the query language with its name: targets of one name have the same values. */
@@ -140,7 +140,7 @@ export function grown<T extends Uint8Array | Uint16Array | Int32Array | Float64A
   return to
 }
 
-/** 53 bits of a text: texts that differ in it differ. */
+/** 53 bits of a hash: texts that differ in it differ. */
 export function hashOfText(text: string): number {
   const { low, high } = xxHash64(text)
   return (high & 0x1fffff) * 2 ** 32 + low

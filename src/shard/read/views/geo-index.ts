@@ -1,9 +1,9 @@
-// Where the entities of a table are: points in columns and in a grid of cells, everything else by its box.
+// The locations of a table's entities: points in columns and in a grid of cells, everything else by its box.
 //
 // A cell is 1/64 degree wide and high: 1.7 km from south to north. Cells share buckets, each a chain of rows (`next`,
-// `before`), so that moving an entity costs the same wherever it goes. A query that covers few cells walks their
-// chains; one that covers many walks all rows, at some nanoseconds each. A point is judged here; of the rest, an entity
-// is looked into when its box may match.
+// `before`), so moving an entity costs the same for any distance. A query that covers few cells walks their chains; one
+// that covers many walks all rows, at some nanoseconds each. A point is decided here; of the rest, an entity is read
+// when its box may match.
 
 import { matchesGeo } from '../../../domain/places/geo.js'
 import type { GeoQuery } from '../../../domain/places/geo-query.js'
@@ -19,7 +19,7 @@ const end = -1
 
 /** Bytes of a row: two doubles and two links. */
 export const placeBytes = 24
-/** Of something that is no point: its box and its entry. */
+/** Bytes of a location that is no point: its box and its entry. */
 const boxBytes = 160
 
 /** The parts of an index, as they travel between threads. */
@@ -30,7 +30,7 @@ export interface GeoParts {
   readonly next: Int32Array
   readonly before: Int32Array
   readonly chainHeads: Int32Array
-  /** Of the locations that are no points. */
+  /** The boxes of locations that are no points. */
   readonly boxes: Map<number, Bounds>
 }
 
@@ -95,7 +95,7 @@ export class GeoIndex {
     if (buckets > this.chainHeads.length) this.spread(buckets, from)
   }
 
-  /** Puts the points of the first rows into more buckets, or chains would grow as long as the table. */
+  /** Puts the points of the first rows into more buckets. Otherwise chains would grow with the table. */
   private spread(buckets: number, rows: number): void {
     this.chainHeads = new Int32Array(buckets).fill(end)
     for (let row = 0; row < rows; row++) if (!Number.isNaN(this.longitudes[row])) this.link(row)
@@ -117,7 +117,7 @@ export class GeoIndex {
   /** The rows that may match, in order; undefined when walking all rows is as good. */
   candidates(query: GeoQuery, rows: number): Uint32Array | undefined {
     const { boxes } = query
-    // A look into a cell costs what a look at some rows does, and its chain has the rows of other cells, too.
+    // A look into a cell costs as much as a look at some rows, and its chain has the rows of other cells, too.
     const rowsPerCell = Math.max(rowsPerCellMin, rows / this.chainHeads.length)
     if (!boxes || boxes.reduce((cells, box) => cells + cellsOf(box), 0) > rows / rowsPerCell) return undefined
     const found: number[] = []
@@ -128,7 +128,7 @@ export class GeoIndex {
       .filter((row, at, sorted) => row !== sorted[at - 1])
   }
 
-  /** Keeps those of the first `size` rows that match, or may; gives how many there are. */
+  /** Keeps those of the first `size` rows that match, or may; returns how many there are. */
   sift(query: GeoQuery, rows: Uint32Array, size: number): number {
     let count = 0
     for (let at = 0; at < size; at++) {
@@ -139,7 +139,7 @@ export class GeoIndex {
     return count
   }
 
-  // [hot] For each row that a geographical query looks at.
+  // [hot] For each row that a geographical query tests.
   private judge(query: GeoQuery, row: number): Verdict {
     const longitude = this.longitudes[row]!
     const { boxes } = query
@@ -153,7 +153,7 @@ export class GeoIndex {
     return !boxes || boxes.some(box => overlap(box, bounds)) ? look : no
   }
 
-  /** The point of a row; undefined when its entity has none, or something else than a point. */
+  /** The point of a row; undefined when its entity has no location, or one that is no point. */
   pointOf(row: number): Extract<Geometry, { type: 'Point' }> | undefined {
     const longitude = this.longitudes[row]!
     return Number.isNaN(longitude) ? undefined : { type: 'Point', coordinates: [longitude, this.latitudes[row]!] }
@@ -207,7 +207,7 @@ const cellsOf = ({ west, south, east, north }: Bounds): number =>
   (cellAt(east) - cellAt(west) + 1) * (cellAt(north) - cellAt(south) + 1)
 
 const rowsPerCellMin = 4
-/** When more than this share of the rows are candidates, walking all of them is as good. */
+/** When more than one row in this many is a candidate, walking all rows is as good. */
 const candidatesShare = 8
 
 function bucketsFor(capacity: number): number {

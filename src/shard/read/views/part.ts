@@ -1,4 +1,5 @@
-// One table of a search: its rows are asked chunk by chunk, and leave as rows that fit or as rows to look into.
+// One table of a search: its rows are tested chunk by chunk, and become rows that match or rows whose entity must be
+// read.
 
 import { holdsFor } from '../../../domain/queries/query.js'
 import type { Path } from '../../../domain/queries/query-parser.js'
@@ -10,7 +11,7 @@ import { type Column, kinds, named } from './column.js'
 import { isServicePath, sortPaths, statementsOf, type Table } from './table.js'
 import { doubt, prepare, rowOf, sift, siftRange, type Test } from './verdict.js'
 
-/** Entities that a search looks into at most, some 15 us each. */
+/** Entities that a search reads at most, some 15 us each. */
 export const looksMax = 2000
 
 /** A row of a table. */
@@ -23,13 +24,13 @@ export const compareRows = ({ part: a, row: i }: ViewRow, { part: b, row: j }: V
   a.table.created[i]! - b.table.created[j]! || a.table.shards[i]! - b.table.shards[j]!
 
 export class TablePart {
-  /** What the entities looked into are ordered by. */
+  /** The sort values of entities that were read. */
   readonly known = new Map<number, SortValues>()
   unsure = 0
   private readonly tests: readonly Test[]
-  /** Columns of the order: what they do not hold has to be looked up. */
+  /** Columns of the order. Entities for which they lack the value have to be read. */
   private readonly sorted: readonly Column[]
-  /** Only these rows may fit; undefined: any. */
+  /** Only these rows may match; undefined: any. */
   private readonly candidates: Uint32Array | undefined
   private readonly lookAtAll: boolean
   private readonly size: number
@@ -59,7 +60,7 @@ export class TablePart {
     this.found = new Uint32Array(Math.min(this.size, foundMin))
   }
 
-  /** Rows that fit, in order. */
+  /** Rows that match, in order. */
   get rows(): Uint32Array {
     return this.found.subarray(0, this.count)
   }
@@ -87,7 +88,7 @@ export class TablePart {
   }
 
   // [hot] For each row of a list that only orders: 3 ns.
-  /** Takes rows that no test can refuse. */
+  /** Takes rows when there is no test. */
   private takeAll(from: number, to: number): void {
     if (this.lookAtAll || this.sorted.length > 1) {
       const size = allRows(from, to)
@@ -107,7 +108,7 @@ export class TablePart {
     this.count = count
   }
 
-  /** Takes the first rows of the scratch: those that fit, and those to look into. */
+  /** Takes the first rows of the scratch: those that match, and those whose entity must be read. */
   private takeOver(size: number): void {
     const { alive } = this.table
     for (let at = 0; at < size; at++) {
@@ -151,10 +152,10 @@ export class TablePart {
 
 const foundMin = 1024
 
-/** Rows looked at in one piece: some 0.3 ms, and twenty times that before the code is hot. */
+/** Rows tested in one piece: some 0.3 ms, and twenty times that before the code is hot. */
 export const rowsPerChunk = 32_768
 
-/** The rows under question; a chunk is one piece, so all searches share it. */
+/** The rows of the present chunk. A chunk is one piece, so all searches share this memory. */
 const scratch = new Uint32Array(rowsPerChunk)
 
 function allRows(from: number, to: number): number {

@@ -1,10 +1,11 @@
-// A list answered from views: which rows fit, how many, and which of them are on the page.
+// A list answered from views: which rows match, how many, and which of them are on the page.
 //
-//   every row of every table -> statements and place, by what the columns know -> rows that fit, and rows to look into
-//   -> those are looked into -> the first of all that fit, by creation or by the keys of the order -> places
+//   every row of every table -> statements and place, by the content of columns -> rows that match, and uncertain rows
+//   -> entities of uncertain rows are read -> the first of all matches, by creation or by the order -> places
 //
-// A short search is one piece: it sees all of the node at one moment. A long one lets the event loop have its turn in
-// between, and begins anew when rows have moved. One that would have to look into many entities gives up for a scan.
+// A short search is one piece: it sees all of the node at one moment. A long one gives the event loop its turn in
+// between, and begins again when rows have moved. A search that would have to read many entities leaves the list to a
+// scan.
 
 import type { Json } from '../../../domain/json.js'
 import { distanceTo } from '../../../domain/places/geo.js'
@@ -20,11 +21,11 @@ import { compareRows, looksMax, rowsPerChunk, TablePart, type ViewRow } from './
 import { pathOfKey, type Table } from './table.js'
 
 const looksPerStep = 16
-/** The end of the furthest page by keys; beyond, a scan sorts elsewhere. */
+/** The end of the furthest page by keys; for further ones, a scan sorts elsewhere. */
 const orderedMax = 10_000
-/** How long a search keeps the event loop to itself, and then some: a chunk of rows is one piece. */
+/** How long a search keeps the event loop to itself, and slightly more: a chunk of rows is one piece. */
 const stepMs = 4
-/** How often a search begins anew because rows have moved. */
+/** How often a search begins again because rows have moved. */
 const attemptsMax = 3
 
 /** Answers a list from the tables of its ranges; undefined when a scan has to. */
@@ -48,7 +49,7 @@ type Turns = Pick<Clock, 'monoMs' | 'endOfTick'>
 class Search {
   private readonly parts: readonly TablePart[]
   private readonly moves: number
-  /** When the event loop had its turn. */
+  /** When the event loop last had its turn. */
   private sinceMs: number
 
   constructor(
@@ -80,7 +81,7 @@ class Search {
     return { total, places: page.map(position), values: page.map(({ values }) => values) }
   }
 
-  /** Asks every row; false when rows have moved. */
+  /** Tests every row; false when rows have moved. */
   private async scan(): Promise<boolean> {
     for (const part of this.parts)
       while (!part.isScanned) {
@@ -91,7 +92,7 @@ class Search {
     return true
   }
 
-  /** Looks into the entities of which the columns do not know enough; false when rows have moved. */
+  /** Reads the entities of uncertain rows; false when rows have moved. */
   private async lookInto(): Promise<boolean> {
     const { request, store } = this
     for (const part of this.parts) {
@@ -133,7 +134,7 @@ class Search {
     return first.inOrder
   }
 
-  /** Where the entities of rows are; one that has gone meanwhile is left out. */
+  /** The places of the entities of rows. Entities that were deleted meanwhile are left out. */
   private located(rows: readonly ViewRow[]): Located[] {
     const places = locate(this.store, this.request.tenant, rows.map(position))
     return rows.flatMap(({ row }, index) => {
@@ -142,7 +143,7 @@ class Search {
     })
   }
 
-  /** Lets the event loop have its turn when it is time for it; false when rows have moved meanwhile. */
+  /** Gives the event loop its turn when the time of a step is over; false when rows have moved meanwhile. */
   private async goOn(): Promise<boolean> {
     if (!this.isTime) return true
     await new Promise<void>(resolve => this.clock.endOfTick(resolve))
@@ -170,7 +171,7 @@ const position = ({ part: { table, range }, row }: ViewRow): EntityPosition => (
   type: range.type,
 })
 
-/** Rows from `from` to `to` of all that fit, in order of creation. */
+/** Rows from `from` to `to` of all matches, in order of creation. */
 function mergeByCreation(parts: readonly TablePart[], from: number, to: number): readonly ViewRow[] {
   const [only] = parts
   if (parts.length === 1 && only) return Array.from(only.rows.slice(from, to), row => ({ part: only, row }))
@@ -191,12 +192,12 @@ interface Sorted extends ViewRow {
 }
 
 /**
- * The first rows of all that have been offered, by the keys of the order, as many as the page needs. [hot] Most of a
- * million rows lose against those kept already, and a first value that is a number tells with two loads.
+ * The first rows of all that were offered, by the keys of the order, as many as the page needs. [hot] Most of a million
+ * rows come after those kept already. If the first value is a number, two loads show that.
  */
 class First {
   private readonly order: readonly OrderKey[]
-  /** The last of those kept stands at the top: whoever comes before it takes its place. */
+  /** The last of the kept rows is at the top: a row that comes before it replaces it. */
   private readonly kept: Heap<Sorted>
 
   constructor(
@@ -207,7 +208,7 @@ class First {
     this.kept = new Heap<Sorted>((a, b) => this.compare(b, a))
   }
 
-  /** Keeps a row if it is among the first; whether it is. */
+  /** Keeps a row if it is among the first; returns whether it is. */
   offer(candidate: Sorted): boolean {
     const { kept } = this
     if (kept.size < this.count) kept.push(candidate)
@@ -217,8 +218,8 @@ class First {
   }
 
   /**
-   * The first value of the last row kept: what comes behind it is out. NaN keeps nothing out: there is room, or no
-   * number.
+   * The first value of the last row kept: rows with a later value are rejected. NaN rejects none: there is room, or the
+   * value is no number.
    */
   get bound(): number {
     const value = this.kept.size < this.count ? undefined : this.kept.top?.values[0]
@@ -304,7 +305,7 @@ function distanceIn({ selection: { geo } }: ListRequest, { table }: TablePart): 
   }
 }
 
-/** What a column holds; an entity of which it holds less has been looked into. */
+/** The value in a column. An entity for which the column has less was read. */
 function valueAt({ kinds: kind, numbers, texts }: Column, row: number): Json | undefined {
   switch (kind[row]) {
     case kinds.null:

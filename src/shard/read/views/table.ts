@@ -2,9 +2,9 @@
 //
 //   created  shard  alive | temperature  humidity  ... | places
 //
-// Creation stamps only grow, so rows are added at the end and found by halving. The row of an entity that has gone
-// stays, dead, until half of the table is; then the live ones move together. The type index has the ids, by stamp and
-// shard: only a page needs them.
+// Creation stamps only grow, so rows are added at the end and found by binary search. The row of a deleted entity
+// stays, dead, until half of the table is dead; then the live ones move together. The type index has the ids, by stamp
+// and shard: only a page needs them.
 
 import type { EntityContent } from '../../../domain/entities/entity.js'
 import { locationOf } from '../../../domain/places/geo.js'
@@ -43,17 +43,17 @@ const rowBytes = 11
 /** Room for more: a quarter. */
 const growth = 1.25
 
-/** Rows that a table of so many has room for when it was just built. */
+/** The number of rows for which a table of so many has room when it was just built. */
 const capacityFor = (rows: number): number => Math.max(rowsMin, Math.ceil(rows * growth))
 
-/** Bytes that a table of so many rows takes when it was just built; texts, shapes and the grid left out. */
+/** Bytes that a table of so many rows takes when it was just built, without texts, shapes and the grid. */
 export const bytesFor = (rows: number, { columns, places }: Layout): number =>
   capacityFor(rows) * (rowBytes + columns.length * cellBytes + (places ? placeBytes : 0))
 
 export class Table {
   /** Rows in use, the dead included. */
   rows = 0
-  /** Grows whenever rows move: who keeps row numbers over a pause has to begin anew. */
+  /** Grows whenever rows move: a caller that keeps row numbers over a pause has to begin again. */
   moves = 0
   created: Float64Array
   shards: Uint16Array
@@ -73,7 +73,7 @@ export class Table {
     this.places = layout.places ? new GeoIndex(capacity) : undefined
   }
 
-  /** A table of parts; they become its own. */
+  /** A table of parts, whose memory it takes over. */
   static of(parts: TableParts): Table {
     const columns = parts.columns.map(({ name, path }) => ({ name, path }))
     const table = new Table({ columns, places: parts.places !== undefined }, 0)
@@ -108,7 +108,8 @@ export class Table {
 
   // [hot] For every change that a view follows.
   /**
-   * Takes an entity as it now is; false when it is not there and older than the newest: order of creation forbids that.
+   * Puts the present state of an entity. Returns false for a missing entity that is older than the newest: it cannot be
+   * added in order of creation.
    */
   put(created: number, shard: number, cells: Cells): boolean {
     let row = this.find(created, shard)
@@ -124,7 +125,7 @@ export class Table {
     return true
   }
 
-  /** Forgets an entity, if it is there. */
+  /** Removes an entity, if it is there. */
   remove(created: number, shard: number): void {
     const row = this.find(created, shard)
     if (row < 0 || this.alive[row] === 0) return
@@ -134,7 +135,7 @@ export class Table {
     if (this.dead > deadMin && this.dead * 2 > this.rows) this.keep(this.liveRows())
   }
 
-  /** Forgets an entity, if it is there, and all that were created after it. */
+  /** Removes an entity, if it is there, and all that were created after it. */
   removeFrom(created: number, shard: number): void {
     const from = this.placeOf(created, shard)
     for (let row = from; row < this.rows; row++) {
@@ -145,10 +146,7 @@ export class Table {
     this.moves++
   }
 
-  /**
-   * Adds a row of a table that is being built, behind the others: `sort` ends the build, and puts all rows in their
-   * places.
-   */
+  /** Adds a row to a table that is being built, after the others. `sort` ends the build, and puts all rows in order. */
   append(created: number, shard: number, cells: Cells): void {
     const row = this.add(created, shard)
     for (let at = 0; at < this.columns.length; at++) this.columns[at]!.set(row, cells.targets[at])
@@ -210,7 +208,7 @@ export class Table {
     return row < this.rows && this.isAt(created, shard, row) ? row : -1
   }
 
-  /** How many rows stand before an entity, whether it is there or not. */
+  /** The number of rows before an entity, whether it is there or not. */
   private placeOf(created: number, shard: number): number {
     const stands = (row: number): boolean => {
       const other = this.created[row]!
@@ -223,7 +221,7 @@ export class Table {
     return this.created[row] === created && this.shards[row] === shard
   }
 
-  /** Whether an entity stands before that of a row. */
+  /** Whether an entity comes before that of a row. */
   private isBefore(created: number, shard: number, row: number): boolean {
     const other = this.created[row]!
     return created < other || (created === other && shard < this.shards[row]!)
@@ -233,7 +231,7 @@ export class Table {
 /** Below this many dead rows nothing moves. */
 const deadMin = 1024
 
-/** What a table of the layout takes of an entity that lives in the service path. */
+/** The cells of an entity in a table of the layout, for its service path. */
 export function cellsOf({ columns, places }: Layout, entity: EntityContent, servicePath: string): Cells {
   return {
     targets: columns.map(({ path }) => targetOf(path, entity, servicePath)),
@@ -241,7 +239,7 @@ export function cellsOf({ columns, places }: Layout, entity: EntityContent, serv
   }
 }
 
-/** What tables have to hold to answer a list; undefined when none could. */
+/** The layout that tables need to answer a list; undefined when no table could answer it. */
 export function layoutFor({ selection, order }: ListRequest): Layout | undefined {
   if (order.some(key => key.name === 'id') || selection.source.anyAttribute) return undefined
   const asked = statementsOf(selection)
@@ -261,14 +259,14 @@ export const statementsOf = ({ q, mq }: ListRequest['selection']): readonly Stat
   ...(mq?.statements ?? []),
 ]
 
-/** Whether a statement is about what all entities of a table have in common. */
+/** Whether a statement is about the service path, which all entities of a table have in common. */
 export const isServicePath = (path: Path): boolean => path.builtin === 'servicePath' && path.metadata === undefined
 
-/** What an order sorts by, as far as columns hold it: not the distance. */
+/** The paths by which an order sorts, as far as columns hold them: not the distance. */
 export const sortPaths = (order: readonly OrderKey[]): readonly Path[] =>
   isByDistance(order) ? [] : order.flatMap(key => pathOfKey(key) ?? [])
 
-/** The target that a key sorts by; undefined for what is the same in all of a table. */
+/** The target by which a key sorts; undefined for values that are the same in all of a table. */
 export function pathOfKey({ name }: OrderKey): Path | undefined {
   if (name === 'type' || name === 'servicePath') return undefined
   const builtin = name === 'dateCreated' || name === 'dateModified' ? name : undefined

@@ -1,8 +1,8 @@
-// What a column can say of a statement of the query language, row by row: yes, no, or "look into the entity".
+// The verdict of a column about a statement of the query language, row by row: yes, no, or "look into the entity".
 //
-// A statement is prepared once per query and column: a small table has the answer for every kind of cell, numbers are
-// an interval (or a set), and each kept text has been tried. So a row costs a few loads and compares. `holdsFor` gives
-// all meaning; this file knows only that comparisons of numbers are intervals.
+// A statement is prepared once per query and column. A small table has the answer for every kind of cell, numbers are
+// an interval (or a set), and each kept text has been tried. So a row costs a few loads and compares. `holdsFor`
+// defines the meaning; this file only adds that comparisons of numbers are intervals.
 
 import { holdsFor, type Operand } from '../../../domain/queries/query.js'
 import type { Statement } from '../../../domain/queries/query-parser.js'
@@ -10,7 +10,7 @@ import { type Column, hashOfText, kinds, kindsCount } from './column.js'
 
 export const no = 0
 export const yes = 1
-/** The column does not know. */
+/** The column does not know: the entity must be read. */
 export const look = 2
 
 export type Verdict = typeof no | typeof yes | typeof look
@@ -22,12 +22,12 @@ export interface Test {
   /** The interval of numbers, both ends included, whose verdict is `within`. */
   readonly from: number
   readonly to: number
-  /** If given, stands for the interval. */
+  /** If given, it replaces the interval. */
   readonly numbers: ReadonlySet<number> | undefined
   readonly within: Verdict
   /** The verdict for each text that the column keeps. */
   readonly byText: Uint8Array
-  /** Hashes of the texts that the statement names: only the entity can tell whether one of them stands there. */
+  /** Hashes of the texts that the statement names: for these, the entity must be read. */
   readonly hashes: ReadonlySet<number>
 }
 
@@ -48,14 +48,14 @@ export function prepare(statement: Statement, column: Column): Test {
   return { column, byKind, from, to, numbers, within: negated ? no : yes, byText, hashes: hashesOf(statement) }
 }
 
-/** Set on a row number: the columns cannot tell whether the row fits. */
+/** A flag on a row number: the columns do not show whether the row matches. */
 export const doubt = 0x8000_0000
 
 /** The row of a number that may carry `doubt`. */
 export const rowOf = (row: number): number => (row & ~doubt) >>> 0
 
-// [hot] For each row of a view that a query looks at: 2 to 3 ns for a number.
-/** Writes the rows from `from` to `to` that fit, or may, to the beginning of `found`; gives how many there are. */
+// [hot] For each row of a view that a query tests: 2 to 3 ns for a number.
+/** Writes the rows from `from` to `to` that match, or may, to the beginning of `found`; returns how many there are. */
 export function siftRange(test: Test, from: number, to: number, found: Uint32Array): number {
   const { byKind, from: low, to: high, within, numbers: set } = test
   const { kinds: kind, numbers } = test.column
@@ -73,7 +73,7 @@ export function siftRange(test: Test, from: number, to: number, found: Uint32Arr
   return count
 }
 
-/** Keeps those of the first `size` rows that fit, or may; gives how many there are. */
+/** Keeps those of the first `size` rows that match, or may; returns how many there are. */
 export function sift(test: Test, rows: Uint32Array, size: number): number {
   let count = 0
   for (let at = 0; at < size; at++) {
@@ -98,9 +98,7 @@ function judge(test: Test, row: number): number {
   return byKind[kind]!
 }
 
-/**
- * Steps times characters of a pattern tried on a column's texts: some 10 ms at worst. Beyond, entities are looked into.
- */
+/** Steps times characters of a pattern tried on a column's texts: some 10 ms at worst. Beyond, entities are read. */
 const patternWorkMax = 500_000
 
 function verdictsOfTexts(statement: Statement, texts: readonly string[]): Uint8Array {
@@ -115,7 +113,7 @@ function verdictsOfTexts(statement: Statement, texts: readonly string[]): Uint8A
 
 const isAboutExistence = ({ operator }: Statement): boolean => operator === 'Exists' || operator === 'NotExists'
 
-/** The verdict for a text that is none of those which an `==` or `!=` names. */
+/** The verdict for a text that an `==` or `!=` does not name. */
 function verdictOfUnnamedText(statement: Statement): Verdict {
   switch (statement.operator) {
     case 'Exists':
@@ -152,7 +150,7 @@ const interval = (from: number, to: number): Numbers => ({ from, to, numbers: un
 const all = interval(Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY)
 const nothing = interval(Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY)
 
-/** The numbers that fit; for `!=` those that do not. */
+/** The numbers that match; for `!=` those that do not. */
 function numbersOf(statement: Statement): Numbers {
   switch (statement.operator) {
     case 'Exists':

@@ -1,10 +1,10 @@
-// The views of a node: which tables there are, how they come to be, and how they follow what changes.
+// The views of a node: the existing tables, how they are built, and how they follow changes.
 //
 // A table is built when a list first needs it, by one sweep through the store, and then follows every durable change.
-// Changes during the build are kept and put in afterwards, whether the sweep has seen them or not. Building again, with
-// another column, does not disturb the table that is there.
+// Changes during the build are kept and applied afterwards, whether the sweep has seen them or not. Building again,
+// with another column, does not disturb the present table.
 //
-// Memory is bounded: the tables used least recently go first. A view that is missing costs time, never an answer.
+// Memory is bounded: the least recently used tables are removed first. A missing view costs time, never an answer.
 
 import type { Entity } from '../../../domain/entities/entity.js'
 import type { Clock, Logger } from '../../../ports.js'
@@ -14,7 +14,7 @@ import type { CountedRange, PlaceRange } from '../places.js'
 import type { Scanner } from '../scans.js'
 import { bytesFor, type Cells, cellsOf, type Layout, Table, type TableParts } from './table.js'
 
-/** A change that came while a table was being built; without cells the entity has gone. */
+/** A change that came while a table was being built; without cells the entity was deleted. */
 interface Change {
   readonly isNew: boolean
   readonly created: number
@@ -37,15 +37,15 @@ interface Slot {
   used: number
 }
 
-/** What a table costs besides its arrays. */
+/** Bytes of a table besides its arrays. */
 const tableBytes = 2048
-/** Tables at a time: to look at all of them takes a millisecond. */
+/** The greatest number of tables: to visit all of them takes a millisecond. */
 const tablesMax = 4_000
-/** Changes kept while a table is built, some 200 bytes each; with more the building is given up. */
+/** Changes kept while a table is built, some 200 bytes each; with more the build is given up. */
 const changesMax = 1_000_000
-/** A building is tried again when the wanted columns have changed meanwhile, so often. */
+/** How often a build is repeated because the wanted columns have changed meanwhile. */
 const attemptsMax = 4
-/** Between two looks at the memory used, in changes. */
+/** Changes between two checks of the memory used. */
 const changesPerLook = 4096
 /** Columns of a table. Each costs every change of an entity some 50 ns. */
 const columnsMax = 64
@@ -65,12 +65,14 @@ export class Views implements ChangeFollower {
     private readonly logger: Pick<Logger, 'info'>,
   ) {}
 
-  /** Forgets all tables; what is being built will not be used either: other shards are ours from now on. */
+  /**
+   * Forgets all tables, because this owner has other shards from now on. Builds in progress will not be used either.
+   */
   forget(): void {
     this.slots.clear()
   }
 
-  /** How many tables there are, those that are being built included. */
+  /** The number of tables, those that are being built included. */
   get size(): number {
     return this.slots.size
   }
@@ -103,7 +105,7 @@ export class Views implements ChangeFollower {
     if (!table) return
     if (!after) {
       table.remove(created, shard)
-      // Types and paths come and go: an empty table is of no use to anybody.
+      // Types and paths come and go: an empty table is useless.
       if (table.live > 0) return
       slot.table = undefined
       return this.forgetIfEmpty(slot)
@@ -115,7 +117,7 @@ export class Views implements ChangeFollower {
     if (++this.changes % changesPerLook === 0) this.fit(0)
   }
 
-  /** The tables of the ranges, if all are there with what the layout names. */
+  /** The tables of the ranges, if all exist and have the columns and places of the layout. */
   tables(tenant: string, ranges: readonly PlaceRange[], layout: Layout): readonly Table[] | undefined {
     const tables: Table[] = []
     const used = ++this.uses
@@ -128,7 +130,7 @@ export class Views implements ChangeFollower {
     return tables
   }
 
-  /** Builds what is missing. False when there is no memory for it, or too much has changed meanwhile. */
+  /** Builds the missing tables. False when there is no memory for them, or too much has changed meanwhile. */
   async prepare(tenant: string, ranges: readonly CountedRange[], layout: Layout): Promise<boolean> {
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
       const missing = ranges.filter(range => !this.tables(tenant, [range], layout))
@@ -147,8 +149,8 @@ export class Views implements ChangeFollower {
     const layouts = parts.map(({ slot, count }) => this.joined(slot.table?.layout, wanted, count, needed))
     const fromMs = this.clock.monoMs()
     const scan = { tenant, parts: ranges.map((range, index) => ({ ...range, layout: layouts[index]! })) }
-    // What is staged is not followed, or only in part: it has to be there when the sweep begins, which sees all told by
-    // then.
+    // Staged changes are not followed, or only in part. So they must be durable when the sweep begins, which then sees
+    // all changes that were followed before.
     const done = this.commit.drain().then(() => {
       for (const { changes } of buildings) changes.length = 0
       return this.scanner.build(scan)
@@ -162,7 +164,7 @@ export class Views implements ChangeFollower {
     try {
       const tables = await done
       for (const [index, { slot }] of parts.entries()) this.adopt(slot, buildings[index]!, tables[index]!)
-      // Texts and shapes may take more memory than was to be expected: then another attempt would end like this one.
+      // Texts and shapes may take more memory than expected: then another attempt would end like this one.
       this.fit(0)
       if (!this.tables(tenant, ranges, wanted)) return false
       this.tell(tables, this.clock.monoMs() - fromMs)
@@ -187,11 +189,10 @@ export class Views implements ChangeFollower {
   private adopt(slot: Slot, { changes }: Building, parts: TableParts): void {
     if (changes.length > changesMax) return
     const table = Table.of(parts)
-    // The sweep may have seen the later of two entities created meanwhile, and not the earlier: both come again, in
-    // order.
+    // Of two entities created meanwhile, the sweep may have seen only the later one. Both come again, in order.
     const first = changes.find(change => change.isNew)
     if (first) table.removeFrom(first.created, first.shard)
-    // What changed may have gone before the sweep came by; a later change says so then.
+    // An entity may have been deleted before the sweep reached it; then a later change removes it.
     const missing = new Set<number>()
     for (const { created, shard, cells } of changes) {
       if (!cells) {
@@ -208,7 +209,7 @@ export class Views implements ChangeFollower {
     if (changes.length <= changesMax) changes.push(change)
   }
 
-  /** What is wanted, and what is there as far as it fits. */
+  /** The wanted layout, with the present columns as far as there is room. */
   private joined(present: Layout | undefined, wanted: Layout, count: number, needed: number): Layout {
     if (!present) return wanted
     const names = new Set(wanted.columns.map(column => column.name))
@@ -218,7 +219,9 @@ export class Views implements ChangeFollower {
     return needed + more <= this.bytesMax && columns.length <= columnsMax ? joined : wanted
   }
 
-  /** Lets tables go, those used least recently first, until they are few enough and so many more bytes have room. */
+  /**
+   * Removes tables, the least recently used first, until they are few enough and there is room for so many more bytes.
+   */
   private fit(bytes: number): void {
     let room = this.bytesMax - bytes - this.bytes
     let tooMany = this.slots.size - tablesMax
@@ -251,6 +254,6 @@ export class Views implements ChangeFollower {
 
 const slotName = (tenant: string, path: string, type: string): string => `${tenant}\0${path}\0${type}`
 
-/** Whether a table has all that a layout names. */
+/** Whether a table has all columns and places of a layout. */
 const covers = (table: Table, { columns, places }: Layout): boolean =>
   (table.places !== undefined || !places) && columns.every(({ name }) => table.column(name) !== undefined)
