@@ -17,11 +17,7 @@ export class ObservedStamps {
   private readonly requestClock: StampObserver
   private heard = 0
 
-<<<<<<< HEAD
-  /** `own` gives the stamps here; `requestClock` observes each stamp that is heard. */
-=======
   /** `own` gives the stamps here; `requestClock` observes each stamp that is received. */
->>>>>>> en-a
   constructor(own: Pick<Stamps, 'last'> & StampObserver, requestClock: StampObserver) {
     this.own = own
     this.requestClock = requestClock
