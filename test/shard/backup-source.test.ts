@@ -16,7 +16,7 @@ import { MemoryStore } from '../support/memory-store.js'
 const shards = 4
 const register = shards
 const letter = { tenant: 't', subscription: 's', stamp: 1 }
-const document = { home: register, tenant: 't', id: 'd' }
+const document = { register: register, tenant: 't', id: 'd' }
 const outcome = { succeeded: true, endedMs: 3, durationMs: 2, bytes: 1 }
 
 /** A row of every kind, in shards 0 and 1, by name. */

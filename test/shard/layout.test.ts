@@ -122,9 +122,9 @@ const kinds: readonly Kind<Part[]>[] = [
   kindOf({
     name: 'subscription',
     parts: fc.tuple(shards, texts, texts),
-    key: (home, tenant, id) => documentKey('subscription', { home, tenant, id }),
+    key: (home, tenant, id) => documentKey('subscription', { register: home, tenant, id }),
     parse: key => {
-      const { home, tenant, id } = parseDocumentKey(key)
+      const { register: home, tenant, id } = parseDocumentKey(key)
       return [home, tenant, id]
     },
   }),
@@ -214,7 +214,7 @@ t.test('the range of a register holds its subscriptions and no others', async ()
     fc.property(shards, shards, fc.boolean(), two, (wanted, other, same, [tenant, id]) => {
       const home = same ? wanted : other
       assert.equal(
-        inRange(documentRange('subscription', wanted), documentKey('subscription', { home, tenant, id })),
+        inRange(documentRange('subscription', wanted), documentKey('subscription', { register: home, tenant, id })),
         home === wanted,
       )
     }),

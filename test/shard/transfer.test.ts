@@ -148,7 +148,7 @@ t.test('a commit that fails ends the transfer with its reason', async t => {
 const tenants = ['', 'a', 'b', 'c', 'd', 'e', 'f', 'g']
 const kinds = ['subscription', 'registration'] as const
 const keyOf = (of: string, n: number, kind: (typeof kinds)[number] = 'subscription'): Buffer =>
-  documentKey(kind, { home: shardMap.register, tenant: of, id: String(n).padStart(24, '0') })
+  documentKey(kind, { register: shardMap.register, tenant: of, id: String(n).padStart(24, '0') })
 
 /**
  * Entities, two dead letters in each shard, and ten subscriptions and registrations of each tenant; all but the
@@ -225,7 +225,7 @@ async function withNotifications(store: Store, at: number): Promise<Store> {
     for (const shard of all)
       for (const owed of [1, 2]) batch.put(outboxKey({ shard, stamp: owed }), Buffer.from(`of store ${at}`))
     for (const of of tenants) {
-      const key = progressKey({ home: shardMap.register, tenant: of, id: '1' })
+      const key = progressKey({ register: shardMap.register, tenant: of, id: '1' })
       const progress = { ...noProgress, timesSent: 10 ** at, lastNotificationMs: 5 + at, spentRevision: at }
       batch.put(key, encodeProgress(progress, at === 1 ? ['granted'] : []))
     }

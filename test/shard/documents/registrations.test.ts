@@ -183,7 +183,7 @@ async function empty(store: MemoryStore): Promise<void> {
 t.test('a copy says that it has a registration when it has it durably', async t => {
   const store = new MemoryStore()
   const shards = await opened(store, { share: { kind: 'worker', worker: 1, workers: owners } })
-  const key = documentKey('registration', { home: shardMap.register, tenant, id: idOf(1) })
+  const key = documentKey('registration', { register: shardMap.register, tenant, id: idOf(1) })
   const writer = new OperationWriter()
   writer.put(key, encodeDocumentRow(encodeRegistration(made(1, { tenant }))))
   const page = {
@@ -205,7 +205,7 @@ t.test('a copy says that it has a registration when it has it durably', async t 
 // A copy at number 10 of epoch 7, which has one registration.
 async function aCopy() {
   const shards = await opened(new MemoryStore(), { share: { kind: 'worker', worker: 1, workers: owners } })
-  const key = documentKey('registration', { home: shardMap.register, tenant, id: idOf(1) })
+  const key = documentKey('registration', { register: shardMap.register, tenant, id: idOf(1) })
   const now = new OperationWriter()
   now.put(key, encodeDocumentRow(encodeRegistration(made(1, { tenant }))))
   const removed = new OperationWriter()

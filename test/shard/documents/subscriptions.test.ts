@@ -230,7 +230,7 @@ t.test('what an older release has written is decoded at start, which says whethe
   const shards = await opened(store)
   const write = async (text: string) => {
     const batch = store.batch()
-    const key = documentKey('subscription', { home: shardMap.register, tenant: 't', id: idOf(1) })
+    const key = documentKey('subscription', { register: shardMap.register, tenant: 't', id: idOf(1) })
     batch.put(key, encodeDocumentRow(text))
     await new Promise<void>((resolve, reject) => store.commit(batch, error => (error ? reject(error) : resolve())))
   }

@@ -28,7 +28,7 @@ import {
 } from '../../support/notifying.js'
 
 const rows = ({ store }: NotifyingOwner): Promise<Row[]> => rowsOf(store, allProgress())
-const keyOf = (n: number): Buffer => progressKey({ home: shardMap.register, tenant, id: idOf(n) })
+const keyOf = (n: number): Buffer => progressKey({ register: shardMap.register, tenant, id: idOf(n) })
 
 /** Numbers of the subscriptions written in each commit of an owner from now on. */
 function written(owner: NotifyingOwner): number[] {
@@ -172,7 +172,7 @@ t.test('a row of another version ends the start, with its place', async t => {
   const subscription = encodeSubscription(watching(1))
   await commit(store, batch => {
     batch.put(
-      documentKey('subscription', { home: shardMap.register, tenant, id: idOf(1) }),
+      documentKey('subscription', { register: shardMap.register, tenant, id: idOf(1) }),
       encodeDocumentRow(subscription),
     )
     batch.put(keyOf(1), Buffer.from('{"version":2,"timesSent":1}'))
