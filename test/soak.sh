@@ -14,6 +14,7 @@ for node in "$(command -v node)" test/nodes/node_modules/node{22,24}/bin/node; d
     node dist/test/journeys/operators-day.test.js
 done
 CRASH_CYCLES=300 tests journeys/crash.test.js
+CLUSTER_INIT=all tests journeys/cluster-init.test.js
 CLUSTER_ROUNDS=50 tests journeys/cluster-oracle.test.js
 NOTIFICATION_CYCLES=300 tests journeys/notification-oracle.test.js
 tests journeys/disk-failure.test.js
