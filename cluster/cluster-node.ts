@@ -30,7 +30,7 @@ export interface ClusterSetup {
   /** The address at which other nodes find this one; undefined: the address on which it listens. */
   readonly advertised?: string | undefined
   readonly domain: string
-  /** Nodes to ask for the others: `host:port`, where the host may stand for several addresses. */
+  /** Nodes to ask for the others: `host:port`, where the host may have several addresses. */
   readonly seeds: readonly string[]
   readonly clusterId: string
   /** A word that no node has had before. */

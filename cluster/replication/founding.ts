@@ -151,7 +151,7 @@ export async function answered<T extends { readonly kind: string }>(
   }
 }
 
-/** An outcome that says what happened. */
+/** An outcome that is not `unknown`. */
 type Known<T> = Exclude<T, Unknown>
 
 const isUnknown = (outcome: { readonly kind: string }): outcome is Unknown => outcome.kind === 'unknown'

@@ -259,7 +259,7 @@ export class Replicator implements HostReplication {
   }
 
   /**
-   * A number that stands for all shards that a node owns as far as is known here, without the register. It changes
+   * A number that identifies all shards that a node owns as far as is known here, without the register. It changes
    * whenever these shards or their epochs change.
    */
   viewOf(node: string): number {
