@@ -47,7 +47,7 @@ const rootLengthMax = 255
 const writer = new JsonWriter()
 
 /** An entity with its encoded form. */
-export interface EncodedRecord {
+export interface EntityAndBytes {
   readonly entity: Entity
   readonly encoded: Buffer
 }
@@ -57,7 +57,7 @@ export interface EncodedRecord {
  * Encodes an entity. `root` is the correlator root of the request that last changed it
  * (docs/interface/cascades.md#circles). Attributes that are identical to those of `before` are copied from its bytes.
  */
-export function encodeEntity(entity: Entity, root: string, before?: EncodedRecord): Buffer {
+export function encodeEntity(entity: Entity, root: string, before?: EntityAndBytes): Buffer {
   const hidden = hiddenAttribute(entity)
   const { attributes } = entity
   writer.restart(headBytes)
@@ -101,7 +101,7 @@ function writeAll(entity: Entity, hidden: Attribute | undefined, recordsAt: numb
 /** Like `writeAll`, for an entity and its earlier version, both without a hidden attribute. */
 function writeChanged(
   entity: Entity,
-  { entity: earlier, encoded }: EncodedRecord,
+  { entity: earlier, encoded }: EntityAndBytes,
   recordsAt: number,
   jsonAt: number,
 ): void {

@@ -32,7 +32,7 @@ export function believe(known: Member, heard: Member): Member {
   if (heard.incarnation !== known.incarnation) return heard.incarnation > known.incarnation ? heard : known
   const worse = statuses.indexOf(heard.status) - statuses.indexOf(known.status)
   if (worse !== 0) return worse > 0 ? heard : known
-  // Two lives with one incarnation: any choice is good, as long as all nodes make the same.
+  // Two lives have one incarnation. Either may win, but every node must choose the same.
   return rank(heard) > rank(known) ? heard : known
 }
 

@@ -32,12 +32,12 @@ import type {
 import type {
   Append,
   AppendOutcome,
+  CreateOnceOutcome,
   Heartbeat,
   HeartbeatOutcome,
   LackingOutcome,
   LogRecord,
   NamedOutcome,
-  PositionOutcome,
   ReadOutcome,
   RetakeOutcome,
   Takeover,
@@ -243,7 +243,7 @@ export function createOnceRequest(keys: EtcdKeys, name: string, value: Buffer): 
   }
 }
 
-export function createOnceOutcome(value: Buffer, { succeeded, responses }: ITxnResponse): PositionOutcome {
+export function createOnceOutcome(value: Buffer, { succeeded, responses }: ITxnResponse): CreateOnceOutcome {
   if (succeeded) return { kind: 'stands', value }
   const stands = responses[0]?.response_range.kvs[0]
   assert(stands, 'what keeps a name from being created is there')

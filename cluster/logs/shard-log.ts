@@ -90,7 +90,7 @@ export type ReadOutcome = LogReading | Unknown
 export type TakeoversOutcome = { readonly kind: 'read'; readonly takeovers: ReadonlyMap<number, Takeover> } | Unknown
 
 /** `stands`: the value that the name has had since it was first given one. */
-export type PositionOutcome = { readonly kind: 'stands'; readonly value: Buffer } | Unknown
+export type CreateOnceOutcome = { readonly kind: 'stands'; readonly value: Buffer } | Unknown
 
 /** The value of a name. Undefined: none, and there never was one unless the engine has lost it. */
 export type NamedOutcome = { readonly kind: 'read'; readonly value: Buffer | undefined } | Unknown
@@ -139,7 +139,7 @@ export interface ShardLog {
   /** Deletes records up to a number; the last one stays in any case. The caller does not learn whether it succeeds. */
   trim(shard: number, upTo: number): void
   /** Gives a name of the whole cluster a value, unless it has one, and returns the value that it now has for good. */
-  createOnce(name: string, value: Buffer, onDone: (outcome: PositionOutcome) => void): void
+  createOnce(name: string, value: Buffer, onDone: (outcome: CreateOnceOutcome) => void): void
   named(name: string, onDone: (outcome: NamedOutcome) => void): void
   /** While it is on, the driver does not compact the engine's history, so deleted keys can still be found there. */
   keepHistory(isOn: boolean): void

@@ -57,7 +57,7 @@ export class Holding implements OwnedShard {
    * A claim of this life has had no answer: a takeover of our own may come at any time, and no node has sealed the
    * shard for it.
    */
-  private hasStrayPermits = false
+  private hasStrayTakeovers = false
   /** Whether another node has taken over since this node owned it last. */
   private isLost = false
   private isClosed = false
@@ -122,7 +122,7 @@ export class Holding implements OwnedShard {
     this.parts.log.takeOver(this.shard, this.parts.self, outcome => {
       if (this.isClosed) return
       if (outcome.kind === 'unknown') {
-        this.hasStrayPermits = true
+        this.hasStrayTakeovers = true
         return this.enter('following')
       }
       const { epoch, before } = outcome
@@ -136,7 +136,7 @@ export class Holding implements OwnedShard {
    * an answer.
    */
   adopt({ epoch }: Takeover): void {
-    this.begin(epoch, this.hasStrayPermits)
+    this.begin(epoch, this.hasStrayTakeovers)
   }
 
   /** There is a takeover of our own, and no copy from which to continue: another node should get the shard. */

@@ -34,7 +34,7 @@ export interface ReplicaParts {
   readonly onFailure: (failure: Error) => void
 }
 
-/** What is certain about a copy that had the whole log at a moment. */
+/** Facts about a copy that had the whole log at one moment. */
 export interface CaughtUp {
   /** The latest takeover at that moment. */
   readonly takeover: Takeover | undefined

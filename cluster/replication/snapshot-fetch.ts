@@ -1,7 +1,7 @@
 // How a node gets a copy of a shard that it cannot make from the log alone: page by page from a node that has one.
 //
-// Pages are read at different moments while the shard changes. That is safe, because the node then follows the log from
-// the source's position before the first page. Records contain rows, not differences, so they correct every row that a
+// The source reads pages at different moments while the shard changes. The copy is right nevertheless: the node then
+// follows the log from the source's position before the first page. Records contain rows, not differences, so they correct every row that a
 // page has too early or too late. Every page must have been read no earlier in the log than that position.
 //
 // A log that still has its first record needs no snapshot.

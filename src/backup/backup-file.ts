@@ -30,7 +30,7 @@ export interface ShardPosition {
 /** A process that owned shards, and the properties of its rows. */
 export interface BackupOwner {
   readonly shards: readonly number[]
-  /** Whether its subscriptions and registrations are used. That is true for exactly one owner. */
+  /** Whether a restore uses its subscriptions and registrations. Exactly one owner has `true`. */
   readonly isKeeper: boolean
   /** All stamps in its rows are at most this. */
   readonly stamp: number

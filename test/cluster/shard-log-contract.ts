@@ -8,11 +8,11 @@ import type { Test } from 'tap'
 import type {
   Append,
   AppendOutcome,
+  CreateOnceOutcome,
   LackingOutcome,
   LogFollower,
   LogReading,
   NamedOutcome,
-  PositionOutcome,
   ReadOutcome,
   RetakeOutcome,
   ShardLog,
@@ -84,7 +84,7 @@ export class Node {
 
   takeovers = (): Promise<TakeoversOutcome> => this.ask(onDone => this.log.takeovers(onDone))
 
-  createOnce = (name: string, value: string): Promise<PositionOutcome> =>
+  createOnce = (name: string, value: string): Promise<CreateOnceOutcome> =>
     this.ask(onDone => this.log.createOnce(name, Buffer.from(value), onDone))
 
   lacking = (...ends: readonly (readonly [shard: number, end: number])[]): Promise<LackingOutcome> =>

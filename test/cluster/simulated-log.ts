@@ -12,11 +12,11 @@ import assert from 'node:assert/strict'
 import type {
   Append,
   AppendOutcome,
+  CreateOnceOutcome,
   Heartbeat,
   HeartbeatOutcome,
   LogFollower,
   LogRecord,
-  PositionOutcome,
   ShardLog,
   Takeover,
   Unknown,
@@ -184,7 +184,7 @@ export class SimulatedEngine {
     if (state) state.records = state.records.filter(({ sequence }) => sequence > upTo || sequence === state.last)
   }
 
-  createOnce(name: string, value: Buffer): PositionOutcome {
+  createOnce(name: string, value: Buffer): CreateOnceOutcome {
     const stands = this.names.get(name) ?? value
     this.names.set(name, stands)
     return { kind: 'stands', value: stands }

@@ -13,7 +13,7 @@
 // little on them however many tenants there are.
 //
 // Once the register has been full, some tenants are not in it. Then no tenant is removed, because a missing tenant
-// would count as one without paths. That is logged once.
+// would count as one without paths. The log has one line about it.
 
 import { tenantsOfPathsMax } from '../../domain/few-paths.js'
 import type { Shards } from '../../messages/messages.js'

@@ -1,6 +1,6 @@
 // The outbox: rows that hold the pending notifications, each in the same commit as the change that triggers them.
 //
-// A row is deleted when all its notifications have ended. That is not urgent, because a receiver knows a repeated
+// A row is deleted when all its notifications have ended. The deletion may wait, because a receiver knows a repeated
 // notification by its id. So deletions are piggybacked on later commits, and the rows of one commit are one row for a
 // moment (bundles.ts), unless shards come and go. After a start all rows are read, in the background and in order, and
 // their notifications are sent again. Until that is done, notifications of later changes wait, so that receivers get

@@ -2,8 +2,8 @@
 // together, it has the keys for merging their parts (ListKeys in messages).
 //
 // Keys are columns of numbers, not objects, because a deep page has a key for every entity before it. A key takes 14
-// bytes and some 0.3 us from here to the merge, and its sort values. That is the cost of a deep offset for every owner,
-// and for the network.
+// bytes and some 0.3 us from here to the merge, and its sort values. A deep offset therefore costs every owner and the
+// network.
 //
 // Entities are read a few at a time, up to the bytes of an answer (docs/operations/answers.md), in turns of the event
 // loop.

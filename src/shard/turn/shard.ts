@@ -184,8 +184,8 @@ function encodeAfter(
   variant: Variant | undefined,
   { origin }: WriteRequest,
 ): Buffer {
-  const encodedRecord = before && variant && { entity: before, encoded: variant.encoded }
-  return encodeEntity(after, origin.correlatorRoot, encodedRecord)
+  const earlier = before && variant && { entity: before, encoded: variant.encoded }
+  return encodeEntity(after, origin.correlatorRoot, earlier)
 }
 
 /**
