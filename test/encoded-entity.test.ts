@@ -1,4 +1,4 @@
-// Images: whatever entity goes in comes out, and what stands at fixed places is what the entity says.
+// Encoded entities: decoding gives the entity that was encoded, and the fields at fixed places have its values.
 
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
@@ -128,7 +128,7 @@ const changes = fc
     return { before, after: { ...before, attributes, modifiedMs: 7 } }
   })
 
-t.test('an image made from the one before is the same as one made from nothing', async () => {
+t.test('an encoded entity made from the one before is the same as one made from nothing', async () => {
   fc.assert(
     fc.property(changes, ({ before, after }) => {
       const stored = decodeEntity(encodedOf(before))
@@ -196,7 +196,7 @@ t.test('an entity comes out of its image as it went in, a hidden dateExpires las
   )
 })
 
-t.test('a plain dateExpires stays plain in an image, shows in its JSON, and ends nothing', async t => {
+t.test('a plain dateExpires stays plain when it is encoded, shows in its JSON, and ends nothing', async t => {
   const date = { type: 'DateTime', value: '2015-01-01T00:00:00.000Z', metadata: new Map(), createdMs: 1, modifiedMs: 2 }
   const attributes = new Map<string, Attribute>([['dateExpires', { ...date, isPlain: true }]])
   const entity = { id: 'E', type: 'T', attributes, created: 1, modifiedMs: 1 }
@@ -212,7 +212,7 @@ t.test('a plain dateExpires stays plain in an image, shows in its JSON, and ends
   t.notMatch(encodedJson(updated).toString(), 'dateExpires')
 })
 
-t.test('the JSON of an image is the normalized entity without dateExpires', async () => {
+t.test('the JSON of an encoded entity is the normalized entity without dateExpires', async () => {
   fc.assert(
     fc.property(entities, entity => {
       const shown = [...entity.attributes]
@@ -225,7 +225,7 @@ t.test('the JSON of an image is the normalized entity without dateExpires', asyn
   )
 })
 
-t.test('an image says that it is the answer exactly when rendering gives the same text', async () => {
+t.test('an encoded entity says that it is the answer exactly when rendering gives the same text', async () => {
   fc.assert(
     fc.property(entities, entity => {
       const encoded = encodedOf(entity)
@@ -258,7 +258,7 @@ t.test('type, creation and expiry are read without decoding', async () => {
   )
 })
 
-t.test('the root is kept with an image, up to 255 characters and well-formed', async () => {
+t.test('the root is kept with an encoded entity, up to 255 characters and well-formed', async () => {
   const bare: Entity = { id: 'E', type: 'T', attributes: new Map(), created: 1, modifiedMs: 1 }
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 300 }), root => {
@@ -268,14 +268,14 @@ t.test('the root is kept with an image, up to 255 characters and well-formed', a
   )
 })
 
-t.test('an image does not change when the next one is made', async t => {
+t.test('an encoded entity does not change when the next one is made', async t => {
   const entity = (id: string): Entity => ({ id, type: 'T', attributes: new Map(), created: 1, modifiedMs: 1 })
   const first = encodedOf(entity('first'))
   encodedOf(entity('other'))
   t.equal(decodeEntity(first).id, 'first')
 })
 
-t.test('an entity far larger than the usual one has an image, and a small one after it too', async t => {
+t.test('an entity far larger than the usual one has an encoded entity, and a small one after it too', async t => {
   const many = Array.from({ length: 20_000 }, (_, k): [string, Attribute] => [
     `a${k}`,
     { type: 'Text', value: 'ü'.repeat(20), metadata: new Map(), createdMs: k, modifiedMs: k },
@@ -286,7 +286,7 @@ t.test('an entity far larger than the usual one has an image, and a small one af
   t.strictSame(decodeEntity(encodedOf(small)), small)
 })
 
-t.test('an image of an unknown version is not read', async t => {
+t.test('an encoded entity of an unknown version is not read', async t => {
   const encoded = encodedOf({ id: 'E', type: 'T', attributes: new Map(), created: 1, modifiedMs: 1 })
   encoded[0] = 2
   t.throws(() => decodeEntity(encoded), {

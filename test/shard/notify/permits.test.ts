@@ -1,5 +1,5 @@
-// Several owners and one home: what depends on its own past fires once over all of them, whatever becomes of the home
-// or of who asks.
+// Several owners and one document owner: a subscription that depends on its own past triggers once over all of them,
+// also when the document owner or an asking owner is lost.
 
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import t from 'tap'
@@ -29,8 +29,8 @@ import {
 } from '../../support/notifying.js'
 
 const owners = 3
-const home: number = keeper
-const [other, third] = [0, 1, 2].filter(owner => owner !== home) as [number, number]
+const documentOwner: number = keeper
+const [other, third] = [0, 1, 2].filter(owner => owner !== documentOwner) as [number, number]
 
 /** Ids of entities that an owner has, as many as a test may want. */
 const entitiesOf = (owner: number): string[] =>
@@ -133,10 +133,10 @@ const end = (dues: readonly PendingNotification[], outcome: DeliveryOutcome): vo
 
 t.test('one that depends on nothing fires wherever something changes, and nobody is asked', async t => {
   const company = await Company.with({})
-  company.shards.set(home, 'unreachable')
+  company.shards.set(documentOwner, 'unreachable')
   await company.end(oneOf(other))
   t.equal((await company.handed()).length, 1)
-  company.shards.set(home, 'well')
+  company.shards.set(documentOwner, 'well')
   t.equal((await company.fired(...ofAll(1))).length, 3)
 })
 
@@ -152,12 +152,12 @@ t.test('a throttled one fires once over all owners', async t => {
 t.test('of a throttled one nothing is kept nor asked until its time is over, or it is changed', async t => {
   const company = await Company.with({ throttling: 5 })
   t.equal((await company.fired(oneOf(other, 0))).length, 1)
-  company.shards.set(home, 'unreachable')
+  company.shards.set(documentOwner, 'unreachable')
   await company.end(oneOf(other, 1))
   await company.rest(4999)
   await company.end(oneOf(other, 2))
   t.equal((await rowsOf(company.shards.storeOf(other), allOutbox())).length, 1, 'that of the first one')
-  company.shards.set(home, 'well')
+  company.shards.set(documentOwner, 'well')
   await company.rest(1)
   t.equal((await company.fired(oneOf(other, 3))).length, 1)
   await company.end(patch({ throttling: 0 }))
@@ -182,22 +182,25 @@ t.test('what is refused is owed no more', async t => {
   t.equal(rows.length, 1, 'that of the first one')
 })
 
-t.test('failures of all owners switch off together, and the news are in the counters of the home', async t => {
-  const company = await Company.with({ notification: { maxFailsLimit: 2 } })
-  for (const owner of [home, other, third]) {
-    await company.end(oneOf(owner))
-    const [due, ...others] = await company.handed()
-    t.equal(others.length, 0)
-    due!.onOutcome(failed(1))
-    due!.onOutcome(dead())
-    await company.rest()
-  }
-  const { parts, all } = company.progress()
-  t.match(all, { timesSent: 3, failsCounter: 3, lastFailureReason: 'refused' })
-  t.match(parts[home], { timesSent: 3, failsCounter: 3 })
-  t.match([parts[other], parts[third]], [{ timesSent: 0 }, { timesSent: 0 }])
-  t.equal((await company.fired(...ofAll(1))).length, 0)
-})
+t.test(
+  'failures of all owners switch off together, and the reports are in the counters of the document owner',
+  async t => {
+    const company = await Company.with({ notification: { maxFailsLimit: 2 } })
+    for (const owner of [documentOwner, other, third]) {
+      await company.end(oneOf(owner))
+      const [due, ...others] = await company.handed()
+      t.equal(others.length, 0)
+      due!.onOutcome(failed(1))
+      due!.onOutcome(dead())
+      await company.rest()
+    }
+    const { parts, all } = company.progress()
+    t.match(all, { timesSent: 3, failsCounter: 3, lastFailureReason: 'refused' })
+    t.match(parts[documentOwner], { timesSent: 3, failsCounter: 3 })
+    t.match([parts[other], parts[third]], [{ timesSent: 0 }, { timesSent: 0 }])
+    t.equal((await company.fired(...ofAll(1))).length, 0)
+  },
+)
 
 t.test('one success anywhere clears the failures of all', async t => {
   const company = await Company.with({ notification: { maxFailsLimit: 1 } })
@@ -212,37 +215,40 @@ t.test('one success anywhere clears the failures of all', async t => {
   t.equal((await company.fired(oneOf(third, 1))).length, 1)
 })
 
-t.test('the same notification has the same answer, also after a start of the home, and counts once', async t => {
-  const company = await Company.with({ throttling: 5 })
-  const claim = (notification: string): ShardRequest => ({ kind: 'claim', tenant, id: idOf(1), notification })
-  const answers = async () => {
-    const replies: ShardReply[] = []
-    for (const name of ['a', 'b', 'a']) replies.push(await company.end(claim(name)))
-    return replies.map(reply => reply.kind === 'claimed' && reply.isGranted)
-  }
-  t.strictSame(await answers(), [true, false, true])
-  await company.restart(home)
-  t.strictSame(await answers(), [true, false, true])
-  t.match(company.progress().all, { timesSent: 1 })
-  t.match(await company.end({ kind: 'claim', tenant, id: idOf(9), notification: 'a' }), { isGranted: false })
-})
+t.test(
+  'the same notification has the same answer, also after a start of the document owner, and counts once',
+  async t => {
+    const company = await Company.with({ throttling: 5 })
+    const claim = (notification: string): ShardRequest => ({ kind: 'claim', tenant, id: idOf(1), notification })
+    const answers = async () => {
+      const replies: ShardReply[] = []
+      for (const name of ['a', 'b', 'a']) replies.push(await company.end(claim(name)))
+      return replies.map(reply => reply.kind === 'claimed' && reply.isGranted)
+    }
+    t.strictSame(await answers(), [true, false, true])
+    await company.restart(documentOwner)
+    t.strictSame(await answers(), [true, false, true])
+    t.match(company.progress().all, { timesSent: 1 })
+    t.match(await company.end({ kind: 'claim', tenant, id: idOf(9), notification: 'a' }), { isGranted: false })
+  },
+)
 
 t.test('a grant that cannot be made durable is not told', async t => {
   const company = await Company.with({ throttling: 5 })
-  company.shards.storeOf(home).breakDown(new Error('disk full'))
+  company.shards.storeOf(documentOwner).breakDown(new Error('disk full'))
   const reply = await company.end({ kind: 'claim', tenant, id: idOf(1), notification: 'a' })
   t.match(reply, { kind: 'failed', reason: /disk full/ })
 })
 
 for (const condition of ['unreachable', 'lost'] as const)
-  t.test(`while the home is ${condition} what it decides about waits, and comes when it is back`, async t => {
+  t.test(`while the document owner is ${condition} what it decides about waits, and comes when it is back`, async t => {
     const company = await Company.with({ throttling: 3600 })
-    company.shards.set(home, condition)
+    company.shards.set(documentOwner, condition)
     t.strictSame(await company.end(oneOf(other)), { kind: 'done' }, 'the change itself does not wait')
     t.equal((await company.handed()).length, 0)
     await company.rest(2500)
     t.equal((await company.handed()).length, 0)
-    company.shards.recover(home)
+    company.shards.recover(documentOwner)
     await company.rest(1000)
     t.equal((await company.handed()).length, 1)
     t.match(company.progress().all, { timesSent: 1 })
@@ -254,7 +260,7 @@ t.test('who dies before it has sent asks again, is granted the same, and nothing
   const before = ids(await company.handed())
   await company.restart(other)
   t.strictSame(ids(await company.handed()), before)
-  await company.restart(home)
+  await company.restart(documentOwner)
   await company.restart(other)
   const again = await company.handed()
   t.strictSame(ids(again), before)
@@ -278,7 +284,7 @@ t.test('one that was switched off stays so in writing when it is patched, and fi
 
 t.test('nobody is asked any more when an owner has ended', async t => {
   const company = await Company.with({ throttling: 5 })
-  company.shards.set(home, 'unreachable')
+  company.shards.set(documentOwner, 'unreachable')
   await company.end(oneOf(other))
   await company.rest()
   company.shards.one(other).parts.notifications.end()
@@ -288,9 +294,9 @@ t.test('nobody is asked any more when an owner has ended', async t => {
 
 t.test('a subscription that is throttled later knows what all owners have notified before', async t => {
   for (const [first, then] of [
-    [other, home],
+    [other, documentOwner],
     [third, other],
-    [home, third],
+    [documentOwner, third],
   ] as const) {
     const company = await Company.with({})
     t.same(await company.fired(oneOf(first)), [entitiesOf(first)[0]])
@@ -313,15 +319,15 @@ t.test('nothing is decided while an owner may have notified and does not answer,
         ? onReply({ kind: 'unreachable', reason: 'it is away' })
         : ask(shard, request, onReply)
     t.match(await company.end(patch({ throttling: 60 })), { kind: 'done' })
-    t.same(await company.fired(oneOf(home, 1), oneOf(other, 1)), [], 'both wait')
+    t.same(await company.fired(oneOf(documentOwner, 1), oneOf(other, 1)), [], 'both wait')
     isAway = !isBack
     for (let seconds = 0; seconds < 5; seconds++) await company.rest(1000)
-    t.equal((await company.handed()).length, isBack ? 0 : 1, 'the home decides by what it knows')
+    t.equal((await company.handed()).length, isBack ? 0 : 1, 'the document owner decides by what it knows')
   }
 })
 
 t.test(
-  'dead letters of a subscription that its home has switched off wait, wherever they are, until it is active again',
+  'dead letters of a subscription that its document owner has switched off wait, wherever they are, until it is active again',
   async t => {
     const replays = replayLimitsDefault
     const notifications = { isKept: true, descendantsMax: 1000, flowControl: undefined, replays }

@@ -1,4 +1,5 @@
-// Handing in what is known of notifications: again until the home has it, and counted once however often it arrives.
+// An owner flushes the outcomes of notifications to the document owner: again until that one has them. Each counts once,
+// however often it arrives.
 
 import t from 'tap'
 import { encodeSubscription } from '../../../src/domain/subscriptions/subscription-json.js'
@@ -17,7 +18,7 @@ import { FakeClock } from '../../support/fake-clock.js'
 import { MemoryStore } from '../../support/memory-store.js'
 import { idOf, shardMap, tenant, until, watching } from '../../support/notifying.js'
 
-/** An owner that keeps no rows, and a home that replies what the test wants. */
+/** An owner that keeps no rows, and a document owner that replies what the test wants. */
 class Owner {
   readonly clock: FakeClock
   readonly asked: FlushRequest[] = []
@@ -52,14 +53,14 @@ class Owner {
     this.clock = clock
     this.subscriptions = subscriptions
     this.book = new ProgressBook(subscriptions, commit, shardMap, clock, { warn: () => {} }, isDocumentOwner)
-    const home = {
+    const documentOwner = {
       ask: (_shard: number, request: ShardRequest, onReply: (reply: ShardReply) => void) => {
         this.asked.push(request as FlushRequest)
         this.replies.push(onReply)
       },
     }
     this.reportFlush = new ReportFlush(this.book, commit, shardMap, this.clock, 'owner')
-    this.reportFlush.begin(home as unknown as Shards)
+    this.reportFlush.begin(documentOwner as unknown as Shards)
   }
 
   send(n = 1): void {
@@ -74,7 +75,7 @@ class Owner {
     this.book.noteReport(tenant, idOf(1), { kind: 'success', code: 200 })
   }
 
-  /** The time passes after which it hands in, and the home replies. */
+  /** The time passes after which it flushes, and the document owner replies. */
   pause(reply?: ShardReply): void {
     this.clock.advance(500)
     if (reply) this.reply(reply)
@@ -88,8 +89,8 @@ class Owner {
     return this.subscriptions.of(tenant)!.progressOf(idOf(1))
   }
 
-  /** Notifications handed in with each ask. */
-  get handed(): readonly (readonly number[])[] {
+  /** Notifications flushed with each ask. */
+  get flushed(): readonly (readonly number[])[] {
     return this.asked.map(({ parts }) => parts.map(({ progress }) => progress.timesSent))
   }
 }
@@ -97,25 +98,25 @@ class Owner {
 const done: ShardReply = { kind: 'done' }
 const lost: ShardReply = { kind: 'lost', reason: '' }
 
-/** The home of subscriptions over a store: the first one, or the next after a kill. */
-async function homeOver(store: MemoryStore): Promise<Owner> {
-  const home = await Owner.with(1, store, true)
-  await home.book.load(store)
-  return home
+/** The document owner over a store: the first one, or the next after a kill. */
+async function documentOwnerOver(store: MemoryStore): Promise<Owner> {
+  const documentOwner = await Owner.with(1, store, true)
+  await documentOwner.book.load(store)
+  return documentOwner
 }
 
-/** Has the home do what it is asked; resolves with its reply when that is durable. */
-async function asked(home: Owner, request: FlushRequest): Promise<ShardReply> {
+/** Has the document owner do what it is asked; resolves with its reply when that is durable. */
+async function asked(documentOwner: Owner, request: FlushRequest): Promise<ShardReply> {
   const replies: ShardReply[] = []
-  home.reportFlush.onFlush(request, reply => replies.push(reply))
-  await until(home.clock, () => replies.length > 0)
+  documentOwner.reportFlush.onFlush(request, reply => replies.push(reply))
+  await until(documentOwner.clock, () => replies.length > 0)
   return replies[0]!
 }
 
-t.test('what is known is handed in twice a second, and counts no more here when it is taken', async t => {
+t.test('what is known is flushed twice a second, and counts no more here when it is taken', async t => {
   const owner = await Owner.with()
   owner.pause()
-  t.strictSame(owner.handed, [], 'nothing is not handed in')
+  t.strictSame(owner.flushed, [], 'nothing is not flushed')
   owner.send()
   owner.send()
   owner.pause()
@@ -124,13 +125,13 @@ t.test('what is known is handed in twice a second, and counts no more here when 
   owner.reply(done)
   t.equal(owner.known.timesSent, 1)
   owner.pause(done)
-  t.strictSame(owner.handed, [[2], [1]])
+  t.strictSame(owner.flushed, [[2], [1]])
   owner.pause()
   t.equal(owner.asked.length, 2)
 })
 
 for (const kind of ['moved', 'busy', 'unreachable', 'lost', 'failed'] as const)
-  t.test(`what was not taken, or may not have been (${kind}), is handed in again under its mark`, async t => {
+  t.test(`what was not taken, or may not have been (${kind}), is flushed again under its mark`, async t => {
     const owner = await Owner.with()
     owner.send()
     owner.fail()
@@ -138,24 +139,24 @@ for (const kind of ['moved', 'busy', 'unreachable', 'lost', 'failed'] as const)
     owner.send()
     t.match(owner.known, { timesSent: 2, failsCounter: 1 })
     owner.pause(done)
-    t.strictSame(owner.handed, [[1], [1]])
+    t.strictSame(owner.flushed, [[1], [1]])
     t.strictSame(owner.asked[1], owner.asked[0])
     t.match(owner.known, { timesSent: 1, failsCounter: 0, lastFailureReason: 'refused' })
     owner.pause(done)
     t.strictSame(owner.asked[2]!.mark, { source: 'owner', number: 2 })
   })
 
-t.test('a home that is killed loses nothing of what others hand in, and counts nothing twice', async t => {
+t.test('a document owner that is killed loses nothing of what others flush, and counts nothing twice', async t => {
   for (const isDurable of [true, false]) {
     const owner = await Owner.with()
-    const home = await homeOver(new MemoryStore())
+    const documentOwner = await documentOwnerOver(new MemoryStore())
     owner.send()
     owner.send()
     owner.pause()
-    // The home is killed before it replies, with the commit or without it.
-    if (isDurable) t.strictSame(await asked(home, owner.asked[0]!), done)
+    // The document owner is killed before it replies, with the commit or without it.
+    if (isDurable) t.strictSame(await asked(documentOwner, owner.asked[0]!), done)
     owner.reply(lost)
-    const next = await homeOver(home.store)
+    const next = await documentOwnerOver(documentOwner.store)
     owner.pause()
     t.strictSame(await asked(next, owner.asked[1]!), done)
     owner.reply(done)
@@ -164,38 +165,38 @@ t.test('a home that is killed loses nothing of what others hand in, and counts n
     owner.pause()
     await asked(next, owner.asked[2]!)
     await asked(next, owner.asked[2]!)
-    t.equal((await homeOver(next.store)).known.timesSent, 3)
+    t.equal((await documentOwnerOver(next.store)).known.timesSent, 3)
   }
 })
 
 t.test('an owner that is killed loses less than a second of what it has sent', async t => {
   const owner = await Owner.with()
   const replyMs = 400
-  let handed = 0
+  let flushed = 0
   for (let ms = 0; ms < 10_000; ms += 100) {
     owner.send()
     owner.clock.advance(100)
     for (const { parts } of owner.asked.splice(0))
       owner.clock.after(replyMs, () => {
-        handed += parts[0]!.progress.timesSent
+        flushed += parts[0]!.progress.timesSent
         owner.reply(done)
       })
-    t.ok(ms / 100 + 1 - handed <= 10, 'ten are sent in a second')
+    t.ok(ms / 100 + 1 - flushed <= 10, 'ten are sent in a second')
   }
-  t.ok(handed > 80)
+  t.ok(flushed > 80)
 })
 
-t.test('a home counts what an owner of an older build hands in without a mark', async t => {
-  const home = await homeOver(new MemoryStore())
+t.test('a document owner counts what an owner of an older build flushes without a mark', async t => {
+  const documentOwner = await documentOwnerOver(new MemoryStore())
   const owner = await Owner.with()
   owner.send()
   owner.pause()
   const { kind, parts } = owner.asked[0]!
-  await asked(home, { kind, parts })
-  t.equal(home.known.timesSent, 1)
+  await asked(documentOwner, { kind, parts })
+  t.equal(documentOwner.known.timesSent, 1)
 })
 
-t.test('failures that come while others are handed in go on in their row, unless a success came between', async t => {
+t.test('failures that come while others are flushed go on in their row, unless a success came between', async t => {
   for (const [succeeds, fails] of [
     [false, 1],
     [true, 1],
@@ -212,32 +213,35 @@ t.test('failures that come while others are handed in go on in their row, unless
   }
 })
 
-t.test('what is being handed in when its owner becomes the home counts once, whether a home had it or not', async t => {
-  for (const hadIt of [true, false]) {
-    const owner = await Owner.with()
-    const before = await homeOver(new MemoryStore())
-    owner.send()
-    owner.send()
-    owner.pause()
-    const [request] = owner.asked
-    if (hadIt) await asked(before, request!)
-    owner.send()
-    owner.book.enter(await allRowsOf(before.store, allProgress()))
-    t.equal(owner.known.timesSent, hadIt ? 3 : 1, 'but for what is on its way')
-    owner.reply({ kind: 'moved' })
-    owner.pause()
-    t.strictSame(await asked(owner, owner.asked[1]!), done)
-    owner.reply(done)
-    t.equal(owner.known.timesSent, 3)
-  }
-})
+t.test(
+  'what is being flushed when its owner becomes the document owner counts once, whether a document owner had it or not',
+  async t => {
+    for (const hadIt of [true, false]) {
+      const owner = await Owner.with()
+      const before = await documentOwnerOver(new MemoryStore())
+      owner.send()
+      owner.send()
+      owner.pause()
+      const [request] = owner.asked
+      if (hadIt) await asked(before, request!)
+      owner.send()
+      owner.book.enter(await allRowsOf(before.store, allProgress()))
+      t.equal(owner.known.timesSent, hadIt ? 3 : 1, 'but for what is on its way')
+      owner.reply({ kind: 'moved' })
+      owner.pause()
+      t.strictSame(await asked(owner, owner.asked[1]!), done)
+      owner.reply(done)
+      t.equal(owner.known.timesSent, 3)
+    }
+  },
+)
 
 t.test('many go in several asks, one after the other', async t => {
   const owner = await Owner.with(1500)
   for (let n = 1; n <= 1500; n++) owner.send(n)
   owner.pause(done)
   t.strictSame(
-    owner.handed.map(parts => parts.length),
+    owner.flushed.map(parts => parts.length),
     [1000, 500],
   )
 })

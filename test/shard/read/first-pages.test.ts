@@ -1,4 +1,4 @@
-// Pages in order of creation: what heads keep and what the store has behind them, against the type index as it stands.
+// Pages in order of creation, from the cached first pages and from the store behind them, against the type index.
 
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
@@ -15,20 +15,20 @@ import {
 } from '../../../src/shard/read/places.js'
 import { Changes, tenant, type Where } from '../../support/changes.js'
 
-/** Places read at a time, and what is left of them when a head is read on. */
+/** Places read at a time, and the rest of them when a first page is continued. */
 const headPlaces = 64
 const headPlacesMin = 32
 const firstPagesMax = 2000
-/** With more entities that may have gone, a scan reads a head. */
+/** With more entities that may have gone, a scan reads a first page. */
 const goneMax = 2000
 
-/** Heads over a store of which the test sees what is read, and may hold it. */
+/** First pages over a store. The test sees each read, and may delay it. */
 class Reader {
   readonly changes = new Changes()
   /** Where reads of the type index began. */
   readonly asked: Range[] = []
   readonly scans: FirstPageScan[] = []
-  readonly heads: FirstPages
+  readonly firstPages: FirstPages
   private isHeld = false
   private held: (() => void)[] = []
   private readonly open: (range: Range) => Cursor
@@ -44,8 +44,8 @@ class Reader {
       this.scans.push(scan)
       return readPlaces(store, scan)
     }
-    this.heads = new FirstPages(store, { head }, commit)
-    commit.tell(this.heads)
+    this.firstPages = new FirstPages(store, { head }, commit)
+    commit.tell(this.firstPages)
   }
 
   /** From now on reads wait, with what they have seen, until they are held no more. */
@@ -79,7 +79,7 @@ class Reader {
   /** The page that a list would have. */
   async page(ranges: readonly CountedRange[], offset: number, limit: number): Promise<EntityPlace[]> {
     const { store, clock } = this.changes
-    const places = new Places(store, this.heads, clock, tenant, ranges)
+    const places = new Places(store, this.firstPages, clock, tenant, ranges)
     await places.skip(offset)
     const page = await places.next(limit)
     await places.close()
@@ -170,7 +170,7 @@ t.test('a page is what the type index has there, whatever came and went', async 
   t.ok(places > 200, `${places} places`)
 })
 
-t.test('a head that is read while entities come and go knows of them', async () => {
+t.test('a first page that is read while entities come and go knows of them', async () => {
   let reads = 0
   const held = fc.constantFrom(
     { kind: 'hold' as const },
@@ -237,11 +237,11 @@ t.test('several who ask at once wait for one reading', async t => {
   t.equal(reader.asked.length, 1)
 })
 
-t.test('places that were given do not change with the head', async t => {
+t.test('places that were given do not change with the first page', async t => {
   const reader = new Reader()
   await reader.add(40)
-  await reader.heads.head(tenant, rangeOf(40))
-  const { places } = await reader.heads.head(tenant, rangeOf(40))
+  await reader.firstPages.head(tenant, rangeOf(40))
+  const { places } = await reader.firstPages.head(tenant, rangeOf(40))
   const before = ids(places)
   await reader.remove(places.slice(0, 5))
   await reader.add(5)
@@ -259,13 +259,13 @@ t.test('when all that is read has gone meanwhile, the page is what stands behind
   t.equal(ids(await reader.run(page)), ids(all.slice(100, 120)))
 })
 
-t.test('a head that grows too long lets its end go', async t => {
+t.test('a first page that grows too long lets its end go', async t => {
   const reader = new Reader()
   await reader.add(10)
   await reader.page([rangeOf(10)], 0, 1)
   for (let times = 0; times < 5; times++) {
     await reader.add(40)
-    const head = await reader.heads.head(tenant, rangeOf(210))
+    const head = await reader.firstPages.head(tenant, rangeOf(210))
     t.ok(head.places.length < 2 * headPlaces, `${head.places.length} places`)
     const index = await reader.index()
     t.equal(ids(head.places), ids(index.slice(0, head.places.length)))
@@ -293,7 +293,7 @@ t.test('behind entities that have gone, no read begins before the last place tha
   t.equal(mark, all.length - 1)
 })
 
-t.test('a head is read on when it runs short, not before', async t => {
+t.test('a first page is read on when it runs short, not before', async t => {
   const reader = new Reader()
   await reader.add(200)
   const all = await reader.index()
@@ -309,7 +309,7 @@ t.test('a head is read on when it runs short, not before', async t => {
   t.equal(reader.asked.length, 1)
 })
 
-t.test('a scan reads the head of many entities that nobody knows, and reads on where many have gone', async t => {
+t.test('a scan reads the first page of many entities that nobody knows, and reads on where many have gone', async t => {
   const reader = new Reader()
   await reader.add(goneMax + 200)
   const all = await reader.index()
@@ -337,34 +337,34 @@ t.test('a reading that fails is told, and the next one succeeds', async t => {
   t.equal(ids(await reader.page([rangeOf(100)], 0, 20)), ids((await reader.index()).slice(0, 20)))
 })
 
-t.test('of more heads than are kept the one used least recently goes', async t => {
+t.test('of more first pages than are kept the one used least recently goes', async t => {
   const reader = new Reader()
-  const heads = Array.from({ length: firstPagesMax }, (_, n) => rangeOf(0, { type: `T${n}` }))
-  for (const range of heads) await reader.heads.head(tenant, range)
-  await reader.heads.head(tenant, heads[0]!)
-  await reader.heads.head(tenant, rangeOf(0, { type: 'one more' }))
+  const ranges = Array.from({ length: firstPagesMax }, (_, n) => rangeOf(0, { type: `T${n}` }))
+  for (const range of ranges) await reader.firstPages.head(tenant, range)
+  await reader.firstPages.head(tenant, ranges[0]!)
+  await reader.firstPages.head(tenant, rangeOf(0, { type: 'one more' }))
   reader.asked.length = 0
-  await reader.heads.head(tenant, heads[0]!)
+  await reader.firstPages.head(tenant, ranges[0]!)
   t.equal(reader.asked.length, 0)
-  await reader.heads.head(tenant, heads[1]!)
+  await reader.firstPages.head(tenant, ranges[1]!)
   t.equal(reader.asked.length, 1)
 })
 
-t.test('a head that went and is read again while changes are staged has nothing that is gone', async t => {
+t.test('a first page that went and is read again while changes are staged has nothing that is gone', async t => {
   const reader = new Reader()
   const { changes } = reader
   await reader.add(10)
-  await reader.heads.head(tenant, rangeOf(10))
+  await reader.firstPages.head(tenant, rangeOf(10))
   reader.hold(true)
   const others = Array.from({ length: firstPagesMax }, (_, n) =>
-    reader.heads.head(tenant, rangeOf(0, { type: `T${n}` })),
+    reader.firstPages.head(tenant, rangeOf(0, { type: `T${n}` })),
   )
   await changes.step()
   changes.put('short-lived')
   reader.hold(false)
-  await Promise.all(others) // they take the place of the head
+  await Promise.all(others) // they take the place of the first page
   changes.remove('short-lived')
-  const { places } = await reader.run(reader.heads.head(tenant, rangeOf(10)))
+  const { places } = await reader.run(reader.firstPages.head(tenant, rangeOf(10)))
   t.equal(ids(places), ids(await reader.index()))
 })
 

@@ -1,4 +1,4 @@
-// What certainly is not there need not be looked for; what is there is always looked for.
+// The key filter: it never denies a key that is stored, and it denies most keys that are not.
 
 import t from 'tap'
 import { HybridClock, systemClock } from '../../../src/clock.js'
@@ -36,23 +36,23 @@ t.test('everything may be there before the store has been read', async t => {
 t.test('what the store holds may be there, and nearly nothing else', async t => {
   const store = new MemoryStore()
   await fill(store, shardMap, 't', placed(0, 20_000))
-  const presence = new KeyFilter()
-  await presence.learn(store, sourceOf(store), noPause)
-  const there = placed(0, 20_000).filter(({ entity }) => presence.mayHold(keyOf(entity.id)))
-  const mistaken = placed(20_000, 40_000).filter(({ entity }) => presence.mayHold(keyOf(entity.id)))
+  const keyFilter = new KeyFilter()
+  await keyFilter.learn(store, sourceOf(store), noPause)
+  const there = placed(0, 20_000).filter(({ entity }) => keyFilter.mayHold(keyOf(entity.id)))
+  const mistaken = placed(20_000, 40_000).filter(({ entity }) => keyFilter.mayHold(keyOf(entity.id)))
   t.equal(there.length, 20_000)
   t.ok(mistaken.length < 400, `${mistaken.length} of 20,000`)
 })
 
 t.test('what is added may be there, through many layers', async t => {
   const store = new MemoryStore()
-  const presence = new KeyFilter()
-  await presence.learn(store, sourceOf(store), noPause)
-  for (let n = 0; n < 300_000; n++) presence.add(keyOf(`E${n}`))
+  const keyFilter = new KeyFilter()
+  await keyFilter.learn(store, sourceOf(store), noPause)
+  for (let n = 0; n < 300_000; n++) keyFilter.add(keyOf(`E${n}`))
   let lacking = 0
   let mistaken = 0
-  for (let n = 0; n < 300_000; n++) if (!presence.mayHold(keyOf(`E${n}`))) lacking++
-  for (let n = 300_000; n < 320_000; n++) if (presence.mayHold(keyOf(`E${n}`))) mistaken++
+  for (let n = 0; n < 300_000; n++) if (!keyFilter.mayHold(keyOf(`E${n}`))) lacking++
+  for (let n = 300_000; n < 320_000; n++) if (keyFilter.mayHold(keyOf(`E${n}`))) mistaken++
   t.equal(lacking, 0)
   t.ok(mistaken < 1000, `${mistaken} of 20,000`)
 })
@@ -60,35 +60,35 @@ t.test('what is added may be there, through many layers', async t => {
 t.test('what is added while the store is read may be there', async t => {
   const store = new MemoryStore()
   await fill(store, shardMap, 't', placed(0, 100))
-  const presence = new KeyFilter()
+  const keyFilter = new KeyFilter()
   const keys: KeySource['keys'] = async scan => {
-    presence.add(keyOf('meanwhile'))
+    keyFilter.add(keyOf('meanwhile'))
     return readKeys(store, scan, async () => {})
   }
-  await presence.learn(store, { keys }, noPause)
-  t.ok(presence.mayHold(keyOf('meanwhile')))
-  t.notOk(presence.mayHold(keyOf('never')))
+  await keyFilter.learn(store, { keys }, noPause)
+  t.ok(keyFilter.mayHold(keyOf('meanwhile')))
+  t.notOk(keyFilter.mayHold(keyOf('never')))
 })
 
 t.test('a store that cannot be read leaves everything possible', async t => {
   const store = new MemoryStore()
   await fill(store, shardMap, 't', placed(0, 10))
-  const presence = new KeyFilter()
+  const keyFilter = new KeyFilter()
   const failing: KeySource = { keys: () => Promise.reject(new Error('the disk')) }
-  await t.rejects(presence.learn(store, failing, noPause), /the disk/)
-  t.ok(presence.mayHold(keyOf('never')))
+  await t.rejects(keyFilter.learn(store, failing, noPause), /the disk/)
+  t.ok(keyFilter.mayHold(keyOf('never')))
 })
 
 t.test('learning ends when it is stopped, and leaves everything possible', async t => {
   const store = new MemoryStore()
   await fill(store, shardMap, 't', placed(0, 10))
-  const presence = new KeyFilter()
-  const learned = presence.learn(store, sourceOf(store), { after: () => () => {} })
+  const keyFilter = new KeyFilter()
+  const learned = keyFilter.learn(store, sourceOf(store), { after: () => () => {} })
   // The pause after the first portion never ends by itself.
   await new Promise(resolve => setImmediate(() => setImmediate(() => setImmediate(resolve))))
-  presence.stop()
+  keyFilter.stop()
   await learned
-  t.ok(presence.mayHold(keyOf('never')))
+  t.ok(keyFilter.mayHold(keyOf('never')))
 })
 
 t.test('entities are found, created and created again as without it', async t => {
