@@ -5,6 +5,9 @@
 // a moving shard nor one lost message makes a node unhealthy. A node that has just begun is unhealthy until it has seen
 // both for every shard: the first request that it takes then finds an owner.
 //
+// To become healthy takes more than to stay so: the node reaches every owner at this moment, and each has proven itself
+// since the engine was last in trouble. What was seen before an outage says nothing about who owns a shard after it.
+//
 // A loss or an error of the log engine comes first among the reasons, since all the others follow from it.
 
 import type { Unknown } from '../logs/shard-log.js'
@@ -51,6 +54,8 @@ export class Health {
   private readonly reachedMs: Float64Array
   private readonly provenMs: Float64Array
   private state: Unhealthy | undefined
+  /** The last look at which the engine had lost something or did not execute a request. */
+  private troubledMs = Number.NEGATIVE_INFINITY
   private isClosed = false
 
   constructor(parts: HealthParts) {
@@ -95,25 +100,31 @@ export class Health {
   private find(): Unhealthy | undefined {
     const { loss, trouble, clock, options } = this.parts
     const lost = loss()
-    if (lost) return { kind: 'lost', loss: lost, shards: lost.shards }
-    const nowMs = clock.monoMs()
-    const fromMs = nowMs - options.healthMs
-    for (const shard of this.all()) if (this.reaches(shard)) this.reachedMs[shard] = nowMs
-    const shards = this.all().filter(shard => Math.min(this.reachedMs[shard]!, this.provenMs[shard]!) < fromMs)
-    if (shards.length === 0) return undefined
     const unknown = trouble()
+    const nowMs = clock.monoMs()
+    if (lost || unknown) this.troubledMs = nowMs
+    if (lost) return { kind: 'lost', loss: lost, shards: lost.shards }
+    for (const shard of this.all()) if (this.reaches(shard)) this.reachedMs[shard] = nowMs
+    const enoughMs = nowMs - options.healthMs
+    const since = this.state
+      ? { reachedMs: nowMs, provenMs: Math.max(enoughMs, this.troubledMs) }
+      : { reachedMs: enoughMs, provenMs: enoughMs }
+    const shards = this.all().filter(
+      shard => this.reachedMs[shard]! < since.reachedMs || this.provenMs[shard]! < since.provenMs,
+    )
+    if (shards.length === 0) return undefined
     if (unknown) return { kind: unknown.isFull ? 'full' : 'away', reason: unknown.reason, shards }
-    return this.reasonFor(shards, fromMs)
+    return this.reasonFor(shards, since.reachedMs)
   }
 
   /**
    * Why these shards cannot answer, where the engine is well as far as this node knows: the worst reason, with the
-   * shards that have it.
+   * shards that have it. Owners count as reached from `reachedMs` on.
    */
-  private reasonFor(shards: readonly number[], fromMs: number): Unhealthy {
+  private reasonFor(shards: readonly number[], reachedMs: number): Unhealthy {
     const unowned = shards.filter(shard => this.parts.ownerOf(shard) === undefined)
     if (unowned.length > 0) return { kind: 'unowned', shards: unowned }
-    const unreachable = shards.filter(shard => this.reachedMs[shard]! < fromMs)
+    const unreachable = shards.filter(shard => this.reachedMs[shard]! < reachedMs)
     if (unreachable.length > 0) return { kind: 'unreachable', nodes: this.ownersOf(unreachable), shards: unreachable }
     return { kind: 'silent', nodes: this.ownersOf(shards), shards }
   }

@@ -71,7 +71,9 @@ export async function failedCuts(
   for (let from = 0; from < places.length; from += sideBySide)
     await Promise.all(
       places.slice(from, from + sideBySide).map(async at => {
-        const answer = await answerTo(connect, [request.slice(0, at), request.slice(at)], isLater)
+        const pieces = [request.slice(0, at), request.slice(at)]
+        // Without an answer, the time for a head may have run out beside so many greetings; most have ended by now.
+        const answer = (await answerTo(connect, pieces, isLater)) ?? (await answerTo(connect, pieces, isLater))
         const isSame = answer?.status === expected?.status && answer?.body === expected?.body
         if (!isSame) failed.push({ at, status: answer?.status })
       }),

@@ -69,7 +69,7 @@ async function isWellAgain(t: Test, scene: Scene): Promise<void> {
     })
   }
   for (const index of indexes)
-    t.equal((await scene.send(index, 'GET', '/v2/entities')).status, 200, 'the first list is answered')
+    t.equal(await scene.settledStatus(index, '/v2/entities'), 200, 'the first list is answered')
   await scene.writeAll(9)
   for (const index of indexes) t.strictSame(await scene.told(index), scene.acknowledged)
   t.notMatch(scene.nodes.map(node => node.printed()).join('\n'), /lvl=(FATAL|ERROR)/)
@@ -111,7 +111,7 @@ t.test('a node is ready when the first request is answered, whatever shard it is
     indexes.map(async index => {
       await scene.untilReady(index, true)
       const statuses = await Promise.all(
-        Array.from({ length: 200 }, async (_, n) => (await scene.send(index, 'GET', `/v2/entities/any${n}`)).status),
+        Array.from({ length: 200 }, (_, n) => scene.settledStatus(index, `/v2/entities/any${n}`)),
       )
       t.strictSame([...new Set(statuses)], [404], `node ${names[index]} has an owner for every shard`)
     }),

@@ -84,6 +84,17 @@ export class Scene {
     }
   }
 
+  /**
+   * How a node answers a GET. Only a shard that moves at that moment, as shards do among nodes that have just begun, may
+   * be asked for again.
+   */
+  async settledStatus(index: number, path: string): Promise<number> {
+    return this.until(`${path} to be answered`, async () => {
+      const { status, text } = await this.send(index, 'GET', path)
+      return status === 503 && /its owner is changing/.test(text) ? undefined : status
+    })
+  }
+
   async writeAll(value: number): Promise<void> {
     for (let number = 0; number < entities; number++) {
       const entity = { id: `lamp${number}`, type: 'Lamp', level: { value, type: 'Number' } }

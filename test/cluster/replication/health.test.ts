@@ -155,3 +155,30 @@ t.test('proofs for shards that there are not are ignored, and a node that closes
   scene.pass(10 * healthMs)
   t.strictSame([scene.health.unhealthy, scene.told], [undefined, []])
 })
+
+t.test('what was seen before a trouble of the engine proves nothing after it', async t => {
+  for (const trouble of [{ loss: { isNameless: false, shards: [1] } }, { trouble: { kind: 'unknown', reason: 'x' } }]) {
+    const scene = Scene.well()
+    scene.pass(1_000, 0, 1, 2)
+    Object.assign(scene, trouble)
+    scene.pass(healthMs + 1_000)
+    scene.health.prove([0, 1])
+    scene.clock.advance(500)
+    Object.assign(scene, { loss: undefined, trouble: undefined })
+    scene.clock.advance(500)
+    t.strictSame(scene.health.unhealthy, { kind: 'silent', nodes: ['a', 'b', 'c'], shards: [0, 1, 2] })
+    scene.pass(1_000, 0, 1, 2)
+    t.equal(scene.health.unhealthy, undefined)
+  }
+})
+
+t.test('a node becomes well only where it reaches every owner at this moment', async t => {
+  const scene = Scene.well()
+  scene.pass(healthMs + 1_000, 0, 2)
+  scene.cut.add('b')
+  scene.pass(1_000, 0, 1, 2)
+  t.strictSame(scene.health.unhealthy, { kind: 'unreachable', nodes: ['b'], shards: [1] })
+  scene.cut.clear()
+  scene.pass(1_000, 0, 1, 2)
+  t.equal(scene.health.unhealthy, undefined)
+})
