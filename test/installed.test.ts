@@ -33,7 +33,7 @@ const unreachable = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ENETUNREACH|ETIMEDOUT|ECON
 const run = async (cwd: string, words: readonly string[]): Promise<string> =>
   (await promisify(execFile)(...plainly(words), { cwd, maxBuffer: 16 * 1024 * 1024 })).stdout
 
-t.setTimeout(280_000)
+t.setTimeout(600_000)
 
 t.test('the packed program installs without scripts, is small, and serves', async t => {
   const clone = copyOfClone(t)

@@ -23,7 +23,7 @@ const versions = [
   ['node24', /Node\.js v24.*there is no build for it\): serving with node:http/],
 ] as const
 
-t.setTimeout(120_000)
+t.setTimeout(400_000)
 t.jobs = versions.length
 for (const [name, server] of versions)
   t.test(`the broker works on ${name}`, { skip }, async t => {

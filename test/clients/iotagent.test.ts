@@ -15,7 +15,7 @@ import { type Answer, HttpClient } from '../support/http-client.js'
 import { type Call, type Deed, type Group, type IotAgent, startIotAgent } from './iotagent.js'
 import { lacking } from './workspace.js'
 
-t.setTimeout(120_000)
+t.setTimeout(400_000)
 
 const subservice = '/park/north'
 const now = { type: 'DateTime', value: /^20\d\d-.*Z$/ }

@@ -13,7 +13,7 @@ import { parseExposition } from '../support/exposition-parser.js'
 import { HttpClient } from '../support/http-client.js'
 import { lacking, load } from './workspace.js'
 
-t.setTimeout(120_000)
+t.setTimeout(400_000)
 
 interface Sample {
   readonly labels?: Readonly<Record<string, string>>

@@ -11,7 +11,7 @@ import { startBroker } from '../support/broker-process.js'
 import { connect, type Entity, methods, open, type V2 } from './ngsijs.js'
 import { lacking } from './workspace.js'
 
-t.setTimeout(120_000)
+t.setTimeout(400_000)
 
 /** What a row may name of what is there when it begins. */
 interface World {

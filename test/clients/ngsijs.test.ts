@@ -11,7 +11,7 @@ import { startBroker } from '../support/broker-process.js'
 import { connect, type Entity, idsOf, type V2 } from './ngsijs.js'
 import { lacking } from './workspace.js'
 
-t.setTimeout(120_000)
+t.setTimeout(400_000)
 
 const broker = lacking ? undefined : await startBroker(t, { args: ['-multiservice'] })
 let tenants = 0

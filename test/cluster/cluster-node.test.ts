@@ -150,7 +150,7 @@ class Scene {
 }
 
 t.test('three nodes find each other, divide the shards, and lose nothing', { skip }, async t => {
-  t.setTimeout(120_000)
+  t.setTimeout(400_000)
   const etcd = await startEtcd(t)
   const settings = ['a', 'b', 'c'].map(name => ({
     name,

@@ -38,7 +38,7 @@ const each = 2_500
 
 const random = Random.fromEnvironment()
 t.comment(`SEED=${random.seed}`)
-t.setTimeout(240_000)
+t.setTimeout(600_000)
 
 const hello: Hello = { lowest: 2, highest: 2, name: 'a', incarnation: 'i', to: 'b' }
 const plain: Frame = {

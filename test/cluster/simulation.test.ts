@@ -285,7 +285,7 @@ const seed = Random.fromEnvironment().seed
 const seeds = Array.from({ length: simulations }, (_, n) => seed + n)
 const verdicts: Verdict[] = []
 
-t.setTimeout(60_000 + simulations * 5_000)
+t.setTimeout(600_000 + simulations * 5_000)
 
 t.before(async () => {
   t.comment(`SEED=${seed} and the next ones`)

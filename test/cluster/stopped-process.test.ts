@@ -7,7 +7,7 @@ import { Authority } from './certificates.js'
 import { wishes } from './node-main.js'
 import { ask, NodeProcess, openFiles, socketDirectory, startNode, untilLink } from './nodes.js'
 
-t.setTimeout(120_000)
+t.setTimeout(400_000)
 
 const cases = [
   { says: 'a node that listens and is stopped', name: 'b', options: {} },

@@ -17,7 +17,7 @@ import { freePort } from '../support/broker-process.js'
 import { FakeClock } from '../support/fake-clock.js'
 import { certificateFor, httpReceiver, plainReceiver, until } from './receivers.js'
 
-t.setTimeout(60_000)
+t.setTimeout(600_000)
 
 interface Given extends Partial<ForwarderOptions> {
   readonly few?: Partial<ForwarderLimits>

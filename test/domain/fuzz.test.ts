@@ -79,7 +79,7 @@ import { wkt } from '../support/wkt.js'
 
 const inputs = Number(process.env.FUZZ_INPUTS ?? 20_000)
 const callMsMax = Number(process.env.FUZZ_CALL_MS_MAX ?? Number.POSITIVE_INFINITY)
-t.setTimeout(120_000 + inputs * 2)
+t.setTimeout(400_000 + inputs * 2)
 
 const random = Random.fromEnvironment()
 t.comment(`SEED=${random.seed} FUZZ_INPUTS=${inputs}`)

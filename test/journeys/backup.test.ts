@@ -10,7 +10,7 @@ import { indexesEqualRebuild } from '../support/inspection.js'
 import { Random } from '../support/random.js'
 import { Client, deadLetters, differenceIn, fill, Load, of, receivers, sum, until } from './operated.js'
 
-t.setTimeout(120_000)
+t.setTimeout(400_000)
 
 t.test('what was backed up under load comes back after everything is lost', async t => {
   const random = Random.fromEnvironment()

@@ -8,7 +8,7 @@ import t from 'tap'
 import { Wire } from '../http/wire.js'
 import { startBroker, tempDir } from '../support/broker-process.js'
 
-t.setTimeout(120_000)
+t.setTimeout(400_000)
 
 /** A machine that is busy with other tests may be late; docs/operations/certificates.md promises 3 s. */
 const servedMsMax = 15_000

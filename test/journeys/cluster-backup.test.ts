@@ -11,7 +11,7 @@ import { HttpClient } from '../support/http-client.js'
 import { indexesEqualRebuild } from '../support/inspection.js'
 import { startThreeNodes } from '../support/three-nodes.js'
 
-t.setTimeout(240_000)
+t.setTimeout(600_000)
 const key = 'a-key-of-some-length'
 
 async function send({ baseUrl }: BrokerProcess, method: string, path: string, body?: unknown): Promise<unknown> {

@@ -29,7 +29,7 @@ const rounds = Number(process.env.CLUSTER_ROUNDS ?? 2)
  * fault.
  */
 const recoveryMsMax = 60_000
-t.setTimeout(180_000 + rounds * 90_000)
+t.setTimeout(500_000 + rounds * 90_000)
 
 /** A node that is cut off for so long has lost its shards to others, which have acknowledged changes; mostly earlier. */
 const cutMsMax = 25_000

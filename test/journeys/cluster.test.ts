@@ -112,7 +112,7 @@ class Scene {
 }
 
 t.test('three nodes are one broker, and stay one when a node is killed', { skip }, async t => {
-  t.setTimeout(180_000)
+  t.setTimeout(500_000)
   const etcd = await startEtcd(t)
   const places: Place[] = []
   for (const name of ['a', 'b', 'c'])

@@ -30,7 +30,7 @@ const cycles = Number(process.env.CRASH_CYCLES ?? 6)
 const connections = 8
 const idsPerConnection = 6
 const pageLength = 1000
-t.setTimeout(120_000 + cycles * 10_000)
+t.setTimeout(400_000 + cycles * 10_000)
 
 const killAll = (broker: BrokerProcess): void => broker.signal('SIGKILL')
 

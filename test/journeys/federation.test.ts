@@ -15,7 +15,7 @@ import { Random } from '../support/random.js'
 import { chance, shuffled } from '../support/random-entity.js'
 import { headerOf } from './notified.js'
 
-t.setTimeout(120_000)
+t.setTimeout(400_000)
 
 const inTenant = ['Fiware-Service: acme']
 

@@ -4,7 +4,7 @@ import t, { type Test } from 'tap'
 import { httpReceiver, type Received } from '../deliver/receivers.js'
 import { type LocalNode, startLocalNode } from '../support/local-node.js'
 
-t.setTimeout(60_000)
+t.setTimeout(600_000)
 
 type Answer = readonly [status: number, body?: string, headers?: Record<string, string>]
 

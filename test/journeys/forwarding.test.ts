@@ -10,7 +10,7 @@ import { httpReceiver, plainReceiver, type Received, type Receiver, until } from
 import { errorsOnly, type LocalNode, startLocalNode } from '../support/local-node.js'
 import { startLocalWorkers } from '../support/local-workers.js'
 
-t.setTimeout(120_000)
+t.setTimeout(400_000)
 
 type Answer = (request: Received, response: ServerResponse) => void
 

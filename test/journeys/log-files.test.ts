@@ -7,7 +7,7 @@ import t from 'tap'
 import { runToEnd, startBroker, tempDir } from '../support/broker-process.js'
 import { HttpClient } from '../support/http-client.js'
 
-t.setTimeout(120_000)
+t.setTimeout(400_000)
 
 async function runOnce(t: Parameters<typeof startBroker>[0], args: readonly string[], dataDir: string): Promise<void> {
   const broker = await startBroker(t, { args: ['-logLevel', 'INFO', ...args], dataDir })

@@ -15,7 +15,7 @@ const random = Random.fromEnvironment()
 /** Times that an import is killed; `npm run soak` wants more. */
 const killsWanted = Number(process.env.MOVE_KILLS ?? 2)
 t.comment(`SEED=${random.seed}`)
-t.setTimeout(240_000)
+t.setTimeout(600_000)
 
 const line = (n: number) => ({
   entity: {

@@ -11,7 +11,7 @@ import { certificateFor, httpReceiver, plainReceiver, type Received, until } fro
 import { freePort, startBroker, tempDir } from '../support/broker-process.js'
 import { brief, headerOf, Tenant, valuesOf } from './notified.js'
 
-t.setTimeout(120_000)
+t.setTimeout(400_000)
 const shared = await startBroker(t, { args: ['-multiservice'] })
 
 const idOf = (one: Received) => headerOf(one, 'Ctx-Notification-Id')

@@ -9,7 +9,7 @@ import { aedesBroker, hasMosquitto, mosquitto, untilPublished } from '../deliver
 import { freePort, startBroker } from '../support/broker-process.js'
 import { Tenant } from './notified.js'
 
-t.setTimeout(60_000)
+t.setTimeout(600_000)
 const broker = await startBroker(t, { args: ['-multiservice', '-mqttTimeout', '2000'] })
 
 const format = { attrsFormat: 'simplifiedKeyValues' }

@@ -16,7 +16,7 @@ import { shown } from './notification-oracle.js'
 import { Story } from './notification-story.js'
 
 const cycles = Number(process.env.NOTIFICATION_CYCLES ?? 5)
-t.setTimeout(120_000 + cycles * 15_000)
+t.setTimeout(400_000 + cycles * 15_000)
 
 t.test(`in ${cycles} kills no notification that is owed is lost and none that is not is sent`, t =>
   journey(t, cycles, 1),

@@ -13,7 +13,7 @@ import { httpReceiver, until } from '../deliver/receivers.js'
 import { freePort, startBroker } from '../support/broker-process.js'
 import { brief, headerOf, Tenant, valuesOf } from './notified.js'
 
-t.setTimeout(120_000)
+t.setTimeout(400_000)
 const broker = await startBroker(t, { args: ['-multiservice'] })
 
 let tenants = 0

@@ -40,7 +40,7 @@ const scanDeadlineMs = 600_000
 const shareOfOthers = 1 / 4
 /** Lists that cover more entities than this may be answered by views. */
 const viewsFrom = 256
-t.setTimeout(120_000 + queriesWanted * 200)
+t.setTimeout(400_000 + queriesWanted * 200)
 
 interface Node {
   readonly name: string

@@ -21,7 +21,7 @@ const sendMsMax = 3_000
 const entities = ['R1', 'R2', 'R3', 'R4']
 const rounds = 200
 
-t.setTimeout(120_000 + 2 * awayMs)
+t.setTimeout(400_000 + 2 * awayMs)
 
 async function changeAll(tenant: Tenant, from: number): Promise<void> {
   for (let n = from; n < from + rounds; n++)

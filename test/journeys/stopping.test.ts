@@ -7,7 +7,7 @@ import t from 'tap'
 import { accepts, type BrokerProcess, startBroker } from '../support/broker-process.js'
 import { StopLoad, type StopLoadOptions } from '../support/stop-load.js'
 
-t.setTimeout(120_000)
+t.setTimeout(400_000)
 
 const load = { kept: 64, reconnecting: 8, resting: 8 }
 

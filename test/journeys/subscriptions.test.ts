@@ -20,7 +20,7 @@ import { startLocalWorkers } from '../support/local-workers.js'
 import { Random } from '../support/random.js'
 
 const cycles = Math.ceil(Number(process.env.CRASH_CYCLES ?? 15) / 5)
-t.setTimeout(120_000 + cycles * 10_000)
+t.setTimeout(400_000 + cycles * 10_000)
 
 /** A request that waits for longer than other workers are waited for is not answered. */
 const answerMsMax = 8_000

@@ -8,7 +8,7 @@ import t from 'tap'
 import { type BrokerProcess, runToEnd, startBroker, tempDir } from '../support/broker-process.js'
 import { HttpClient } from '../support/http-client.js'
 
-t.setTimeout(120_000)
+t.setTimeout(400_000)
 
 interface Shown {
   readonly name: string

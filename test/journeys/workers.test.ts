@@ -8,7 +8,7 @@ import { placementDefault, ShardMap, workerOf } from '../../src/domain/scope.js'
 import { type BrokerProcess, spawnBroker, startBroker, tempDir, within } from '../support/broker-process.js'
 import { HttpClient } from '../support/http-client.js'
 
-t.setTimeout(280_000)
+t.setTimeout(600_000)
 
 const two = ['-workers', '2']
 /** A request that waits for longer than another worker is waited for is not answered. */

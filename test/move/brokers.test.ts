@@ -21,7 +21,7 @@ import { wrongIn } from '../support/divided.js'
 import { type LocalNode, startLocalNode } from '../support/local-node.js'
 import { exportWith, type Moved, type MoveWishes, moveAll } from '../support/moving.js'
 
-t.setTimeout(120_000)
+t.setTimeout(400_000)
 
 const openSocket = openSockets({ insecure: false, caFile: undefined })
 /** So that answers that are too large are quickly made. */

@@ -23,7 +23,7 @@ import { Random } from '../support/random.js'
 
 const random = Random.fromEnvironment()
 t.comment(`SEED=${random.seed}`)
-t.setTimeout(240_000)
+t.setTimeout(600_000)
 
 const madeMs = Date.UTC(2024, 4, 1)
 

@@ -27,7 +27,7 @@ import { Random } from '../support/random.js'
 
 const random = Random.fromEnvironment()
 t.comment(`SEED=${random.seed}`)
-t.setTimeout(240_000)
+t.setTimeout(600_000)
 
 const noRocks = (await rocksMissing()) ?? false
 const script = fileURLToPath(new URL('../support/repartition-main.js', import.meta.url))

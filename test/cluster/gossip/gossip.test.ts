@@ -20,7 +20,7 @@ const seed = Random.fromEnvironment().seed
 const { periodMs } = defaults
 const letters = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']
 
-t.setTimeout(120_000 + simulations * 20_000)
+t.setTimeout(400_000 + simulations * 20_000)
 t.comment(`SEED=${seed} and the next ones`)
 
 const seeds = (count = simulations) => Array.from({ length: count }, (_, n) => seed + n)
