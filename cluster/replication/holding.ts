@@ -160,10 +160,13 @@ export class Holding implements OwnedShard {
     this.replica.catchUp(caughtUp => {
       if (this.isClosed) return
       if (!caughtUp) return this.finishLater()
-      const { takeover } = caughtUp
-      if (takeover) this.onTakeover(takeover)
-      if (takeover?.owner !== this.parts.self) return this.enter('following')
-      this.epoch = takeover.epoch
+      const read = caughtUp.takeover
+      if (read) this.onTakeover(read)
+      // A later takeover may have been reported while the log was read.
+      const latest = this.takeover
+      if (latest?.owner !== this.parts.self) return this.enter('following')
+      if (latest.epoch !== read?.epoch) return this.finish()
+      this.epoch = latest.epoch
       this.activate(caughtUp)
     })
   }

@@ -190,12 +190,21 @@ function checkOneShots({ received }: SimulatedCluster, { oneShots }: Clients, wr
 export async function checkPeace(cluster: SimulatedCluster, clients: Clients): Promise<readonly string[]> {
   const wrong: string[] = [...cluster.stopped, ...cluster.losses]
   for (const shard of allShards) checkCopies(cluster, shard, wrong)
+  checkPhases(cluster, wrong)
   for (const node of cluster.nodes) {
     const rows = new MemoryStore(checkDisk(node, wrong))
     for (const sentence of await compareIndexes(rows, 'by shard')) wrong.push(`${node.name}: ${sentence}`)
   }
   checkNotified(cluster, clients, wrong)
   return wrong
+}
+
+/** A node that keeps a shard although another one owns it can neither give it away nor take it over. */
+function checkPhases({ nodes }: SimulatedCluster, wrong: string[]): void {
+  for (const { name, now } of nodes)
+    for (const { shard, phase } of now?.replicator.standings() ?? [])
+      if (phase !== 'following' && now?.replicator.ownerOf(shard) !== name)
+        wrong.push(`${name} is ${phase} in shard ${shard}, which ${now?.replicator.ownerOf(shard)} owns`)
 }
 
 /** The number of the last record that ends a step; behind it there is at most what broke off. */

@@ -1,0 +1,91 @@
+// A shard that a node takes over: it becomes the owner only where the latest takeover that it knows is its own.
+
+import t from 'tap'
+import type { LogReading, ShardLog, Takeover } from '../../../cluster/logs/shard-log.js'
+import { Holding } from '../../../cluster/replication/holding.js'
+import { beginning } from '../../../cluster/replication/log-record.js'
+import { Replica } from '../../../cluster/replication/replica.js'
+import { replicationOptionsDefault } from '../../../cluster/replication/replication-options.js'
+import { Random } from '../../support/random.js'
+import { World } from '../simulated-world.js'
+
+const shard = 5
+const self = 'a 1'
+const other = 'b 1'
+
+/** Node a, which claims a shard of an empty log. The test answers its readings. */
+class Scene {
+  readonly world = new World(new Random(1))
+  readonly activated: number[] = []
+  readonly readings: ((takeover: Takeover) => void)[] = []
+  readonly holding: Holding
+
+  constructor() {
+    const { clock } = this.world.process('a')
+    const onFailure = (error: Error): void => {
+      throw error
+    }
+    const log: Pick<ShardLog, 'read' | 'takeOver'> = {
+      read: (_shard, _after, _bytesMax, onDone) => {
+        this.readings.push(takeover => onDone({ kind: 'read', records: [], last: 0, takeover } satisfies LogReading))
+      },
+      takeOver: (_shard, _owner, onDone) =>
+        clock.endOfTick(() => onDone({ kind: 'taken', epoch: 7, before: undefined })),
+    }
+    const host = {
+      apply: () => {},
+      position: () => beginning,
+      activate: (one: number, onDone: (failure?: Error) => void) => {
+        this.activated.push(one)
+        clock.endOfTick(() => onDone())
+      },
+      seal: (_one: number, onDone: (failure?: Error) => void) => clock.endOfTick(() => onDone()),
+    }
+    const options = replicationOptionsDefault
+    const replica = new Replica(shard, beginning, {
+      ...{ log, host, clock, options, onFailure },
+      onStopped: () => {},
+      onAhead: () => {},
+    })
+    this.holding = new Holding(replica, {
+      ...{ log: log as ShardLog, host, clock, options, self, onFailure },
+      onChange: () => {},
+      onLost: () => {},
+    })
+  }
+
+  /** Takes the shard over, and reads its log. */
+  async claimed(): Promise<void> {
+    this.holding.claim()
+    await this.world.run(100)
+  }
+}
+
+t.test('a node whose takeover is the latest owns the shard', async t => {
+  const scene = new Scene()
+  await scene.claimed()
+  scene.readings[0]!({ epoch: 7, owner: self })
+  await scene.world.run(100)
+  t.strictSame([scene.holding.phase, scene.holding.replica.state, scene.activated], ['active', 'owned', [shard]])
+})
+
+t.test('a takeover that is reported while the log is read counts, although the reading does not have it', async t => {
+  const scene = new Scene()
+  await scene.claimed()
+  scene.holding.onTakeover({ epoch: 8, owner: other })
+  scene.readings[0]!({ epoch: 7, owner: self })
+  await scene.world.run(100)
+  t.strictSame([scene.holding.phase, scene.holding.replica.state, scene.activated], ['following', 'following', []])
+})
+
+t.test('a later takeover of its own, which the reading does not have, makes it read again', async t => {
+  const scene = new Scene()
+  await scene.claimed()
+  scene.holding.onTakeover({ epoch: 9, owner: self })
+  scene.readings[0]!({ epoch: 7, owner: self })
+  await scene.world.run(100)
+  t.strictSame([scene.holding.phase, scene.activated, scene.readings.length], ['waiting', [], 2])
+  scene.readings[1]!({ epoch: 9, owner: self })
+  await scene.world.run(100)
+  t.strictSame([scene.holding.phase, scene.holding.epoch], ['active', 9])
+})
