@@ -83,7 +83,7 @@ async function lane(jobs: number, files: readonly string[]): Promise<void> {
   await Promise.all(Array.from({ length: jobs }, worker))
 }
 
-/** A file without tests, or one that ends with a code of its own, counts as a failure. */
+/** A file without tests, or one that ends with an exit code of its own, counts as a failure. */
 async function run(file: string): Promise<void> {
   const startedMs = performance.now()
   const child = spawn(process.execPath, ['--enable-source-maps', file], {
@@ -109,7 +109,7 @@ async function run(file: string): Promise<void> {
   totals.skipped += own.skipped
 }
 
-/** What went wrong although no test has failed. */
+/** The reason why a file failed although no test has failed. */
 function faultOf({ failed, tests }: FileTotals, end: string): string | undefined {
   if (failed > 0) return undefined
   if (end !== '0') return `it ended with ${end}, although no test failed`
