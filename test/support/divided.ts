@@ -1,4 +1,4 @@
-// A data directory with entities of all sorts, and its content whatever its number of workers.
+// A data directory with entities of all sorts, and its content, for any number of workers.
 //
 // Entities come by turns of real shards: several types of an id, several tenants and paths, texts beyond ASCII, dates
 // to expire, some changed, some deleted again.

@@ -1,7 +1,7 @@
 // A real etcd for tests, of one member or three, on ports of its own: Debian's `etcd-server`.
 //
 // Members can be killed, stopped (SIGSTOP), and started again on their data. All end with the test, or with the process
-// that runs it, whatever state they are in.
+// that runs it, also when they are stopped.
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'

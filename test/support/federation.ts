@@ -40,7 +40,7 @@ export interface Traffic {
   readonly owed: number
   /** Notifications sent, tries included. */
   readonly sent: number
-  /** Notifications that arrived at `op/notify`, whatever the answer was. */
+  /** Notifications that arrived at `op/notify`, with any answer. */
   readonly taken: number
 }
 

@@ -9,7 +9,7 @@
 import { posix } from 'node:path'
 import ts from 'typescript'
 
-/** The layers of src/, and what each may import of src/ besides itself. */
+/** The layers of src/, and the other layers of src/ that each may import. */
 const mayImport: Readonly<Record<string, readonly string[]>> = {
   domain: [],
   ports: ['domain', 'messages', 'encoded-entity'],

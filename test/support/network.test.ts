@@ -21,7 +21,7 @@ interface Talk {
   readonly heard: string[]
 }
 
-/** A listener behind a door, which echoes what it receives, and processes that dial it under names. */
+/** A listener behind a door, which echoes its input, and processes that dial it under names. */
 class Scene {
   readonly network: Network
   readonly heard: string[] = []

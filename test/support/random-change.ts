@@ -2,7 +2,7 @@
 // delete. Most are of existing entities, some of missing ones, and a few are refused. Removed entities often come
 // again.
 //
-// Not here: what attributes look like (random-entity), how a change is sent (reference-requests).
+// Not here: the looks of attributes (random-entity), the requests for changes (reference-requests).
 
 import type { Random } from './random.js'
 import {
@@ -166,10 +166,7 @@ function valueFor(random: Random, name: string, stored: Attribute): Json {
 
 const batchActions = ['append', 'append', 'append', 'appendStrict', 'update', 'replace', 'delete'] as const
 
-/**
- * The changes of a batch, of one kind and in one path. The caller applies each to the reference before it draws the
- * next.
- */
+/** The changes of a batch, of one kind and path. The caller applies each to the reference before it draws the next. */
 export function* batchChanges(scene: Scene, action: BatchAction): Generator<Change> {
   const { random } = scene
   const path = random.pick(paths)

@@ -116,9 +116,7 @@ const dated = (random: Random): GivenAttribute => {
   return given(value, random.pick(['DateTime', 'DateTime', 'ISO8601']))
 }
 
-/**
- * The kind of each name. Where the order of `orderBy` shall be certain, objects are all the same one (reference-query).
- */
+/** The kind of each name. Objects are equal where the order of `orderBy` has to be certain (reference-query). */
 const kinds: Readonly<Record<string, (random: Random) => GivenAttribute>> = {
   temp: random => given(number(random), random.pick([undefined, 'Celsius'])),
   seq: random => given(random.between(0, 2 ** 31)),

@@ -127,7 +127,7 @@ const idPattern = (random: Random): string =>
     () => random.pick(['.*', '^(room|x\\.)', 'oom[0-9]$', '[13579]$', '^.r', 'R', 'none'] as const),
   ])()
 
-// What is shown: mostly the identity, by id, type and path
+// The shown part: mostly the identity, by id, type and path
 
 const identityShown: Shown = { mode: 'keyValues', attrs: ['servicePath'] }
 

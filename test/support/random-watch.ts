@@ -1,7 +1,7 @@
 // Random subscriptions about the entities of a reference, and how they are sent. Names, values and patterns come from
 // the same few as the entities and queries (random-entity, random-query), so that many are shared and often match.
 //
-// Not here: bodies whose every field is drawn (random-subscription), what subscriptions should do
+// Not here: bodies whose every field is drawn (random-subscription), the expected effects of subscriptions
 // (reference-subscriptions).
 
 import type { Random } from './random.js'

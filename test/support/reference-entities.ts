@@ -60,7 +60,7 @@ export type Change = Target &
   (
     | { readonly action: 'create'; readonly given: Named<GivenAttribute> }
     | ({
-        /** `creates`: upsert, and the batches that create what is absent. */
+        /** `creates`: upsert, and the batches that create absent entities. */
         readonly action: 'append' | 'appendStrict'
         readonly given: Named<GivenAttribute>
         readonly creates: boolean

@@ -157,9 +157,7 @@ function meet(a: Place, b: Place): boolean {
   return edgesOf(a).some(edge => edgesOf(b).some(other => edgesMeet(edge, other)))
 }
 
-/**
- * A convex ring covers a place whose corners are inside. In another ring the edges between the corners may lie outside.
- */
+/** A convex ring covers a place whose corners are inside. In another ring, edges between them may lie outside. */
 function isCovered(ring: readonly Position[], place: Place): boolean | undefined {
   if (!place.positions.every(position => isInRing(ring, position))) return false
   return edgesOf(place).length === 0 || isConvex(ring) ? true : undefined

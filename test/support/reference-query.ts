@@ -308,7 +308,7 @@ function rankOf(value: Json): number {
   return rank + 1
 }
 
-// What is shown (docs/interface/errors.md#form, docs/interface/representations.md)
+// The shown part (docs/interface/errors.md#form, docs/interface/representations.md)
 
 /** An element of the answer. */
 export function shownEntity(entity: Entity, shown: Shown): string {

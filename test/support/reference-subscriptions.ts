@@ -5,8 +5,8 @@
 // for every subscription. It shares no line with src/. A result that reference-geo leaves undefined is undefined here,
 // too.
 //
-// Not here: what a change does to an entity (reference-entities), the language of expressions (reference-query), how
-// random ones look (random-watch).
+// Not here: the effect of a change on an entity (reference-entities), the language of expressions (reference-query),
+// random subscriptions (random-watch).
 
 import { type Attribute, type Change, type Entity, isEqual, type Metadata } from './reference-entities.js'
 import type { Geo } from './reference-geo.js'
@@ -32,7 +32,7 @@ export interface Subscription {
   readonly sentAttrs: readonly string[]
   readonly exceptAttrs: readonly string[]
   readonly onlyChangedAttrs: boolean
-  /** Orrery's own: deletions count, whatever the alteration types and whatever is sent. */
+  /** Orrery's own: deletions count, with any alteration types and any sent attributes. */
   readonly propagateDeletes?: boolean
 }
 

@@ -330,8 +330,8 @@ export class Cluster implements Shards {
   }
 
   /**
-   * Another host takes a shard over, whatever the owner is doing. The owner learns of it with its next append to the
-   * shard, or else after `thereafter`.
+   * Another host takes a shard over, at any moment. The owner learns of it with its next append to the shard, or else
+   * after `thereafter`.
    */
   async depose(shard: number, to: number, thereafter: () => Promise<unknown> = async () => {}): Promise<void> {
     const from = this.ownerHost(shard)

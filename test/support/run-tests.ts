@@ -27,7 +27,7 @@ const crowded =
 
 /** The time of a file that does not set its own. */
 const fileSecondsMax = 300
-/** After this time the runner kills a file, whatever time it has set. */
+/** After this time the runner kills a file, even if the file has set a longer one. */
 const killAfterMs = 1_800_000
 
 const jobs = Math.min(2, availableParallelism())
@@ -73,7 +73,7 @@ async function lane(jobs: number, files: readonly string[]): Promise<void> {
     while (large.length + small.length > 0) {
       const takesLarge = !isCrowded && large.length > 0
       const file = takesLarge ? large.shift() : small.shift()
-      // Only crowded files are left: the worker that runs one goes on with them.
+      // Only crowded files are left: the worker that runs one continues with them.
       if (file === undefined) return
       if (takesLarge) isCrowded = true
       await run(file)

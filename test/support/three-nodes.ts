@@ -1,6 +1,6 @@
 // Three nodes of one cluster as processes, and the etcd that keeps their log.
 //
-// They are for tests of what clients see: an answer must not depend on the node. The log outlives the nodes but no
+// They are for tests from the clients' view: an answer must not depend on the node. The log outlives the nodes but no
 // power failure, which makes it fast.
 
 import { join } from 'node:path'

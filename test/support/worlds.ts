@@ -113,7 +113,7 @@ export class World {
     return answers
   }
 
-  /** Runs all work that goes on in steps, until it ends or waits for something else. */
+  /** Runs all work that proceeds in steps, until it ends or waits for an event. */
   async rest(): Promise<void> {
     for (let quiet = 0; quiet < 4; quiet++) {
       const { waiting } = this.clock
