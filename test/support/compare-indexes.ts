@@ -5,8 +5,7 @@
 // number of counts, not with that of entities. Extra rows are found by counting; only when there are too many, the
 // expected keys are collected to find which. There must be no writes to the store meanwhile.
 //
-// Not here: the rows that a primary row calls for (src/shard/rebuild.ts), and whether it is right and in its right
-// shard.
+// Not here: the rows that a primary row calls for (src/shard/rebuild.ts), and the check of the primary rows themselves.
 
 import type { Row, Store } from '../../src/ports.js'
 import { rowsOf } from '../../src/rows.js'

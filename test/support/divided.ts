@@ -62,7 +62,7 @@ export interface Words {
   readonly types: readonly [string, ...string[]]
 }
 
-/** Words for copying rows: any words can be copied. */
+/** Words without restriction: rows with any words can be copied. */
 const anyWords: Words = {
   types: ['Room', 'Hall', 'x.y', '会议室'],
   stems: ['urn:room:', 'é', '😀', 'a\u0001b', 'constructor', '(|)'],
@@ -97,7 +97,7 @@ function attributesOf(random: Random): Map<string, WantedAttribute> {
       ])
       attributes.set(name, wanted(type, value))
     }
-  // A `dateExpires` that is a date is hidden in representations; a text of that name is not.
+  // A `dateExpires` that is a date is shown only on request; a text of that name is always shown.
   const expiring = random.fraction()
   if (expiring < 0.1) attributes.set('dateExpires', wanted('DateTime', '2999-01-01T00:00:00.000Z'))
   else if (expiring < 0.15) attributes.set('dateExpires', wanted('Text', 'never'))

@@ -45,8 +45,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
 }
 
 /**
- * The only files that import sideways, and the only ones of src/ that know cluster/. Only these files import each
- * other.
+ * The only files that import sideways, and the only ones of src/ that know cluster/. No other file
+ * imports them.
  */
 const roots = new Set(['main', 'process'])
 

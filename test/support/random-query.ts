@@ -80,7 +80,7 @@ export function nextQuery(random: Random, stock: Stock): Query {
   }
 }
 
-/** Mostly one kind of filter, since it hides the errors of a second one. */
+/** Mostly one kind of filter: an entity that one filter excludes does not test another one. */
 const filters = wordsOf('q q q q mq geo geo q+mq q+geo q+mq+geo none')
 
 /** A query for one full page in order of creation: the kind of list that can be checked while others write. */

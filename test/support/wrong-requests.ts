@@ -19,7 +19,7 @@ import type { HttpRequest } from './reference-requests.js'
 
 /** Longest text that is drawn: enough for all limits except that of bodies, which has a request of its own. */
 const lengthMax = 4_000
-/** A body that is larger than the limit that the brokers are given. */
+/** The limit of bodies that the brokers are given; one request exceeds it. */
 export const bodyBytesMax = 65_536
 
 const paths = [
