@@ -18,7 +18,7 @@ const echo: OnCall = (message, onReply) => onReply(message)
 
 const { Exchange } = loadSync(join(root, 'proto/calls.proto'))['orrery.cluster.Calls'] as ServiceDefinition
 
-/** Listens for calls until the test ends; gives where. */
+/** Listens for calls until the test ends; returns the address. */
 async function listen(
   t: Test,
   onCall?: OnCall,
@@ -31,7 +31,7 @@ async function listen(
   return listening.address
 }
 
-/** Who calls, until the test ends. */
+/** A caller, until the test ends. */
 function caller(t: Test, calls: Pick<Calls, 'call' | 'close'> = grpcTransport()): Pick<Transport, 'call'> {
   t.teardown(() => calls.close())
   return calls
@@ -238,7 +238,7 @@ t.test('closing ends the calls that are under way, and there are no more', async
   t.equal(await call(transport, at, 'x'), 'none: this node is closing')
 })
 
-/** What a caller with its own ideas of a call hears. */
+/** The answer to a caller that sends bytes of its own in place of a call. */
 function sayRaw(t: Test, address: string, bytes: Buffer): Promise<string> {
   const client = new Client(address, credentials.createInsecure())
   t.teardown(() => client.close())

@@ -1,4 +1,4 @@
-// Certificates for tests, made by openssl: CAs, and what they sign.
+// Certificates for tests, made by openssl: CAs, and the certificates that they sign.
 
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -13,7 +13,7 @@ const openssl = (...words: string[]): void => {
   execFileSync('openssl', words, { stdio: 'ignore' })
 }
 
-/** Somebody who signs certificates. */
+/** A CA, which signs certificates. */
 export class Authority {
   private readonly folder: string
   private issued = 0
@@ -28,7 +28,7 @@ export class Authority {
     return this.read('ca.pem')
   }
 
-  /** A certificate for a member, in a name that is nobody's host; with `days` below zero it has expired. */
+  /** A certificate for a member, in a name that no host has; with `days` below zero it has expired. */
   member(days = 2): Certificates {
     const name = `member ${this.issued++}`
     const [request, signed] = [join(this.folder, `${name}.csr`), join(this.folder, `${name}.pem`)]

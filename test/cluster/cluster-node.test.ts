@@ -12,13 +12,13 @@ import type { Counter } from './counting-host.js'
 import type { CountingAnswer, CountingOrder, CountingSetting } from './counting-main.js'
 
 const skip = noEtcd()
-/** Until a read is given up: nodes on a busy machine take their time. */
+/** How long a read is repeated: nodes on a busy machine are slow. */
 const readMsMax = 20_000
 const shards = 8
 /** Longest time after which writes to all shards must be answered again. */
 const failoverMsMax = 6000
 
-/** tap's way into every child would cost each a second. */
+/** Without tap in each child, which would cost a second each. */
 const { NODE_OPTIONS: _, ...withoutTap } = process.env
 
 type Ending = Extract<CountingAnswer, { readonly number: number }>
@@ -61,13 +61,13 @@ class NodeProcess {
   }
 }
 
-/** Three nodes, and what was acknowledged. */
+/** Three nodes, and the acknowledged writes. */
 class Scene {
   readonly nodes: NodeProcess[] = []
   private readonly settings: CountingSetting[]
   private lives = 0
   private written = 0
-  /** The highest value that was acknowledged of each shard's counter, and how many raises may have happened besides. */
+  /** The highest acknowledged value of each shard's counter, and the number of raises with unknown outcome. */
   readonly acknowledged = new Map<number, number>()
   readonly unknown = new Map<number, number>()
 
@@ -85,7 +85,7 @@ class Scene {
     await node.start({ ...this.settings[index]!, life: `life${this.lives++}`, seeds })
   }
 
-  /** Raises a shard's counter through any node, once; whether that is certain to have happened. */
+  /** Raises a shard's counter through any node, once; returns whether it certainly happened. */
   async raise(shard: number, at: number): Promise<boolean> {
     const by = `write${this.written++}`
     const answer = await this.nodes[at]!.ask(number => ({ kind: 'raise', number, shard, entity: 'counter', by }))
@@ -96,7 +96,7 @@ class Scene {
     return true
   }
 
-  /** Raises each counter through the given nodes until all have said yes; how long that took. */
+  /** Raises each counter through the given nodes until all are acknowledged; returns the time that this took. */
   async untilAnswered(nodes: readonly number[]): Promise<number> {
     const began = performance.now()
     await Promise.all(
@@ -110,7 +110,7 @@ class Scene {
     return performance.now() - began
   }
 
-  /** What is wrong with the counters, as one node tells of them. */
+  /** The errors of the counters, as one node reads them. */
   async differences(at: number): Promise<string[]> {
     const wrong: string[] = []
     for (let shard = 0; shard < shards; shard++) {
@@ -122,7 +122,7 @@ class Scene {
     return wrong
   }
 
-  /** The counter of a shard as a node tells it; NaN: it could not in time. A shard that moves has no owner meanwhile. */
+  /** The counter of a shard as a node reads it; NaN: not in time. While a shard moves, it has no owner. */
   private async read(at: number, shard: number): Promise<number> {
     const untilMs = performance.now() + readMsMax
     while (performance.now() < untilMs) {
@@ -138,7 +138,7 @@ class Scene {
     return answer.kind === 'status' ? answer.owned : []
   }
 
-  /** Resolves when each node owns something and all shards are owned. */
+  /** Resolves when each node owns shards and all shards are owned. */
   async settled(nodes: readonly number[]): Promise<void> {
     for (let tries = 0; tries < 400; tries++) {
       const owned = await Promise.all(nodes.map(at => this.owned(at)))

@@ -2,9 +2,8 @@
 // of a shard are numbers that clients raise and read. The simulation of the cluster runs the real shards
 // (simulated-node.ts).
 //
-// Like the real one it decides at once, stages what it has decided, appends everything that is staged with one append
-// under way, and replies when that is durable and written. Clients of a shard that another node has taken over get no
-// reply.
+// Like the real one it decides at once and stages its decisions. It appends all staged rows with one append in flight,
+// and replies when they are durable and written. Clients of a shard that another node has taken over get no reply.
 
 import {
   DeposedError,
@@ -18,7 +17,7 @@ import {
 /** An entity as it is kept. */
 export interface Counter {
   readonly value: number
-  /** The operation that made it so. */
+  /** The operation that made this value. */
   readonly by: string
 }
 
@@ -40,7 +39,7 @@ interface Waiter {
   readonly run: () => void
 }
 
-/** Nothing happens before the call has returned. */
+/** Runs a function, but not before the call has returned. */
 type Later = (run: () => void) => void
 
 export class CountingHost implements ShardHost {
@@ -68,13 +67,13 @@ export class CountingHost implements ShardHost {
     this.onFailure = onFailure
   }
 
-  // What clients ask
+  // Requests of clients
 
   isActive(shard: number): boolean {
     return this.active.has(shard) && !this.sealing.has(shard) && this.failed === undefined
   }
 
-  /** Raises a counter; replies with its value when that is durable, and never if that is not known. */
+  /** Raises a counter; replies with its value when that is durable, and never if the outcome is unknown. */
   raise(shard: number, entity: string, by: string, onReply: (counter: Counter) => void): void {
     const counter = { value: (this.look(shard, entity)?.value ?? 0) + 1, by }
     nested(this.staged, shard).set(entity, counter)
@@ -85,7 +84,7 @@ export class CountingHost implements ShardHost {
     this.later(() => this.flush())
   }
 
-  /** Reads a counter as turns have left it; replies when that is durable. */
+  /** Reads a counter after the last turn; replies when its value is durable. */
   read(shard: number, entity: string, onReply: (counter: Counter | undefined) => void): void {
     const counter = this.look(shard, entity)
     if (!this.staged.get(shard)?.has(entity)) return onReply(counter)
@@ -152,7 +151,7 @@ export class CountingHost implements ShardHost {
     }
   }
 
-  // What the cluster asks
+  // Requests of the cluster
 
   position(shard: number): LogPosition | undefined {
     return this.of(shard).position

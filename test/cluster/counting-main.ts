@@ -1,7 +1,7 @@
-// A node of a cluster in a process of its own, which keeps counters (counting-host.ts) over a real etcd: what a test
-// talks with over its channel.
+// A node of a cluster in a process of its own, which keeps counters (counting-host.ts) over a real etcd. A test sends
+// it requests over its channel.
 //
-// The disk of these nodes is their memory: a process that dies begins with nothing, and fetches its shards.
+// The disk of these nodes is their memory: a process that ends loses it, and the next one fetches its shards.
 
 import { type ClusterNode, startClusterNode } from '../../cluster/cluster-node.js'
 import { openEtcdLog } from '../../cluster/logs/etcd-log.js'
@@ -34,8 +34,8 @@ export type CountingOrder =
 
 export type CountingAnswer =
   | { readonly kind: 'ready'; readonly address: string }
-  /** `refused`: it certainly has not happened. */
   | { readonly kind: 'done'; readonly number: number; readonly counter: Counter | undefined }
+  /** `refused`: the operation certainly did not happen. */
   | { readonly kind: 'refused' | 'unknown'; readonly number: number }
   | {
       readonly kind: 'status'
@@ -45,7 +45,7 @@ export type CountingAnswer =
     }
   | { readonly kind: 'failed'; readonly reason: string }
 
-/** What nodes ask each other's hosts. */
+/** A request from one node to the host of another. */
 interface Asked {
   readonly kind: 'raise' | 'read'
   readonly entity: string
@@ -64,7 +64,7 @@ function fail(error: Error): void {
   process.exit(1)
 }
 
-/** Replies, unless the node does not own the shard (undefined). */
+/** Replies; returns false if the node does not own the shard. */
 function perform(shard: number, { kind, entity, by }: Asked, onReply: (counter: Counter | undefined) => void): boolean {
   if (!node?.replicator.serves(shard) || !host.isActive(shard)) return false
   if (kind === 'raise') host.raise(shard, entity, by, counter => onReply(counter))

@@ -1,6 +1,6 @@
-// No bytes of a peer, of a client of the cluster's port, of the log engine or of a file end a process: they go into the
-// real handlers, thousands of each kind, and nothing throws. What cannot be read is refused and reported, and a peer
-// that speaks properly is answered afterwards.
+// No bytes of a peer, of a client of the cluster's port, of the log engine or of a file end a process. The test sends
+// thousands of each kind into the real handlers, and nothing throws. Unreadable bytes are refused and reported, and
+// afterwards a peer with valid messages gets answers.
 
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
@@ -76,7 +76,7 @@ class Wires implements Transport {
 
   call(): void {}
 
-  /** Somebody dials; what they are sent, and why they were sent away. */
+  /** A new connection from a peer; the messages sent to it, and the reasons for which it was closed. */
   dialed(): { listener: StreamListener; sent: Buffer[]; closed: string[] } {
     const sent: Buffer[] = []
     const closed: string[] = []
@@ -160,7 +160,7 @@ const asked: readonly ShardRequest[] = [
 const view = 1
 const routing = { shardMap, pathsOf: () => undefined, listWaitMs: 1000 }
 
-/** A node that owns nothing, or everything, among others. */
+/** A node that owns either no shard or all shards, among others. */
 const nodesOf = (owner: string, ask: Nodes['ask'], onUnreadable: (what: string) => void): Nodes => ({
   self: 'here',
   ownerOf: () => owner,
@@ -263,7 +263,7 @@ t.test('who asks shards of others and gets any bytes gives each caller one resul
   ]
   for (let n = 0; n < each; n++) {
     reads[n % reads.length]!(count)
-    // Those that were told to ask again do so for a while.
+    // Asks with a reply that asks for another try are repeated for a while.
     if (n % 100 === 0) clock.advance(100)
   }
   clock.advance(10_000)

@@ -1,9 +1,9 @@
-// Bytes as no build has ever written them: noise, and messages that were cut, lengthened, spliced, or changed in a few
+// Bytes that no build has ever written: noise, and messages that were cut, lengthened, spliced, or changed in a few
 // bytes.
 
 import type { Random } from '../support/random.js'
 
-/** Bytes that mean something at the beginning or the end of a number. */
+/** Bytes that have a meaning at the beginning or the end of a number. */
 const telling = [0, 1, 2, 5, 0x22, 0x7b, 0x7d, 0x7f, 0x80, 0x85, 0x86, 0xfe, 0xff] as const
 
 const noise = (random: Random, length: number): Buffer =>
@@ -42,8 +42,8 @@ export function hostileBytes(random: Random, valid: readonly Buffer[]): Buffer {
 const words = ['null', '-1', '1e400', '[]', '{}', '"x"', 'true', '9007199254740993', '"__proto__"', '""'] as const
 
 /**
- * Where there is JSON, one of its values becomes another one; everything else stays in its place if the length is the
- * same.
+ * Replaces one value of the JSON in the message, if there is any. All other bytes stay in their place if the length is
+ * the same.
  */
 function wordChanged(random: Random, message: Buffer): Buffer {
   const text = message.toString('latin1')

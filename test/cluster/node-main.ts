@@ -1,7 +1,7 @@
-// A node of its own process for tests, that answers what it is asked.
+// A node of its own process for tests, which answers asks.
 //
-// Its parent gives it a `Setting`, and hears what it does: 'listening' with its address, 'up' when it can ask its
-// parent, and for every ask that it begins, its words. An ask's shard says what is to become of it (`wishes`).
+// Its parent sends it a `Setting`. The node reports 'listening' with its address, 'up' when it can ask its parent, and
+// the text of every ask that it begins. The shard of an ask selects its outcome (`wishes`).
 
 import type { AskOptions, TransportOptions } from '../../cluster/index.js'
 import { startAsks } from '../../cluster/index.js'
@@ -17,7 +17,7 @@ export interface Setting {
 
 export type Said = { readonly listening: string } | { readonly up: boolean } | { readonly begun: string }
 
-/** What becomes of an ask, by its shard. */
+/** The outcome of an ask, by its shard. */
 export const wishes = { echo: 0, long: 1, noReply: 2 } as const
 
 /** Bytes of a long reply: a page of entities. */

@@ -20,7 +20,7 @@ import {
 import { systemClock } from '../../src/clock.js'
 import type { Said, Setting } from './node-main.js'
 
-/** How long anything may take that is waited for here. */
+/** The bound of every wait. */
 const waitMsMax = 20_000
 
 /** A directory for unix sockets, until the test ends. */
@@ -30,19 +30,19 @@ export function socketDirectory(t: Test): string {
   return directory
 }
 
-/** Where a node may listen that is called over gRPC: on a unix socket or on a port of its own. */
+/** Addresses for a node that listens for calls over gRPC: a unix socket or a port of its own. */
 export const callAddresses = {
   'a unix socket': (t: Test, name: string) => `unix:${join(socketDirectory(t), name)}`,
   TCP: () => '127.0.0.1:0',
 } as const
 
-/** Where a node may listen that is asked: there, or on a unix socket without gRPC. */
+/** Addresses for a node that listens for asks: these, or a unix socket without gRPC. */
 export const addresses = {
   ...callAddresses,
   'a bare socket': (t: Test, name: string) => `socket:${join(socketDirectory(t), name)}`,
 } as const
 
-/** A host that answers with the request. */
+/** A host that replies with the request. */
 export const echo: AskHost = { onAsk: (_shard, request, onReply) => onReply(request) }
 
 let lives = 0
@@ -103,7 +103,7 @@ export class NodeProcess {
     return this.address
   }
 
-  /** Resolves when something it says makes `holds` true. */
+  /** Resolves when a report of the node makes `holds` true. */
   until(what: string, holds: () => boolean): Promise<void> {
     return inTime(what, resolve => {
       const watcher = (): void => {
@@ -125,7 +125,7 @@ export class NodeProcess {
   }
 }
 
-/** Open files of this process: sockets, most of them. */
+/** The number of open files of this process: sockets, most of them. */
 export function openFiles(): number {
   return readdirSync('/proc/self/fd').length
 }
@@ -133,7 +133,7 @@ export function openFiles(): number {
 /** A wire between two nodes that the test can cut, or clog in one direction. */
 export class Wire {
   readonly address: string
-  /** Connections that were made over it. */
+  /** The number of connections made over it. */
   dialed = 0
   private readonly pairs: Set<readonly [dialed: Socket, listening: Socket]>
 
@@ -189,7 +189,7 @@ export class Wire {
     }
   }
 
-  /** Nothing passes from who has dialed any more. */
+  /** No bytes pass from the dialing side any more. */
   clog(): void {
     for (const [near, far] of this.pairs) {
       near.unpipe(far)

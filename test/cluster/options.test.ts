@@ -1,4 +1,4 @@
-// Knobs: what makes no sense together is refused, and redials come later and later, never all at once.
+// Options: contradictory ones are refused. Redials come later and later, never all at once.
 
 import t from 'tap'
 import { askOptionsDefault, completeOptions, redialMs } from '../../cluster/options.js'

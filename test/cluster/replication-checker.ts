@@ -1,15 +1,15 @@
-// What must hold of a run of a simulated cluster, told from what clients were told, from the log, and from the disks.
+// The conditions for a run of a simulated cluster, checked by the answers of clients, the log, and the disks.
 //
 // The log gives each entity and document one history of states. Then each is linearizable if
 //
-//   what was acknowledged stands in it once, what was refused does not, and the rest at most once
-//   what was acknowledged before another operation was asked for stands before it
-//   a read tells a state of the history, and none older than anything that was acknowledged or read before it was asked for
-//   who answers for any shard has what was acknowledged of the register
+//   an acknowledged change is in it once, a refused one is not, and any other one is in it at most once
+//   a change that was acknowledged before another operation was asked for precedes that one
+//   a read returns a state of the history, and none older than any acknowledged or read before it was asked for
+//   a node that answers for any shard has all acknowledged changes of the register
 //
-// A superseded owner that had answered once would break one of these. In peace, every change was notified, no
-// subscription that fires once has fired for two changes, and all copies of a shard are the same rows, with the indexes
-// and counts that their entities call for.
+// If a superseded owner answered once, it would break one of these. In peace, every change was notified, no
+// subscription that triggers once has been triggered by two changes, and all copies of a shard are the same rows, with
+// the indexes and counts that their entities call for.
 
 import type { LogRecord } from '../../cluster/logs/shard-log.js'
 import { decodeRecord } from '../../cluster/replication/log-record.js'
@@ -29,7 +29,7 @@ import { register, shardMap } from './simulated-node.js'
 
 const allShards = Array.from({ length: register + 1 }, (_, shard) => shard)
 
-/** What is wrong, in words; nothing when all is well. */
+/** The errors, in words; empty when all is well. */
 export function check(cluster: SimulatedCluster, clients: Clients): readonly string[] {
   const wrong = [...clients.wrong]
   const histories = allHistories(cluster)
@@ -41,7 +41,7 @@ export function check(cluster: SimulatedCluster, clients: Clients): readonly str
   return wrong
 }
 
-/** All records of a shard that there ever were, in order. */
+/** All records that a shard ever had, in order. */
 const recordsOf = ({ engine }: SimulatedCluster, shard: number): readonly LogRecord[] =>
   engine.events.flatMap(event => (event.kind === 'record' && event.shard === shard ? event.record : []))
 
@@ -67,7 +67,7 @@ function allHistories(cluster: SimulatedCluster): Map<string, Seen[]> {
   return histories
 }
 
-/** What a row says of an entity or document; undefined: it is about something else. */
+/** The state of an entity or document in a row; undefined: the row is about something else. */
 function stateOf({ key, value }: RowOperation): { readonly key: string; readonly seen: Seen } | undefined {
   if (key[0] === prefix.entity) {
     const { path, id } = parseEntityKey(key)
@@ -82,16 +82,16 @@ function stateOf({ key, value }: RowOperation): { readonly key: string; readonly
   return { key: id, seen: { kind: 'value', value: 0, by: description } }
 }
 
-/** The states of one entity or document, with what its operations say of them. */
+/** The states of one entity or document, which its operations are checked against. */
 class History {
   private readonly key: string
   private readonly states: readonly Seen[]
   private readonly wrong: string[]
   private readonly places = new Map<string, number>()
-  /** The oldest state that an operation may have seen or made, and from when on that is so. */
+  /** The oldest state that an operation may have seen or made, and the time from which it is a bound. */
   private readonly bounds: { readonly fromMs: number; readonly place: number; readonly isWrite: boolean }[] = []
 
-  /** Before the first of its states there is none. */
+  /** Before the first of its states the entity is absent. */
   constructor(key: string, states: readonly Seen[], wrong: string[]) {
     this.key = key
     this.states = [{ kind: 'absent' }, ...states]
@@ -114,7 +114,7 @@ class History {
     for (const operation of operations) this.checkOne(operation)
   }
 
-  /** Deletions do not say whose they are, so they are counted. */
+  /** A deletion does not name its operation, so deletions are counted. */
   private checkDeletions(operations: readonly Operation[]): void {
     const found = this.states.filter(({ kind }, place) => kind === 'absent' && place > 0).length
     const asked = operations.filter(({ kind, outcome }) => kind === 'delete' && outcome !== 'refused').length
@@ -123,17 +123,17 @@ class History {
       this.wrong.push(`${this.key}: ${found} deletions in the log, ${done} of ${asked} were acknowledged`)
   }
 
-  /** Checks one operation; those that were asked for before it have been. */
+  /** Checks one operation; those that were asked for earlier are checked already. */
   private checkOne(operation: Operation): void {
     const { id, kind, outcome, seen, askedMs, answeredMs } = operation
     const isWrite = kind === 'write' || kind === 'delete'
     if (kind === 'write' && outcome === 'refused' && this.places.has(id))
       this.wrong.push(`${this.key}: ${id} was refused, and is there`)
     if (outcome === undefined || (outcome === 'refused' && !seen)) return
-    // The owner of the register itself has what it has not appended yet, and perhaps never will.
+    // The document owner itself has changes that it has not appended yet, and perhaps never will.
     if (kind === 'observe' && seen!.kind === 'value' && !this.places.has(seen!.by)) return
     const isDone = isWrite && outcome === 'done'
-    // A refusal over what is there, or not, is a read.
+    // A refusal because of the present state is a read.
     const bound = this.boundAt(askedMs, kind === 'observe')
     const place = isDone ? this.placeOfWrite(operation, bound + 1) : this.placeOf(seen!, bound)
     if (place === undefined) {
@@ -142,11 +142,11 @@ class History {
         `${this.key}: ${id} (${kind}) tells of ${what}, which is not in the log from ${bound} on`,
       )
     }
-    // What is observed somewhere may be ahead of what the owner has told anybody.
+    // An observed state may be ahead of all replies of the owner.
     if (kind !== 'observe') this.bounds.push({ fromMs: answeredMs, place, isWrite: isDone })
   }
 
-  /** The latest state that was known before a moment; to a copy only what was acknowledged need be. */
+  /** The latest state that was known before a moment; a copy need only have acknowledged ones. */
   private boundAt(askedMs: number, ofCopy: boolean): number {
     let bound = 0
     for (const { fromMs, place, isWrite } of this.bounds)
@@ -160,7 +160,7 @@ class History {
     return place !== undefined && place >= from ? place : undefined
   }
 
-  /** The first state from one on that may be what somebody has seen. */
+  /** The first state, from a given one on, that matches a seen one. */
   private placeOf(seen: Seen, from: number): number | undefined {
     const place = this.states.findIndex((state, at) => at >= from && isSeen(state, seen))
     return place < 0 ? undefined : place
@@ -173,7 +173,7 @@ function isSeen(state: Seen, seen: Seen): boolean {
   return state.by === seen.by && state.value === seen.value
 }
 
-/** Whether a subscription that fires once was sent for one change at most. */
+/** Checks that a subscription that triggers once was sent for one change at most. */
 function checkOneShots({ received }: SimulatedCluster, { oneShots }: Clients, wrong: string[]): void {
   for (const id of oneShots.keys()) {
     const sent = new Set(received.filter(({ subscription }) => subscription === id).map(one => one.notification))
@@ -184,8 +184,8 @@ function checkOneShots({ received }: SimulatedCluster, { oneShots }: Clients, wr
 // In peace
 
 /**
- * Whether everything that was to happen has, every copy is what the log makes of it, and every shard has an owner that
- * answers.
+ * Checks that all expected effects have happened, every copy is the result of its log, and every shard has an owner
+ * that answers.
  */
 export async function checkPeace(cluster: SimulatedCluster, clients: Clients): Promise<readonly string[]> {
   const wrong: string[] = [...cluster.stopped, ...cluster.losses]
@@ -207,7 +207,7 @@ function checkPhases({ nodes }: SimulatedCluster, wrong: string[]): void {
         wrong.push(`${name} is ${phase} in shard ${shard}, which ${now?.replicator.ownerOf(shard)} owns`)
 }
 
-/** The number of the last record that ends a step; behind it there is at most what broke off. */
+/** The number of the last record that ends a step; only an interrupted step may follow it. */
 function endOf(cluster: SimulatedCluster, shard: number): number {
   const records = recordsOf(cluster, shard)
   return records.findLast(({ bytes }) => !decodeRecord(bytes)!.fragment.continues)?.sequence ?? 0
@@ -236,13 +236,13 @@ function checkCopies(cluster: SimulatedCluster, shard: number, wrong: string[]):
   }
 }
 
-/** The rows that a node has of a shard; whatever is found from these is compared with them. */
+/** The rows that a node has of a shard; rows that are derived from these are compared with them. */
 function rowsOf({ disk }: Place, shard: number): Map<string, string> {
   const rows = stretchesOf(shard).flatMap(({ gte, lt }) => disk.between(gte.toString('latin1'), lt.toString('latin1')))
   return new Map(rows.map(([key, value]) => [key, value.toString('latin1')]))
 }
 
-/** What a node has on its disk. A copy that it ought not to have, or that broke off, leaves nothing there. */
+/** The rows on a node's disk. A copy that the node should not have, or that broke off, leaves none there. */
 function checkDisk({ name, disk, now }: Place, wrong: string[]): SortedRows {
   const rows = new SortedRows()
   const absent = allShards.filter(shard => !now?.host.position(shard))
@@ -260,7 +260,7 @@ function shardOfId(key: Buffer): number {
   return shardMap.shardOf(tenant, path, id)
 }
 
-/** Whether all changes were notified that were asked for when their subscription was there. */
+/** Checks that all changes were notified that were asked for while their subscription existed. */
 function checkNotified({ received }: SimulatedCluster, clients: Clients, wrong: string[]): void {
   const told = new Map<string, Set<string>>()
   for (const { subscription, by } of received) told.set(subscription, (told.get(subscription) ?? new Set()).add(by))
@@ -269,8 +269,7 @@ function checkNotified({ received }: SimulatedCluster, clients: Clients, wrong: 
   )
   for (const { id, askedMs } of changes)
     if (askedMs > clients.watchedMs && !told.get(watcher)?.has(id)) wrong.push(`${id} was not notified`)
-  // One may be spent with a change of which nobody knows, and which has not happened: a commit in several appends that
-  // broke off.
+  // One may be spent with an unknown change that has not happened: a commit in several appends that broke off.
   const mayBeSpent = clients.operations.some(({ kind, outcome }) => kind === 'write' && outcome === undefined)
   for (const [id, sinceMs] of clients.oneShots)
     if (!mayBeSpent && changes.some(({ askedMs }) => askedMs > sinceMs) && !told.has(id))

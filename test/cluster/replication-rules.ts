@@ -1,4 +1,4 @@
-// What of a simulated node may be switched off, to see that it matters (replication-controls.ts).
+// The rules of a simulated node that can be switched off, to see that they matter (replication-controls.ts).
 
 import type { ShardLog } from '../../cluster/logs/shard-log.js'
 import type { ReplicationOptions } from '../../cluster/replication/replication-options.js'
@@ -7,15 +7,15 @@ import type { ShardHost } from '../../cluster/replication/shard-host.js'
 export interface NodeRules {
   /** Reads are answered under a lease only. */
   readonly leases: boolean
-  /** Is put between a node and its log. */
+  /** Wraps the log of a node. */
   readonly log: (log: ShardLog, owner: string) => ShardLog
-  /** Is put between a node and its shards; `later` runs something when the call has returned. */
+  /** Wraps the shards of a node; `later` runs a function when the call has returned. */
   readonly host: (host: ShardHost, later: (run: () => void) => void) => ShardHost
-  /** Is put between a node and its clock. */
+  /** Wraps the clock of a node. */
   readonly after: (delayMs: number, options: ReplicationOptions) => number
-  /** A change of the register is replied to when no owner decides without it. */
+  /** A change of the register is acknowledged only when no owner decides without it. */
   readonly barriers: boolean
-  /** An append looks at the latest takeover. */
+  /** An append checks the latest takeover. */
   readonly fenced: boolean
 }
 

@@ -1,4 +1,4 @@
-// One run of a simulated cluster: some time of trouble, peace at the end, and what was wrong.
+// One run of a simulated cluster: some time of trouble, peace at the end, and the errors.
 
 import { Random } from '../support/random.js'
 import { check, checkPeace } from './replication-checker.js'
@@ -7,13 +7,13 @@ import { Clients } from './simulated-clients.js'
 import { SimulatedCluster } from './simulated-cluster.js'
 
 export interface Told {
-  /** What must never be. */
+  /** Errors, which must never happen. */
   readonly wrong: readonly string[]
-  /** What is not well although everything works again. */
+  /** Faults that remain although everything works again. */
   readonly ill: readonly string[]
   readonly done: number
   readonly notified: number
-  /** Another one for another run. */
+  /** A hash that differs between different runs. */
   readonly trace: string
 }
 
@@ -48,7 +48,7 @@ async function live(cluster: SimulatedCluster, clients: Clients): Promise<void> 
     followLost: random.pick([0, 0.005]),
   })
   Object.assign(cluster.faults, { lost: random.pick([0, 0.02, 0.1]), mistaken: random.pick([0, 0, 0.05]) })
-  /** Of many runs some are so bad that hardly anything is done, and some are good enough to have much to check. */
+  /** Among many runs, some are so bad that hardly anything is done, and some are good enough to have much to check. */
   const badness = random.pick([0.01, 0.02, 0.04])
   const endMs = world.nowMs + 20_000
   while (world.nowMs < endMs) {

@@ -1,5 +1,5 @@
-// What a cluster promises (cluster/README.md), with real shards whose clocks, disks, network and engine do their worst,
-// under many seeds.
+// The promises of a cluster (cluster/README.md), with real shards whose clocks, disks, network and engine have many
+// faults, under many seeds.
 //
 // SEED=<number> REPLICATIONS=1 repeats one run; REPLICATIONS=<number> makes more of them. A run takes one to two
 // seconds of CPU time.
@@ -10,11 +10,11 @@ import { controls } from './replication-controls.js'
 import { run } from './replication-run.js'
 
 const simulations = Number(process.env.REPLICATIONS ?? 20)
-/** Seeds that each control gets until one of them tells: the rarest one is noticed by one of 75. */
+/** The most seeds that each control gets until one of them notices it: the rarest one is noticed by one of 75. */
 const controlSeeds = Number(process.env.CONTROL_SEEDS ?? 600)
 /**
- * The seed that has noticed each control last; any other one is as good. A change of the code may move it: then the ones
- * after it are tried. CONTROL_SEED begins elsewhere.
+ * The last seed that noticed each control; any other one is as good. A change of the code may move it: then the next
+ * seeds are tried. CONTROL_SEED begins elsewhere.
  */
 const noticedBy: Readonly<Record<string, number>> = {
   'an append is compared with the latest takeover in one step': 313,

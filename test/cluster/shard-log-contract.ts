@@ -1,4 +1,4 @@
-// What the port of the replicated log promises (cluster/logs/shard-log.ts), as tests which every driver passes.
+// The promises of the port of the replicated log (cluster/logs/shard-log.ts), as tests that every driver passes.
 //
 // A driver brings an engine, logs that are connected to it as those of different nodes are, and faults between each of
 // them and the engine.
@@ -21,14 +21,14 @@ import type {
   TakeoversOutcome,
 } from '../../cluster/logs/shard-log.js'
 
-/** A node's log, and what can happen between it and the engine. */
+/** A node's log, and the faults between it and the engine. */
 export interface Connection {
   readonly log: ShardLog
-  /** What is asked from now on does not arrive, and is told nothing. */
+  /** Requests from now on do not arrive, and get no answer. */
   holdRequests(): void
-  /** What is asked from now on arrives, and is told nothing. */
+  /** Requests from now on arrive, and get no answer. */
   dropAnswers(): void
-  /** What was held back arrives now, long after who asked was told that the outcome is unknown. */
+  /** The held requests arrive now, long after their callers got the outcome unknown. */
   releaseLate(): void
   /** Everything passes again. */
   mend(): void
@@ -36,7 +36,7 @@ export interface Connection {
 
 export interface Engine {
   connect(): Connection
-  /** Nobody reaches the engine for a while. */
+  /** The engine cannot be reached for a while. */
   goAway(): Promise<void>
   comeBack(): Promise<void>
   /** Lets time pass until a promise is resolved. */
@@ -107,14 +107,14 @@ export class Node {
     }
   }
 
-  /** A reading that succeeds. */
+  /** A read that succeeds. */
   async reading(shard: number, after?: number, bytesMax?: number): Promise<LogReading> {
     const outcome = await this.read(shard, after, bytesMax)
     assert(outcome.kind === 'read', `not read: ${said(outcome)}`)
     return outcome
   }
 
-  /** The texts of all records, as one node after the other page would read them. */
+  /** The texts of all records, read page by page. */
   async texts(shard: number, bytesMax?: number): Promise<readonly string[]> {
     const texts: string[] = []
     for (let after = 0; ; ) {
@@ -127,14 +127,14 @@ export class Node {
     }
   }
 
-  /** Everything passes again; resolves when it does. */
+  /** Ends the faults; resolves when requests get answers again. */
   async mend(): Promise<void> {
     this.connection.mend()
     for (let left = 100; left > 0; left--) if ((await this.takeovers()).kind === 'read') return
     throw new Error('nothing passes')
   }
 
-  /** Resolves when `isSo` of a reading. */
+  /** Resolves when a reading fulfils `isSo`. */
   async untilReading(shard: number, isSo: (reading: LogReading) => boolean): Promise<void> {
     for (let left = 500; left > 0; left--) {
       const outcome = await this.read(shard)
@@ -167,7 +167,7 @@ export class Node {
   }
 }
 
-/** What a follower was told, in order, each a short text. */
+/** The events that a follower received, in order, each a short text. */
 export class Followed implements LogFollower {
   readonly told: string[] = []
   private readonly engine: Engine
@@ -193,7 +193,7 @@ export class Followed implements LogFollower {
     this.tell('gap')
   }
 
-  /** Resolves when this was told, after the first `from` ones. */
+  /** Resolves when this event was received, after the first `from` ones. */
   async until(text: string, from = 0): Promise<void> {
     await this.engine.run(
       new Promise<void>(resolve => {
@@ -222,7 +222,7 @@ export const record = (shard: number, epoch: number, sequence: number, text: str
 const said = (outcome: { readonly kind: string; readonly reason?: string }): string =>
   `${outcome.kind} ${outcome.reason ?? ''}`
 
-/** Runs all of it; `start` gives an engine with nothing in it. */
+/** Runs the whole contract; `start` returns an empty engine. */
 export function shardLogContract(t: Test, start: (t: Test) => Promise<Engine>): void {
   const test = (says: string, run: (t: Test, node: () => Node, engine: Engine) => Promise<void>): void => {
     t.test(says, async t => {
@@ -578,7 +578,7 @@ function following(test: Define): void {
     const writing = a.write(1, epoch, 1, ...Array.from({ length: 100 }, () => 'x'))
     const followed = b.follow()
     await followed.until('gap')
-    // A reading has one page of records, and says how far the log goes.
+    // A reading has one page of records, and reports the last number of the log.
     const { last } = await b.reading(1)
     await writing
     await followed.until('record 1 100 x')

@@ -1,9 +1,9 @@
-// Clients of a simulated cluster: what they ask of any node, and what they are told. All of it is kept for
+// Clients of a simulated cluster: their requests to any node, and the answers. All of it is kept for
 // replication-checker.ts.
 //
-// An entity is a counter: `n` is raised by one with each update, and `by` says which operation has made it so. A
-// document is a subscription that sends nothing, whose description says the same. Whoever reads tells of every entity
-// that it has seen, or missed.
+// An entity is a counter: each update raises `n` by one, and `by` names the operation that did it. A document is a
+// subscription that sends nothing, and its description names the operation. A read reports every entity that it has
+// seen, or missed.
 
 import assert from 'node:assert/strict'
 import { refusalOf } from '../../src/broker/replies.js'
@@ -25,29 +25,29 @@ const idsPerPath = 8
 const documents = 3
 const oneShotsMax = 6
 const type = 'T'
-/** Between two tries to create what a run needs. */
+/** The pause between two tries to create the documents of a run. */
 const againMs = 300
-/** Clients of a node, each with one request under way; one that has no answer gives up then. */
+/** Clients of a node, each with one request under way, and the time after which a client without an answer gives up. */
 const clientsMax = 4
 const patienceMs = 3_000
 
-/** Of an entity or document as somebody has seen it. */
+/** The state of an entity or document, as an answer shows it. */
 export type Seen =
   | { readonly kind: 'value'; readonly value: number; readonly by: string }
   | { readonly kind: 'absent' }
-  /** It was there, and nothing else is known. */
+  /** It exists, and nothing else is known. */
   | { readonly kind: 'present' }
 
-/** What a client asked about one entity or document, and what it was told. */
+/** A client's request about one entity or document, and the answer. */
 export interface Operation {
   readonly id: string
-  /** `observe`: looks at a copy of the register, wherever any shard is answered for. */
+  /** `observe`: looks at a copy of the register, on any node that answers for some shard. */
   readonly kind: 'write' | 'delete' | 'read' | 'observe'
   /** The entity or document. */
   readonly key: string
   readonly shard: number
   readonly askedMs: number
-  /** `refused`: it certainly had no effect. Without an answer nobody knows. */
+  /** `refused`: it certainly had no effect. Without an answer the outcome is unknown. */
   outcome: 'done' | 'refused' | undefined
   answeredMs: number
   seen: Seen | undefined
@@ -58,13 +58,13 @@ interface Asked {
   readonly request: WriteRequest
 }
 
-/** The key of an entity, for people. */
+/** The key of an entity, in readable form. */
 export const keyOf = (path: string, id: string): string => `${path} ${id}`
 
-/** All entities that there may be. */
+/** All possible entities. */
 const entities = paths.flatMap(path => Array.from({ length: idsPerPath }, (_, number) => ({ path, id: `e${number}` })))
 
-/** Watches all entities. */
+/** The id of the subscription that watches all entities. */
 export const watcher = idOf(1)
 const documentIds = Array.from({ length: documents }, (_, number) => idOf(100 + number))
 const documentOf = (n: number): Subscription => watching(n, { status: 'inactive' })
@@ -83,11 +83,11 @@ const orders = ['', 'n'].map(orderOf)
 
 export class Clients {
   readonly operations: Operation[] = []
-  /** Answers that nobody should get. */
+  /** Answers that no client should get. */
   readonly wrong: string[] = []
-  /** Of subscriptions that fire once, when it was known that they are there. */
+  /** The time from which each subscription that triggers once is known to exist. */
   readonly oneShots = new Map<string, number>()
-  /** When it was known that the watcher is there. */
+  /** The time from which the watcher is known to exist. */
   watchedMs = Number.POSITIVE_INFINITY
   private readonly cluster: SimulatedCluster
   private asked = 0
@@ -98,7 +98,7 @@ export class Clients {
     this.cluster = cluster
   }
 
-  /** Sees to it that the watcher and the documents will be there. */
+  /** Starts the creation of the watcher and the documents, with repeated tries. */
   begin(): void {
     this.insist(watching(1), () => {
       this.watchedMs = this.cluster.world.nowMs
@@ -106,12 +106,12 @@ export class Clients {
     for (const [number] of documentIds.entries()) this.insist(documentOf(100 + number), () => {})
   }
 
-  /** How many operations were done. */
+  /** The number of operations that were done. */
   get done(): number {
     return this.operations.filter(({ outcome }) => outcome === 'done').length
   }
 
-  /** A client that has nothing under way asks its node for something. */
+  /** A client that has no request under way asks its node for something. */
   operate(): void {
     const { random, nodes } = this.cluster
     const { now } = random.pick(nodes as [(typeof nodes)[0]])
@@ -281,7 +281,7 @@ export class Clients {
     )
   }
 
-  /** What a node that answers for any shard knows of the register. */
+  /** The register's state on a node that answers for any shard. */
   private observe(node: SimulatedNode): void {
     const id = this.documentId()
     const operation = this.begunDocument('observe', id)
@@ -293,14 +293,14 @@ export class Clients {
     })
   }
 
-  /** A new subscription that fires once, for all entities. */
+  /** A new subscription that triggers once, for all entities. */
   private watchOnce(): void {
     if (this.oneShotsAsked === oneShotsMax) return
     const n = 200 + this.oneShotsAsked++
     this.insist(watching(n, { status: 'oneshot' }), () => this.oneShots.set(idOf(n), this.cluster.world.nowMs))
   }
 
-  /** Has a subscription created, whatever happens, and calls back when it is certain that it is there. */
+  /** Creates a subscription, with as many tries as it takes, and calls back when it certainly exists. */
   private insist(subscription: Subscription, onDone: () => void): void {
     const { random, nodes, world } = this.cluster
     const { now } = random.pick(nodes as [(typeof nodes)[0]])
@@ -354,7 +354,7 @@ export class Clients {
     return operation
   }
 
-  /** A request arrives at a node; the client waits until it calls back, or has no patience any more. */
+  /** A request arrives at a node; the client waits until the node calls back, or gives up. */
   private at(node: SimulatedNode, run: (onDone: () => void) => void): void {
     const { world } = this.cluster
     const { process } = node
@@ -373,7 +373,7 @@ export class Clients {
     return this.underWay.get(node) ?? 0
   }
 
-  /** What a refusal says that is not about the entity. */
+  /** Handles a refusal that is not about the entity. */
   private answerRefusal(operation: Operation, { code }: Refusal): void {
     switch (code) {
       case 'requestsTooMany':
@@ -400,7 +400,7 @@ export class Clients {
   }
 }
 
-/** What raises an entity by one, whether it is there or not. */
+/** The attributes that raise an entity by one, whether it exists or not. */
 const raised = ({ id }: Operation) => ({
   attributes: new Map([
     ['n', wanted({ $inc: 1 }, 'Number')],

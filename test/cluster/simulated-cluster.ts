@@ -1,8 +1,8 @@
-// A cluster in one process: nodes with real shards (simulated-node.ts) over an engine (simulated-log.ts), and all that
-// can go wrong between.
+// A cluster in one process: nodes with real shards (simulated-node.ts) over an engine (simulated-log.ts), and all
+// faults between them.
 //
-// Who is alive is told to each node by a detector that is late and sometimes wrong. What clients ask is in
-// simulated-clients.ts; everything that happens goes into one hash, which tells whether two runs were the same.
+// A detector reports to each node which nodes are alive; it is late and sometimes wrong. The requests of clients are in
+// simulated-clients.ts. All events go into one hash, which shows whether two runs were the same.
 
 import { createHash } from 'node:crypto'
 import type { ClusterClock } from '../../cluster/ports.js'
@@ -28,20 +28,20 @@ const options = completeReplicationOptions({
   lagMax: 10,
 })
 
-/** What one append to the engine may have: little, so that commits are cut into several records. */
+/** The limits of one append to the engine: small, so that commits are cut into several records. */
 const appendLimits = { appendsMax: 3, appendBytesMax: 1500 }
 
-/** By how much wall clocks are wrong. */
+/** The error of wall clocks. */
 const skewMsMax = 200
 
-/** What the engine has of the cluster from the beginning. */
+/** The engine's mark of the cluster, from the beginning. */
 const mark = { name: 'cluster', value: Buffer.from('simulated') }
 
 /** A notification that a receiver has got. */
 export interface Received {
   readonly subscription: string
   readonly notification: string
-  /** The operation that it tells of. */
+  /** The operation in its content. */
   readonly by: string
 }
 
@@ -52,11 +52,11 @@ export class Place {
   readonly disk = new SimulatedDisk()
   process: Process | undefined
   connection: SimulatedLog | undefined
-  /** undefined: it is not there, or still reads its store. */
+  /** undefined: it does not run, or still reads its store. */
   now: SimulatedNode | undefined
-  /** What it was told last of who is there. */
+  /** The members that it was last informed of. */
   view = ''
-  /** It is to give its shards away, and to take none. */
+  /** It should give its shards away, and take none. */
   isDraining = false
   /** Names of nodes that it takes for dead although they are not. */
   readonly wronged = new Set<string>()
@@ -72,12 +72,12 @@ export class SimulatedCluster {
   readonly engine: SimulatedEngine
   readonly nodes: readonly Place[]
   readonly received: Received[] = []
-  /** Copies that have stopped, and lines of logs that ought not to be there. */
+  /** Copies that have stopped, and lines of logs that should not exist. */
   readonly stopped: string[] = []
   readonly losses: string[] = []
-  /** Pairs of nodes that do not hear each other. */
+  /** Pairs of nodes that do not reach each other. */
   readonly cuts = new Set<string>()
-  /** How likely a message between nodes is lost, and a living node is taken for dead. */
+  /** The probabilities that a message between nodes is lost, and that a living node is taken for dead. */
   readonly faults = { lost: 0, mistaken: 0 }
   readonly random: Random
   private readonly rules: NodeRules
@@ -89,7 +89,7 @@ export class SimulatedCluster {
     this.rules = rules
     this.world = new World(random)
     const { world } = this
-    // Whatever is queued for `nextTick` by then runs when no promise is left to be heard.
+    // A callback that is queued for `nextTick` by then runs when all settled promises have run their reactions.
     world.settled = () => new Promise(resolve => process.nextTick(resolve))
     const clock: ClusterClock = {
       monoMs: () => world.nowMs,
@@ -112,12 +112,12 @@ export class SimulatedCluster {
     for (const node of this.nodes) this.start(node)
   }
 
-  /** Notes that something has happened. */
+  /** Records that something has happened. */
   note(text: string): void {
     this.hash.update(`${this.world.nowMs} ${text}\n`)
   }
 
-  /** Stands for all that has happened. */
+  /** A hash of all that has happened. */
   get trace(): string {
     const hash = this.hash.copy()
     for (const event of this.engine.events) {
@@ -175,7 +175,7 @@ export class SimulatedCluster {
     if (!node.process) this.start(node)
   }
 
-  /** Tells a node again and again who is there. */
+  /** Informs a node repeatedly about which nodes are alive. */
   private detect(node: Place, life: SimulatedNode): void {
     if (node.now !== life) return
     const { replicator, process } = life
@@ -187,7 +187,7 @@ export class SimulatedCluster {
     process.clock.after(100 + this.random.between(0, 300), () => this.detect(node, life))
   }
 
-  /** Ends a node; a loss of power takes what was not flushed. */
+  /** Ends a node; a loss of power also loses unflushed rows. */
   kill(node: Place, isPowerLost: boolean): void {
     node.process?.kill()
     node.now?.replicator.close()
@@ -225,12 +225,12 @@ export class SimulatedCluster {
       onOutcome(outcome)
     }
     from.clock.after(waitMs, () => end({ kind: 'unknown', reason: 'no answer in time' }))
-    // Sometimes it is known that it will not arrive.
+    // Sometimes it is known that the message will not arrive.
     if (!this.node(to)?.now && this.random.fraction() < 0.5)
       return from.clock.endOfTick(() => end({ kind: 'unavailable', reason: `${to} is not there` }))
     this.deliver(from.name, to, life =>
       run(life, reply => {
-        // What is told must stay as it was.
+        // A copy, since the caller may change its bytes later.
         const bytes = Buffer.from(reply)
         this.deliver(to, from.name, back => {
           if (back.process === from) end({ kind: 'reply', reply: bytes })
@@ -253,9 +253,9 @@ export class SimulatedCluster {
     return this.nodes.find(node => node.name === name)
   }
 
-  // Misfortune
+  // Faults
 
-  /** Something happens. */
+  /** Causes a random fault. */
   disturb(): void {
     const { random, world, engine } = this
     const node = random.pick(this.nodes as [Place, ...Place[]])
@@ -288,7 +288,7 @@ export class SimulatedCluster {
       case 8:
         return this.hinder(node, 'mute', forMs)
       case 9: {
-        // It is alone with its clients.
+        // The node is alone with its clients.
         this.hinder(node, 'cut', forMs)
         const pairs = this.nodes.map(({ name }) => pair(node.name, name))
         for (const one of pairs) this.cuts.add(one)
@@ -297,7 +297,7 @@ export class SimulatedCluster {
         })
       }
       case 10: {
-        // It is drained, and comes back.
+        // The node is drained, and comes back.
         const { now } = node
         if (now) now.isJoined = false
         return
@@ -312,7 +312,7 @@ export class SimulatedCluster {
     }
   }
 
-  /** Something is wrong with a node's way to the engine. */
+  /** A fault between a node and the engine. */
   private hinder({ connection }: Place, fault: SimulatedLog['fault'], forMs: number): void {
     if (!connection) return
     connection.fault = fault
@@ -321,7 +321,7 @@ export class SimulatedCluster {
     })
   }
 
-  /** Everything works again. */
+  /** Ends all faults. */
   heal(): void {
     this.cuts.clear()
     this.engine.comeBack()

@@ -1,8 +1,8 @@
 // A node's disk, which outlives its processes, and the store that a process has opened over it. Reads, commits and
 // syncs take simulated time.
 //
-// A process that is killed leaves its last commit written or not written, as a whole. A loss of power takes the end of
-// what was not flushed: as many of the last batches as chance decides.
+// A process that is killed leaves its last commit written or not written, as a whole. A loss of power loses a random
+// number of the last unflushed batches.
 
 import type { Batch, Cursor, Range, Row } from '../../src/ports.js'
 import { MemoryStore } from '../support/memory-store.js'
@@ -10,16 +10,16 @@ import type { Random } from '../support/random.js'
 import { SortedRows } from '../support/sorted-rows.js'
 import type { Process } from './simulated-world.js'
 
-/** How often all that was not flushed is lost with the power. */
+/** The probability that a loss of power loses all unflushed batches. */
 const allLost = 0.5
 
 export class SimulatedDisk extends SortedRows {
-  /** Grows with each process that opens it: the ones before write nothing any more. */
+  /** Grows with each process that opens it: earlier processes write nothing any more. */
   life = 0
-  /** Of each batch since the last flush: what its rows were before it. */
+  /** For each batch since the last flush: its rows as they were before it. */
   private unflushed: Map<string, Buffer | undefined>[] = []
 
-  /** What follows belongs to another batch. */
+  /** Later writes belong to another batch. */
   beginBatch(): void {
     this.unflushed.push(new Map())
   }
@@ -55,12 +55,12 @@ export class SimulatedDisk extends SortedRows {
   }
 }
 
-/** A commit or sync, or a read, takes so long; now and then the disk is slow. */
+/** How long a commit, sync or read takes; sometimes the disk is slow. */
 const commitMsMax = 3
 const readMsMax = 0.5
 const slowMsMax = 150
 const slow = 0.02
-/** How often a commit that was in flight when its process was killed is written. */
+/** The probability that a commit is written that was in flight when its process was killed. */
 const writtenAfterKill = 0.5
 
 export class SimulatedStore extends MemoryStore {
@@ -103,7 +103,7 @@ export class SimulatedStore extends MemoryStore {
     }
   }
 
-  /** The disk goes on while the process is stopped, and perhaps once more when it has been killed. */
+  /** The disk works on while the process is stopped, and may complete an operation after the process was killed. */
   private later(run: () => void): void {
     const { process, disk, life } = this
     const { world } = process

@@ -1,7 +1,7 @@
-// Members that gossip in a simulated world (simulated-world.ts): what one asks the other is lost, repeated, slow, or
-// does not pass from one part of the network to another, as the test says.
+// Members that gossip in a simulated world (simulated-world.ts): messages are lost, repeated, slow, or do not pass from
+// one part of the network to another, as the test sets it.
 //
-// Each start is another life of a name. Everything a node has been told of members is kept, with the time.
+// Each start is another life of a name. All changes of members that a node reports are kept, with the time.
 
 import { Gossip, type GossipTrouble } from '../../cluster/gossip/gossip.js'
 import type { GossipOptions } from '../../cluster/gossip/gossip-options.js'
@@ -29,15 +29,15 @@ export interface StartSettings {
 
 export class GossipWorld {
   readonly world: World
-  /** How likely it is that a message is lost, and that a question or an answer comes twice. */
+  /** The probabilities that a message is lost, and that a question or an answer comes twice. */
   readonly faults = { lost: 0, repeated: 0 }
   /** The parts of the network; undefined: there is one. */
   partOf: ((name: string) => number) | undefined
-  /** A time that one message takes. */
+  /** The time that one message takes. */
   delayMs: () => number
   /** The latest life of each name. */
   readonly nodes = new Map<string, GossipNode>()
-  /** What names of seeds stand for. */
+  /** The addresses that the names of seeds resolve to. */
   readonly names = new Map<string, readonly string[]>()
   private readonly listeners = new Map<string, GossipNode>()
   private lives = 0
@@ -51,7 +51,7 @@ export class GossipWorld {
   start(name: string, settings: StartSettings = {}): GossipNode {
     const process = this.world.process(name)
     const address = settings.address ?? `${name}:1`
-    // In no order: nothing may depend on later lives having later words.
+    // In random order: nothing may depend on later lives having later names.
     const life = `${this.world.random.between(1000, 9999)}-${this.lives++}`
     const seeds =
       settings.seeds ?? [...this.nodes.values()].filter(node => node.name !== name).map(node => node.address)
@@ -79,7 +79,7 @@ export class GossipWorld {
     return node
   }
 
-  /** Many that know each other, `settleMs` after the last has come. */
+  /** Starts many nodes that know each other; resolves `settleMs` after the last has come. */
   async startAll(
     names: readonly string[],
     settleMs = 5000,
@@ -95,7 +95,7 @@ export class GossipWorld {
     return nodes
   }
 
-  /** Ends a process without a word. */
+  /** Ends a process without a goodbye. */
   kill(node: GossipNode): void {
     node.process.alive = false
     node.gossip.close()
@@ -105,12 +105,12 @@ export class GossipWorld {
     return [...this.nodes.values()].filter(({ process }) => process.alive)
   }
 
-  /** Whom a node takes to be here, and what it believes of each, in the order of names. */
+  /** The members that a node takes to be present, with its belief about each, in the order of names. */
   view(node: GossipNode): Member[] {
     return node.gossip.members().filter(isHere).sort(byName)
   }
 
-  /** What they should: each as it says of itself. */
+  /** The correct view: each running member as it describes itself. */
   truth(): Member[] {
     return this.running.map(({ gossip }) => gossip.members()[0]!).sort(byName)
   }

@@ -1,4 +1,4 @@
-// The simulated driver keeps the promises of the port, and does to those who ask what it is told to.
+// The simulated driver keeps the promises of the port, and causes the faults that it is set to.
 
 import t from 'tap'
 import type { AppendOutcome, ShardLog } from '../../cluster/logs/shard-log.js'
@@ -22,7 +22,7 @@ function simulate(faults: Partial<LogFaults> = {}, of = seed) {
     ended.catch(() => {})
     for (let left = 200_000; !over && left > 0; left--) {
       await world.run(1)
-      // What is only resolved by a promise of a promise, or by a real timer, has its turn, too.
+      // Promises that resolve only through a promise of a promise, or by a real timer, get a turn, too.
       if (left % 100 === 0) await new Promise(resolve => setImmediate(resolve))
     }
     return ended
@@ -62,8 +62,8 @@ t.test('the contract', async t => {
 })
 
 /**
- * Takes a shard over and appends records to it, each under its next number, those that turn out not to be there again;
- * tells the outcomes.
+ * Takes a shard over and appends records to it, each under its next number; appends again those that turn out to be
+ * missing. Returns the outcomes.
  */
 async function append(log: ShardLog, count: number): Promise<string[]> {
   const epoch = await new Promise<number>(resolve => {

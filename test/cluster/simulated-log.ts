@@ -1,12 +1,11 @@
-// The replicated log without an engine: for simulations, with all that an engine and the way to it can do to those who
-// ask.
+// The replicated log without an engine: for simulations, with all faults of an engine and of the way to it.
 //
-// An engine stands for itself; nodes connect to it, each with its own clock, by which it is told everything: a process
-// that is killed hears nothing more, and what it has asked may still happen. Time and chance are handed in, so a seed
-// repeats a run. The engine is as right as the port asks for: one thing after the other, and fenced. All that ever
-// happened can be looked at, in order.
+// `SimulatedEngine` plays the engine. Nodes connect to it, each with its own clock, by which it gets all answers: a
+// killed process gets none, and its requests may still take effect. Time and chance are passed in, so a seed repeats a
+// run. The engine is as correct as the port requires: it executes requests one after the other, and fences them. All
+// events that ever happened are kept, in order.
 //
-// `fenced = false` takes its fence away: a negative control for those who check.
+// `fenced = false` removes the fence: a negative control for checkers.
 
 import assert from 'node:assert/strict'
 import type {
@@ -24,18 +23,18 @@ import type {
 import type { ClusterClock } from '../../cluster/ports.js'
 import type { Random } from '../support/random.js'
 
-/** How likely it is that something happens to a request, and how long things take. */
+/** The probabilities of faults of a request, and the time that requests take. */
 export interface LogFaults {
   /** It never arrives. */
   lost: number
-  /** It happens, and nobody is told. */
+  /** It takes effect, and its caller gets no answer. */
   answerLost: number
   /** It arrives after its deadline, by up to `lateMsMax`. */
   late: number
   lateMsMax: number
-  /** A follower's connection is lost when something is to be told; it stands again up to a second later. */
+  /** A follower's connection is lost at an event; it is open again up to a second later. */
   followLost: number
-  /** Of each way. */
+  /** For each direction. */
   delayMsMax: number
   deadlineMs: number
 }
@@ -50,7 +49,7 @@ export const peacefulLog: LogFaults = {
   deadlineMs: 2000,
 }
 
-/** Something that has happened to a log. */
+/** An event of a log. */
 export type LogEvent =
   | {
       readonly kind: 'takeover'
@@ -67,10 +66,10 @@ export type LogEvent =
       readonly record: LogRecord
     }
 
-/** What a follower may be behind by; who is further behind has a gap. */
+/** The most events that a follower may be behind; beyond that it has a gap. */
 const followedMax = 10_000
 
-/** How long a lost connection of a follower takes to stand again. */
+/** The longest time until a follower's lost connection is open again. */
 const refollowMsMax = 1000
 
 const appendsMax = 64
@@ -83,7 +82,7 @@ interface Shard {
 }
 
 export class SimulatedEngine {
-  /** Everything that ever happened, in order, whatever was trimmed since. */
+  /** All events that ever happened, in order, with the trimmed ones. */
   readonly events: LogEvent[] = []
   readonly faults: LogFaults
   fenced = true
@@ -102,7 +101,7 @@ export class SimulatedEngine {
     this.faults = { ...peacefulLog, ...faults }
   }
 
-  /** The log as a node has it that lives by this clock. */
+  /** The log for a node with this clock. */
   connect(clock: ClusterClock): SimulatedLog {
     const log = new SimulatedLog(this, clock, this.clock, this.random)
     this.connections.add(log)
@@ -113,7 +112,7 @@ export class SimulatedEngine {
     return this.isAway
   }
 
-  /** Nobody reaches it: what arrives is lost, and followers have a gap. */
+  /** The engine cannot be reached: requests are lost, and followers have a gap. */
   goAway(): void {
     this.isAway = true
     for (const connection of this.connections) connection.loseFollower('the engine is away')
@@ -123,17 +122,17 @@ export class SimulatedEngine {
     this.isAway = false
   }
 
-  /** The latest takeover of a shard, as it is this moment. */
+  /** The latest takeover of a shard at this moment. */
   takeoverOf(shard: number): Takeover | undefined {
     return this.shards.get(shard)?.takeover
   }
 
-  /** The records that are kept of a shard, as they are this moment. */
+  /** The records of a shard that are kept at this moment. */
   recordsOf(shard: number): readonly LogRecord[] {
     return this.shards.get(shard)?.records ?? []
   }
 
-  /** What the log of a shard has had as its last number. */
+  /** The last number of a shard's log. */
   lastOf(shard: number): number {
     return this.shards.get(shard)?.last ?? 0
   }
@@ -172,7 +171,7 @@ export class SimulatedEngine {
     return { kind: 'appended' }
   }
 
-  /** Whether a heartbeat's takeovers are the latest: then all are told of it. */
+  /** Accepts a heartbeat if its takeovers are the latest, and then reports it to all followers. */
   beat({ node, epochs, bytes }: Heartbeat): HeartbeatOutcome {
     for (const [shard, epoch] of epochs) if (this.takeoverOf(shard)?.epoch !== epoch) return { kind: 'superseded' }
     for (const connection of this.connections) connection.onHeartbeat(node, bytes)
@@ -194,7 +193,7 @@ export class SimulatedEngine {
     return this.names.get(name)
   }
 
-  /** Forgets everything, as if somebody had deleted it; what is given back can be put back. */
+  /** Loses everything, as if it had been deleted; the returned function restores it. */
   lose(): () => void {
     const [shards, names] = [new Map(this.shards), new Map(this.names)]
     this.shards.clear()
@@ -205,7 +204,7 @@ export class SimulatedEngine {
     }
   }
 
-  /** Forgets the records of a shard from a number on, as a backup does that is older. */
+  /** Loses the records of a shard from a number on, as an older backup does; the returned function restores them. */
   shorten(shard: number, from: number): () => void {
     const state = this.shardOf(shard)
     const { records, last } = state
@@ -254,8 +253,8 @@ export class SimulatedLog implements ShardLog {
   readonly appendsMax = appendsMax
   readonly appendBytesMax = appendBytesMax
   /**
-   * `hold`: what is asked waits on the way; `deafen`: it happens, and is not answered; `cut`: nothing passes, in
-   * neither direction; `mute`: what is asked is answered, and nothing else is told.
+   * `hold`: requests wait on the way; `deafen`: they take effect, and get no answer; `cut`: nothing passes, in neither
+   * direction; `mute`: requests get answers, and followers get no events.
    */
   fault: 'none' | 'hold' | 'deafen' | 'cut' | 'mute' = 'none'
   private readonly engine: SimulatedEngine
@@ -267,7 +266,7 @@ export class SimulatedLog implements ShardLog {
   private closed = false
   private onIdle: (() => void) | undefined
   private follower: { readonly wanted: (shard: number) => boolean; readonly listener: LogFollower } | undefined
-  /** Whether the engine tells at present, and what it has told that has not arrived. */
+  /** Whether the engine sends events at present, and those that have not arrived. */
   private following = false
   private told: (() => void)[] = []
 
@@ -357,12 +356,12 @@ export class SimulatedLog implements ShardLog {
     })
   }
 
-  /** What waits on the way arrives now. */
+  /** The held requests arrive now. */
   release(): void {
     for (const arrive of this.held.splice(0)) this.engineClock.after(this.delayMs(), arrive)
   }
 
-  /** The engine tells what has happened. */
+  /** The engine sends an event. */
   onEvent(event: LogEvent): void {
     const { follower, engine } = this
     if (!follower || !this.following) return
@@ -373,7 +372,7 @@ export class SimulatedLog implements ShardLog {
     else this.tell(() => wanted(event.shard) && listener.onRecord(event.shard, event.record))
   }
 
-  /** The engine tells of a heartbeat. */
+  /** The engine sends a heartbeat. */
   onHeartbeat(node: string, bytes: Buffer): void {
     const { follower } = this
     if (follower && this.following && !this.isUntold) this.tell(() => follower.listener.onHeartbeat(node, bytes))
@@ -383,7 +382,7 @@ export class SimulatedLog implements ShardLog {
     return this.fault === 'cut' || this.fault === 'mute'
   }
 
-  /** What is not told by now is never told; there is a gap when the connection stands again. */
+  /** Events that have not arrived by now are lost; there is a gap when the connection is open again. */
   loseFollower(reason: string): void {
     if (!this.following) return
     this.following = false
@@ -401,7 +400,7 @@ export class SimulatedLog implements ShardLog {
     })
   }
 
-  /** Tells in order, though timers need not keep it: each timer takes what is first. */
+  /** Delivers in order, although timers may not keep it: each timer delivers the first of the queue. */
   private tell(run: () => void): void {
     const { told } = this
     told.push(run)
@@ -411,7 +410,7 @@ export class SimulatedLog implements ShardLog {
     })
   }
 
-  /** A request: `happen` runs at the engine, at most once, whatever `onDone` has been told by then. */
+  /** A request: `happen` runs at the engine, at most once, also after `onDone` has got the outcome unknown. */
   private ask<Outcome>(happen: () => Outcome | Unknown, onDone: (outcome: Outcome | Unknown) => void): void {
     const { clock, engineClock, engine } = this
     const { faults } = engine

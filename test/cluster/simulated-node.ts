@@ -1,6 +1,5 @@
 // One life of a simulated node: the real shards over a store on the simulated disk, the real replicator, and the real
-// router to the shards of others, put together as src/process does it. In the place of receivers of notifications is a
-// list.
+// router to the shards of others, put together as src/process does it. A list replaces the receivers of notifications.
 //
 // The router's asks and the replicator's questions travel by `carry`, which may lose them (simulated-cluster.ts).
 
@@ -33,17 +32,17 @@ export const shardMap = new ShardMap({ shards, spread: shards })
 export const { register } = shardMap
 
 const epochMs = Date.UTC(2026, 0, 1)
-/** How long another node, and this one itself, are waited for. */
+/** How long a node waits for another node, and for itself. */
 const askMs = 1_000
 const ownAskMs = 2_500
 const listMs = 2_000
-/** How long a receiver takes to answer, and until it is asked again after a failure. */
+/** How long a receiver takes to answer, and the pause after a failure. */
 const receiveMsMax = 30
 const againMs = 300
-/** How often a receiver fails. */
+/** The probability that a receiver fails. */
 const receiverFails = 0.1
 
-/** What a node sends to another one, and how the answer reaches it. */
+/** Sends a request to another node, and brings the answer back. */
 export type Carry = (
   to: string,
   run: (life: SimulatedNode, onReply: (reply: Uint8Array) => void) => void,
@@ -53,10 +52,10 @@ export type Carry = (
 
 export interface NodeParts {
   readonly name: string
-  /** A word of its own for this life. */
+  /** A name of its own for this life. */
   readonly life: string
   readonly process: Process
-  /** By how much its wall clock is wrong. */
+  /** The error of its wall clock. */
   readonly skewMs: number
   readonly disk: SimulatedDisk
   readonly log: ShardLog
@@ -68,7 +67,7 @@ export interface NodeParts {
   readonly onReceived: (input: NotificationInput) => void
   readonly onLost: (shards: readonly number[]) => void
   readonly onStopped: (shard: number, reason: string) => void
-  /** What ought not to be in a log. */
+  /** Reports a line that should not be in a log. */
   readonly onError: (line: string) => void
   /** The node must end, and can begin anew. */
   readonly onFailure: (failure: Error) => void
@@ -82,7 +81,7 @@ export class SimulatedNode {
   readonly ownership: Ownership
   readonly replicator: Replicator
   readonly router: ClusteredShards
-  /** For what clients ask. */
+  /** For requests of clients. */
   readonly client: ShardClient
   readonly host: ShardHost
   isJoined = false
@@ -186,7 +185,7 @@ export class SimulatedNode {
         return rules.leases ? replicator.ownView : replicator.viewOf(name)
       },
       ask: (to, shard, request, onOutcome, waitMs = askMs, view) => {
-        // What is asked must stay as it was.
+        // A copy, since the caller may change its bytes later.
         const bytes = Buffer.from(request)
         carry(to, (other, tell) => other.router.onAsk(shard, bytes, tell, view, name), waitMs, onOutcome)
       },
@@ -212,7 +211,7 @@ export class SimulatedNode {
   }
 }
 
-/** Receivers of notifications, which fail now and then and are asked again. */
+/** Receivers of notifications, which sometimes fail and are tried again. */
 class Receivers implements Deliverer {
   private readonly parts: NodeParts
   private readonly clock: Clock

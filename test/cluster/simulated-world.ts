@@ -1,23 +1,22 @@
 // Processes, their clocks, and a network between them, all in one event loop: time moves from event to event, and
 // chance comes from a seed.
 //
-// A process has a clock of its own that began somewhere and runs a little fast or slow. It can be stopped: what is
-// meant for it, timers and messages, waits and comes all at once when it goes on. It can be killed. The network
-// delivers in order unless it is told to lose, repeat or overtake messages; a stream can break on both sides or,
-// half-open, on one.
+// A process has a clock of its own that began somewhere and runs a little fast or slow. It can be stopped: its timers
+// and messages wait, and come all at once when it continues. It can be killed. The network delivers in order unless it
+// is set to lose, repeat or overtake messages; a stream can break on both sides or, half-open, on one.
 
 import type { ClusterClock, Guests, OnCallReply, Stream, StreamListener, Transport } from '../../cluster/ports.js'
 import { Heap } from '../../src/shard/turn/heap.js'
 import type { Random } from '../support/random.js'
 
-/** How likely it is that something happens to a message. */
+/** The probabilities of faults of a message. */
 export interface Faults {
   lost: number
   repeated: number
   overtaken: number
 }
 
-/** Bytes under way on one direction of a stream before `send` says to wait. */
+/** Bytes in flight on one direction of a stream before `send` asks to wait. */
 const bufferBytesMax = 64 * 1024
 
 interface Event {
@@ -31,11 +30,11 @@ export class World {
   readonly faults: Faults = { lost: 0, repeated: 0, overtaken: 0 }
   readonly random: Random
   readonly listeners = new Map<string, { process: Process; guests: Guests }>()
-  /** Open streams, the end that dialed. */
+  /** Open streams; of each, the end that dialed. */
   readonly streams = new Set<End>()
   /**
-   * Resolves when the promises that an event has settled were heard. One turn is enough where nobody waits for a
-   * promise of a promise.
+   * Resolves when the reactions of the promises that an event has settled have run. One turn is enough where no code
+   * awaits a promise of a promise.
    */
   settled: () => Promise<void> | undefined = () => undefined
   private readonly events = new Heap<Event>((a, b) => a.atMs - b.atMs || a.order - b.order)
@@ -54,7 +53,7 @@ export class World {
     this.events.push({ atMs: Math.max(atMs, this.nowMs), order: this.order++, run })
   }
 
-  /** Lets time pass. Promises that resolve meanwhile are heard before the next event. */
+  /** Lets time pass. Reactions of promises that resolve meanwhile run before the next event. */
   async run(forMs: number): Promise<void> {
     const untilMs = this.nowMs + forMs
     for (let next = this.events.top; next && next.atMs <= untilMs; next = this.events.top) {
@@ -70,7 +69,7 @@ export class World {
     return this.random.fraction() < likelihood
   }
 
-  /** A time that one message takes. */
+  /** The time that one message takes. */
   delayMs(): number {
     return 0.1 + this.random.fraction() * (this.chance(0.05) ? 50 : 2)
   }
@@ -80,7 +79,7 @@ export class Process {
   readonly name: string
   readonly world: World
   alive = true
-  /** When it went on after it had been stopped for the last time. */
+  /** The time at which it last went on after a stop. */
   resumedMs = 0
   readonly clock: ClusterClock
   readonly transport: Transport
@@ -121,7 +120,7 @@ export class Process {
     }
   }
 
-  /** Has something happen in this process. */
+  /** Runs a function in this process at a time. */
   at(atMs: number, run: () => void): void {
     this.world.at(atMs, () => {
       if (!this.alive) return
@@ -145,7 +144,7 @@ export class Process {
     for (const run of this.due.splice(0)) this.at(this.world.nowMs, run)
   }
 
-  /** Ends it; whether the others are told depends on chance, as when a machine loses its power. */
+  /** Ends the process; chance decides whether its peers notice, as when a machine loses its power. */
   kill(): void {
     this.alive = false
     for (const end of this.world.streams) {
@@ -203,7 +202,7 @@ export class End implements Stream {
   readonly process: Process
   other!: End
   listener: StreamListener | undefined
-  /** When the last message that keeps the order arrives. */
+  /** The time at which the last message that keeps the order arrives. */
   arrivedMs = 0
   private over = false
   private severed = false
@@ -240,7 +239,7 @@ export class End implements Stream {
     this.listener?.onClosed(reason)
   }
 
-  /** No message passes any more; `told` hears of it, or both sides do, or (undefined) nobody. */
+  /** Stops all messages; only the given ends are notified of that. */
   cut(...told: (End | undefined)[]): void {
     this.severed = true
     this.other.severed = true

@@ -1,5 +1,5 @@
-// What links and calls promise (cluster/README.md, cluster/ports.ts), on a network and among processes that do their
-// worst, under many seeds: processes are stopped and killed, come back under the same address or another one, and are
+// The promises of links and calls (cluster/README.md, cluster/ports.ts), on a network and among processes with many
+// faults, under many seeds: processes are stopped and killed, come back under the same address or another one, and are
 // taken for gone and met again.
 //
 // SEED=<number> SIMULATIONS=1 repeats one run; SIMULATIONS=<number> makes more of them.
@@ -55,7 +55,7 @@ interface Node {
   asks: Asks
 }
 
-/** Everything that happened in one run, and what of it should not have. */
+/** All events of one run, and the errors among them. */
 class Story {
   readonly wrong: string[] = []
   readonly asked: Asked[] = []
@@ -65,7 +65,7 @@ class Story {
   /** Hosts reply at once. */
   peace = false
   private readonly nodes = new Map<string, Node>()
-  /** Where each node is now, or will be next. */
+  /** The address of each node now, or in its next life. */
   private readonly addresses = new Map<string, string>(names.map(name => [name, `unix:/${name}`]))
   private lives = 0
 
@@ -101,7 +101,7 @@ class Story {
     return this.nodes.get(name)!
   }
 
-  /** A node hears where another one is; of itself it hears nothing. */
+  /** A node learns the address of another one; of itself it learns nothing. */
   tell(name: Name, of: Name): void {
     if (name !== of) this.node(name).asks.meet(this.peer(of))
   }
@@ -183,7 +183,7 @@ class Story {
     if (lateMs > lateMsMax && asker.resumedMs < askedMs) this.wrong.push(`ask ${number} ended ${lateMs} ms late`)
   }
 
-  /** Something bad happens. */
+  /** Causes a random fault. */
   disturb(): void {
     const { world } = this
     const { random } = world
@@ -207,7 +207,7 @@ class Story {
     }
   }
 
-  /** A process that was killed has a next life, perhaps elsewhere, of which the others hear sooner or later. */
+  /** A killed process has a next life, perhaps at another address, which the others learn sooner or later. */
   private async comeBack(name: Name): Promise<void> {
     const { world } = this
     if (world.chance(0.5)) {
@@ -221,20 +221,20 @@ class Story {
     }
   }
 
-  /** Whoever still waits when nothing can come any more. */
+  /** The number of requests without an outcome, when none can come any more. */
   get forgotten(): number {
     const asks = this.asked.filter(({ outcomes, asker }) => outcomes.length === 0 && asker.alive)
     return asks.length + this.called.filter(({ ended, caller }) => ended === 0 && caller.alive).length
   }
 }
 
-/** What is left of a run. */
+/** The result of a run. */
 interface Verdict {
   readonly seed: number
   readonly wrong: readonly string[]
   readonly forgotten: number
   readonly counts: Story['counts']
-  /** What became of one ask each way when peace had come. */
+  /** The outcome of one ask in each direction after peace had come. */
   readonly last: readonly (AskResult['kind'] | undefined)[]
 }
 
@@ -255,7 +255,7 @@ async function simulate(seed: number): Promise<Verdict> {
   const load = (name: Name) => {
     const { process } = story.node(name)
     const another = () => random.pick(names.filter(other => other !== name) as [Name, Name])
-    // Of a process that is stopped or dead nobody asks anything; who comes after it does.
+    // A stopped process asks when it continues. A dead one never asks, but its next life does.
     process.at(world.nowMs, () => {
       for (let left = random.pick([1, 1, 5, 40]); left > 0; left--) story.ask(name, another())
       story.call(name, another())

@@ -1,5 +1,5 @@
-// A process that is stopped (SIGSTOP) and goes on later finds old asks in its socket: it must not begin what nobody
-// waits for.
+// A process that is stopped (SIGSTOP) and continues later finds old asks in its socket: it must not begin asks that no
+// caller waits for.
 
 import t, { type Test } from 'tap'
 import type { Asks } from '../../cluster/index.js'

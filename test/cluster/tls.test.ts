@@ -1,5 +1,5 @@
-// Who is let in: with TLS those who have a certificate of the cluster's CA, streams and calls alike; without it, only
-// this machine.
+// Which peers may connect: with TLS those with a certificate of the cluster's CA, for streams and calls alike; without
+// it, only this machine.
 
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -12,7 +12,7 @@ import type { Guests } from '../../cluster/ports.js'
 import { Authority } from './certificates.js'
 import { ask, echo, inTime, openFiles, socketDirectory, startNode, untilLink, Wire } from './nodes.js'
 
-/** Gives back what it is sent. */
+/** Echoes messages. */
 const mirror: Guests = {
   onStream: stream => ({ onMessage: message => stream.send(message), onDrain: () => {}, onClosed: () => {} }),
   onCall: (message, onReply) => onReply(message),
@@ -24,7 +24,7 @@ async function listen(t: Test, options: GrpcTransportOptions, address = '127.0.0
   return listening.address
 }
 
-/** What comes of a stream and of a call: the word that was sent, or the reason why not. */
+/** The outcome of a stream and of a call: the word that was sent, or the reason of the failure. */
 function attempts(t: Test, options: GrpcTransportOptions, address: string): Promise<readonly [string, string]> {
   const transport = grpcTransport(options)
   t.teardown(() => transport.close())
@@ -196,7 +196,7 @@ t.test('a link between two CAs stays down and says why, without hurry and withou
   t.strictSame(await ask(a, 'b', 0, ''), { kind: 'unavailable', reason })
   const [dialed, beganMs] = [wire.dialed, performance.now()]
   while (performance.now() - beganMs < 500) await new Promise(resolve => setTimeout(resolve, 20))
-  // A timer may fire a millisecond early. On a busy machine the loop above takes longer, and counts some dials from
+  // A timer may run a millisecond early. On a busy machine the loop above takes longer, and counts some dials from
   // before it.
   const [dials, lastedMs] = [wire.dialed - dialed, performance.now() - beganMs]
   t.ok(dials <= lastedMs / 9 + 10, `${dials} dials in ${lastedMs.toFixed(0)} ms, half of 20 ms apart at least`)

@@ -1,11 +1,12 @@
 // One running broker, as the outside world has it: a process, a port, a data directory.
 //
-// `startBroker` resolves when the program has printed its ready line and accepts connections. If it does neither in
-// time, or ends before, the error carries everything it printed. Every child is killed when its test ends, and all of
-// them when the test process does, however it ends short of kill -9. The child leads a process group, so that a wrapper
-// (strace) and what it wraps die together; or it stays in the group of its parent, and dies with that one.
+// `startBroker` resolves when the program has printed its ready line and accepts connections. If the program does
+// neither in time, or ends before, the error carries all that it printed. Every child is killed when its test ends, and
+// all children when the test process ends, unless by kill -9. The child leads a process group, so that a wrapper
+// (strace) and the wrapped program end together. With `sharesGroup` it stays in the group of its parent, and ends with
+// the parent.
 //
-// Waiting here is always for an event (a line, a connection, an exit) with a bound; the pauses between two attempts to
+// Every wait here is for an event (a line, a connection, an exit) and has a bound. The pauses between two attempts to
 // connect are the only timers.
 
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
@@ -17,25 +18,25 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { main } from './project.js'
 
-/** The line on standard output that says the program can be used. Printed once. */
+/** The line on standard output by which the program reports that it can be used. Printed once. */
 export const readyLine = /\bis ready\b/
 
 export interface BrokerOptions {
-  /** An empty one is made, and removed at teardown, when absent. */
+  /** When absent, an empty one is made, and removed at teardown. */
   readonly dataDir?: string
   /** Start options besides -port and -dataDir. */
   readonly args?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
-  /** A free one is chosen when absent. */
+  /** When absent, a free one is chosen. */
   readonly port?: number
-  /** Words put in front of the command, such as `strace -f`. */
+  /** Words before the command, such as `strace -f`. */
   readonly wrapper?: readonly string[]
-  /** Another main.js than the project's. */
+  /** A main.js other than the project's. */
   readonly main?: string
-  /** Another Node.js than the one that runs the test. */
+  /** A Node.js other than the one that runs the test. */
   readonly node?: string
   readonly readyWaitMs?: number
-  /** It stays in the process group of its parent, for parents whose group is killed as a whole. */
+  /** The child stays in the process group of its parent, for parents whose group is killed as a whole. */
   readonly sharesGroup?: boolean
 }
 
@@ -46,7 +47,7 @@ export interface Exit {
   readonly stderr: string
 }
 
-/** What this needs of a test: to be told when it is over. */
+/** The part of a test that is used here: it runs a function when the test is over. */
 export interface Teardown {
   teardown(run: () => unknown): void
 }
@@ -86,7 +87,7 @@ export class BrokerProcess {
     })
   }
 
-  /** Its processes: the one that was started, and those that it has started. */
+  /** Its processes: the one that was started, and the children of that one. */
   get processes(): readonly number[] {
     const { pid } = this.child
     if (this.#gone || pid === undefined) return []
@@ -112,7 +113,7 @@ export class BrokerProcess {
     return this.#stderr
   }
 
-  /** What it has printed since it was last asked, and forgets it: for runs that print more than a string holds. */
+  /** Returns the output since the last call and forgets it, for runs that print more than a string can hold. */
   takeOutput(): string {
     const printed = this.#stdout
     this.#stdout = ''
@@ -123,7 +124,7 @@ export class BrokerProcess {
     return this.#gone
   }
 
-  /** Sends a signal to the process and, if it leads a group, to what it started; resolves when it has ended. */
+  /** Sends a signal to the process and, if it leads a group, to the group; resolves when the process has ended. */
   kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<Exit> {
     this.signal(signal)
     return this.exited
@@ -139,7 +140,7 @@ export class BrokerProcess {
     }
   }
 
-  /** The exit, if it comes within `waitMs`; else an error with what was printed so far. */
+  /** Resolves with the exit if it comes within `waitMs`; otherwise rejects with the output so far. */
   async exitWithin(waitMs: number): Promise<Exit> {
     const exit = await within(waitMs, this.exited)
     if (!exit) throw new Error(`the broker still runs after ${waitMs} ms\n${this.printed()}`)
@@ -152,9 +153,9 @@ export class BrokerProcess {
 }
 
 /**
- * How to run a command without tap inside: it loads itself into every Node process by NODE_OPTIONS, which it puts into
- * whatever environment `spawn` is given, and costs a second of processor time in each. `env` becomes the command: the
- * process id stays.
+ * A command that runs without tap inside. tap loads itself into every Node process by NODE_OPTIONS, which it adds to
+ * any environment that `spawn` gets. That costs a second of processor time per process. `env` becomes the command, so
+ * the process id stays.
  */
 export const plainly = (words: readonly string[]): readonly [command: string, words: readonly string[]] => [
   'env',
@@ -168,7 +169,7 @@ export async function startBroker(t: Teardown, options: BrokerOptions = {}): Pro
   return broker
 }
 
-/** Starts the built program and does not wait, for those who expect it to refuse. */
+/** Starts the built program and does not wait, for tests that expect a refusal to start. */
 export async function spawnBroker(t: Teardown, options: BrokerOptions = {}): Promise<BrokerProcess> {
   const port = options.port ?? (await freePort())
   const dataDir = options.dataDir ?? tempDir(t)
@@ -199,14 +200,14 @@ export async function runToEnd(
   return broker.exitWithin(waitMs)
 }
 
-/** Whether a port can be listened on now. */
+/** Whether the port is free now. */
 export const listensNobody = (port: number): Promise<boolean> =>
   freePort(port).then(
     () => true,
     () => false,
   )
 
-/** A port nobody listens on now, kept for this process; rejects when `wanted` is given and is not one. */
+/** A free port, kept for this process. Rejects when `wanted` is given and is not free. */
 export async function freePort(wanted?: number): Promise<number> {
   for (;;) {
     const port = wanted ?? portsFrom + randomInt(portsCount)
@@ -219,12 +220,12 @@ export async function freePort(wanted?: number): Promise<number> {
 
 /** A file for each port that a test process has chosen, with the id of the process. */
 const keptPorts = join(tmpdir(), 'orrery-test-ports')
-/** Those of this process. */
+/** The files of this process. */
 const kept = new Set<string>()
 
 /**
- * Keeps a port until this process ends. Test files run side by side, and a node of a cluster listens seconds after its
- * port was chosen. False: another process keeps it, or this one does already.
+ * Keeps a port until this process ends: test files run side by side, and a node of a cluster listens seconds after its
+ * port was chosen. Returns false when another process or this one keeps it already.
  */
 function keep(port: number): boolean {
   const file = join(keptPorts, String(port))
@@ -240,7 +241,7 @@ function keep(port: number): boolean {
   return true
 }
 
-/** Whether the process that has made a file has ended without removing it. */
+/** Whether the process that made a file has ended without removing it. */
 function isLeft(file: string): boolean {
   try {
     process.kill(Number(readFileSync(file, 'utf8')), 0)
@@ -250,11 +251,11 @@ function isLeft(file: string): boolean {
   }
 }
 
-/** Ports that the system gives nobody by itself: of those some connection may have one before the broker has it. */
+/** Ports that the system does not assign: an assigned one could go to a connection before the broker listens. */
 const portsFrom = 10_000
 const portsCount = 10_000
 
-/** Why nobody can listen at a port; undefined: one can. */
+/** The error of listening at a port; undefined when the port is free. */
 function listens(port: number): Promise<NodeJS.ErrnoException | undefined> {
   return new Promise(resolve => {
     const server = createServer()
@@ -263,14 +264,14 @@ function listens(port: number): Promise<NodeJS.ErrnoException | undefined> {
   })
 }
 
-/** An empty directory that goes when the test does. */
+/** An empty directory that is removed when the test ends. */
 export function tempDir(t: Teardown): string {
   const dir = mkdtempSync(join(tmpdir(), 'orrery-test-'))
   t.teardown(() => rmSync(dir, { recursive: true, force: true }))
   return dir
 }
 
-/** Whether someone accepts connections on this port. */
+/** Whether a server accepts connections on this port. */
 export function accepts(port: number): Promise<boolean> {
   return new Promise(resolve => {
     const socket = connect({ port, host: '127.0.0.1' })
@@ -282,7 +283,7 @@ export function accepts(port: number): Promise<boolean> {
   })
 }
 
-/** What `promise` resolves to, or undefined when that takes longer than `waitMs`. */
+/** The value of `promise`, or undefined when that takes longer than `waitMs`. */
 export async function within<T>(waitMs: number, promise: Promise<T>): Promise<T | undefined> {
   const bound = new AbortController()
   const late = pause(waitMs, undefined, { signal: bound.signal }).catch(() => undefined)
@@ -293,7 +294,7 @@ export async function within<T>(waitMs: number, promise: Promise<T>): Promise<T 
   }
 }
 
-/** Resolves when it can be used; one that cannot be in time is killed. */
+/** Resolves when the broker can be used; a broker that is not ready in time is killed. */
 export async function untilReady(broker: BrokerProcess, waitMs: number): Promise<void> {
   const deadlineMs = performance.now() + waitMs
   while (!(readyLine.test(broker.stdout) && (await accepts(broker.port)))) {

@@ -1,4 +1,5 @@
-// Rows of the outbox as a crash may leave them: several ones as one row of the store (src/shard/notify/bundle.ts).
+// Rows of the outbox as a crash may leave them: several rows bundled into one row of the store
+// (src/shard/notify/bundle.ts).
 
 import type { Row, Store } from '../../src/ports.js'
 import { allOutbox, bundleKey, parseOutboxKey } from '../../src/shard/notify/notification-layout.js'
@@ -16,7 +17,7 @@ function bundleOf(rows: readonly Row[]): Row {
   return { key: bundleKey(parseOutboxKey(rows[0]!.key)), value: Buffer.concat([Buffer.of(1), ...parts]) }
 }
 
-/** Makes one row of all that a store owes; gives how many there were. */
+/** Bundles all pending notifications of a store into one row; returns how many rows there were. */
 export async function bundleAll(store: Store): Promise<number> {
   const rows = await rowsOf(store, allOutbox())
   if (rows.length === 0) return 0

@@ -1,7 +1,8 @@
-// Entities that come, change and go through a group commit, as turns make them do, for whoever follows it.
+// Entities that are created, changed and deleted through a group commit, as turns do it, for tests of code that follows
+// the commit.
 //
-// Everything is real but the clock. A commit begins when the tick ends, and with `isHeld` it is durable when the test
-// says so.
+// Everything is real except the clock. A commit begins when the tick ends. With `isHeld` it becomes durable when the
+// test calls `land`.
 
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import type { Entity } from '../../src/domain/entities/entity.js'
@@ -18,7 +19,7 @@ import { entityOf } from './entities.js'
 import { FakeClock } from './fake-clock.js'
 import { MemoryStore } from './memory-store.js'
 
-/** A store whose commits end when the test lets them land. */
+/** A store that holds the ends of its commits back until the test releases them. */
 export class HoldingStore extends MemoryStore {
   isHeld = false
   private held: (() => void)[] = []
@@ -71,7 +72,7 @@ export class Changes {
     })
   }
 
-  /** Stages an entity as it is from now on: a new one, or another content. */
+  /** Stages the new content of an entity, which may be a new entity. */
   put(id: string, values: Readonly<Record<string, Json>> = {}, { path = '/', type = 'T' }: Where = {}): void {
     const before = this.living.get(nameOf(id, path, type))
     const created = before?.entity.created ?? ++this.stamp
@@ -84,19 +85,19 @@ export class Changes {
     if (before) this.stage(before, undefined)
   }
 
-  /** Ends the tick: a commit may begin, and whoever waits for the end of the tick goes on a step. */
+  /** Ends the tick: a commit may begin, and callbacks that wait for the end of the tick run. */
   async step(): Promise<void> {
     this.clock.tick()
     await turnOfTheLoop()
   }
 
-  /** Holds the end of commits back, or no more. */
+  /** Begins or ends holding the ends of commits back. */
   hold(isHeld: boolean): void {
     this.store.isHeld = isHeld
     if (!isHeld) this.store.land()
   }
 
-  /** Lets all that is staged become durable, and all that runs in steps end. */
+  /** Lets all staged changes become durable, and all work that runs in steps end. */
   async settle(): Promise<void> {
     this.hold(false)
     for (let quiet = 0; quiet < 3; quiet++) {

@@ -1,8 +1,7 @@
-// Three nodes and the etcd behind them, as real processes, with a network between them that can be cut: a node reaches
-// the others and each member of etcd through doors only. Clients reach the nodes directly.
+// Three nodes and their etcd, as real processes, with a network between them that can be cut: a node reaches the others
+// and each member of etcd through doors only. Clients reach the nodes directly.
 //
-// Somebody looks after the nodes, as systemd would: one that ends by itself is started again, and what it has printed
-// is kept.
+// The scene looks after the nodes, as systemd would. It starts a node again that ended by itself, and keeps the output.
 
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,12 +14,12 @@ import { Network } from './network.js'
 export const nodeNames = ['a', 'b', 'c'] as const
 export type NodeName = (typeof nodeNames)[number]
 
-/** How long a node may take to start: it looks for the others, fetches what it lacks, and is given shards. */
+/** How long a node may take to start: it looks for the others, fetches missing rows, and receives shards. */
 const startMsMax = 60_000
-/** How often a node may end by itself before that is taken for the test's failure. */
+/** How often a node may end by itself before the test fails. */
 const endsMax = 20
 
-/** What is started instead of the program, and with what in its environment. */
+/** A program that is started instead of the built one, and its additional environment. */
 export interface Program {
   readonly main: string
   readonly env: Readonly<Record<string, string>>
@@ -35,7 +34,7 @@ interface Place extends Partial<Program> {
 export class ClusterScene {
   readonly network: Network
   readonly etcd: Etcd
-  /** Nodes that have ended by themselves: who, and the last lines of what they said. */
+  /** One entry for each node that ended by itself: its name and the last lines of its output. */
   readonly ended: string[] = []
   private readonly t: Teardown
   private readonly places: Readonly<Record<NodeName, Place>>
@@ -43,7 +42,7 @@ export class ClusterScene {
   private readonly wanted = new Set<NodeName>()
   private lives = 0
 
-  /** Starts the nodes over an etcd that is there; `main`: another program for each of them. */
+  /** Starts the nodes over a running etcd; `main`: another program for each of them. */
   static async start(t: Teardown, etcd: Etcd, main?: (name: NodeName) => Program): Promise<ClusterScene> {
     const network = new Network(t)
     const doors: string[] = []
@@ -78,7 +77,7 @@ export class ClusterScene {
     return `http://127.0.0.1:${this.places[name].port}`
   }
 
-  /** What a node tells the operator. */
+  /** The node's state, as the operator sees it. */
   async status(name: NodeName): Promise<ClusterStatus> {
     return (await (await fetch(`${this.baseUrl(name)}/cluster`)).json()) as ClusterStatus
   }
@@ -87,20 +86,20 @@ export class ClusterScene {
     return this.places[name].dataDir
   }
 
-  /** Starts a node on what it has on disk, and looks after it from now on; resolves when it can be used. */
+  /** Starts a node on its data directory, and looks after it from now on; resolves when it can be used. */
   async begin(name: NodeName): Promise<void> {
     this.wanted.add(name)
     await this.spawn(name)
     await this.untilReady(name)
   }
 
-  /** As `kill -9`; nobody starts it again. */
+  /** As `kill -9`; the scene does not start it again. */
   async kill(name: NodeName): Promise<void> {
     this.wanted.delete(name)
     await this.processes.get(name)?.kill('SIGKILL')
   }
 
-  /** Ends a node as an operator does, and starts it again; resolves with its exit status when it can be used. */
+  /** Ends a node as an operator does, and starts it again; resolves with the exit status when the node can be used. */
   async restart(name: NodeName): Promise<number | null> {
     this.wanted.delete(name)
     const exit = await this.processes.get(name)?.kill('SIGTERM')
@@ -108,7 +107,7 @@ export class ClusterScene {
     return exit?.code ?? null
   }
 
-  /** Stops it from running without ending it; resolves when it stands still. */
+  /** Stops a node with SIGSTOP, without ending it; resolves when it is stopped. */
   async stop(name: NodeName): Promise<void> {
     const broker = this.processes.get(name)
     broker?.signal('SIGSTOP')
@@ -119,7 +118,7 @@ export class ClusterScene {
     this.processes.get(name)?.signal('SIGCONT')
   }
 
-  /** Resolves when the process that runs now, or the one started after it, can be used. */
+  /** Resolves when the running process, or the one started after it, can be used. */
   private async untilReady(name: NodeName): Promise<void> {
     for (;;) {
       const broker = this.processes.get(name)
@@ -127,7 +126,7 @@ export class ClusterScene {
       try {
         return await untilReady(broker, startMsMax)
       } catch (error) {
-        // The one that takes its place is there in a moment.
+        // The process that replaces it is there in a moment.
         await pause(lookMs)
         if (this.processes.get(name) === broker) throw error
       }
@@ -137,7 +136,7 @@ export class ClusterScene {
   private async spawn(name: NodeName): Promise<void> {
     const broker = await spawnBroker(this.t, this.places[name])
     this.processes.set(name, broker)
-    // Whoever is killed by the end of the test is not to be started again: what comes last is torn down first.
+    // Teardowns run last to first: this one runs before the one that kills, so a killed node is not started again.
     this.t.teardown(() => this.wanted.clear())
     const life = this.lives++
     void broker.exited.then(({ code, signal }) => {
@@ -151,15 +150,15 @@ export class ClusterScene {
   }
 }
 
-/** What the network calls a member of etcd. */
+/** The name of a member of etcd in the network. */
 export const memberName = (at: number): string => `etcd${at}`
 
-/** Between two looks whether a process stands still. */
+/** The pause between two checks whether a process is stopped. */
 const lookMs = 5
-/** It stands still when its threads have left what they do in the kernel. */
+/** How long a process may take to stop: each thread first leaves its system call. */
 const stopMsMax = 10_000
 
-/** Resolves when the kernel says that a process is stopped, with all its threads. */
+/** Resolves when the kernel reports that a process is stopped, with all its threads. */
 export async function untilStopped(pid: number): Promise<void> {
   const untilMs = performance.now() + stopMsMax
   while (!isStopped(pid)) {
@@ -173,7 +172,7 @@ function isStopped(pid: number): boolean {
   return threads.every(id => /^\d+ \(.*\) [Tt] /.test(readFileSync(`/proc/${pid}/task/${id}/stat`, 'utf8')))
 }
 
-/** Keeps what a process has printed in the directory CLUSTER_LOGS, if there is one. */
+/** Keeps the output of a process in the directory CLUSTER_LOGS, if that is set. */
 function keep(life: string, printed: string): void {
   const folder = process.env.CLUSTER_LOGS
   if (folder === undefined) return

@@ -1,11 +1,11 @@
-// The check "indexes equal to a rebuild": every row of an index and of the counts can be found again from the primary
+// The check "indexes equal to a rebuild": every row of an index and of the counts can be computed from the primary
 // rows, so after any crash the two must agree.
 //
-// Rows are computed as the primary rows are read, and looked up in the store a few at a time: the memory it takes does
-// not grow with the number of entities, only with that of counts. Extra rows are found by counting; only when there are
-// too many are the expected keys collected to see which. The store must rest meanwhile: nobody writes.
+// Rows are computed as the primary rows are read, and looked up in the store a few at a time. So memory grows with the
+// number of counts, not with that of entities. Extra rows are found by counting; only when there are too many, the
+// expected keys are collected to find which. There must be no writes to the store meanwhile.
 //
-// Not here: what a primary row calls for (src/shard/rebuild.ts), whether it is itself right, and in its right shard.
+// Not here: the rows that a primary row calls for (src/shard/rebuild.ts), and the check of the primary rows themselves.
 
 import type { Row, Store } from '../../src/ports.js'
 import { rowsOf } from '../../src/rows.js'
@@ -24,10 +24,10 @@ import { indexRow, MadeCounts } from '../../src/shard/rebuild.js'
 
 const rowsPerRead = 128
 
-/** Whether a store has counts of each shard, as that of a node of a cluster, or of all shards together. */
+/** Whether a store has counts of each shard, as on a node of a cluster, or of all shards together. */
 export type CountsAre = 'together' | 'by shard'
 
-/** Every index row and row of counts that the primary rows of the store call for, in no particular order. */
+/** Every row of indexes and counts that the primary rows of the store call for, in no particular order. */
 async function* rebuildIndexes(store: Store, countsAre: CountsAre): AsyncIterable<Row> {
   const counts = new Map<number, MadeCounts>()
   for await (const stored of rowsOf(store, allEntities(), { rowsPerRead })) {
@@ -43,7 +43,7 @@ async function* rebuildIndexes(store: Store, countsAre: CountsAre): AsyncIterabl
   for (const made of counts.values()) yield* made.rows()
 }
 
-/** What is wrong with the indexes and counts: one sentence for each row that is missing, extra or different. */
+/** The errors of the indexes and counts: one sentence for each row that is missing, extra or different. */
 export async function compareIndexes(store: Store, countsAre: CountsAre = 'together'): Promise<readonly string[]> {
   const wrong: string[] = []
   let found = 0
@@ -65,7 +65,7 @@ export async function compareIndexes(store: Store, countsAre: CountsAre = 'toget
     some = []
   }
   compare(some)
-  // A row that two entities call for counts twice; what is wrong with them has been told by then.
+  // A row that two entities call for counts twice; its errors are reported by then.
   return (await countIndexes(store)) === found ? wrong : [...wrong, ...(await extras(store, countsAre))]
 }
 
@@ -91,7 +91,7 @@ async function extras(store: Store, countsAre: CountsAre): Promise<string[]> {
 const { type: typeIndex, id: idIndex, expiry: expiryIndex, directory, attribute: attributes } = prefix
 const numbered: ReadonlySet<number | undefined> = new Set([directory, attributes])
 
-/** A row for an operator: which index it belongs to, its key taken apart, and its value. */
+/** A row, for an operator: its index, its key taken apart, and its value. */
 function sentence(key: Buffer, value: Buffer): string {
   try {
     return `${decoded(key)} = ${said(key, value)}`

@@ -1,35 +1,35 @@
-// Brokers that act as one, as a client sees them who sends one request after the other, each on another connection.
+// Brokers that act as one, as seen by a client that sends one request after the other, each on another connection.
 //
-// What may differ between two deployments that agree is given a name, and the name is what is compared: the ids that a
-// broker makes for subscriptions and registrations become the number of the request that made them, and times of
-// writing the number of the request during which they were (`Times`). Nothing is left out.
+// Two deployments that agree may still differ in some values. Each such value is replaced by a name, and names are
+// compared. An id that a broker makes for a subscription or registration becomes the number of the request that made
+// it. A time of writing becomes the number of the request during which it was (`Times`). Nothing is left out.
 
 import { Agent, request } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fineErrorMsMax } from '../../src/clock.js'
 import type { Asked } from './random-interface.js'
 
-/** What is compared of an answer. */
+/** The compared parts of an answer. */
 export interface Shown {
   readonly status: number
   readonly headers: Readonly<Record<string, string | undefined>>
-  /** With names for what may differ. */
+  /** With names in place of the values that may differ. */
   readonly text: string
 }
 
 const comparedHeaders = ['content-type', 'location', 'ctx-total-count', 'allow'] as const
 
-/** How long a broker may say that it cannot answer now. */
+/** How long a broker may answer that it is unavailable. */
 const unavailableMsMax = 60_000
-/** Between two tries then. */
+/** The pause between two tries then. */
 const againMs = 100
 
-/** Nobody knows whether a change was made; what the tenant holds cannot be compared any more. */
+/** It is unknown whether a change was made; the content of the tenant cannot be compared any more. */
 export class Unknown extends Error {}
 
 export class Deployment {
   readonly name: string
-  /** Requests that were sent again, since a broker said that it had not done anything. */
+  /** Requests that were sent again, since a broker reported that it had not done anything. */
   repeated = 0
   private readonly connections: readonly { readonly port: number; readonly agent: Agent }[]
   private turn = 0
@@ -48,7 +48,7 @@ export class Deployment {
     for (const { agent } of this.connections) agent.destroy()
   }
 
-  /** Sends a request, again when a broker says that it has not done it; rejects with Unknown when it cannot say. */
+  /** Sends a request, again when a broker reports that it did not do it; rejects with Unknown if it may have. */
   async send(asked: Asked): Promise<Shown> {
     const untilMs = performance.now() + unavailableMsMax
     for (;;) {
@@ -85,7 +85,7 @@ export class Deployment {
         })
       })
       sent.on('error', error => {
-        // A broker closes connections that were idle: what arrives after that has not been seen.
+        // A broker closes idle connections. It has not seen a request that arrives after that.
         if (isClosed(error) && sent.reusedSocket) resolve(this.sendOnce(asked))
         else if (isClosed(error)) resolve({ status: 0, headers: {}, text: 'the connection was closed' })
         else reject(error)
@@ -111,14 +111,14 @@ export class Deployment {
 const isClosed = (error: NodeJS.ErrnoException): boolean => error.code === 'ECONNRESET' || error.code === 'EPIPE'
 
 /**
- * When requests were under way, one after the other, by the clock of this machine. What one of several processes tells
- * is by its fine clock, which may be a little before or behind.
+ * The times at which requests were under way, one after the other, by this machine's clock. Times in answers of one of
+ * several processes are by its fine clock, which may be a little before or behind.
  */
 export class Times {
   private readonly beganMs: number[] = []
   private readonly endedMs: number[] = []
 
-  /** Runs a request so much later than the one before that times tell them apart. */
+  /** Runs a request so much later than the previous one that their times differ for certain. */
   async during<T>(run: () => Promise<T>): Promise<T> {
     while (Date.now() <= (this.endedMs.at(-1) ?? 0) + 2 * fineErrorMsMax) await pause(1)
     this.beganMs.push(Date.now())
@@ -130,12 +130,12 @@ export class Times {
   }
 
   /**
-   * A text with names for all times since the first request and before `lastMs`. `isLate`: of those only that they are.
+   * The text with names for all times since the first request and before `laterMs`. `isLate`: one name for all of them.
    */
   named(text: string, isLate: boolean): string {
     return text.replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, time => {
       const ms = Date.parse(time)
-      // Seconds are all that is told of some times, so the first may seem to be before the first request.
+      // Some times have only seconds, so the first may seem to be before the first request.
       if (!(ms >= (this.beganMs[0] ?? 0) - 1000 && ms < laterMs)) return time
       return isLate ? '<a time since>' : `<${this.requestAt(ms)}>`
     })

@@ -1,4 +1,4 @@
-// A data directory with entities of all sorts in it, and what is in it, whatever its number of workers.
+// A data directory with entities of all sorts, and its content, for any number of workers.
 //
 // Entities come by turns of real shards: several types of an id, several tenants and paths, texts beyond ASCII, dates
 // to expire, some changed, some deleted again.
@@ -24,7 +24,7 @@ export const placement = { shards: 16, spread: 4 }
 /** The directory at a path; a new one is for one worker. */
 export const directoryAt = (path: string): DataDirectory => openDataDirectory(path, placement, () => 'an-id')
 
-/** A new directory for one worker, with so many turns of creation and some of others. */
+/** A new directory for one worker, after this number of creating turns and some other turns. */
 export async function populated(
   path: string,
   random: Random,
@@ -56,18 +56,18 @@ export async function populated(
 const tenants = ['', 'city', 'a_b'] as const
 const paths = ['/', '/', '/a', '/a/b', '/ab'] as const
 
-/** What ids begin with, and types. */
+/** Beginnings of ids, and types. */
 export interface Words {
   readonly stems: readonly [string, ...string[]]
   readonly types: readonly [string, ...string[]]
 }
 
-/** Rows of any words can be copied. */
+/** Words without restriction: rows with any words can be copied. */
 const anyWords: Words = {
   types: ['Room', 'Hall', 'x.y', '会议室'],
   stems: ['urn:room:', 'é', '😀', 'a\u0001b', 'constructor', '(|)'],
 }
-/** Those that a request could bring, and a few more that are plain. */
+/** Words that a request could bring, and a few more plain ones. */
 export const plainWords: Words = {
   types: ['Room', 'Hall', 'x.y', '\\"'],
   stems: ['urn:room:', 'a\u0001b', 'constructor', '__proto__', '(|)', '\\'],
@@ -97,7 +97,7 @@ function attributesOf(random: Random): Map<string, WantedAttribute> {
       ])
       attributes.set(name, wanted(type, value))
     }
-  // A date that expires hides itself; a text of that name does not.
+  // A `dateExpires` that is a date is shown only on request; a text of that name is always shown.
   const expiring = random.fraction()
   if (expiring < 0.1) attributes.set('dateExpires', wanted('DateTime', '2999-01-01T00:00:00.000Z'))
   else if (expiring < 0.15) attributes.set('dateExpires', wanted('Text', 'never'))
@@ -136,7 +136,7 @@ async function withAll<T>(path: string, look: (stores: readonly Store[], directo
   }
 }
 
-/** What a directory holds: every primary row by its key, and how many entities are in them. */
+/** The content of a directory: every primary row by its key, and the number of entities in them. */
 export interface Contents {
   readonly rows: ReadonlyMap<string, string>
   readonly entities: number
@@ -155,8 +155,7 @@ export function contentsOf(path: string): Promise<Contents> {
 }
 
 /**
- * What is wrong with the stores of a directory: rows that are not where they belong, and indexes that differ from a
- * rebuild.
+ * The errors in the stores of a directory: rows that are in the wrong store, and indexes that differ from a rebuild.
  */
 export function wrongIn(path: string): Promise<string[]> {
   return withAll(path, async (stores, { workers }) => {

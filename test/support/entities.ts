@@ -22,7 +22,7 @@ export const attribute = (value: Json, type = 'X', metadata = noMetadata): Attri
   modifiedMs: 0,
 })
 
-/** An entity of attributes without metadata. */
+/** An entity whose attributes have no metadata. */
 export const entityOf = (id: string, type: string, created: number, values: Readonly<Record<string, Json>>): Entity =>
   withAttributes(
     { id, type, created },
@@ -34,7 +34,7 @@ export const withAttributes = (
   attributes: Iterable<readonly [string, Attribute]>,
 ): Entity => ({ ...identity, attributes: new Map(attributes), modifiedMs: stampMs(identity.created) })
 
-/** An entity and the path that it lives under. */
+/** An entity and its service path. */
 export interface Placed {
   readonly path: string
   readonly entity: Entity
@@ -59,10 +59,10 @@ export function fill(store: Store, shardMap: ShardMap, tenant: string, all: read
   return new Promise((resolve, reject) => store.commit(batch, error => (error ? reject(error) : resolve())))
 }
 
-/** A page: how many there are, and those on it, each as `path id type`. */
+/** A page: the total count, then each entity on it as `path id type`. */
 export type Page = readonly [total: number, ...names: string[]]
 
-/** What a list answers; what else came when it is none. */
+/** The page in the reply to a list; any other reply is returned as it is. */
 export function pageOf(reply: ShardReply | undefined): Page | ShardReply | undefined {
   if (reply?.kind !== 'listed') return reply
   return [
@@ -71,7 +71,7 @@ export function pageOf(reply: ShardReply | undefined): Page | ShardReply | undef
   ]
 }
 
-/** What a list should answer: everything is looked into, sorted and cut. */
+/** The expected page of a list: looks at every entity, sorts and cuts. */
 export function plainPage({ paths, selection, order, offset, limit }: ListRequest, all: readonly Placed[]): Page {
   const meant = all
     .filter(

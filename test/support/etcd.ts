@@ -1,7 +1,7 @@
 // A real etcd for tests, of one member or three, on ports of its own: Debian's `etcd-server`.
 //
-// Members can be killed, stopped (SIGSTOP), and started again on what they had on disk. All end with the test, or with
-// the process that runs it, whatever state they are in.
+// Members can be killed, stopped (SIGSTOP), and started again on their data. All end with the test, or with the process
+// that runs it, also when they are stopped.
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
@@ -16,10 +16,10 @@ import { root } from './project.js'
 /** How long etcd may take to start and to find a leader. */
 const startMsMax = 20_000
 
-/** Characters kept of what a member prints. */
+/** Characters kept of a member's output. */
 const printedLengthMax = 2000
 
-/** Why tests with etcd are skipped; false: it is there, or could be installed. */
+/** The reason to skip tests with etcd; false: etcd is there, or could be installed. */
 export function noEtcd(): string | false {
   try {
     execFileSync(join(root, 'test/support/need-debian.sh'), ['etcd=etcd-server'], { stdio: 'ignore' })
@@ -33,11 +33,11 @@ export interface EtcdSetting {
   readonly members?: 1 | 3
   /** Further arguments of each member. */
   readonly args?: readonly string[]
-  /** Clients talk TLS, and are known by certificates of this authority. */
+  /** Clients use TLS, and authenticate with certificates of this authority. */
   readonly tls?: { readonly certFile: string; readonly keyFile: string }
-  /** Where members keep what they have, each in a folder of its own; one that goes with the test when absent. */
+  /** Where members keep their data, each in its own folder; when absent, a folder that is removed with the test. */
   readonly dataDir?: string
-  /** Where ports come from; any free ones when absent. */
+  /** The source of ports; when absent, any free ports. */
   readonly nextPort?: () => Promise<number>
 }
 
@@ -68,12 +68,12 @@ export class Etcd {
     this.secure = secure
   }
 
-  /** All members, or those given. */
+  /** The address of all members, or of those given. */
   address(members: readonly { readonly address: string }[] = this.members): EtcdAddress {
     return { members: members.map(({ address }) => address), secure: this.secure, user: undefined, password: undefined }
   }
 
-  /** The member that leads. */
+  /** The leader among the members. */
   async leader(): Promise<EtcdMemberProcess> {
     for (const member of this.members) {
       if (!member.running) continue
@@ -114,12 +114,12 @@ export class EtcdMemberProcess {
       ...(tls && { 'cert-file': tls.certFile, 'key-file': tls.keyFile }),
     }
     this.command = ['etcd', ...Object.entries(options).map(([key, value]) => `--${key}=${value}`), ...args]
-    // First, since the last thing that a test has made goes first: the directory after the process.
+    // First, since teardowns run last to first: the process must end before its directory is removed.
     t.teardown(() => this.kill())
     this.start()
   }
 
-  /** Starts it, again if need be, on what it has on disk. */
+  /** Starts the member, also again, on its data. */
   start(): void {
     this.child = spawn(...plainly(this.command), { stdio: ['ignore', 'pipe', 'pipe'] })
     const { child } = this
@@ -135,7 +135,7 @@ export class EtcdMemberProcess {
     }
   }
 
-  /** Of the process that runs now, or ran last. */
+  /** The id of the process that runs now, or ran last. */
   get pid(): number {
     return this.child.pid!
   }
@@ -144,7 +144,7 @@ export class EtcdMemberProcess {
     return this.child.exitCode === null && this.child.signalCode === null
   }
 
-  /** Resolves when it says that it serves clients: it has a leader then. */
+  /** Resolves when the member reports that it serves clients: the cluster has a leader then. */
   async untilHealthy(): Promise<void> {
     let late: NodeJS.Timeout | undefined
     await new Promise<void>((resolve, reject) => {
@@ -155,7 +155,7 @@ export class EtcdMemberProcess {
     }).finally(() => clearTimeout(late))
   }
 
-  /** As `kill -9`; resolves when it has ended. */
+  /** As `kill -9`; resolves when the member has ended. */
   async kill(): Promise<void> {
     if (!this.running) return
     const ended = once(this.child, 'exit')
@@ -163,14 +163,14 @@ export class EtcdMemberProcess {
     await ended
   }
 
-  /** Starts it once more and waits until it serves. */
+  /** Starts the member again and waits until it serves. */
   async restart(): Promise<void> {
     this.printed = ''
     this.start()
     await this.untilHealthy()
   }
 
-  /** Stops it from running without ending it, and returns when it stands still. */
+  /** Stops the member with SIGSTOP, without ending it, and returns when it is stopped. */
   stop(): void {
     this.child.kill('SIGSTOP')
     const beganMs = performance.now()
@@ -185,8 +185,8 @@ export class EtcdMemberProcess {
 const stopMsMax = 5000
 
 /**
- * Whether no thread of a process runs any more: where both cores are busy some go on for a while, and answer. Only
- * Linux tells.
+ * Whether no thread of a process runs any more. Where both cores are busy, some threads run on for a while, and answer.
+ * Only Linux shows this state.
  */
 function standsStill(pid: number): boolean {
   if (process.platform !== 'linux') return true
@@ -196,7 +196,7 @@ function standsStill(pid: number): boolean {
   })
 }
 
-/** When the test process ends before its tests do, as by tap's own deadline, no member stays behind. */
+/** When the test process ends before its tests do, as by tap's own deadline, no member is left behind. */
 const alive = new Set<ChildProcess>()
 function killAll(): void {
   for (const child of alive) child.kill('SIGKILL')

@@ -1,4 +1,4 @@
-// Events for tests, made of what clients send: the entity R1 of type Room, and one request about it.
+// Events for tests, made of client requests: the entity R1 of type Room, and one request about it.
 
 import {
   type Entity,
@@ -33,7 +33,7 @@ function demand<T>(result: Result<T>): T {
   throw new Error(refusalText(result.refusal))
 }
 
-/** The room with the attributes of a body in `keyValues` or, when `"value"` stands in it, normalized form. */
+/** The room of a body, which is in normalized form when it contains `"value"`, otherwise in `keyValues` form. */
 export const room = (attributes: string, id = 'R1', type = 'Room'): Entity =>
   created(attributes, id, type).change!.after!
 
@@ -44,9 +44,9 @@ function created(attributes: string, id: string, type: string): UpdateOutcome {
 }
 
 /**
- * The event of a request: `POST`, `PATCH`, `PUT`, `DELETE`, then perhaps an attribute `name` or `name/value`, then
- * perhaps options. Bodies are in `keyValues` form unless `"value"` stands in them. Without an entity before, a POST
- * creates it.
+ * The event of a request: `POST`, `PATCH`, `PUT`, `DELETE`, then an optional attribute `name` or `name/value`, then
+ * optional options. Bodies are in normalized form when they contain `"value"`, otherwise in `keyValues` form. Without
+ * an entity before, a POST creates it.
  */
 export function eventAfter(before: Entity | undefined, request: string, body = '', path = '/'): Event {
   const { change } = outcomeOf(before, request, body)

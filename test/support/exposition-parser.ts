@@ -1,8 +1,7 @@
-// A strict reader of Prometheus' text format, written from its description: it throws at the first line that is not as
-// it ought to be.
+// A strict reader of Prometheus' text format, written from its description: it throws at the first wrong line.
 //
-// It also checks what a line alone does not show: each family has its HELP and TYPE once and its samples together, no
-// sample stands twice, and the buckets of a histogram grow up to its count.
+// It also checks rules that span lines: each family has its HELP and TYPE once and its samples together, no sample
+// occurs twice, and the buckets of a histogram grow up to its count.
 
 export interface Exposition {
   /** The value of the one sample of that name whose labels include these. */

@@ -1,12 +1,12 @@
-// A clock for tests: time moves only when the test says so, and then everything due runs in order, before `advance`
+// A clock for tests. Time moves only when the test moves it. Then all due callbacks run in order, before `advance`
 // returns.
 //
-// Code that awaits a promise between two timers needs the test to await it, too: nothing here waits for promises.
+// When code awaits a promise between two timers, the test needs to await it, too: the clock does not wait for promises.
 
 import assert from 'node:assert/strict'
 import type { Clock } from '../../src/ports.js'
 
-/** Callbacks of one `advance`; more of them are taken for a timer that feeds itself without end. */
+/** The most callbacks of one `advance`; more of them mean a timer that feeds itself without end. */
 const runsMax = 100_000
 
 interface Timer {
@@ -48,12 +48,12 @@ export class FakeClock implements Clock {
     this.#endOfTick.push(run)
   }
 
-  /** Timers not yet due plus callbacks waiting for the end of the tick. */
+  /** Timers not yet due plus callbacks that wait for the end of the tick. */
   get waiting(): number {
     return this.#timers.length + this.#endOfTick.length
   }
 
-  /** Lets the current tick end without moving the time: runs what `endOfTick` was given, and what that gives it. */
+  /** Ends the current tick without moving the time: runs the callbacks of `endOfTick`, and those that they add. */
   tick(): void {
     for (let runs = 0; this.#endOfTick.length > 0; runs++) {
       assert(runs < runsMax, 'endOfTick feeds itself')
@@ -61,7 +61,7 @@ export class FakeClock implements Clock {
     }
   }
 
-  /** Moves both clocks, runs timers as they fall due, earliest first, and lets every tick between them end. */
+  /** Moves both clocks, runs timers as they fall due, earliest first, and ends every tick between them. */
   advance(ms: number): void {
     assert(ms >= 0, 'time does not go back; see jumpWall')
     const untilMs = this.#monoMs + ms
@@ -78,12 +78,12 @@ export class FakeClock implements Clock {
     this.#moveTo(untilMs)
   }
 
-  /** Moves the wall clock alone, back or forth, as an operator or NTP would. */
+  /** Moves only the wall clock, back or forth, as an operator or NTP would. */
   jumpWall(ms: number): void {
     this.#wallMs += ms
   }
 
-  /** Of timers due together, the one made first. */
+  /** Of timers due together, the one that was made first. */
   #earliest(): Timer | undefined {
     let earliest: Timer | undefined
     for (const timer of this.#timers) if (!earliest || timer.dueMs < earliest.dueMs) earliest = timer

@@ -1,8 +1,7 @@
-// A TCP proxy on loopback that can keep what clients say from the server, or what the server says from clients, and
-// deliver it late.
+// A TCP proxy on loopback that can keep requests from the server, or answers from clients, and deliver requests late.
 //
-// Meant for HTTP/2: what is delivered late leaves out the frames by which a client, meanwhile told by its deadline, has
-// cancelled its requests. So a request arrives as one does that was on the wire all the time while its client is gone.
+// It is meant for HTTP/2. A late delivery leaves out the frames by which a client cancelled its requests when its
+// deadline passed. So the server sees a request that was on the wire all the time, and its client is gone.
 
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
@@ -12,7 +11,7 @@ interface Pair {
   readonly client: Socket
   readonly server: Socket
   readonly held: Buffer[]
-  /** Something of it was kept back or dropped: it can never pass again. */
+  /** Some of its bytes were held back or dropped: it can never pass again. */
   spoilt: boolean
 }
 
@@ -55,13 +54,13 @@ export class FaultyProxy {
     }
   }
 
-  /** Nobody gets through any more. */
+  /** No connection gets through any more. */
   goAway(): void {
     this.mode = 'away'
     this.cut()
   }
 
-  /** What was held back goes on to the server; its client is gone. New connections pass. */
+  /** Sends the held bytes on to the server; their client is gone. New connections pass. */
   releaseLate(): void {
     this.mode = 'pass'
     for (const pair of this.pairs) {
@@ -73,7 +72,7 @@ export class FaultyProxy {
     }
   }
 
-  /** Everything passes again, over new connections where something was lost. */
+  /** Everything passes again, over new connections where bytes were lost. */
   mend(): void {
     this.mode = 'pass'
     for (const pair of this.pairs) {
@@ -107,7 +106,7 @@ export class FaultyProxy {
   }
 }
 
-/** These HTTP/2 frames but for those that cancel a request. What is no whole frame at the end is left out. */
+/** The HTTP/2 frames without those that cancel a request. An incomplete frame at the end is left out. */
 function withoutResets(bytes: Buffer): Buffer {
   const kept: Buffer[] = []
   for (let at = 0; at + frameHeaderBytes <= bytes.length; ) {

@@ -1,9 +1,9 @@
 // Brokers that notify each other (`op/notify`), over loopback sockets inside the process of the test.
 //
-// Whether traffic has ended is not guessed. A notification is owed from the change that fires it until its receiver has
-// answered, and the receiver, before it answers, owes what the notification fires there; so as long as anything is
-// under way, somebody owes something. Two looks at all brokers that find nothing owed, and nothing sent between them,
-// have seen the end.
+// The end of traffic is not guessed. A notification is pending from the change that triggers it until its receiver has
+// answered. Before the receiver answers, the notifications that it triggers there are pending. So as long as anything
+// is under way, some broker has a pending notification. If two looks at all brokers find none, and no sending between
+// the looks, the traffic has ended.
 //
 // Not here: which broker notifies which (test/journeys/federation.test.ts).
 
@@ -18,7 +18,7 @@ export interface Following {
   readonly headers?: readonly string[]
 }
 
-/** Has one broker notify the other of all its entities; gives the id of the subscription. */
+/** Makes one broker notify the other of all its entities; returns the id of the subscription. */
 export async function follow(
   from: LocalNode,
   to: LocalNode,
@@ -36,11 +36,11 @@ export async function follow(
 }
 
 export interface Traffic {
-  /** Changes that owe notifications now. */
+  /** Changes with pending notifications. */
   readonly owed: number
   /** Notifications sent, tries included. */
   readonly sent: number
-  /** Notifications that came to `op/notify`, whatever was answered. */
+  /** Notifications that arrived at `op/notify`, with any answer. */
   readonly taken: number
 }
 
@@ -59,8 +59,8 @@ export async function trafficOf(node: LocalNode): Promise<Traffic> {
 }
 
 /**
- * Looks at all brokers until nothing is under way between them, and gives their traffic. A test that waits in vain runs
- * into its own time.
+ * Looks at all brokers until nothing is under way between them, and returns their traffic. The time limit of the test
+ * bounds the wait.
  */
 export async function untilQuiet(nodes: readonly LocalNode[]): Promise<readonly Traffic[]> {
   for (let before = await Promise.all(nodes.map(trafficOf)); ; ) {
@@ -74,7 +74,7 @@ export async function untilQuiet(nodes: readonly LocalNode[]): Promise<readonly 
   }
 }
 
-/** All that a broker has in a tenant, each entity with its path, in an order that depends on nothing else. */
+/** All content of a broker in a tenant, each entity with its path, in an order that depends on the content alone. */
 export async function contentOf(node: LocalNode, headers: readonly string[] = []): Promise<string> {
   const { json, text } = await node.ask('GET /v2/entities?limit=1000&attrs=*,servicePath', headers)
   if (!Array.isArray(json)) throw new Error(text)

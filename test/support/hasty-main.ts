@@ -1,5 +1,5 @@
-// The program with a clock that is as many times as fast as `HASTY_FACTOR` says: what takes minutes takes seconds.
-// Time-outs of sockets are as ever.
+// The program with a clock that runs `HASTY_FACTOR` times as fast: minutes become seconds. Time-outs of sockets do not
+// change.
 
 import { systemClock } from '../../src/clock.js'
 import type { Clock } from '../../src/ports.js'
@@ -17,5 +17,5 @@ const hasty: Partial<Clock> = {
 }
 Object.assign(systemClock, hasty)
 
-// What stands between makes the node run in this thread, which has that clock.
+// With a wrapper for shards the node runs in this thread, which has that clock.
 await runProgram({ wrapShards: shards => shards })

@@ -1,8 +1,8 @@
-// A small HTTP client for tests: one instance is one connection, unless it is given several; requests go out one after
-// another on each.
+// A small HTTP client for tests. An instance is one connection, unless it is given several. On each, requests go out
+// one after another.
 //
-// An answer with any status is an answer; only a connection that breaks, or that cannot be made, throws. That
-// difference is what the crash tests live from: thrown means nobody knows whether the write happened.
+// An answer with any status is an answer; only a connection that breaks, or cannot be made, throws. The crash tests
+// depend on that difference: after a throw it is unknown whether the write happened.
 
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 
@@ -29,7 +29,7 @@ export class HttpClient {
     return this.send('GET', path, undefined, headers)
   }
 
-  /** Sends `body` as JSON, or nothing when it is undefined. */
+  /** Sends `body` as JSON, or no body when it is undefined. */
   send(method: string, path: string, body?: unknown, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
     const bytes = body === undefined ? undefined : Buffer.from(JSON.stringify(body))
     const all: Record<string, string | number> = { ...headers }

@@ -1,6 +1,6 @@
-// Patterns made to hurt, and texts on which they do.
+// Patterns that are slow by design, and texts on which they are slow.
 
-/** A pattern without a table that fits, another one for each number. */
+/** A pattern whose table does not fit, another one for each number. */
 export const wild = (n: number): string => `[ab]*a[ab]{30}${String.fromCharCode(0x100 + n)}?$`
 
 let state = 1

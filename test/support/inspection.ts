@@ -1,6 +1,6 @@
-// What a data directory looks like from inside, when no broker holds it.
+// The content of a data directory, read when no broker holds it.
 //
-// A copy is looked at: opening the store recovers it, and that is for the next start to prove.
+// A copy is read, because opening the store recovers it, and the next start shall prove that it can do this.
 
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,7 +9,7 @@ import { openDataDirectory } from '../../src/storage/data-directory.js'
 import { openStore } from '../../src/storage/open-store.js'
 import { compareIndexes } from './compare-indexes.js'
 
-/** What is wrong with the indexes and counts; `clusterId`: of the cluster whose node has the directory. */
+/** The errors of the indexes and counts; `clusterId`: of the cluster whose node has the directory. */
 export async function indexesEqualRebuild(dataDir: string, clusterId?: string): Promise<readonly string[]> {
   const copy = mkdtempSync(join(tmpdir(), 'orrery-inspect-'))
   try {

@@ -1,8 +1,8 @@
 // A copy of the built program as it looks where some packages could not be installed.
 //
-// The compiled files are copied, because Node resolves packages from where a file really is; node_modules is a folder
-// of links to the project's packages, without the ones left out. What the remaining packages need they find where they
-// really are.
+// The compiled files are copied, because Node resolves packages from the real path of a file. node_modules is a folder
+// of links to the project's packages, without the ones left out. The remaining packages find their dependencies at
+// their own real paths.
 
 import { cpSync, existsSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'

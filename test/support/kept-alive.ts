@@ -1,12 +1,12 @@
-// Many requests in little time: a few connections that stay open, several requests in flight, and of an answer only
-// what is compared.
+// Many requests in little time: a few connections that stay open, several requests in flight, and only the compared
+// parts of each answer.
 
 import { Agent, request } from 'node:http'
 import type { HttpRequest } from './reference-requests.js'
 
 export interface Told {
   readonly status: number
-  /** The header `Ctx-Total-Count`; undefined when there is none. */
+  /** The header `Ctx-Total-Count`; undefined when absent. */
   readonly total: string | undefined
   readonly text: string
 }
@@ -16,7 +16,7 @@ export class KeptAlive {
   readonly #agent: Agent
   #sent = 0
 
-  /** Several ports are asked in turn; `connections` to each. */
+  /** With several ports, requests go to them in turn; `connections` to each. */
   constructor(ports: readonly number[], connections: number) {
     this.#ports = ports
     this.#agent = new Agent({ keepAlive: true, maxSockets: connections })

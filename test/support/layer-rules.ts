@@ -1,15 +1,15 @@
-// Who may import whom, as a table, and the reader of import lines that checks it.
+// The table of which layer may import which, and the reader of import lines that checks it.
 //
 // A file of src/ belongs to the layer named by its folder, or by its own name when it lies directly in src/. A layer
-// may import itself and what its row lists; a name without a row is an error, so that a new folder has to say where it
-// belongs. Types count like values: a layer that knows another one's types depends on it.
+// may import itself and the layers in its row. A name without a row is an error, so that each new folder gets a row.
+// Types count like values: a layer that knows another one's types depends on it.
 //
 // Not here: the files themselves (test/layers.test.ts reads them), so that the rules can be tested with invented ones.
 
 import { posix } from 'node:path'
 import ts from 'typescript'
 
-/** The layers of src/, and what each may import of src/ besides itself. */
+/** The layers of src/, and the other layers of src/ that each may import. */
 const mayImport: Readonly<Record<string, readonly string[]>> = {
   domain: [],
   ports: ['domain', 'messages', 'encoded-entity'],
@@ -24,7 +24,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   storage: ['domain', 'ports', 'messages', 'encoded-entity'],
   observe: ['domain', 'ports', 'messages', 'encoded-entity'],
   http: ['domain', 'ports', 'messages', 'encoded-entity', 'broker'],
-  // parseJson of http/body.js is how JSON from outside is read; it knows nothing of HTTP.
+  // JSON from outside is read by parseJson of http/body.js, which knows nothing of HTTP.
   move: [
     'domain',
     'ports',
@@ -45,12 +45,12 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
 }
 
 /**
- * The only files that import sideways, and the only ones of src/ that know cluster/. Nobody imports them but another of
- * them.
+ * The only files that import sideways, and the only ones of src/ that know cluster/. No other file
+ * imports them.
  */
 const roots = new Set(['main', 'process'])
 
-/** Packages that only the files that fit may import; besides them, bench/ and test/ may. */
+/** Packages that only the files matching `files` may import; bench/ and test/ may, too. */
 const keepers: readonly { readonly package: string; readonly files: RegExp; readonly said: string }[] = [
   {
     package: 'uWebSockets.js',
@@ -75,7 +75,7 @@ const keepers: readonly { readonly package: string; readonly files: RegExp; read
 /** Packages without I/O, clock or chance: the only ones that `domain` may use. */
 const purePackages = /^(re2js|rbush|flatbush|robust-predicates|@turf\/[^/]+)$/
 
-/** One import line. `target` is a path of the project for relative imports, else what the line says. */
+/** One import line. `target` is a path of the project for relative imports, otherwise the words of the line. */
 interface Import {
   readonly file: string
   readonly line: number
@@ -84,8 +84,7 @@ interface Import {
 }
 
 /**
- * What is wrong with these files (path from the project's root, slashes -> text): one sentence each, with file and
- * line.
+ * The violations in these files (path from the project's root, slashes -> text): one sentence each, with file and line.
  */
 export function violations(files: ReadonlyMap<string, string>): string[] {
   const imports = [...files].flatMap(([file, text]) => importsOf(file, text))
@@ -153,7 +152,7 @@ function importsOf(file: string, text: string): Import[] {
   })
 }
 
-/** Every circle once, found where a depth-first walk comes back to a file it is still in. */
+/** Every circle once, found where a depth-first walk comes back to a file that it has not left. */
 function circles(imports: readonly Import[], files: ReadonlyMap<string, string>): string[] {
   const next = new Map<string, Import[]>()
   for (const one of imports) if (files.has(one.target)) next.set(one.file, [...(next.get(one.file) ?? []), one])

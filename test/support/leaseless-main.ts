@@ -1,5 +1,5 @@
-// The program with one rule of a cluster switched off: a node answers for what it believes to own, whether its lease is
-// over or not. It shows that the campaign over real nodes would notice (journeys/cluster-oracle.test.ts).
+// The program with one rule of a cluster switched off: a node answers for shards that it believes to own, also after
+// its lease. It proves that the campaign over real nodes would notice (journeys/cluster-oracle.test.ts).
 
 import { Replicator } from '../../cluster/replication/replicator.js'
 import { runProgram } from '../../src/process/program.js'
@@ -8,5 +8,5 @@ Replicator.prototype.serves = function (this: Replicator, shard: number): boolea
   return this.ownerOf(shard) === process.env.LEASELESS_NODE
 }
 
-// What stands between makes the node run in this thread, where the rule is switched off.
+// With a wrapper for shards the node runs in this thread, where the rule is switched off.
 await runProgram({ wrapShards: shards => shards })

@@ -1,5 +1,6 @@
-// The program on LevelDB, also where RocksDB loads: a directory stays with the store that made it, so this makes one
-// for it first. `ORRERY_MAIN=dist/test/support/level-main.js npm run conformance` runs the conformance cases that way.
+// The program on LevelDB, also where RocksDB loads. A directory stays with the store that made it, so this makes a
+// LevelDB directory first. `ORRERY_MAIN=dist/test/support/level-main.js npm run conformance` runs the conformance cases
+// that way.
 
 import { systemChance } from '../../src/clock.js'
 import { readConfig } from '../../src/config/config.js'

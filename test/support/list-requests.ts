@@ -1,4 +1,4 @@
-// Random lists over random entities, few enough of each that they meet.
+// Random lists over random entities, with so few values that lists and entities often meet.
 
 import fc from 'fast-check'
 import type { Json } from '../../src/domain/json.js'
@@ -106,7 +106,7 @@ export const listRequests: fc.Arbitrary<ListRequest> = fc
     ...rest,
   }))
 
-/** The types in the paths of entities, each said to have so many. */
+/** The types in the paths of entities, each with the given count. */
 export function rangesOf(all: readonly Placed[], count: number): CountedRange[] {
   const names = new Map(all.map(({ path, entity }) => [`${path} ${entity.type}`, { path, type: entity.type, count }]))
   return [...names.values()]

@@ -1,8 +1,8 @@
-// One broker inside the process of the test: everything `startNode` puts together, on a free port and an empty
+// One broker inside the process of the test: everything that `startNode` puts together, on a free port and an empty
 // directory.
 //
-// Requests go out over a Wire, one connection each, so that a test can send what no HTTP library would. A request is
-// written as its request line; the body travels as it is given.
+// Requests go out over a Wire, one connection each, so that a test can send requests that no HTTP library would. A
+// request is written as its request line; the body is sent as it is given.
 //
 // Not here: the program as the operator has it (broker-process).
 
@@ -37,10 +37,10 @@ export interface LocalNodeOptions {
   readonly statistics?: Partial<Config['statistics']>
   readonly logging?: Partial<Config['logging']>
   readonly surroundings?: Partial<Surroundings>
-  /** An empty one is made when absent. */
+  /** When absent, an empty one is made. */
   readonly directory?: string
   readonly workers?: number
-  /** Kept on the disk; little when absent, for tests are many. */
+  /** Reserve on the disk; little when absent, for tests are many. */
   readonly reserveBytes?: number
 }
 
@@ -53,10 +53,10 @@ export interface Answer {
   readonly json: unknown
 }
 
-/** Who answers on a port, and how to ask it. */
+/** A broker on a port, and how to ask it. */
 export class LocalNode {
   readonly port: number
-  /** What runs there, where that is in this process. */
+  /** The node on that port, when it runs in this process. */
   readonly running: RunningNode | undefined
 
   constructor(port: number, running?: RunningNode) {
@@ -64,7 +64,7 @@ export class LocalNode {
     this.running = running
   }
 
-  /** One request, as it stands: nothing is added but `Host` and the length of a body. */
+  /** Sends one request as it is given: only `Host` and the length of a body are added. */
   async ask(line: string, headers: readonly string[] = [], body: string | Uint8Array = ''): Promise<Answer> {
     const wire = await Wire.to(this.port)
     try {
@@ -91,7 +91,7 @@ export async function readAnswer(wire: Wire, line = ''): Promise<Answer> {
   return { status, headers, text, json: isJson ? JSON.parse(text) : undefined }
 }
 
-/** A logger that keeps errors and forgets the rest. */
+/** A logger that keeps errors and discards the rest. */
 export function errorsOnly(): { readonly logger: Logger; readonly errors: string[] } {
   const errors: string[] = []
   const keep = (message: string): void => {

@@ -1,5 +1,4 @@
-// The shards of a node over a store of the test's own, put together as src/process/node.ts does it, with limits for a
-// test.
+// The shards of a node over the test's own store, put together as in src/process/node.ts, with limits for a test.
 
 import { HybridClock } from '../../src/clock.js'
 import type { ShardMap } from '../../src/domain/scope.js'
@@ -19,7 +18,7 @@ export const queriesForTests: ShardParts['queries'] = {
 
 const mb64 = 64 * 1024 * 1024
 
-/** Shards over a store; what is not given is as in a node. */
+/** Shards over a store; parts that are not given are as in a node. */
 export function localShards(
   store: Store,
   shardMap: ShardMap,

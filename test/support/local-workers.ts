@@ -1,5 +1,5 @@
-// Several workers inside the process of the test: as many nodes over one data directory, which ask each other over real
-// sockets. Each has a port of its own, so that the test says whom it asks.
+// Several workers inside the process of the test: nodes over one data directory that ask each other over real sockets.
+// Each has a port of its own, so that the test chooses which worker it asks.
 
 import { placementDefault } from '../../src/domain/scope.js'
 import { joinWorkers } from '../../src/process/join-workers.js'

@@ -1,4 +1,4 @@
-// Three nodes over an etcd that a test stops, fills or empties: how they are, and what clients have been told.
+// Three nodes over an etcd that a test stops, fills or empties: their state, and the writes that clients know of.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Etcd3, IKeyValue } from 'etcd3'
@@ -9,10 +9,10 @@ import { type Etcd, startEtcd } from './etcd.js'
 
 export const names = ['a', 'b', 'c'] as const
 export const entities = 12
-/** How long something may take that is waited for, and between two looks. */
+/** The bound of every wait, and the pause between two looks. */
 export const waitMsMax = 60_000
 const lookMs = 50
-/** How long a client waits for an answer: one that is silent has not acknowledged anything. */
+/** How long a client waits for an answer; without an answer a write is not acknowledged. */
 const answerMsMax = 10_000
 
 interface Place {
@@ -21,13 +21,13 @@ interface Place {
   readonly args: readonly string[]
 }
 
-/** Three nodes over an etcd, and what clients know. */
+/** Three nodes over an etcd, and the writes that clients know of. */
 export class Scene {
   readonly t: Test
   readonly etcd: Etcd
   readonly nodes: BrokerProcess[] = []
   readonly acknowledged = new Map<string, number>()
-  /** Where the nodes talk with each other. */
+  /** The addresses at which the nodes listen for each other. */
   readonly listen: readonly string[]
   private readonly places: readonly Place[]
 
@@ -35,7 +35,7 @@ export class Scene {
     const etcd = await startEtcd(t, { dataDir: etcdFolder, args: etcdArgs })
     const listen: string[] = []
     for (const _ of names) listen.push(`127.0.0.1:${await freePort()}`)
-    // Of the others each hears from the first.
+    // Each node learns of the others from the first one.
     const shared = ['-clusterJoin', listen[0]!, '-shardLog', `etcd://${etcd.address().members.join(',')}`]
     const places: Place[] = []
     for (const [at, name] of names.entries()) {
@@ -55,12 +55,12 @@ export class Scene {
     this.places = places
   }
 
-  /** Starts a node on what it has, and waits until it can be used. */
+  /** Starts a node on its data directory, and waits until it can be used. */
   async begin(index: number): Promise<void> {
     this.nodes[index] = await startBroker(this.t, { ...this.places[index]!, readyWaitMs: waitMsMax })
   }
 
-  /** Starts it and does not wait. */
+  /** Starts a node and does not wait. */
   async spawn(index: number): Promise<BrokerProcess> {
     const node = await spawnBroker(this.t, this.places[index]!)
     this.nodes[index] = node
@@ -85,8 +85,8 @@ export class Scene {
   }
 
   /**
-   * How a node answers a GET. Only a shard that moves at that moment, as shards do among nodes that have just begun, may
-   * be asked for again.
+   * The status of a node's answer to a GET. Only while the shard is moving, as shards do among nodes that have just
+   * begun, the request is repeated.
    */
   async settledStatus(index: number, path: string): Promise<number> {
     return this.until(`${path} to be answered`, async () => {
@@ -106,7 +106,7 @@ export class Scene {
     }
   }
 
-  /** All entities as a node has them, once it can tell. */
+  /** All entities, as a node lists them once it can answer. */
   async told(index: number): Promise<ReadonlyMap<string, number>> {
     return this.until('a list', async () => {
       const { status, text } = await this.send(index, 'GET', '/v2/entities?options=keyValues&limit=1000')
@@ -119,7 +119,7 @@ export class Scene {
     return JSON.parse((await this.send(index, 'GET', '/cluster')).text) as ClusterStatus
   }
 
-  /** Waits until all nodes know the same of every log. */
+  /** Waits until all nodes know the same position of every log. */
   async untilAlike(): Promise<void> {
     await this.until('the copies to be alike', async () => {
       const statuses = await Promise.all(names.map((_, index) => this.status(index)))
@@ -135,7 +135,7 @@ export class Scene {
     })
   }
 
-  /** Waits until a node is not ready for this reason: it may have another one before. */
+  /** Waits until a node is not ready for this reason; before, it may be unready for another one. */
   async untilUnready(index: number, reason: RegExp): Promise<void> {
     await this.until(`node ${names[index]} to be not ready: ${reason}`, async () => {
       const { status, text } = await this.send(index, 'GET', '/health/ready')
@@ -156,7 +156,7 @@ export class Scene {
     }
   }
 
-  /** Everything that the cluster has in etcd, now or at a revision. */
+  /** All keys of the cluster in etcd, now or at a revision. */
   async keys(client: Etcd3, revision?: string): Promise<readonly IKeyValue[]> {
     const all = client.getAll().prefix('/orrery/')
     return (await (revision === undefined ? all : all.revision(revision)).exec()).kvs
@@ -167,7 +167,7 @@ export class Scene {
     return this.lines(index, 'WARN').filter(line => /ing alarm ClusterLogError/.test(line))
   }
 
-  /** The lines of a node's log that have a level. */
+  /** The lines of a node's log at a level. */
   lines(index: number, level: string): readonly string[] {
     return this.nodes[index]!.printed()
       .split('\n')

@@ -1,5 +1,5 @@
-// The program with everything that passes between broker and shards sent through its bytes: whoever drives it proves
-// that nothing unserialisable slips in. `ORRERY_MAIN=dist/test/support/loopback-main.js npm run conformance` runs the
+// The program with all requests and replies between broker and shards sent through their bytes. A run of it proves that
+// they contain nothing unserialisable. `ORRERY_MAIN=dist/test/support/loopback-main.js npm run conformance` runs the
 // conformance cases that way.
 
 import { runProgram } from '../../src/process/program.js'

@@ -1,6 +1,6 @@
 // Shards as if they were on another machine: every request and every reply goes through its bytes.
 //
-// Whatever runs over this and behaves as without it can run over a network, too: nothing of a request or reply is lost
+// Code that behaves the same over this as without it can run over a network, too: no part of a request or reply is lost
 // on the way.
 
 import type { ShardReply, ShardRequest, Shards } from '../../src/messages/messages.js'

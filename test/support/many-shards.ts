@@ -1,13 +1,13 @@
-// Several owners in one process, as the workers of a broker will be: each has its own store and the shards of one
-// remainder, and all but the first are asked through bytes.
+// Several owners in one process, like the workers of a broker. Each has its own store and the shards of one remainder,
+// and all except the first are asked through bytes.
 //
-// One clock, but stamps of their own, as processes have them. A test may take an owner away:
+// They share a clock but make stamps of their own, as processes do. A test can change the condition of an owner:
 //
 //   unreachable   nothing reaches it
-//   lost          it is asked and does as it is told, but its answers do not come back
-//   slow          what it is asked waits until it may go on (`hold`)
+//   lost          it executes requests, but its answers do not come back
+//   slow          requests to it wait until `hold` releases them
 //
-// Who asks about subscriptions lets them be opened first (`open`).
+// A test that asks about subscriptions first calls `open`.
 
 import { keeper, type ShardMap, workerOf } from '../../src/domain/scope.js'
 import type { ShardReply, ShardRequest, Shards } from '../../src/messages/messages.js'
@@ -20,10 +20,10 @@ import { MemoryStore } from './memory-store.js'
 
 type Condition = 'well' | 'unreachable' | 'lost' | 'slow'
 
-/** One process of an owner. */
+/** One life of an owner's process. */
 interface Life {
   readonly shards: LocalShards
-  /** What was asked of it and has no answer: each ends with it. */
+  /** Requests without an answer yet; each ends when the life ends. */
   readonly asked: Set<() => void>
   isOver: boolean
 }
@@ -34,7 +34,7 @@ interface Owner {
   readonly store: MemoryStore
   life: Life
   condition: Condition
-  /** What waits for a slow owner. */
+  /** Requests that wait for a slow owner. */
   waiting: (() => void)[]
 }
 
@@ -67,13 +67,13 @@ export class ManyShards implements Shards {
     return new ManyShards(all, shardMap, born)
   }
 
-  /** Lets the owners tell each other what they know of subscriptions; ends when they have. */
+  /** Lets the owners exchange their state of subscriptions; resolves when they have. */
   async open(): Promise<void> {
     await Promise.all(this.all.map((_, owner) => this.begin(owner)))
   }
 
   /**
-   * Ends an owner as a kill does, and begins another one with what its store has, or with what `lose` leaves of that.
+   * Ends an owner as a kill does, and begins a new life with the rows of its store, or with those that `lose` leaves.
    */
   async restart(owner: number, lose: (store: MemoryStore) => Promise<void> = async () => {}): Promise<void> {
     const one = this.all[owner]!
@@ -108,7 +108,7 @@ export class ManyShards implements Shards {
     return this.all[owner]!.store
   }
 
-  /** What an owner knows by itself. */
+  /** An owner's own shards, asked directly. */
   one(owner: number): LocalShards {
     return this.all[owner]!.life.shards
   }
@@ -152,19 +152,19 @@ export class ManyShards implements Shards {
     return shard === this.shardMap.register ? keeper : workerOf(shard, this.all.length)
   }
 
-  /** How an owner fares from now on. When it is well again, the others notice. */
+  /** Sets the condition of an owner. When it is well again, the document owner resumes its feed. */
   set(owner: number, condition: Condition): void {
     this.all[owner]!.condition = condition
     if (condition !== 'well') return
     for (const { life } of this.all) if (life.shards.parts.role.kind === 'keeper') life.shards.parts.role.feed.resume()
   }
 
-  /** Makes an owner well, and nobody notices. */
+  /** Makes an owner well, without notice to the others. */
   recover(owner: number): void {
     this.all[owner]!.condition = 'well'
   }
 
-  /** Makes slow owners well; what waits for them goes on when the function given back says so. */
+  /** Makes slow owners well; requests that wait for them continue when the returned function is called. */
   hold(): () => void {
     const waiting = this.all.flatMap(owner => owner.waiting)
     for (const owner of this.all) {

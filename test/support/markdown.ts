@@ -1,4 +1,4 @@
-// What tests look for in a page of Markdown: its tables, its anchors, its links.
+// The parts of a Markdown page that tests look for: its tables, its anchors, its links.
 //
 // Enough for the pages of this project, not a parser: a table row is a line that begins with a bar, and code blocks
 // have no headings. Anchors are made of headings as GitHub makes them.
@@ -38,7 +38,7 @@ export function rowsOf(markdown: string): string[][] {
 export const codesIn = (text: string): string[] => [...text.matchAll(/`([^`]+)`/g)].map(match => match[1] as string)
 
 /**
- * The anchors of the headings of a page. A heading that stands twice has one anchor here: nothing should point at it.
+ * The anchors of the headings of a page. A heading that occurs twice has one anchor here: no link should point at it.
  */
 export function anchorsOf(markdown: string): Set<string> {
   const headings = withoutBlocks(markdown).match(/^#+ .*$/gm) ?? []
@@ -54,7 +54,7 @@ const anchorOf = (heading: string): string =>
     .trim()
     .replaceAll(' ', '-')
 
-/** Where the links of a page lead that stay within the project. */
+/** The targets of the links of a page that stay within the project. */
 export const linksOf = (markdown: string): string[] =>
   [...withoutBlocks(markdown).matchAll(/\]\(([^)\s]+)\)/g)]
     .map(match => match[1] as string)

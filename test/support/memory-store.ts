@@ -1,7 +1,7 @@
-// The store of the tests: an ordered map in memory, with the manners of the stores on disk.
+// The store of the tests: an ordered map in memory that behaves like the stores on disk.
 //
-// Everything that comes in or goes out is copied, as it is by the stores on disk, so a test that changes a buffer
-// afterwards behaves here as it would there. A cursor takes its rows when it is opened.
+// All bytes that come in or go out are copied, as the stores on disk do. So a test that changes a buffer afterwards
+// behaves here as it would there. A cursor takes its rows when it is opened.
 //
 // Not here: speed with many rows. Each new key shifts the array of keys (sorted-rows.ts).
 
@@ -16,7 +16,7 @@ export class MemoryStore implements Store {
   readonly #gate = new CommitGate()
   readonly #rows: SortedRows
 
-  /** `rows`: what it holds already. */
+  /** `rows`: its rows at the start. */
   constructor(rows = new SortedRows()) {
     this.#rows = rows
   }
@@ -51,7 +51,7 @@ export class MemoryStore implements Store {
     this.#gate.leaveSoon()
   }
 
-  /** Nothing here survives anything. */
+  /** There is nothing to make durable here; only the contract of the call is kept. */
   sync(onDone: (error?: Error) => void): void {
     if (this.#gate.enter({ inFlight: false }, onDone)) this.#gate.leaveSoon()
   }
@@ -60,7 +60,7 @@ export class MemoryStore implements Store {
     return this.#gate.close()
   }
 
-  /** For tests: from now on every commit fails, as on a disk that is full. */
+  /** For tests: from now on every commit fails, as on a full disk. */
   breakDown(cause: Error): void {
     this.#gate.fail('the store could not write', cause)
   }

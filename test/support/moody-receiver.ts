@@ -1,5 +1,5 @@
-// A receiver of notifications that is not always well: it answers, refuses, asks for patience, stalls, hangs up, or is
-// gone for a while.
+// A receiver of notifications that is not always well: it answers, refuses, asks for a later try, stalls, hangs up, or
+// is gone for a while.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
@@ -16,11 +16,11 @@ export interface ReceivedRequest {
 
 type Ending = 'well' | 'refused' | 'later' | 'stalled' | 'hung up'
 
-/** Most end well, or the breaker of the sender would hide all the rest. */
+/** Most end well, since the breaker of the sender would otherwise hide all the rest. */
 const endings = ['well', 'well', 'well', 'well', 'well', 'refused', 'later', 'later', 'stalled', 'hung up'] as const
 
 export class MoodyReceiver {
-  /** While it is well it answers everything at once. */
+  /** While it is well, it answers every request at once with success. */
   isWell = true
   private server: Server | undefined
   private readonly sockets = new Set<Socket>()
@@ -42,9 +42,9 @@ export class MoodyReceiver {
     return this.server !== undefined
   }
 
-  /** Listens; again on the same port after it was gone. */
+  /** Listens; also again on the same port after it was gone. */
   async open(): Promise<void> {
-    // For a moment somebody else may have the port that was given back.
+    // For a moment another process may have the port.
     while (!this.server) {
       const server = createServer((request, response) => this.take(request, response))
       server.on('connection', socket => {

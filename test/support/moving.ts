@@ -1,4 +1,4 @@
-// Exports and imports of data directories within the test's process, as the command makes them but for the command
+// Exports and imports of data directories within the test's process, as the command makes them, without the command
 // line.
 
 import { existsSync, readFileSync, rmSync } from 'node:fs'
@@ -16,7 +16,7 @@ export interface MoveWishes {
   readonly tenants?: readonly string[]
   readonly paths?: readonly string[]
   readonly skipsBad?: boolean
-  /** A state that is gone on with. */
+  /** The file of a state to continue from. */
   readonly statePath?: string
   readonly nowMs?: number
   readonly onProgress?: (entities: number) => void
@@ -26,7 +26,7 @@ export interface MoveWishes {
 export interface Moved {
   readonly tally: Tally
   readonly unmet: readonly string[]
-  /** What was passed over, as `line 3: why`. */
+  /** Skipped lines, as `line 3: reason`. */
   readonly bad: readonly string[]
 }
 
@@ -64,7 +64,7 @@ const noWarning = (line: string): never => {
   throw new Error(`a warning nobody waits for: ${line}`)
 }
 
-/** The bytes of an export of a data directory; they stay in `export.ndjson` of the folder. */
+/** The bytes of an export of a data directory, which is also left as `export.ndjson` in the folder. */
 export async function exported(directory: DataDirectory, folder: string): Promise<string> {
   const file = join(folder, 'export.ndjson')
   if (existsSync(file)) rmSync(file)

@@ -1,20 +1,20 @@
-// Texts for a parser to choke on: valid ones that were cut, doubled, swapped, spliced, nested and lengthened, and noise
+// Hard texts for a parser: valid ones that were cut, doubled, swapped, spliced, nested and lengthened, and noise made
 // of the language's own words.
 
 import type { Random } from './random.js'
 
-/** A language as it is mutated. */
+/** A language, as the mutator needs it. */
 export interface Language {
   /** Texts that are valid, or were made wrong by hand. */
   readonly texts: readonly string[]
-  /** Words and characters that mean something in it. */
+  /** Words and characters that have a meaning in it. */
   readonly words: readonly string[]
-  /** What it nests by: an opening and a closing text. */
+  /** Its pairs for nesting: an opening and a closing text. */
   readonly nests: readonly (readonly [open: string, close: string])[]
   readonly lengthMax: number
 }
 
-/** Characters of which none belongs anywhere. */
+/** Characters that are valid in no place. */
 const foreign = [
   '\0',
   '\t',
@@ -97,7 +97,7 @@ export class Mutator {
     }
   }
 
-  /** Seldom up to the longest text there may be, often a few times. */
+  /** Repeats a part: often a few times, seldom up to the longest possible text. */
   private lengthened(part: string): string {
     const { random, language } = this
     const times = 2 + Math.floor((random.fraction() ** 12 * language.lengthMax) / part.length)
@@ -112,7 +112,7 @@ export class Mutator {
   }
 }
 
-/** Takes the values of others in place of its own, keys too, and loses some: valid JSON that means something else. */
+/** Replaces values, keys too, by those of others, and drops some: valid JSON with another meaning. */
 export function mutateJson(random: Random, value: unknown, others: readonly unknown[]): unknown {
   if (random.between(0, 9) === 0 || typeof value !== 'object' || value === null)
     return random.between(0, 2) === 0 ? one(random, others) : value
@@ -130,7 +130,7 @@ function keyOf(random: Random, others: readonly unknown[]): string {
   return typeof other === 'object' && other !== null ? (Object.keys(other)[0] ?? '') : String(other)
 }
 
-/** One to four mostly, now and then many. */
+/** One to four mostly, sometimes many. */
 const mutationsOf = (random: Random): number =>
   random.between(0, 19) === 0 ? random.between(0, 25) : random.between(0, 4)
 

@@ -1,4 +1,4 @@
-// A network that can be cut: between those it was told of, in the direction it was told of, and whole again afterwards.
+// A network that can be cut: between the named processes, in the named direction, and whole again afterwards.
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -7,7 +7,7 @@ import t, { type Test } from 'tap'
 import { plainly } from './broker-process.js'
 import { Network } from './network.js'
 
-/** Dials a port and says each line of its input there; prints what it hears, and that it was cut. */
+/** Dials a port, sends each line of its input there, and prints all that it receives, and `cut` at the end. */
 const dialer = `
 const socket = require('node:net').connect(Number(process.argv[1]), '127.0.0.1')
 socket.on('data', text => console.log(String(text)))
@@ -21,7 +21,7 @@ interface Talk {
   readonly heard: string[]
 }
 
-/** A listener behind a door, which repeats what it hears, and processes that dial there under names. */
+/** A listener behind a door, which echoes its input, and processes that dial it under names. */
 class Scene {
   readonly network: Network
   readonly heard: string[] = []

@@ -1,12 +1,12 @@
-// A network on loopback that can be cut between any two who talk: those who listen are found behind doors, and a door
-// knows who has dialed.
+// A network on loopback that can be cut between any two parties. Listeners are behind doors, and a door finds out which
+// process has dialed.
 //
-// What is silenced is kept, as by wires that lose packets for a while and senders that repeat them: it arrives late,
-// when the network is whole again, also from who has hung up meanwhile. What is refused is cut at once, as by a
-// firewall that says no.
+// Silenced bytes are kept, as by wires that lose packets for a while and senders that repeat them. They arrive late,
+// when the network is whole again, also when their sender has hung up meanwhile. Refused connections are cut at once,
+// as by a firewall that rejects them.
 //
-// Dialers on loopback all look alike. The kernel tells which process has the other end of a connection (/proc), so this
-// is for Linux. It is asked only when something is to be cut, since that takes a while, and nothing passes meanwhile.
+// All dialers on loopback look alike. The kernel reports which process has the other end of a connection (/proc), so
+// this is for Linux. The kernel is asked only for a cut, since that takes a while in which no bytes pass.
 
 import { once } from 'node:events'
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
@@ -27,16 +27,12 @@ export class Network {
     this.t = t
   }
 
-  /**
-   * Whose processes are behind a name from now on. A connection of nobody who has a name ends when something is cut.
-   */
+  /** Names the processes of a dialer from now on. At a cut, connections of processes without a name end. */
   name(dialer: string, processesOf: ProcessesOf): void {
     this.dialers.set(dialer, processesOf)
   }
 
-  /**
-   * Makes a door to `target`, a `host:port`, for whoever wants to talk to `listener`; gives the address of the door.
-   */
+  /** Makes a door to `target`, a `host:port`, for connections to `listener`; returns the address of the door. */
   async door(listener: string, target: string): Promise<string> {
     const [host = '', port] = target.split(':')
     const server = createServer(client => {
@@ -54,7 +50,7 @@ export class Network {
     return `127.0.0.1:${(server.address() as AddressInfo).port}`
   }
 
-  /** What `from` says does not arrive at `to`, until the network is whole again. */
+  /** Bytes from `from` do not arrive at `to`, until the network is whole again. */
   silence(from: string, to: string): void {
     this.silenced.add(key(from, to))
     this.look(this.wires)
@@ -66,7 +62,7 @@ export class Network {
     this.look(this.wires)
   }
 
-  /** Everybody reaches everybody again, and what was kept arrives. */
+  /** Makes the network whole again; the kept bytes arrive. */
   mend(): void {
     this.silenced.clear()
     this.refused.clear()
@@ -77,7 +73,7 @@ export class Network {
     return this.silenced.has(key(from, to))
   }
 
-  /** Finds out whose these connections are, and ends those that must not be. */
+  /** Finds the dialers of these connections, and ends connections that are refused or have no known dialer. */
   private look(wires: Iterable<Wire>): void {
     const all = [...wires]
     if (all.some(({ dialer }) => dialer === undefined)) {
@@ -100,7 +96,7 @@ class Wire {
   /** undefined: not known yet. */
   dialer: string | undefined
   readonly listener: string
-  /** Those of its client's end, as `inodesByPorts` has them. */
+  /** The ports of the client's end, as `inodesByPorts` has them. */
   readonly ports: string
   private readonly lanes: readonly [Lane, Lane]
   private readonly sockets: readonly Socket[]
@@ -153,7 +149,7 @@ class Lane {
     })
   }
 
-  /** Lets pass what was kept. */
+  /** Sends the kept bytes on. */
   release(): void {
     if (this.isOver || this.isSilenced()) return
     for (const chunk of this.kept.splice(0)) this.sink.write(chunk)
@@ -168,7 +164,7 @@ class Lane {
   }
 }
 
-/** The kernel's numbers of all connected sockets of loopback, by their own port and the other end's. */
+/** The inodes of all connected sockets of loopback, by their own port and the port of the other end. */
 function inodesByPorts(): ReadonlyMap<string, string> {
   const inodes = new Map<string, string>()
   for (const line of readFileSync('/proc/net/tcp', 'utf8').split('\n')) {
@@ -179,7 +175,7 @@ function inodesByPorts(): ReadonlyMap<string, string> {
   return inodes
 }
 
-/** The kernel's numbers of the sockets that a process has. */
+/** The inodes of the sockets of a process. */
 function socketsOf(pid: number): string[] {
   const folder = `/proc/${pid}/fd`
   const linkOf = (name: string): string => {

@@ -1,7 +1,7 @@
 // Notification inputs for tests: a subscription as a client writes it, and the change that triggered it.
 //
-// Unless a test says otherwise it is the room R1 in tenant acme under /b1, with a temperature, a name and a place; a
-// PATCH has just set its temperature from 20 to 21.5. Made 2024-05-01T08:00Z, changed 2024-05-02T09:30Z.
+// By default the entity is the room R1 in tenant acme under /b1, with a temperature, a name and a place. A PATCH has
+// just set its temperature from 20 to 21.5. Made 2024-05-01T08:00Z, changed 2024-05-02T09:30Z.
 
 import { type Attribute, type Entity, noMetadata, parseEntity } from '../../src/domain/entities/entity.js'
 import { createEntity } from '../../src/domain/entities/update.js'
@@ -51,13 +51,13 @@ export function room(attributes: JsonObject, changed: readonly string[] = ['temp
   return { ...entity, attributes: new Map(dated), modifiedMs: changedMs }
 }
 
-/** A room whose attributes have these values, whatever a request may not hold. */
+/** A room whose attributes have these values, also values that a request may not have. */
 export function roomOf(values: Readonly<Record<string, Json>>): Entity {
   const attributes = Object.entries(values).map(([name, value]) => [name, { ...temperatureBefore, value }] as const)
   return { ...room({}), attributes: new Map(attributes) }
 }
 
-/** The subscription of a `notification` as it stands in a POST. */
+/** The subscription of a `notification` as in a POST. */
 export function subscriptionOf(notification: JsonObject): Subscription {
   const value = { subject: { entities: [{ idPattern: '.*' }] }, notification }
   const head = { id: subscriptionId, tenant: 'acme', servicePath: '/#' }
@@ -68,7 +68,7 @@ export function subscriptionOf(notification: JsonObject): Subscription {
 
 const named: readonly NamedAttribute[] = [{ name: 'temperature', action: 'update', previous: temperatureBefore }]
 
-/** What the change of the room is to a subscription. */
+/** The notification input of the room's change for a subscription. */
 export const inputOf = (notification: JsonObject, facts: Partial<NotificationInput> = {}): NotificationInput => ({
   subscription: subscriptionOf(notification),
   entity: room(roomAttributes),
@@ -120,7 +120,7 @@ export function asNotSent(made: Rendered): NotSent {
   return made
 }
 
-/** What went out in place of the entity or as the entity. */
+/** The body that was sent. */
 export function bodyOf(made: Rendered): string {
   if (!('transport' in made)) throw new Error(JSON.stringify(made))
   return made.body ?? ''

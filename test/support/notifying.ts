@@ -1,8 +1,7 @@
-// An owner of shards that notifies, over a store of the test's own, and somebody in the place of the notifier who keeps
-// what is handed over.
+// An owner of shards that notifies, over a store of the test's own, with a recorder in the place of the notifier.
 //
-// The clock stands still: commits begin when the test lets the tick end (`rest`), riders go along when it moves the
-// time. A crash is another owner over the same store; the first one is not asked any more.
+// The clock does not run by itself: commits begin when the test ends the tick (`rest`), and piggybacked writes go along
+// when the test moves the time. A crash is another owner over the same store; the first one is not asked any more.
 
 import assert from 'node:assert/strict'
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
@@ -25,13 +24,13 @@ import { subscription } from './subscriptions.js'
 export const tenant = 't'
 export const shardMap = new ShardMap({ shards: 16, spread: 16 })
 
-/** Keeps what it takes. */
+/** Keeps the notifications that it receives. */
 export class RecordingDeliverer implements Deliverer {
   readonly taken: PendingNotification[] = []
   readonly expected: string[] = []
-  /** What it says of its queues. */
+  /** The length of its queues, as it reports it. */
   waiting = 0
-  /** What it calls the receiver of every subscription. */
+  /** The receiver of every subscription, as it reports it. */
   receiver: string | undefined = 'http://h:80'
 
   deliver(pending: PendingNotification): void {
@@ -50,7 +49,7 @@ export class RecordingDeliverer implements Deliverer {
     return this.waiting
   }
 
-  /** What was taken since this was asked last. */
+  /** The notifications received since the last call. */
   next(): PendingNotification[] {
     return this.taken.splice(0)
   }
@@ -58,7 +57,7 @@ export class RecordingDeliverer implements Deliverer {
 
 export const delivered: DeliveryOutcome = { kind: 'delivered', code: 204 }
 
-/** A try that has failed, the `attempts`th, and was not the last one. */
+/** A failed try, number `attempts`, with more tries to follow. */
 export const failed = (attempts: number, code?: number): DeliveryOutcome => ({
   kind: 'failed',
   reason: 'refused',
@@ -78,7 +77,7 @@ export const dead = (attempts = 5, code?: number): DeliveryOutcome => ({
   attempts,
 })
 
-/** What a notification is about, in few words. */
+/** The content of a notification, in few words. */
 export function told(
   pending: PendingNotification,
 ): readonly [id: string, entity: string, alteration: string, number: number] | undefined {
@@ -119,7 +118,7 @@ const wanted = (value: Json): WantedAttribute => ({
 const wantedAll = (values: Readonly<Record<string, Json>>): ReadonlyMap<string, WantedAttribute> =>
   new Map(Object.entries(values).map(([name, value]) => [name, wanted(value)]))
 
-/** Of a request of its own, unless it is given to several. */
+/** The origin of one request, unless `more` makes several requests share it. */
 export const originOf = (more: Partial<Origin> = {}): Origin => ({
   correlatorRoot: 'root',
   numbering: { next: 1, step: 1 },
@@ -150,7 +149,7 @@ export const remove = (id: string, origin = originOf()): WriteRequest => ({
   origin,
 })
 
-/** The shard that is asked. */
+/** The shard of a request. */
 export function shardOf(request: ShardRequest): number {
   if (request.kind === 'batch') return shardOf(request.items[0]!)
   if (!('target' in request)) return shardMap.register
@@ -160,7 +159,7 @@ export function shardOf(request: ShardRequest): number {
 
 // An owner
 
-/** The clock of one that does nothing any more once it was killed. */
+/** A clock of an owner; after the owner was killed, its callbacks do nothing. */
 function whileAlive(clock: FakeClock, life: { readonly isOver: boolean }): Clock {
   const alive = (run: () => void) => () => {
     if (!life.isOver) run()
@@ -176,7 +175,7 @@ function whileAlive(clock: FakeClock, life: { readonly isOver: boolean }): Clock
 
 interface OwnerParts extends Partial<ShardParts> {
   readonly deliverer?: RecordingDeliverer
-  /** Whether it begins to notify at once. */
+  /** Whether it notifies from its start. */
   readonly begins?: boolean
 }
 
@@ -185,7 +184,7 @@ export class NotifyingOwner<S extends Store = HoldingStore> {
   readonly clock: FakeClock
   readonly deliverer: RecordingDeliverer
   readonly shards: LocalShards
-  /** What the log says. */
+  /** The lines of its log. */
   readonly lines: readonly string[]
   private readonly life: { isOver: boolean }
 
@@ -205,7 +204,7 @@ export class NotifyingOwner<S extends Store = HoldingStore> {
     this.life = life
   }
 
-  /** One with what its store has. */
+  /** An owner over the rows of a store. */
   static async over<S extends Store>(
     store: S,
     { begins = true, deliverer = new RecordingDeliverer(), ...parts }: OwnerParts = {},
@@ -221,7 +220,7 @@ export class NotifyingOwner<S extends Store = HoldingStore> {
     return owner
   }
 
-  /** One that knows these subscriptions. */
+  /** An owner with these subscriptions. */
   static async with(subscriptions: readonly Subscription[], parts: OwnerParts = {}): Promise<NotifyingOwner> {
     const owner = await NotifyingOwner.over(new HoldingStore(), parts)
     for (const one of subscriptions) await owner.end({ kind: 'createSubscription', subscription: one })
@@ -232,13 +231,13 @@ export class NotifyingOwner<S extends Store = HoldingStore> {
     return this.shards.parts.notifications.begin(this.deliverer, this.shards)
   }
 
-  /** What is left when this one is killed now, and another one begins. */
+  /** Kills this owner now, and starts another one over its store. */
   killed(parts: OwnerParts = {}): Promise<NotifyingOwner<S>> {
     this.life.isOver = true
     return NotifyingOwner.over(this.store, parts, this.clock)
   }
 
-  /** Asks, and gives a list that holds the reply once it came. */
+  /** Asks; the returned list gets the reply when it comes. */
   ask(request: ShardRequest): ShardReply[] {
     const replies: ShardReply[] = []
     this.shards.ask(shardOf(request), request, reply => replies.push(reply))
@@ -252,7 +251,7 @@ export class NotifyingOwner<S extends Store = HoldingStore> {
     return replies[0]
   }
 
-  /** Lets go on what can without time, and with `ms` what is pending by then: riders wait 100 ms. */
+  /** Runs all work that needs no time, and with `ms` also work pending by then: piggybacked writes wait 100 ms. */
   async rest(ms = 0): Promise<void> {
     this.clock.advance(ms)
     for (let turns = 0; turns < 4; turns++) {
@@ -261,23 +260,23 @@ export class NotifyingOwner<S extends Store = HoldingStore> {
     }
   }
 
-  /** What was handed over since this was asked last, when all can be. */
+  /** The notifications that reached the deliverer since the last call, after `rest`. */
   async handed(): Promise<PendingNotification[]> {
     await this.rest()
     return this.deliverer.next()
   }
 
-  /** Rows of the outbox that have a place of their own, in order. */
+  /** Unbundled rows of the outbox, in order. */
   rows(): Promise<readonly Row[]> {
     return rowsOf(this.store, allOutbox())
   }
 
-  /** Rows that stand for several ones. */
+  /** Rows that bundle several ones. */
   bundles(): Promise<readonly Row[]> {
     return rowsOf(this.store, allBundles())
   }
 
-  /** The intents of the rows. */
+  /** The delivery intents of the rows. */
   async intents(): Promise<DeliveryIntent[]> {
     return (await this.rows()).flatMap(({ key, value }) => decodeTriggerEvent(value, parseOutboxKey(key)).intents)
   }
@@ -289,7 +288,7 @@ export class NotifyingOwner<S extends Store = HoldingStore> {
 
 const turnsMax = 100_000
 
-/** Lets ticks of a clock that stands still end until something is so. */
+/** Ends ticks, without moving the time, until the condition holds. */
 export async function until(clock: FakeClock, isSo: () => boolean): Promise<void> {
   for (let turns = 0; !isSo(); turns++) {
     assert(turns < turnsMax, 'what was waited for does not happen')

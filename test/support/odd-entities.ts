@@ -18,7 +18,7 @@ export function restless(length: number): string {
   return text
 }
 
-/** Texts of up to 10,000 characters on which patterns and comparisons may stumble. */
+/** Texts of up to 10,000 characters that are difficult for patterns and comparisons. */
 export const oddTexts: readonly string[] = [
   '',
   'a',
@@ -109,7 +109,7 @@ const typedValues: readonly (readonly [type: string, value: Json])[] = [
   ['geo:json', null],
 ]
 
-/** `0` first: of what is stored, names that are array indexes come first. */
+/** `0` first: stored names that are array indexes come first. */
 const names = ['0', 'A', 'B', 'temp', 'status', 'tags', 'addr', 'at', 'last', 'k', 'x.y', '__proto__', 'dateExpires']
 
 const valued = (type: string, value: Json, metadata: Attribute['metadata'] = new Map()): Attribute => ({
@@ -122,7 +122,7 @@ const valued = (type: string, value: Json, metadata: Attribute['metadata'] = new
 
 const isLocation = (type: string): boolean => type.startsWith('geo:')
 
-/** Every odd value stands under every name in one of them. Each has one location at most. */
+/** Every odd value occurs under every name in some entity. Each entity has one location at most. */
 export const oddEntities: readonly Entity[] = Array.from({ length: oddValues.length }, (_, shift) => {
   const attributes = new Map<string, Attribute>()
   let located = false

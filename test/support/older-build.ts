@@ -1,7 +1,7 @@
-// An older build of the program, from its archive: for tests in which two builds speak with each other.
+// An older build of the program, from its archive: for tests in which two builds talk to each other.
 //
-// test/support/pack-older.sh makes the archive. It holds the program and none of its packages: those of this project
-// serve both builds. So an older build lasts as long as its packages stay; a test that lacks one fails, and names it.
+// test/support/pack-older.sh makes the archive. It contains the program and none of its packages: those of this project
+// serve both builds. So an older build works as long as its packages stay; a test that lacks one fails, and names it.
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
@@ -18,7 +18,7 @@ export interface OlderBuild {
   readonly commit: string
 }
 
-/** Unpacks the older build for the duration of a test. Throws if a package is missing that it needs. */
+/** Unpacks the older build for the duration of a test. Throws if a package is missing that the build needs. */
 export function unpackOlderBuild(t: Teardown): OlderBuild {
   const folder = tempDir(t)
   execFileSync('tar', ['-xzf', archive, '-C', folder])

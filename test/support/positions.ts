@@ -1,6 +1,6 @@
-// Lists of positions as one reads them: `'0 0, 4 0, 0 3, 0 0'`, longitude first.
+// Lists of positions in a readable form: `'0 0, 4 0, 0 3, 0 0'`, longitude first.
 //
-// The formatter gives every pair of numbers in a nested array a line of its own, which makes tables of shapes
+// The formatter puts every pair of numbers in a nested array on a line of its own, which makes tables of shapes
 // unreadable.
 import type { Position } from '../../src/domain/places/ring.js'
 

@@ -1,4 +1,4 @@
-// The room on a disk as the test wants it.
+// A state of free disk space that the test chooses.
 
 import type { DiskRoom } from '../../src/ports.js'
 

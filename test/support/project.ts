@@ -1,9 +1,9 @@
-// Where the project's files are, for tests that look at the project from outside.
+// The places of the project's files, for tests that look at the project from outside.
 //
-// Tests run as compiled files below dist/, scripts may run from anywhere: the root is found by going up to
+// Tests run as compiled files below dist/, scripts may run from anywhere. So the root is found by going up to
 // package.json, never by counting folders or by the current directory.
 //
-// ORRERY_MAIN names another program to prove, for instance an installed package or an older release.
+// ORRERY_MAIN names another program to test, for instance an installed package or an older release.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'

@@ -1,7 +1,8 @@
-// Random changes of what a reference holds, one by one and in batches: they create, append, update, replace and delete,
-// mostly what is there, sometimes what is not, now and then what is refused. Who has gone often comes again.
+// Random changes of the entities of a reference, one by one and in batches: they create, append, update, replace and
+// delete. Most are of existing entities, some of missing ones, and a few are refused. Removed entities often come
+// again.
 //
-// Not here: what attributes look like (random-entity), how a change is sent (reference-requests).
+// Not here: the looks of attributes (random-entity), the requests for changes (reference-requests).
 
 import type { Random } from './random.js'
 import {
@@ -36,7 +37,7 @@ import type { BatchAction } from './reference-requests.js'
 
 const plain = { override: false, forced: false }
 
-/** Entities that are not there yet, in one path: the changes of a batch that creates them. */
+/** New entities in one path: the changes of a batch that creates them. */
 export function firstEntities(random: Random, reference: Reference, size: number, idsPerStem: number, nowMs: number) {
   const path = random.pick(paths)
   const changes: Change[] = []
@@ -45,7 +46,7 @@ export function firstEntities(random: Random, reference: Reference, size: number
     if (reference.get(target)) continue
     const attributes = someAttributes(random, 0.3, nowMs).filter(([name]) => name !== 'dateExpires')
     const creation: Change = { ...target, action: 'append', creates: true, given: attributes, ...plain }
-    // Who has two locations is refused.
+    // An entity with two locations is refused.
     reference.apply(creation, nowMs)
     changes.push(creation)
   }
@@ -54,19 +55,19 @@ export function firstEntities(random: Random, reference: Reference, size: number
 
 // Changes
 
-/** Where the next change may happen. */
+/** The entities and rules for the next change. */
 export interface Scene {
   readonly reference: Reference
   readonly random: Random
   readonly nowMs: number
-  /** Ids per stem; what is created has one of them. */
+  /** Ids per stem; a created entity has one of them. */
   readonly idsPerStem: number
-  /** Whose turn it is, when several write at the same time: only its ids, and only the first lane creates. */
+  /** Which ids a lane changes, when several lanes write at the same time; only the first lane creates. */
   readonly isMine: (id: string) => boolean
   readonly creates: boolean
 }
 
-/** A change that nothing forbids to foresee: not of an entity that may be removed at any moment. */
+/** A change whose outcome can be foreseen: not of an entity that may expire at any moment. */
 export function nextChange(scene: Scene): Change {
   for (;;) {
     const change = scene.creates && chance(scene.random, 0.2) ? creation(scene) : alteration(scene)
@@ -119,13 +120,13 @@ function alteration(scene: Scene): Change | undefined {
   ])()
 }
 
-/** Often one of the youngest, so that much happens to the same ones. */
+/** Often one of the youngest entities, so that the same ones change often. */
 function anyEntity({ reference, random, isMine }: Scene): Entity | undefined {
   const all = [...reference.entities].filter(({ id }) => isMine(id))
   return all[random.between(chance(random, 0.3) ? Math.max(0, all.length - 20) : 0, all.length - 1)]
 }
 
-/** Mostly one that the entity has. */
+/** Mostly a name that the entity has. */
 function someName(random: Random, { attributes }: Entity): string {
   const there = [...attributes.keys()]
   return there.length > 0 && chance(random, 0.9)
@@ -143,7 +144,7 @@ function nextAttribute(random: Random, name: string, entity: Entity, nowMs: numb
   return withMetadata(random, attributeOf(random, name))
 }
 
-/** A new value for an attribute that keeps its type: it has to fit that. */
+/** A new value for an attribute that keeps its type; the value fits the type. */
 function nextValue(random: Random, target: Target, name: string, { attributes }: Entity): Change | undefined {
   const stored = attributes.get(name)
   if (name === 'dateExpires' || !stored) return undefined
@@ -165,7 +166,7 @@ function valueFor(random: Random, name: string, stored: Attribute): Json {
 
 const batchActions = ['append', 'append', 'append', 'appendStrict', 'update', 'replace', 'delete'] as const
 
-/** The changes of a batch, of one kind and in one path. The reference has to hear of each before the next is drawn. */
+/** The changes of a batch, of one kind and path. The caller applies each to the reference before it draws the next. */
 export function* batchChanges(scene: Scene, action: BatchAction): Generator<Change> {
   const { random } = scene
   const path = random.pick(paths)

@@ -1,11 +1,12 @@
-// Random entities: few identities, so that changes meet, and under each name values of all kinds, most of them of the
-// kind the name is for. Strings that are long and alike, numbers that are often equal, names that are traps.
+// Random entities. They have few identities, so that changes meet. Under each name come values of all kinds, most of
+// them of the kind that the name is for: long strings with equal beginnings, numbers that are often equal, names that
+// are traps.
 //
-// Everything is drawn from one Random, so a seed gives the same story. Times lie on a grid that the journey knows: what
-// expires does so half a minute past a full minute, or has expired already (`expiryOf`). Coordinates are multiples of
+// Everything is drawn from one Random, so a seed gives the same story. Times lie on a grid that the journey knows: an
+// entity expires half a minute past a full minute, or has expired already (`expiryOf`). Coordinates are multiples of
 // 1/64 degree (reference-geo).
 //
-// Not here: what happens to them (random-change).
+// Not here: their changes (random-change).
 
 import type { Random } from './random.js'
 import type { GivenAttribute, GivenMetadata, Json, Named, Target } from './reference-entities.js'
@@ -22,7 +23,7 @@ export const stems = ['room', 'Room', 'urn:hall:', 'x.', 'xy'] as const
 
 export const chance = (random: Random, share: number): boolean => random.fraction() < share
 
-/** A value, or undefined as often as it is not wanted. */
+/** A value with the probability `share`, otherwise undefined. */
 export const sometimes = <T>(random: Random, share: number, draw: () => T): T | undefined =>
   chance(random, share) ? draw() : undefined
 
@@ -40,8 +41,8 @@ export function identity(random: Random, idsPerStem: number): Target {
 // Values
 
 /**
- * Short ones that look like values of other kinds, and some beyond ASCII whose bytes and code units stand in different
- * orders.
+ * Short strings that look like values of other kinds, and some beyond ASCII whose order by bytes and by code units
+ * differs.
  */
 export const strings: Choices<string> = [
   ...wordsOf('on off a b ab Z é 😀 😁 ～ ﬀ a😀 a～ 21 -3 true null 2024-05-01 /a a,b a..b'),
@@ -49,13 +50,13 @@ export const strings: Choices<string> = [
   '',
 ]
 const atFullPrecision = wordsOf('16777216 16777217 9007199254740991 1714521600 1714521600.5 1714521601 0.1 1e-9')
-/** Some that only full precision tells apart. */
+/** Some differ only at full precision. */
 export const numbers = [...wordsOf('0 1 2 2.5 21 21.5 -3 -0.5 1e6'), ...atFullPrecision].map(Number) as Choices<number>
 
 const number = (random: Random): number =>
   chance(random, 0.6) ? random.pick(numbers) : random.between(-5000, 5000) / 100
 
-/** Alike for a long way, as what is compared by its beginning or by a hash would like it least. */
+/** Long strings with equal beginnings, the worst case for comparison by beginning or by hash. */
 export const longString = (random: Random): string =>
   `long-${'x'.repeat(random.pick([30, 250]))}-${random.between(1, 40)}`
 
@@ -115,7 +116,7 @@ const dated = (random: Random): GivenAttribute => {
   return given(value, random.pick(['DateTime', 'DateTime', 'ISO8601']))
 }
 
-/** What the names are for. Where `orderBy` shall be told, objects are all the same one (reference-query). */
+/** The kind of each name. Objects are equal where the order of `orderBy` has to be certain (reference-query). */
 const kinds: Readonly<Record<string, (random: Random) => GivenAttribute>> = {
   temp: random => given(number(random), random.pick([undefined, 'Celsius'])),
   seq: random => given(random.between(0, 2 ** 31)),
@@ -170,7 +171,7 @@ export const withMetadata = (random: Random, attribute: GivenAttribute): GivenAt
 
 // Locations
 
-/** A point of a grid: corners meet corners and lie on edges. Some lie where the map ends. */
+/** A point of a grid: corners meet corners and lie on edges. Some lie at the edge of the map. */
 export function position(random: Random, atEdges = 0.08): Position {
   const grid = random.pick([1 / 8, 1 / 64])
   const edge = random.fraction() / atEdges
@@ -179,7 +180,7 @@ export function position(random: Random, atEdges = 0.08): Position {
   return [-3 + random.between(0, 1 / grid) * grid, 41 + random.between(0, 1 / grid) * grid]
 }
 
-/** The outlines of polygons, before they are moved and made larger. None crosses or touches itself. */
+/** The outlines of polygons, before they are moved and enlarged. None crosses or touches itself. */
 const outlines = [
   '0,0 2,0 2,1 0,1 0,0',
   '0,0 1,0 1,1 0,1 0,0',
@@ -205,7 +206,7 @@ export function ring(random: Random, sizes: readonly [number, ...number[]]): rea
   return [...begun, begun[0]!]
 }
 
-/** Moved so that a shape of so many degrees fits. */
+/** The position, moved so that a shape of so many degrees fits. */
 const insideMap = ([x, y]: Position, extent: number): Position => [Math.min(x, 180 - extent), Math.min(y, 90 - extent)]
 
 export function line(random: Random, steps: readonly [number, ...number[]]): readonly Position[] {
@@ -258,7 +259,7 @@ export function boxCorners(random: Random, sizes: readonly [number, ...number[]]
 
 // Entities
 
-/** When an entity shall go: the next minutes, much later, or at once. */
+/** The time at which an entity expires: in the next minutes, much later, or at once. */
 export function expiryOf(random: Random, nowMs: number): GivenAttribute {
   const halfMinute = Math.ceil(nowMs / 60_000) * 60_000 + 30_000
   const ms = random.pick([
@@ -280,7 +281,7 @@ export function someAttributes(random: Random, share: number, nowMs: number): Na
   return shuffled(random, named)
 }
 
-/** With one attribute at least. */
+/** At least one attribute. */
 export function anyAttributes(random: Random, share: number, nowMs: number): Named<GivenAttribute> {
   const named = someAttributes(random, share, nowMs)
   return named.length > 0 ? named : [['temp', given(number(random))]]

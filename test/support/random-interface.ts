@@ -1,12 +1,11 @@
 // Random requests of every route of the interface, good and bad alike, for brokers that have to agree about them.
 //
-// There are several tenants. What a tenant has been sent is kept in a plain model (reference-entities), so that most
-// requests are about what is there; what the bad ones do to it is not followed, and need not be. Subscriptions and
-// registrations have ids that the broker makes: a request names the n-th one as `{document n}`, and whoever sends it
-// puts the id there.
+// There are several tenants. A plain model (reference-entities) keeps the content of each, so that most requests are
+// about existing entities; the model does not follow the bad requests, and need not. Brokers make the ids of
+// subscriptions and registrations: a request names the n-th one as `{document n}`, and its sender inserts the id.
 //
-// Left out, since only a clock decides about it: whatever would expire or stop being throttled while requests are being
-// sent, and lists in the order of times.
+// Two cases are left out, since only a clock decides them: effects that would expire or stop being throttled while
+// requests are sent, and lists in the order of times.
 //
 // Everything is drawn from one Random, so a seed gives the same requests. Not here: bodies that are wrong
 // (wrong-requests).
@@ -22,15 +21,15 @@ import { WrongRequests } from './wrong-requests.js'
 
 export interface Asked extends HttpRequest {
   readonly tenant: string
-  /** What kind of request it is, for the tally. */
+  /** The kind of request, for the tally. */
   readonly kind: string
-  /** The number that the subscription or registration has which it makes, if it is made. */
+  /** The number of the subscription or registration that it makes, if the broker accepts it. */
   readonly makes?: number
-  /** What counts deliveries is told when they have been counted, not at once. */
+  /** The answer has counters of deliveries, which become equal only after the deliveries are counted. */
   readonly isLate?: boolean
 }
 
-/** Far enough away that nothing expires meanwhile that is said to expire then. */
+/** So far away that no such date expires during the test. */
 const storyMs = Date.UTC(2100, 0, 1)
 const idsPerStem = 5
 const entitiesMin = 15
@@ -102,20 +101,20 @@ export class RandomInterface {
     throw new Error('the shares of the kinds do not add up')
   }
 
-  /** A document that was asked for has not been made. */
+  /** The broker did not make a requested document. */
   notMade(document: number): void {
     for (const { subscriptions, registrations } of this.tenants)
       for (const list of [subscriptions, registrations])
         if (list.includes(document)) list.splice(list.indexOf(document), 1)
   }
 
-  /** Nobody knows any more what a tenant has: another one takes its place. */
+  /** The content of a tenant is unknown from now on: another tenant takes its place. */
   forsake(name: string): void {
     const at = this.tenants.findIndex(tenant => tenant.name === name)
     this.tenants[at] = newTenant(`${name}_${this.renamed++}`)
   }
 
-  /** The tenants there are now. */
+  /** The present tenants. */
   get names(): readonly string[] {
     return this.tenants.map(({ name }) => name)
   }
@@ -216,7 +215,7 @@ export class RandomInterface {
       const options = sometimes(random, 0.6, () => 'count')
       return { method: 'GET', target: route + queryOf({ limit, offset, options }), headers, isLate: true }
     }
-    // Often what is gone is asked for again.
+    // Documents that are gone are often asked for again.
     if (chance(random, 0.8)) documents.splice(documents.indexOf(number), 1)
     return { method: 'DELETE', target: one, headers }
   }
@@ -232,10 +231,10 @@ export class RandomInterface {
     return { method: 'GET', target, headers: {}, isLate: true }
   }
 
-  /** A valid one, of which half are about entities that there are. */
+  /** A valid one; half of them are about existing entities. */
   private subscription(): string {
     const body = randomBody(this.random)
-    // Nothing throttles for a time that ends.
+    // A throttling never ends during the test.
     const lasting = body.replaceAll(/"throttling":([1-9]\d*)/g, '"throttling":$1000000')
     if (chance(this.random, 0.5)) return lasting
     return lasting
@@ -274,7 +273,7 @@ export class RandomInterface {
     return chance(this.random, 0.25) ? this.wrong.spoilt(body) : body
   }
 
-  /** Some members of a body, as a PATCH brings them. */
+  /** Some members of a body, as in a PATCH. */
   private part(body: string): string {
     const members = Object.entries(JSON.parse(body) as object).filter(() => chance(this.random, 0.6))
     return this.spoilt(JSON.stringify(Object.fromEntries(members)))

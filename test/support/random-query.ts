@@ -1,8 +1,8 @@
-// Random queries about what a reference holds. Right sides are mostly taken from entities that are there, so that many
-// queries find something and their bounds fall on values; the others come from the same few values of random-entity, or
-// from nowhere.
+// Random queries about the entities of a reference. Right sides are mostly taken from existing entities, so that many
+// queries find something and their bounds fall on values. The others come from the same few values of random-entity, or
+// are new.
 //
-// Left out, because the interface leaves it open or no plain argument tells the answer: longitudes of exactly 180
+// Left out, because the interface leaves it open or no plain argument decides the answer: longitudes of exactly 180
 // degrees, quoted names and unary statements of builtins, strings that are empty, keys of `orderBy` with a dot that an
 // attribute has.
 
@@ -43,7 +43,7 @@ import {
   type Word,
 } from './reference-query.js'
 
-/** What there is to ask about: the entities, and how many ids each stem has. */
+/** The subject of queries: the entities, and the number of ids of each stem. */
 export interface Stock {
   readonly entities: readonly Entity[]
   readonly idsPerStem: number
@@ -80,10 +80,10 @@ export function nextQuery(random: Random, stock: Stock): Query {
   }
 }
 
-/** Mostly one kind of filter: what another one has left out, nobody sees. */
+/** Mostly one kind of filter: an entity that one filter excludes does not test another one. */
 const filters = wordsOf('q q q q mq geo geo q+mq q+geo q+mq+geo none')
 
-/** As many as fit into one page in order of creation: what can be said of a list while others write. */
+/** A query for one full page in order of creation: the kind of list that can be checked while others write. */
 export function nextWholeQuery(random: Random, stock: Stock): Query {
   const { orderBy: _orderBy, offset: _offset, attributes: _attributes, ...query } = nextQuery(random, stock)
   return { ...query, limit: 1000, shown: identityShown }
@@ -127,7 +127,7 @@ const idPattern = (random: Random): string =>
     () => random.pick(['.*', '^(room|x\\.)', 'oom[0-9]$', '[13579]$', '^.r', 'R', 'none'] as const),
   ])()
 
-// What is shown: mostly who it is, by id, type and path
+// The shown part: mostly the identity, by id, type and path
 
 const identityShown: Shown = { mode: 'keyValues', attrs: ['servicePath'] }
 
@@ -224,7 +224,7 @@ function metadataPath(random: Random, isUnary: boolean): string[] {
   return [name, metadata, ...random.pick(['year', 'tags', 'tags 0', 'none']).split(' ')]
 }
 
-/** Quoted where it must be, and sometimes where it may. */
+/** The token in quotes where they are required, and sometimes where they are allowed. */
 function writtenToken(random: Random, token: string): string {
   const isBuiltin = token.startsWith('date') || token === 'servicePath'
   return /[.:]/.test(token) || (!isBuiltin && chance(random, 0.05)) ? `'${token}'` : token
@@ -267,7 +267,7 @@ const kindOf = ({ quoted, text }: Word): 'number' | 'date' | 'string' =>
 
 const isNumber = (text: string): boolean => /^[+-]?\d+(\.\d+)?([eE][+-]?\d+)?$/.test(text)
 
-/** A word for a value of the path, of some entity, or for any other. */
+/** A word for a value of the path, of some entity, or for any other value. */
 function wordLike(
   random: Random,
   { entities }: Stock,
@@ -294,7 +294,7 @@ function wordLike(
   ])()
 }
 
-/** Later ones have no text. */
+/** Later instants have no text. */
 const instantMsMax = 8.64e15 - 86_400_000
 
 /** The value as a word; undefined when the language has none for it. */
@@ -322,7 +322,7 @@ function wordOf(random: Random, value: Json, isDate: boolean): Word | undefined 
 
 // Geography
 
-/** Off the grid of the entities, so that no two of them are equally far by symmetry; and sometimes on it. */
+/** A point off the entities' grid, so that no two of them are equally far by symmetry; sometimes a point on it. */
 function reference(random: Random): Position {
   const [x, y] = position(random, 0.25)
   if (chance(random, 0.3)) return [x, y]
@@ -365,7 +365,7 @@ function shape(random: Random, stock: Stock, isArea: boolean): Asked {
   return ['point', { type: 'Point', positions }, positions]
 }
 
-/** Where an entity is, if one is tried that is a point. */
+/** The location of an entity, if the drawn one has a point; otherwise any position. */
 function somewhere(random: Random, { entities }: Stock): Position {
   const value = entities[random.between(0, Math.max(0, entities.length - 1))]?.attributes.get('loc')?.value
   if (typeof value !== 'object' || value === null || !('type' in value) || value.type !== 'Point')

@@ -1,5 +1,5 @@
-// Random requests to shards, of all kinds, over few enough entities that they meet; and what a reply says, whoever gave
-// it.
+// Random requests to shards, of all kinds, over so few entities that requests often meet. Also the content of a reply,
+// in a form that does not depend on which owner sent it.
 
 import type { WantedAttribute } from '../../src/domain/entities/entity.js'
 import { operatorOf } from '../../src/domain/entities/operators.js'
@@ -37,7 +37,7 @@ const originOf = (): Origin => ({ correlatorRoot: 'root', numbering: { next: 1, 
 export interface RandomRequestsOptions {
   /** Ids in each path. */
   readonly ids: number
-  /** Stamps and due dates are around it. */
+  /** Stamps and due dates are around this time. */
   readonly nowMs: () => number
 }
 
@@ -64,7 +64,7 @@ export class RandomRequests {
   }
 
   private next(): number {
-    // Above those that owners give by themselves, so that any of them gives the same one.
+    // Above the stamps that owners make themselves, so that every owner uses the given one.
     this.stamp = Math.max(this.stamp + 64, stampOf(this.options.nowMs()) + 1024)
     return this.stamp
   }
@@ -144,7 +144,7 @@ export class RandomRequests {
 }
 
 /**
- * What is compared of entities: all but when they were changed last, which depends on how often they were asked for.
+ * The compared parts of entities. The time of the last change is left out, since it depends on the number of requests.
  */
 export const entitiesIn = (entities: readonly FoundEntity[]): readonly unknown[] =>
   entities.map(({ path, encoded }) => {

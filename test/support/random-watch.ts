@@ -1,7 +1,7 @@
-// Random subscriptions about what a reference holds, and how they are sent. Names, values and patterns come from the
-// same few as the entities and queries (random-entity, random-query), so that much is shared and much meets.
+// Random subscriptions about the entities of a reference, and how they are sent. Names, values and patterns come from
+// the same few as the entities and queries (random-entity, random-query), so that many are shared and often match.
 //
-// Not here: bodies whose every field is drawn (random-subscription), what subscriptions should do
+// Not here: bodies whose every field is drawn (random-subscription), the expected effects of subscriptions
 // (reference-subscriptions).
 
 import type { Random } from './random.js'
@@ -24,14 +24,14 @@ import type { AlterationType, Element, Subscription } from './reference-subscrip
 /** The id of the subscription that is created as number n. */
 export const subscriptionId = (n: number): string => n.toString(16).padStart(24, '0')
 
-/** Expressions of which subscriptions take theirs: what is alike is shared. */
+/** The expressions that subscriptions choose from; equal ones are shared. */
 export interface Expressions {
   readonly q: readonly (readonly Statement[])[]
   readonly mq: readonly (readonly Statement[])[]
   readonly geo: readonly NonNullable<Query['geo']>[]
 }
 
-/** So many expressions of each kind about the entities. */
+/** This number of expressions of each kind about the entities. */
 export function someExpressions(random: Random, stock: Stock, count: number): Expressions {
   const drawn = {
     q: new Set<readonly Statement[]>(),
@@ -132,7 +132,7 @@ function element(random: Random, idsPerStem: number): Element {
   }
 }
 
-/** The body of the POST that creates it. */
+/** The body of the POST that creates the subscription. */
 export function bodyOf(subscription: Subscription): string {
   const { q, mq, geo, attrs, alterationTypes, notifyOnMetadataChange, elements, sentAttrs, exceptAttrs } = subscription
   const textOf = (statements: readonly Statement[] | undefined) => statements?.map(({ text }) => text).join(';')

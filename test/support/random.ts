@@ -1,4 +1,4 @@
-// Chance that can be repeated: the same seed gives the same choices.
+// Random choices that can be repeated: the same seed gives the same choices.
 //
 // A test that uses it prints the seed; `SEED=<number>` in the environment repeats that run.
 
@@ -9,7 +9,7 @@ export class Random {
     this.#state = seed >>> 0
   }
 
-  /** From the environment when SEED is set, else a new one. */
+  /** From the environment when SEED is set, otherwise a new one. */
   static fromEnvironment(): Random {
     const given = process.env.SEED
     return new Random(given === undefined ? Math.floor(Math.random() * 2 ** 32) : Number(given))

@@ -1,11 +1,11 @@
-// What a tenant of the broker should hold after a sequence of changes, written from docs/interface/README.md and
+// The expected content of a broker's tenant after a sequence of changes, written from docs/interface/README.md and
 // docs/interface/entities.md and from nothing else.
 //
 // Plain on purpose: one Map, whose order is the order of creation; each change is decided from the words of
 // docs/interface/updates.md#one-entity to docs/interface/entities.md#expiry. It shares no line with src/, so that a
 // mistake there has no twin here. Of refusals it knows only the kind.
 //
-// Not here: what a query finds (reference-query), where an entity lies (reference-geo), how a change is sent
+// Not here: the result of a query (reference-query), where an entity lies (reference-geo), how a change is sent
 // (reference-requests).
 
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject
@@ -60,7 +60,7 @@ export type Change = Target &
   (
     | { readonly action: 'create'; readonly given: Named<GivenAttribute> }
     | ({
-        /** `creates`: upsert, and the batches that create what is absent. */
+        /** `creates`: upsert, and the batches that create absent entities. */
         readonly action: 'append' | 'appendStrict'
         readonly given: Named<GivenAttribute>
         readonly creates: boolean
@@ -73,11 +73,11 @@ export type Change = Target &
     | { readonly action: 'deleteEntity' }
   )
 
-/** What became of a change; `partly` and `done` have changed something, the others nothing. */
+/** The outcome of a change; `partly` and `done` have changed something, the others nothing. */
 export type Outcome = 'done' | 'partly' | 'exists' | 'no entity' | 'no attribute' | 'second location'
 
 export class Reference {
-  /** Who has been removed. */
+  /** The entities that were removed. */
   readonly gone: Target[] = []
   readonly #entities = new Map<string, Entity>()
 
@@ -94,7 +94,7 @@ export class Reference {
     return this.#entities.get(keyOf(target))
   }
 
-  /** Makes the change at an instant and tells what became of it. */
+  /** Makes the change at an instant and returns its outcome. */
   apply(change: Change, nowMs: number): Outcome {
     const before = this.get(change)
     const creates = change.action === 'create' || ('creates' in change && change.creates)
@@ -116,14 +116,14 @@ export class Reference {
     return outcome
   }
 
-  /** Removes what has expired, and tells how many (docs/interface/entities.md#expiry). */
+  /** Removes expired entities, and returns how many there were (docs/interface/entities.md#expiry). */
   expire(nowMs: number): number {
     const due = [...this.entities].filter(entity => isDue(entity, nowMs))
     for (const entity of due) this.#remove(entity)
     return due.length
   }
 
-  /** Makes an entity what it was found to be, when nobody could tell what became of a change. */
+  /** Sets an entity to the state that was found, when the outcome of a change is unknown. */
   restore(target: Target, found: Entity | undefined): void {
     if (found) this.#entities.set(keyOf(target), found)
     else if (this.get(target)) this.#remove(target)
@@ -135,10 +135,10 @@ export class Reference {
   }
 }
 
-/** Tells entities apart. */
+/** The identity of an entity as a text. */
 export const keyOf = ({ path, id, type }: Target): string => `${path} ${id} ${type}`
 
-/** Whether the entity's time has come. */
+/** Whether the entity has expired. */
 export function isDue(entity: Entity, nowMs: number): boolean {
   const expires = entity.attributes.get('dateExpires')
   return typeof expires?.value === 'string' && Date.parse(expires.value) <= nowMs
@@ -150,10 +150,7 @@ const locationTypes = ['geo:json', 'geo:point', 'geo:line', 'geo:box', 'geo:poly
 
 export const isLocationType = (type: string): boolean => locationTypes.includes(type)
 
-/**
- * The attributes that are the location of their entity; a stored entity has one at most
- * (docs/interface/geography.md#location).
- */
+/** The location attributes of an entity; a stored entity has one at most (docs/interface/geography.md#location). */
 export function locationsOf(attributes: ReadonlyMap<string, Attribute>): Attribute[] {
   return [...attributes.values()].filter(
     ({ type, value, metadata }) => isLocationType(type) && value !== null && metadata.get('ignoreType')?.value !== true,
@@ -208,7 +205,8 @@ class Draft {
   }
 
   /**
-   * Those that fit are put, the others refused (docs/interface/updates.md#append, docs/interface/updates.md#update).
+   * Puts the given attributes that fit, and refuses the others (docs/interface/updates.md#append,
+   * docs/interface/updates.md#update).
    */
   #some(
     given: Named<GivenAttribute>,
@@ -245,7 +243,7 @@ class Draft {
 
 const plainly: UpdateOptions = { override: false, forced: false }
 
-/** Type and value, each as it is when left out; dates as they are rendered. */
+/** Type and value, with defaults for missing ones; dates as they are rendered. */
 function completed({ type, value = null }: GivenMetadata): Metadata {
   const known = type ?? defaultType(value)
   return isDateType(known) && typeof value === 'string'
@@ -261,8 +259,8 @@ function defaultType(value: Json): string {
 }
 
 /**
- * Milliseconds since 1970. Only the forms of docs/interface/entities.md#dates that the language knows as well; a
- * missing zone is UTC.
+ * Milliseconds since 1970. Only the forms of docs/interface/entities.md#dates that JavaScript parses, too; a missing
+ * zone is UTC.
  */
 export function instantOf(text: string): number {
   const hasZone = /Z$|[+-]\d\d:\d\d$/.test(text) || !text.includes('T')

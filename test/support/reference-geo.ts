@@ -1,10 +1,10 @@
 // Where an entity lies and whether that fits a geographical query, written from docs/interface/geography.md as plainly
-// as it can be.
+// as possible.
 //
-// All coordinates that the generators give are multiples of 1/1024 degree, so every product below is exact and a side
-// is a side. Shapes are points, lines and polygons without holes. Distances are found by halving edges until nothing
-// nearer can be left; where an answer would hang on less than the error of that, or a plain argument is missing, it is
-// undefined, and nobody is blamed.
+// All coordinates that the generators give are multiples of 1/1024 degree, so every product below is exact and a point
+// has an exact side. Shapes are points, lines and polygons without holes. Distances are found by halving edges until no
+// remaining part can be nearer. Where an answer would depend on less than the error of that, or a plain argument is
+// missing, the result is undefined, and no answer counts as wrong.
 
 import { type Entity, type Json, type JsonObject, locationsOf } from './reference-entities.js'
 
@@ -21,14 +21,14 @@ export interface Geo {
   readonly place: Place
   readonly metresMin: number
   readonly metresMax: number
-  /** The same as the request says it. */
+  /** The same, in the form of the request. */
   readonly georel: string
   readonly geometry: string
   readonly coords: string
 }
 
 /**
- * Whether the entity fits the query; undefined when that cannot be told plainly
+ * Whether the entity fits the query; undefined when no plain argument decides it
  * (docs/interface/geography.md#relations).
  */
 export function fitsGeo(geo: Geo, entity: Entity): boolean | undefined {
@@ -50,7 +50,7 @@ export function fitsGeo(geo: Geo, entity: Entity): boolean | undefined {
 
 const places = new WeakMap<object, Place>()
 
-/** Where the entity lies; undefined when it has no location. */
+/** The place of the entity; undefined when it has no location. */
 export function placeOf(entity: Entity): Place | undefined {
   const [location] = locationsOf(entity.attributes)
   if (!location) return undefined
@@ -89,7 +89,7 @@ function pair(text: Json): Position {
 }
 
 /**
- * The closed ring of a box between two opposite corners, in the order that `equals` knows
+ * The closed ring of a box between two opposite corners, in the order that `equals` uses
  * (docs/interface/geography.md#relations).
  */
 export function boxRing(a: Position, b: Position): readonly Position[] {
@@ -150,14 +150,14 @@ function touches(place: Place, point: Position): boolean {
   }
 }
 
-/** Two shapes share a point when their edges do, or when one lies in the other and with it its corners. */
+/** Two shapes share a point when their edges do, or when one lies inside the other, with all its corners. */
 function meet(a: Place, b: Place): boolean {
   if (a.positions.some(position => touches(b, position)) || b.positions.some(position => touches(a, position)))
     return true
   return edgesOf(a).some(edge => edgesOf(b).some(other => edgesMeet(edge, other)))
 }
 
-/** A convex ring covers what has its corners inside; of another ring that says nothing about the edges between them. */
+/** A convex ring covers a place whose corners are inside. In another ring, edges between them may lie outside. */
 function isCovered(ring: readonly Position[], place: Place): boolean | undefined {
   if (!place.positions.every(position => isInRing(ring, position))) return false
   return edgesOf(place).length === 0 || isConvex(ring) ? true : undefined
@@ -176,7 +176,7 @@ function isConvex(ring: readonly Position[]): boolean {
 const earthRadiusMetres = 6_371_000
 const radians = Math.PI / 180
 
-/** What is nearer to a bound than this is not judged. */
+/** Distances nearer to a bound than this are not judged. */
 const boundErrorMetres = 0.01
 
 function isNear({ place: { positions }, metresMin, metresMax }: Geo, place: Place): boolean | undefined {
@@ -187,7 +187,7 @@ function isNear({ place: { positions }, metresMin, metresMax }: Geo, place: Plac
   return isTooNear === undefined ? undefined : !isTooNear
 }
 
-/** Whether the nearest point of the place is so near: edges are halved until no part of them can be in question. */
+/** Whether the nearest point of the place is so near: edges are halved until each part is decided. */
 function reaches(from: Position, metres: number, place: Place): boolean | undefined {
   if (touches(place, from)) return true
   const open = partsOf(from, place)
@@ -202,10 +202,10 @@ function reaches(from: Position, metres: number, place: Place): boolean | undefi
   return false
 }
 
-/** How far the metres of `distanceTo` may be off. */
+/** The error of the metres of `distanceTo`. */
 export const errorOf = (place: Place): number => (edgesOf(place).length === 0 ? 1e-5 : 1)
 
-/** Metres to the nearest point of the place, or as much more as `errorOf` says. */
+/** Metres to the nearest point of the place, or more by at most `errorOf`. */
 export function distanceTo(from: Position, place: Place): number {
   if (touches(place, from)) return 0
   let nearest = Number.POSITIVE_INFINITY
@@ -228,7 +228,7 @@ function partsOf(from: Position, place: Place): Part[] {
   return all.map(([a, b]): Part => [a, metresBetween(from, a), b, metresBetween(from, b)])
 }
 
-/** Who walks the part from end to end gets no nearer than this. */
+/** A lower bound of the distance to any point of the part. */
 const leastMetres = ([, toLeft, , toRight]: Part, length: number): number => (toLeft + toRight - length) / 2
 
 /** An edge is a straight line in longitude and latitude. */
@@ -249,7 +249,7 @@ function metresBetween(a: Position, b: Position): number {
   return 2 * earthRadiusMetres * Math.asin(Math.sqrt(Math.min(1, h)))
 }
 
-/** At least the length of the part: degrees of longitude are longest where it is nearest to the equator. */
+/** At least the length of the part: degrees of longitude are longest where the part is nearest to the equator. */
 function lengthMetresMax(a: Position, b: Position): number {
   const latitude = a[1] > 0 === b[1] > 0 ? Math.min(Math.abs(a[1]), Math.abs(b[1])) : 0
   const east = (b[0] - a[0]) * Math.cos(latitude * radians)

@@ -1,8 +1,8 @@
-// What a notification should say, written from docs/interface/notifications.md#content and from nothing else: the body
-// of a regular one, normalized.
+// The expected text of a notification, written from docs/interface/notifications.md#content and from nothing else: the
+// body of a regular one, normalized.
 //
-// It shares no line with src/. What a test could not foresee (dates of this very moment) its subscriptions must not ask
-// for.
+// It shares no line with src/. Subscriptions must not ask for values that a test cannot foresee (dates of this very
+// moment).
 //
 // Not here: whether there is one (reference-subscriptions), other formats, headers.
 
@@ -11,7 +11,7 @@ import { shownEntity } from './reference-query.js'
 import { type AlterationType, type Happening, type Subscription, sentNames } from './reference-subscriptions.js'
 
 /**
- * docs/interface/notifications.md#formats: the body that the subscription, known to the receiver by this id, is owed.
+ * docs/interface/notifications.md#formats: the expected body for a subscription, which the receiver knows by this id.
  */
 export function notificationBody(id: string, subscription: Subscription, happening: Happening): string {
   const { entity } = happening
@@ -36,8 +36,8 @@ export function notificationBody(id: string, subscription: Subscription, happeni
 }
 
 /**
- * docs/interface/subscriptions.md#alteration-types; metadata alone is no change to who does not ask for it
- * (docs/interface/subscriptions.md#attribute-rule).
+ * docs/interface/subscriptions.md#alteration-types; a change of metadata alone counts only for a subscription that asks
+ * for it (docs/interface/subscriptions.md#attribute-rule).
  */
 function alterationType({ notifyOnMetadataChange }: Subscription, { class: kind, v }: Happening): AlterationType {
   if (kind === 'create') return 'entityCreate'

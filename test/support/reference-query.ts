@@ -1,12 +1,12 @@
-// What a list should answer, written from docs/interface/representations.md to docs/interface/queries.md#lists and
-// docs/interface/batch.md#query as directly as possible: look at every entity, keep what fits, put it in order, cut the
+// The expected answer of a list, written from docs/interface/representations.md to docs/interface/queries.md#lists and
+// docs/interface/batch.md#query as directly as possible: look at every entity, keep those that fit, sort them, cut the
 // page, write it out.
 //
-// It shares no line with src/. A query comes as its meaning (a tree), not as its text: reading is not what is tested
-// here. What the interface leaves open (the order among objects) or what is too close to tell (distances) is said to be
-// so instead of guessed.
+// It shares no line with src/. A query comes as its meaning (a tree), not as its text: parsing is not tested here.
+// Where the interface leaves the answer open (the order among objects), or it is too close to decide (distances), the
+// result is marked so instead of guessed.
 //
-// Not here: what there is (reference-entities), geography (reference-geo), how a query is sent (reference-requests).
+// Not here: the entities (reference-entities), geography (reference-geo), how a query is sent (reference-requests).
 
 import {
   type Attribute,
@@ -34,7 +34,7 @@ export interface Statement {
   readonly shape: 'one' | 'list' | 'range'
   /** Of `~=` the pattern; none for `exists` and `missing`. */
   readonly words: readonly Word[]
-  /** The same as the request says it. */
+  /** The same, in the form of the request. */
   readonly text: string
 }
 
@@ -60,12 +60,12 @@ export interface Query {
   readonly form: 'GET' | 'POST'
   /** Items of the header; undefined: no header. */
   readonly paths?: readonly string[]
-  /** Any of them; empty: every entity. */
+  /** The entity fits any of them; empty: every entity. */
   readonly selectors: readonly Selector[]
   readonly q?: readonly Statement[]
   readonly mq?: readonly Statement[]
   readonly geo?: Geo
-  /** The deprecated `attributes`: at least one of them must be there. */
+  /** The deprecated `attributes`: the entity has at least one of them. */
   readonly attributes?: readonly string[]
   readonly orderBy?: readonly OrderKey[]
   readonly limit?: number
@@ -76,17 +76,17 @@ export interface Query {
 
 export interface Expected {
   readonly total: number
-  /** Entities of the paths and types that may be meant. */
+  /** Entities of the queried paths and types. */
   readonly covered: number
-  /** What fits, in order. */
+  /** The entities that fit, in order. */
   readonly found: readonly Entity[]
   /** The body. */
   readonly text: string
-  /** False: the interface leaves the order open, or it is too close to tell. */
+  /** False: the interface leaves the order open, or it is too close to decide. */
   readonly isOrdered: boolean
 }
 
-/** The answer; undefined when it cannot be told plainly which entities fit. */
+/** The answer; undefined when no plain argument decides which entities fit. */
 export function answerTo(query: Query, entities: Iterable<Entity>): Expected | undefined {
   const found: Entity[] = []
   let covered = 0
@@ -122,7 +122,7 @@ const meansType = ({ types, typePattern }: Selector, type: string): boolean =>
 const meansId = ({ ids, idPattern }: Selector, id: string): boolean =>
   (!ids || ids.includes(id)) && (!idPattern || patternOf(idPattern).test(id))
 
-/** Whether the entity, whose path fits, is meant. */
+/** Whether the query selects the entity, whose path fits. */
 export function fitsQuery(query: Query, entity: Entity): boolean | undefined {
   const { selectors, attributes, q = [], mq = [], geo } = query
   const { id, type } = entity
@@ -143,7 +143,7 @@ function patternOf(text: string): RegExp {
 
 // The Simple Query Language (docs/interface/queries.md#simple-query-language)
 
-/** What the path of a statement leads to. */
+/** The values at the path of a statement. */
 export function targetsOf(language: 'q' | 'mq', { form, tokens }: Pick<Statement, 'form' | 'tokens'>, entity: Entity) {
   const [name = '', ...keys] = tokens
   const isBinary = form !== 'exists' && form !== 'missing'
@@ -183,7 +183,7 @@ const isList = (value: Json | undefined): value is readonly Json[] => Array.isAr
 
 const meanings = new WeakMap<Word, null | boolean | number | string>()
 
-/** What a value of a right side is (docs/interface/queries.md#values): the first row that fits. */
+/** The meaning of a value of a right side (docs/interface/queries.md#values): the first row that fits. */
 function meaningOf(word: Word): null | boolean | number | string {
   const known = meanings.get(word)
   if (known !== undefined) return known
@@ -243,7 +243,7 @@ function equals({ shape, words }: Statement, value: Json): boolean {
 function inOrder({ orderBy, geo }: Query, found: readonly Entity[]): { ordered: Entity[]; isOrdered: boolean } {
   if (!orderBy) return { ordered: [...found], isOrdered: true }
   const [first] = orderBy
-  // What stands twice counts once.
+  // A repeated key counts once.
   const isSole = orderBy.every(key => key.name === first?.name && key.descending === first.descending)
   if (isSole && first?.name === 'geo:distance' && !first.descending && geo?.relation === 'near')
     return byDistance(geo, found)
@@ -292,8 +292,8 @@ function sortValue({ name, descending }: OrderKey, entity: Entity): Json {
 }
 
 /**
- * Missing or null, number, string, object, array, boolean. Undefined for two objects or arrays that differ: that is
- * left open.
+ * Missing or null, number, string, object, array, boolean. Undefined for two objects or arrays that differ: their order
+ * is left open.
  */
 function compare(a: Json, b: Json): number | undefined {
   const [rankA, rankB] = [rankOf(a), rankOf(b)]
@@ -308,7 +308,7 @@ function rankOf(value: Json): number {
   return rank + 1
 }
 
-// What is shown (docs/interface/errors.md#form, docs/interface/representations.md)
+// The shown part (docs/interface/errors.md#form, docs/interface/representations.md)
 
 /** An element of the answer. */
 export function shownEntity(entity: Entity, shown: Shown): string {

@@ -1,4 +1,4 @@
-// How the queries and changes of the reference are said over HTTP.
+// The queries and changes of the reference as HTTP requests.
 
 import type { Change, GivenAttribute, Json, Named, Outcome } from './reference-entities.js'
 import type { Query, Selector } from './reference-query.js'
@@ -82,7 +82,7 @@ function parameters(given: Readonly<Record<string, string | undefined>>): string
 
 // Changes
 
-/** One change by itself. `short`: as `keyValues`, if nothing is lost by that. */
+/** One change by itself. `short`: as `keyValues`, if no part is lost by that. */
 export function changeRequest(change: Change, short = false): HttpRequest {
   const { path, id, type } = change
   const headers = path === '/' ? noHeaders : { 'Ctx-ServicePath': path }
@@ -126,7 +126,7 @@ export function changeRequest(change: Change, short = false): HttpRequest {
   }
 }
 
-/** The status that tells the outcome of a single change. */
+/** The status for the outcome of a single change. */
 export function statusOf(change: Change, outcome: Outcome): number {
   switch (outcome) {
     case 'done':

@@ -1,12 +1,12 @@
-// Which subscriptions a change should fire, written from docs/interface/subscriptions.md#triggering and
+// Which subscriptions a change should trigger, written from docs/interface/subscriptions.md#triggering and
 // docs/interface/notifications.md#only-changed-attributes and from nothing else.
 //
-// Plain on purpose: what happened is found by comparing the entity before with the entity after, and every rule is
-// asked of every subscription. It shares no line with src/. What the interface leaves to a plain argument's limits
-// (reference-geo) is undefined here as there.
+// Plain on purpose: the event is found by comparing the entity before with the entity after, and every rule is checked
+// for every subscription. It shares no line with src/. A result that reference-geo leaves undefined is undefined here,
+// too.
 //
-// Not here: what a change does to an entity (reference-entities), the language of expressions (reference-query), how
-// random ones look (random-watch).
+// Not here: the effect of a change on an entity (reference-entities), the language of expressions (reference-query),
+// random subscriptions (random-watch).
 
 import { type Attribute, type Change, type Entity, isEqual, type Metadata } from './reference-entities.js'
 import type { Geo } from './reference-geo.js'
@@ -19,7 +19,7 @@ export interface Subscription {
   readonly status: 'active' | 'inactive' | 'oneshot'
   readonly expiresMs?: number
   readonly throttlingSeconds: number
-  /** Any of them. */
+  /** The entity matches any of them. */
   readonly elements: readonly Element[]
   /** Empty: any attribute. */
   readonly attrs: readonly string[]
@@ -32,7 +32,7 @@ export interface Subscription {
   readonly sentAttrs: readonly string[]
   readonly exceptAttrs: readonly string[]
   readonly onlyChangedAttrs: boolean
-  /** Ours: deletions count, whatever the alteration types and whatever is sent. */
+  /** Orrery's own: deletions count, with any alteration types and any sent attributes. */
   readonly propagateDeletes?: boolean
 }
 
@@ -45,11 +45,11 @@ export interface Element {
   readonly typePattern?: string
 }
 
-/** What a request did to an entity: all that counts for subscriptions. */
+/** The effect of a request on an entity, as far as it counts for subscriptions. */
 export interface Happening {
   readonly class: 'create' | 'change' | 'update' | 'delete'
   readonly before: Entity | undefined
-  /** As it is; deleted: as it was. */
+  /** The present entity; after a deletion, the last one. */
   readonly entity: Entity
   /**
    * The sets of docs/interface/subscriptions.md#triggering: named in the request; value or type changed; metadata
@@ -60,7 +60,7 @@ export interface Happening {
   readonly m: ReadonlySet<string>
 }
 
-/** What a change that was not refused is to subscriptions: the entity before it and after it. */
+/** The event of a change that was not refused: the entity before it and after it. */
 export function happeningOf(change: Change, before: Entity | undefined, after: Entity | undefined): Happening {
   const entity = (after ?? before) as Entity
   const r = new Set(namedBy(change, before))
@@ -102,13 +102,13 @@ function namedBy(change: Change, before: Entity | undefined): readonly string[] 
 }
 
 /**
- * Whether the attribute changes even if it stays as it is (docs/interface/subscriptions.md#attribute-rule,
+ * Whether the attribute counts as changed even if its value stays (docs/interface/subscriptions.md#attribute-rule,
  * docs/interface/entities.md#changes).
  */
 function isForced(change: Change, name: string): boolean {
   if (change.action === 'updateValue') return change.name === name && change.forced
   if (change.action === 'updateOne') return change.name === name && (change.forced || isOperator(change.given))
-  // Of `appendStrict` only what is new is not refused, and that has changed anyway.
+  // `appendStrict` refuses all but new attributes, and these have changed anyway.
   if (change.action !== 'append' && change.action !== 'update') return false
   const given = change.given.find(([one]) => one === name)
   return given !== undefined && (change.forced || isOperator(given[1]))
@@ -171,8 +171,8 @@ function fits({ q, mq, geo }: Expression, entity: Entity): boolean | undefined {
 }
 
 /**
- * What becomes of a subscription that was selected: the first rule that holds it back
- * (docs/interface/subscriptions.md#triggering), or `fires`; undefined: it cannot be told.
+ * The verdict on a selected subscription: the first rule that holds it back
+ * (docs/interface/subscriptions.md#triggering), or `fires`; undefined: no plain argument decides it.
  */
 export function verdictOn(
   subscription: Subscription,
@@ -195,8 +195,8 @@ export function verdictOn(
 }
 
 /**
- * docs/interface/notifications.md#only-changed-attributes: of what would be sent, what the request named; three
- * builtins stay if they are listed.
+ * docs/interface/notifications.md#only-changed-attributes: of the attributes to send, those that the request named;
+ * three builtins stay if they are listed.
  */
 export function sentNames({ sentAttrs, exceptAttrs }: Subscription, { r }: Happening): readonly string[] {
   const named = [...r]

@@ -1,4 +1,4 @@
-// Refusals by their code, whatever it is: for tests that look at all of them.
+// Refusals by their code, for tests that look at all of them.
 
 import { type Refusal, refusals } from '../../src/domain/refusal.js'
 import type { RefusalCode } from '../../src/domain/refusal-rules.js'

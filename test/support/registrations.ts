@@ -8,19 +8,19 @@ import { parseJson } from '../../src/http/body.js'
 
 const registrationId = '65f0c2a1b4d3e2f1a0c9b8d7'
 
-/** What a POST of the body gives, in a path of the default tenant. */
+/** The result of a POST of the body, in a path of the default tenant. */
 export function registered(body: string, servicePath = '/'): Result<Registration> {
   const payload = parseJson(Buffer.from(body))
   return payload.ok ? parseRegistration(payload.value, { id: registrationId, tenant: '', servicePath }) : payload
 }
 
-/** What a PATCH of the body makes of the registration. */
+/** The registration after a PATCH of the body. */
 export function repatched(existing: Registration, body: string): Result<Registration> {
   const payload = parseJson(Buffer.from(body))
   return payload.ok ? patchRegistration(existing, payload.value) : payload
 }
 
-/** The registration of a body that must be right. */
+/** The registration of a valid body. */
 export function registration(body: string, servicePath?: string): Registration {
   const result = registered(body, servicePath)
   if (result.ok) return result.value
@@ -51,7 +51,7 @@ export const provided = (
 
 const names = fc.uniqueArray(fc.constantFrom('a', 'b', '__proto__', 'constructor', '1'), { maxLength: 3 })
 
-/** With the prototype that JSON gives. */
+/** A record whose prototype is that of parsed JSON. */
 const plain = <T extends object>(members: { [K in keyof T]: fc.Arbitrary<T[K]> }): fc.Arbitrary<T> =>
   fc.record<T>(members, { noNullPrototype: true })
 

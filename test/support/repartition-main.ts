@@ -1,4 +1,4 @@
-// Divides a data directory anew and says on standard output how it gets on: a process to be killed.
+// Divides a data directory anew and reports its progress on standard output: a process that a test kills.
 //
 // Arguments: the directory, the number of workers. One line for each batch: how many entities are in their new place.
 

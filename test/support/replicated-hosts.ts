@@ -1,8 +1,8 @@
-// Nodes of a cluster inside the test, as far as their shards go: hosts over real stores, a log in memory that they
-// append to and follow, and a router that knows who owns what. In the place of the cluster is the test: it moves
-// shards, follows, and kills when it wants.
+// Nodes of a cluster inside the test, reduced to their shards: hosts over real stores, a log in memory that they append
+// to and follow, and a router that knows the owners. The test acts as the cluster: it moves shards, makes hosts follow,
+// and kills hosts.
 //
-// The clock stands still; all hosts have the same one.
+// The clock does not run by itself; all hosts have the same one.
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
@@ -53,7 +53,7 @@ export class MemoryLog {
   private readonly shards = new Map<number, LogRecord[]>()
   private readonly epochs = new Map<number, number>()
 
-  /** A new owner. */
+  /** Begins the epoch of a new owner. */
   takeOver(shard: number): void {
     this.epochs.set(shard, this.epochOf(shard) + 1)
   }
@@ -69,13 +69,13 @@ export class MemoryLog {
       .update(before?.hash ?? '')
       .update(payload)
       .digest()
-    // What was appended must stay as it was.
+    // A copy, since the caller may change its bytes later.
     const position = { sequence: (before?.sequence ?? 0) + 1, epoch: this.epochOf(shard), hash }
     records.push({ payload: Buffer.from(payload), position })
     return position
   }
 
-  /** What stands behind a position, of which the log must know. */
+  /** The records after a position, which must be one of this log. */
   behind(shard: number, position: FollowedPosition | undefined): readonly LogRecord[] {
     const records = this.of(shard)
     if (position) assert(records[position.sequence - 1]?.position.hash.equals(position.hash), 'a position of this log')
@@ -96,18 +96,18 @@ export class MemoryLog {
   }
 }
 
-/** Gives the outcome of an append, when the test lets it. */
+/** Holds the outcomes of appends until the test releases them. */
 class HoldableReplication implements Replication {
   isHeld = false
   /** Appends that are in flight. */
   held: (() => void)[] = []
   readonly appended: number[] = []
-  /** Shards that another host has taken over: nothing is appended to them. */
+  /** Shards that another host has taken over: appends to them fail. */
   readonly lost = new Set<number>()
   private readonly log: MemoryLog
   private readonly onLost: (shard: number) => void
 
-  /** `onLost` is told of a shard that was lost, before the outcome. */
+  /** `onLost` is called with a lost shard, before the outcome. */
   constructor(log: MemoryLog, onLost: (shard: number) => void) {
     this.log = log
     this.onLost = onLost
@@ -137,7 +137,7 @@ class HoldableReplication implements Replication {
 export interface HostParts extends Partial<ShardParts> {
   readonly clock: FakeClock
   readonly log: MemoryLog
-  /** Which one it is, among all. */
+  /** Its number among the hosts. */
   readonly number: number
   readonly cluster: Cluster
 }
@@ -202,12 +202,12 @@ export class Host {
     })
     const host = new Host(store, parts, replication, failures, local)
     await local.parts.notifications.begin(host.despatch, cluster)
-    // Of a store that is not empty that takes time, which stands still: then everything may be there.
+    // For a store that is not empty this takes time, and the clock does not run; until then any key may exist.
     void local.parts.keyFilter.learn(store, scanner, clock)
     return host
   }
 
-  /** Applies what the logs have of the shards that are not its own, several records at once. */
+  /** Applies the log records of shards that this host does not own, several records at once. */
   follow(shards: readonly number[] = allShards): Promise<void> {
     this.following = this.following.then(async () => {
       for (const shard of shards) {
@@ -235,7 +235,7 @@ export class Host {
     return done(onDone => this.shardHost.seal(shard, onDone))
   }
 
-  /** Another host has taken a shard over, and this one has heard of it: resolves when it follows. */
+  /** Another host has taken a shard over, and this one knows it: resolves when it follows the shard. */
   lose(shard: number): Promise<void> {
     const known = this.losing.get(shard)
     if (known || !this.ownership.admits(shard)) return known ?? Promise.resolve()
@@ -244,7 +244,7 @@ export class Host {
     return losing
   }
 
-  /** All rows that it has of a shard, those of the indexes and the counts too. */
+  /** All rows that the host has of a shard, with those of the indexes and the counts. */
   async rows(shard: number): Promise<readonly Row[]> {
     const stretches = await Promise.all(stretchesOf(shard).map(range => rowsOf(this.store, range)))
     const [types, ids, expiries, ...counts] = await Promise.all([
@@ -270,16 +270,16 @@ export class Host {
 const done = (begin: (onDone: (failure?: Error) => void) => void): Promise<void> =>
   new Promise((resolve, reject) => begin(failure => (failure ? reject(failure) : resolve())))
 
-/** Several hosts as one: whatever is asked goes to who owns the shard, again if that has changed. */
+/** Several hosts as one: each request goes to the owner of the shard, and is repeated if that has changed. */
 export class Cluster implements Shards {
   readonly hosts: Host[] = []
   readonly log = new MemoryLog()
   readonly clock: FakeClock
-  /** Host of each shard, by its number; undefined while it is on its way. */
+  /** Host of each shard, by its number; undefined while the shard moves. */
   readonly places: (number | undefined)[] = []
-  /** Whether hosts follow by themselves what is appended. */
+  /** Whether hosts follow appended records by themselves. */
   followsAlways = true
-  /** Whether what has an unknown outcome is asked again: here it never has happened. */
+  /** Whether a request with an unknown outcome is repeated: here such a request was never executed. */
   asksLostAgain = false
   private readonly t: Test
   private asked: readonly number[] = []
@@ -289,7 +289,7 @@ export class Cluster implements Shards {
     this.clock = clock
   }
 
-  /** So many hosts; the first one owns everything. */
+  /** This number of hosts; the first one owns all shards. */
   static async of(t: Test, clock: FakeClock, count: number, parts: Partial<ShardParts> = {}): Promise<Cluster> {
     const cluster = new Cluster(t, clock)
     for (let number = 0; number < count; number++) {
@@ -318,7 +318,7 @@ export class Cluster implements Shards {
     return this.host(this.places[shard]!)
   }
 
-  /** Moves a shard: sealed where it is, followed to its end where it goes, and active there. */
+  /** Moves a shard: seals it at its host, follows its log to the end at the new host, and activates it there. */
   async move(shard: number, to: number): Promise<void> {
     const from = this.ownerHost(shard)
     if (from.number === to) return
@@ -330,8 +330,8 @@ export class Cluster implements Shards {
   }
 
   /**
-   * Another host takes a shard over, whatever its owner is doing, which hears of it with its next append to the shard,
-   * or else `thereafter`.
+   * Another host takes a shard over, at any moment. The owner learns of it with its next append to the shard, or else
+   * after `thereafter`.
    */
   async depose(shard: number, to: number, thereafter: () => Promise<unknown> = async () => {}): Promise<void> {
     const from = this.ownerHost(shard)
@@ -346,7 +346,7 @@ export class Cluster implements Shards {
     this.places[shard] = to
   }
 
-  /** All hosts have what the logs have. */
+  /** Lets all hosts apply the logs to their end. */
   async followAll(): Promise<void> {
     await this.waitFor(Promise.all(this.hosts.map(host => host.follow())))
   }
@@ -358,7 +358,7 @@ export class Cluster implements Shards {
     })
   }
 
-  /** Lets time stand still until something has ended. */
+  /** Waits until a promise has settled, without moving the time. */
   async waitFor<T>(promise: Promise<T>): Promise<T> {
     let isOver = false
     promise.then(
@@ -373,7 +373,7 @@ export class Cluster implements Shards {
     return promise
   }
 
-  /** Lets everything end that needs no time. */
+  /** Lets all work end that needs no time. */
   async rest(ms = 0): Promise<void> {
     this.clock.advance(ms)
     for (let turns = 0; turns < 10; turns++) {
@@ -402,7 +402,7 @@ export class Cluster implements Shards {
       if (place !== undefined && !owners.has(place)) owners.set(place, shard)
     }
     const asked = [...owners.values()]
-    // As long as nothing has moved it is the same list.
+    // As long as no shard has moved, the list is the same object.
     if (asked.join() !== this.asked.join()) this.asked = asked
     return this.asked
   }
@@ -415,7 +415,7 @@ export class Cluster implements Shards {
     return this.places[shard] ?? -1
   }
 
-  /** Says that it holds, and that each shard has the same rows wherever it is. */
+  /** Asserts that each shard has the same rows on every host. */
   async assertEqual(shards: readonly number[] = allShards): Promise<void> {
     await this.rest()
     await this.followAll()

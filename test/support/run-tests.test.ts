@@ -1,4 +1,4 @@
-// The runner of `npm test`: whatever becomes of one file, it runs the others, and counts what went wrong.
+// The runner of `npm test`: after any outcome of one file it runs the others, and counts all failures.
 
 import { execFile } from 'node:child_process'
 import { writeFileSync } from 'node:fs'

@@ -27,7 +27,7 @@ const crowded =
 
 /** The time of a file that does not set its own. */
 const fileSecondsMax = 300
-/** After this time the runner kills a file, whatever time it has set. */
+/** After this time the runner kills a file, even if the file has set a longer one. */
 const killAfterMs = 1_800_000
 
 const jobs = Math.min(2, availableParallelism())
@@ -73,7 +73,7 @@ async function lane(jobs: number, files: readonly string[]): Promise<void> {
     while (large.length + small.length > 0) {
       const takesLarge = !isCrowded && large.length > 0
       const file = takesLarge ? large.shift() : small.shift()
-      // Only crowded files are left: the worker that runs one goes on with them.
+      // Only crowded files are left: the worker that runs one continues with them.
       if (file === undefined) return
       if (takesLarge) isCrowded = true
       await run(file)
@@ -83,7 +83,7 @@ async function lane(jobs: number, files: readonly string[]): Promise<void> {
   await Promise.all(Array.from({ length: jobs }, worker))
 }
 
-/** A file without tests, or one that ends with a code of its own, counts as a failure. */
+/** A file without tests, or one that ends with an exit code of its own, counts as a failure. */
 async function run(file: string): Promise<void> {
   const startedMs = performance.now()
   const child = spawn(process.execPath, ['--enable-source-maps', file], {
@@ -109,7 +109,7 @@ async function run(file: string): Promise<void> {
   totals.skipped += own.skipped
 }
 
-/** What went wrong although no test has failed. */
+/** The reason why a file failed although no test has failed. */
 function faultOf({ failed, tests }: FileTotals, end: string): string | undefined {
   if (failed > 0) return undefined
   if (end !== '0') return `it ended with ${end}, although no test failed`

@@ -19,7 +19,7 @@ export function selectionOf(source: Partial<SelectionSource>): Selection {
 /** All entities, or those of one selector. */
 export const meaning = (...selectors: SelectorSource[]): Selection => selectionOf({ selectors })
 
-/** An order that must parse; of an empty text that of creation. */
+/** An order that must parse; for an empty text, the order of creation. */
 export function orderOf(text: string): readonly OrderKey[] {
   if (text === '') return []
   const order = parseOrder(text)

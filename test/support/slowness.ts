@@ -3,8 +3,8 @@
 //
 // It measures the processor time of a fixed piece of work, which handles texts, objects and new memory, as a request
 // does. A slower core, or one that other processes use as well, takes longer for the work and for the measured request
-// alike. New memory matters: on some virtual machines the first use of a page takes 20 us, a hundred times as long as on
-// others.
+// alike. New memory matters: on some virtual machines the first use of a page takes 20 us, a hundred times as long as
+// on others.
 //
 // Not for figures of speed: those are ratios of one run (bench/).
 

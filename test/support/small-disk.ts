@@ -1,11 +1,11 @@
-// A disk of some megabytes for one test: a tmpfs, which needs root on Linux; and somebody else who fills it.
+// A disk of some megabytes for one test: a tmpfs, which needs root on Linux; and files that fill it.
 
 import { execFileSync } from 'node:child_process'
 import { closeSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Teardown, tempDir } from './broker-process.js'
 
-/** Whether this command works here; else the reason why not. */
+/** False when this command works here; otherwise the reason why not. */
 export function lacks(command: string, ...args: string[]): string | false {
   try {
     execFileSync(command, args, { stdio: 'pipe' })
@@ -15,7 +15,7 @@ export function lacks(command: string, ...args: string[]): string | false {
   }
 }
 
-/** Why no disk can be mounted here, or false when one can. */
+/** The reason why no disk can be mounted here, or false when one can. */
 export const noMount = process.platform === 'linux' ? tryMount() : 'tmpfs is of Linux'
 
 function tryMount(): string | false {
@@ -45,7 +45,7 @@ export class SmallDisk {
     return bavail * bsize
   }
 
-  /** Makes a file that leaves so much free, or nothing at all. */
+  /** Makes a file that leaves this many bytes free, by default none. */
   fill(name: string, leavesBytes = 0): void {
     const file = openSync(join(this.path, name), 'w')
     try {

@@ -26,7 +26,7 @@ export class SortedRows {
     return keys.map(key => [key, this.#values.get(key)!])
   }
 
-  /** How many keys are before this one. */
+  /** The number of keys before this one. */
   #placeOf(key: string): number {
     let low = 0
     let high = this.#keys.length

@@ -1,4 +1,5 @@
-// Statements of the query language over one attribute `a`, and values for it: few enough of each that they meet.
+// Statements of the query language over one attribute `a`, and values for it. There are so few of each that statements
+// often match.
 
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
@@ -11,7 +12,7 @@ const day = 86_400
 const first = Date.UTC(2024, 0, 1) / 1000
 const dates = [first, first + day / 2, first + day, -day].map(seconds => new Date(seconds * 1000).toISOString())
 
-/** Neighbours of each other among them, and the ends of what a number can be. */
+/** Some of them are next to each other, some at the ends of the range of numbers. */
 const numbers = [
   ...[0, -0, 1, -1, 2.5, 21, first, first + day],
   ...[1 + Number.EPSILON, 1 - Number.EPSILON / 2, -1 - Number.EPSILON, -1 + Number.EPSILON / 2],
@@ -21,7 +22,7 @@ const numbers = [
 const texts = ['', 'a', 'b', 'ab', 'ä', '€', 'K', 'k5', 'k1023', 'true', 'null', '1', '21', dates[0]!]
 /** Longer than a column keeps, or just as long. */
 const longTexts = [64, 65, 66, 200].flatMap(length => ['x'.repeat(length), `${'x'.repeat(length - 1)}y`])
-/** Other than the texts above only in the upper halves of its characters. */
+/** These differ from texts above only in the upper halves of their characters. */
 const twins = ['š', `${'x'.repeat(64)}Ÿ`]
 
 const scalars: fc.Arbitrary<Json> = fc.oneof(
@@ -40,14 +41,14 @@ const values: fc.Arbitrary<Json> = fc.oneof(
   { weight: 1, arbitrary: fc.array(fc.record({ k: scalars }) as fc.Arbitrary<Json>, { maxLength: 2 }) },
 )
 
-/** What an entity may have as its attribute `a`; undefined: nothing. */
+/** The attribute `a` that an entity may have; undefined: none. */
 export const attributesForStatements: fc.Arbitrary<Attribute | undefined> = fc.oneof(
   { weight: 8, arbitrary: values.map(value => attribute(value)) },
   { weight: 1, arbitrary: fc.constantFrom(...dates).map(value => attribute(value, 'DateTime')) },
   { weight: 1, arbitrary: fc.constant(undefined) },
 )
 
-/** Characters that mean something in a query, or may not stand there. */
+/** Characters that have a meaning in a query, or are not allowed there. */
 const unfit = /[<>"'=;(),\r\n\t\0 ]|\.\./
 const quotedTexts = [...texts, ...longTexts, ...twins].filter(text => text !== '').map(text => `'${text}'`)
 const plainTexts = [...texts, ...longTexts, ...twins].filter(text => text !== '' && !unfit.test(text))

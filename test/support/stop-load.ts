@@ -1,12 +1,12 @@
-// Clients that go on asking while a broker is stopped, and what became of each of their connections and requests.
+// Clients that continue to ask while a broker is stopped, and the end of each of their connections and requests.
 //
-// Three kinds: those that keep their connection and ask again as soon as they have an answer, those that connect anew
-// for each request, and those that have asked once and rest. A client that reads `Connection: close` closes its side,
-// as HTTP clients do. Each goes on until nobody listens any more.
+// There are three kinds. *Kept* clients keep their connection and ask again as soon as they have an answer.
+// *Reconnecting* clients connect anew for each request. *Resting* clients ask once and rest. A client that reads
+// `Connection: close` closes its side, as HTTP clients do. Each continues until the port is closed.
 //
-// What counts:
+// Three counters matter:
 // - *reset*: a connection that was established, or was being established, ended with ECONNRESET or EPIPE. There must be
-//   none. ECONNREFUSED is the ordinary end: nobody listens any more.
+//   none. ECONNREFUSED is the ordinary end: the port is closed.
 // - *unanswered*: the server ended a connection in order (FIN) while a request on it had no answer. That may only
 //   happen where the request and the end have crossed on the way. A client that asks again at once never rests for as
 //   long as the server waits before it ends a connection that rests (`quietMs` in http/drain.ts). So of these clients
@@ -63,7 +63,7 @@ export class StopLoad {
       await new Promise(resolve => setTimeout(resolve, 5))
   }
 
-  /** Resolves when each client has found that nobody listens any more. */
+  /** Resolves when each client has found the port closed. */
   async over(): Promise<StopTally> {
     await Promise.all(this.#clients)
     return this.tally
@@ -83,7 +83,7 @@ class StopClient {
     while (await this.#connection());
   }
 
-  /** One connection, to its end; false: nobody listens any more. */
+  /** One connection, to its end; false: the port is closed. */
   async #connection(): Promise<boolean> {
     const { load, kind } = this
     const { port, options, tally } = load

@@ -1,4 +1,4 @@
-// How long single calls take, by a monotonic clock, and which was the worst of each kind.
+// The time of single calls, by a monotonic clock, and the worst call of each kind.
 
 import { patternsKeptMax } from '../../src/domain/limits.js'
 import { compilePattern } from '../../src/domain/queries/pattern.js'
@@ -15,8 +15,8 @@ export class Stopwatch {
   private readonly again: number
 
   /**
-   * A call that takes longer than `again` milliseconds is made thrice more: the clock also counts what else the machine
-   * does.
+   * A call that takes longer than `again` milliseconds is repeated three times, since the clock also counts other work
+   * of the machine.
    */
   constructor(again = 3) {
     this.again = again
@@ -62,7 +62,7 @@ export class Stopwatch {
 
 let forgotten = 0
 
-/** Makes the patterns of a call be compiled again when it is repeated. */
+/** Makes a repeated call compile its patterns again. */
 function forgetPatterns(): void {
   for (let left = patternsKeptMax; left >= 0; left--) compilePattern(`forget${forgotten++}`)
 }

@@ -7,19 +7,19 @@ import { parseJson } from '../../src/http/body.js'
 
 export const subscriptionId = '65f0c2a1b4d3e2f1a0c9b8d7'
 
-/** What a POST of the body gives, in a path of the default tenant. */
+/** The result of a POST of the body, in a path of the default tenant. */
 export function posted(body: string, servicePath = '/#'): Result<Subscription> {
   const payload = parseJson(Buffer.from(body))
   return payload.ok ? parseSubscription(payload.value, { id: subscriptionId, tenant: '', servicePath }) : payload
 }
 
-/** What a PATCH of the body makes of the subscription. */
+/** The subscription after a PATCH of the body. */
 export function patched(existing: Subscription, body: string, servicePath = '/#'): Result<Subscription> {
   const payload = parseJson(Buffer.from(body))
   return payload.ok ? patchSubscription(existing, payload.value, servicePath) : payload
 }
 
-/** The subscription of a body that must be right. */
+/** The subscription of a valid body. */
 export const subscription = (body: string, servicePath?: string): Subscription => demand(posted(body, servicePath))
 
 export const afterPatch = (existing: Subscription, body: string, servicePath?: string): Subscription =>

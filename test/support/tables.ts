@@ -1,4 +1,4 @@
-// What a table holds, in words that two tables can be compared by.
+// The content of a table, as texts by which two tables can be compared.
 
 import type { Geometry } from '../../src/domain/places/location.js'
 import type { Operand } from '../../src/domain/queries/query.js'
@@ -6,8 +6,7 @@ import { type Column, hashOfText, kinds } from '../../src/shard/read/views/colum
 import type { Cells, Table } from '../../src/shard/read/views/table.js'
 
 /**
- * What a table has of each entity that is there, in its order: stamp, shard, a cell for each column by name, and the
- * point.
+ * The row of each living entity of a table, in its order: stamp, shard, a cell for each column by name, and the point.
  */
 export function contentOf(table: Table): string[] {
   const columns = [...table.columns].sort((a, b) => (a.name < b.name ? -1 : 1))

@@ -1,7 +1,7 @@
 // Counts the results of a test file from its TAP.
 //
-// What counts is a leaf: an assertion, not the test that holds it. A test that failed although all its leaves passed (a
-// timeout, a plan not kept) counts as one failure, so that nothing that went wrong adds up to nothing.
+// The unit is a leaf: an assertion, not the test that contains it. A test that failed although all its leaves passed (a
+// timeout, a plan not kept) counts as one failure, so that no error is lost from the total.
 
 import { type EventEmitter, once } from 'node:events'
 import type { Readable } from 'node:stream'
@@ -14,13 +14,13 @@ export interface Totals {
   skipped: number
 }
 
-/** What a file has brought. */
+/** The results of a file. */
 export interface FileTotals extends Totals {
   /** Tests and assertions at its top; 0: it ran none. */
   readonly tests: number
 }
 
-/** The closing line: nothing else may stand on it. */
+/** The closing line, which has nothing else on it. */
 export function closingLine(totals: Totals): string {
   const skipped = totals.skipped > 0 ? `, ${totals.skipped} skipped` : ''
   return `${totals.passed} passed, ${totals.failed} failed${skipped}`

@@ -1,8 +1,8 @@
 // A bash that runs one command after another, as a reader at a terminal does.
 //
-// One shell for all commands, so that variables, `cd` and background jobs carry over. Output and errors come together,
-// in the order they were written. curl is told by its configuration file not to draw a progress meter, which it would
-// not do at a terminal either. The end of a command is seen by a line that only this shell can write.
+// One shell runs all commands, so that variables, `cd` and background jobs carry over. Output and errors come together,
+// in the order in which they were written. A configuration file makes curl draw no progress meter, as at a terminal.
+// The end of a command is recognised by a line that only this shell can write.
 
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
@@ -30,7 +30,7 @@ export class Terminal {
     t.teardown(() => this.#end())
   }
 
-  /** Runs a command to its end; what it showed, or an error when it takes longer than `waitMs`. */
+  /** Runs a command to its end; resolves with its output, or rejects when it takes longer than `waitMs`. */
   async run(command: string, waitMs = 30_000): Promise<string> {
     this.#shown = ''
     this.#shell.stdin.write(`{ ${command}\n} </dev/null 2>&1\necho; echo ${this.#mark}\n`)

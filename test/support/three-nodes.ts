@@ -1,7 +1,7 @@
 // Three nodes of one cluster as processes, and the etcd that keeps their log.
 //
-// For tests of what clients see: which node is asked must not matter. Their log survives them and no power failure,
-// which makes it fast.
+// They are for tests from the clients' view: an answer must not depend on the node. The log outlives the nodes but no
+// power failure, which makes it fast.
 
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -13,12 +13,12 @@ import { HttpClient } from './http-client.js'
 
 const names = ['a', 'b', 'c']
 
-/** How long a node may take to start, beside two others, on a machine that is busy. */
+/** How long a node may take to start, beside two others, on a busy machine. */
 const readyWaitMs = 60_000
 
 /** How long shards may take to find their owners then. */
 const settleMsMax = 60_000
-/** Between two looks. */
+/** The pause between two looks. */
 const lookMs = 50
 
 /** Syncing the log to the disk proves nothing here. */
@@ -29,13 +29,13 @@ export interface ThreeNodesOptions {
   readonly folder: string
   /** Start options of each node besides those of its place. */
   readonly args?: readonly string[]
-  /** They stay in the process group of their parent. */
+  /** The nodes stay in the process group of their parent. */
   readonly sharesGroup?: boolean
-  /** Where their ports come from; any free ones when absent. */
+  /** The source of their ports; when absent, any free ones. */
   readonly nextPort?: () => Promise<number>
 }
 
-/** Starts them and waits until each owns its shards and all agree about that; they end with the test. */
+/** Starts the nodes and waits until each owns its shards and all agree about that; they end with the test. */
 export async function startThreeNodes(t: Teardown, options: ThreeNodesOptions): Promise<readonly BrokerProcess[]> {
   const { folder, args = [], sharesGroup = false, nextPort = freePort } = options
   const etcd = await startEtcd(t, { dataDir: folder, args: etcdArgs, nextPort })
@@ -53,9 +53,7 @@ export async function startThreeNodes(t: Teardown, options: ThreeNodesOptions): 
   return nodes
 }
 
-/**
- * Waits until every shard is where it belongs: whoever is asked before that may have to wait, or is told to come again.
- */
+/** Waits until every shard has its wanted owner. Before that, a request may have to wait, or gets 503. */
 async function untilSettled(nodes: readonly BrokerProcess[]): Promise<void> {
   const clients = nodes.map(({ baseUrl }) => new HttpClient(baseUrl))
   const untilMs = performance.now() + settleMsMax
@@ -69,8 +67,7 @@ async function untilSettled(nodes: readonly BrokerProcess[]): Promise<void> {
 }
 
 /**
- * Whether a node knows for each shard the owner that placement wants, and has taken what it is to own, and copies of
- * the rest.
+ * Whether a node knows for each shard the owner that placement wants, owns its own shards, and has copies of the rest.
  */
 function isSettled({ node, members, shards }: ClusterStatus): boolean {
   const candidates = members.map(({ name, domain }) => ({ name, domain }))

@@ -1,4 +1,4 @@
-// Reading a transcript and comparing it with what a terminal showed.
+// Reading a transcript and comparing it with the output of a terminal.
 
 import t from 'tap'
 import { difference, shows, transcript, transcriptOfPage } from './transcript.js'

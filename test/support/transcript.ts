@@ -1,11 +1,11 @@
-// A terminal session written in Markdown: what is typed, and what is shown.
+// A terminal session written in Markdown: the typed commands, and their output.
 //
-// In a block marked ```console a line that starts with `$
-// ` is typed; it goes on while it ends with a backslash or has an open quote. The lines up to the next `$
-// ` are what the terminal shows. There, a line `...` stands for any number of lines, and a word in angle brackets, as in `Date: <date>`, for any text inside a line. Spaces at the end of lines and empty lines at the end of
-// an output do not count.
+// In a block marked ```console a line that starts with `$ ` is typed; it continues while it ends with a backslash or
+// has an open quote. The lines up to the next `$ ` are the output. There, a line `...` stands for any number of lines,
+// and a word in angle brackets, as in `Date: <date>`, for any text inside a line. Spaces at the end of lines and empty
+// lines at the end of an output do not count.
 //
-// Pure: reading and comparing. Who runs the commands is elsewhere (journeys/tour.test.ts, journeys/interface.test.ts).
+// Pure: reading and comparing. Not here: running the commands (journeys/tour.test.ts, journeys/interface.test.ts).
 
 export interface Step {
   /** Line of the file, from 1. */
@@ -14,7 +14,7 @@ export interface Step {
   readonly expected: readonly string[]
 }
 
-/** The steps of all console blocks between the two comment lines, or undefined when there is no such stretch. */
+/** The steps of all console blocks between the two comment lines; undefined when a comment line is missing. */
 export function transcript(markdown: string, name: string): Step[] | undefined {
   const lines = markdown.split(/\r?\n/)
   const start = lines.indexOf(`<!-- ${name}:start -->`)
@@ -45,12 +45,12 @@ function stepsBetween(lines: readonly string[], start: number, end: number): Ste
   return steps.map(step => ({ ...step, expected: trimmed(step.expected) }))
 }
 
-/** Whether the terminal showed what the step says. */
+/** Whether the output is the one that the step expects. */
 export function shows(step: Step, output: string): boolean {
   return fits(step.expected.map(pattern), trimmed(output.split('\n')))
 }
 
-/** Expected and shown side by side, marked where no line of the other fits. `file`: where the step stands. */
+/** Expected and shown side by side, with marks where no line of the other fits. `file`: the file of the step. */
 export function difference(step: Step, output: string, file = 'README.md'): string {
   const shown = trimmed(output.split('\n'))
   const patterns = step.expected.map(pattern)

@@ -1,4 +1,4 @@
-// Geometries as geographers write them: `POLYGON ((0 0, 4 0, 0 3, 0 0))`, longitude first.
+// Geometries in well-known text: `POLYGON ((0 0, 4 0, 0 3, 0 0))`, longitude first.
 import type { Geometry } from '../../src/domain/places/location.js'
 
 const types = {

@@ -1,8 +1,8 @@
 // Finds decisions by wording: code that compares a text for humans, or looks into it.
 //
-// A text for humans is what is called `description`, what `refusalText` returns, and a variable that holds one of
-// these. Code may hand it on, print it, and ask whether it is empty. Any other question about it is a decision that
-// changes when somebody improves a sentence.
+// A text for humans is a value named `description`, a result of `refusalText`, or a variable that holds one of these.
+// Code may pass it on, print it, and check whether it is empty. Any other question about it is a decision that changes
+// when an author improves a sentence.
 
 import ts from 'typescript'
 
@@ -13,7 +13,7 @@ const comparisons = new Set([
   ts.SyntaxKind.ExclamationEqualsToken,
 ])
 
-/** Functions that look for a text, or into the one that they are given. */
+/** Functions that look for a text, or into their argument. */
 const lookups = new Set(['exec', 'test', 'includes', 'has', 'get', 'indexOf', 'startsWith', 'endsWith'])
 
 /** One line for each decision by wording; files by their path. */

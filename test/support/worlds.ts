@@ -1,8 +1,8 @@
-// A broker over one owner or several, without HTTP: what is asked of it is a call, and an answer is a text that tells
-// everything a client could see, and by which two brokers can be compared.
+// A broker over one owner or several, without HTTP. A request to it is a call, and an answer is a text with everything
+// that a client could see, by which two brokers can be compared.
 //
-// Creation and change are told in milliseconds, as clients see them: the count within one depends on how many turns an
-// owner took.
+// Creation and change are shown in milliseconds, as clients see them: the counter within one depends on the number of
+// an owner's turns.
 
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import { BatchOperations } from '../../src/broker/batch.js'
@@ -19,7 +19,7 @@ import type { AttributesRequest, FoundEntity, ListRequest, TypeSummary } from '.
 import type { FakeClock } from './fake-clock.js'
 import { ManyShards } from './many-shards.js'
 
-/** Something to ask of a broker, in tenant `t`. */
+/** A request to a broker, in tenant `t`. */
 export type Step =
   | { readonly do: 'create'; readonly path: string; readonly entity: WantedEntity; readonly upsert: boolean }
   | {
@@ -65,7 +65,7 @@ export class World {
     return new World(await ManyShards.of(owners, shardMap, clock), owners, shardMap, clock)
   }
 
-  /** Asks; the list given gets the answer when it comes. */
+  /** Asks; the returned list gets the answer when it comes. */
   ask(step: Step): string[] {
     const answers: string[] = []
     const tell = <T>(result: Result<T>, told: (value: T) => unknown = () => 'done'): void => {
@@ -113,7 +113,7 @@ export class World {
     return answers
   }
 
-  /** Lets what goes on in steps go on, until it ends or waits for something else. */
+  /** Runs all work that proceeds in steps, until it ends or waits for an event. */
   async rest(): Promise<void> {
     for (let quiet = 0; quiet < 4; quiet++) {
       const { waiting } = this.clock
@@ -123,7 +123,7 @@ export class World {
     }
   }
 
-  /** Asks, and gives the answer. */
+  /** Asks, and returns the answer. */
   async end(step: Step): Promise<string> {
     const answers = this.ask(step)
     await this.rest()

@@ -1,7 +1,7 @@
-// Requests that are wrong, or were right before something was done to them: rows of the tables of test/cases, bodies,
-// parameters and headers that were mutilated, methods that a path does not have. Some of them are right by accident.
+// Wrong requests, and right ones that were spoilt: rows of the tables of test/cases, bodies, parameters and headers
+// that were mutilated, methods that a path does not have. Some of them are right by accident.
 //
-// Nothing in them says when an entity is to go: it would go when a clock says so.
+// None sets an expiry of an entity: the time of it would depend on a clock.
 
 import { errorCases } from '../cases/errors.js'
 import {
@@ -17,9 +17,9 @@ import type { Random } from './random.js'
 import { chance } from './random-entity.js'
 import type { HttpRequest } from './reference-requests.js'
 
-/** Longest text that is drawn: enough for all limits but that of bodies, which has a request of its own. */
+/** Longest text that is drawn: enough for all limits except that of bodies, which has a request of its own. */
 const lengthMax = 4_000
-/** A body that is larger than the brokers are told to take. */
+/** The limit of bodies that the brokers are given; one request exceeds it. */
 export const bodyBytesMax = 65_536
 
 const paths = [
@@ -69,7 +69,7 @@ export class WrongRequests {
     this.mq = mutatorOf(queryLanguage('mq'))
   }
 
-  /** The next one that HTTP can carry; `right` gives one to be spoilt. */
+  /** The next one that HTTP can carry; `right` returns a valid one to spoil. */
   next(right: () => HttpRequest): HttpRequest {
     for (;;) {
       const request = this.draw(right)
@@ -77,7 +77,7 @@ export class WrongRequests {
     }
   }
 
-  /** A JSON text after something has been done to it. */
+  /** A JSON text, spoilt. */
   spoilt(body: string): string {
     const { random } = this
     if (chance(random, 0.2))
@@ -135,7 +135,7 @@ export class WrongRequests {
   }
 }
 
-/** What members get in place of their own value. */
+/** Values that replace the own value of a member. */
 const values: readonly unknown[] = [
   null,
   true,
@@ -165,7 +165,7 @@ function requestOf({ request, headers = [], body }: (typeof errorCases)[number])
   return { method, target, headers: Object.fromEntries(named), ...(text !== undefined && { body: text }) }
 }
 
-/** Whether the client of the tests can send it: it refuses some characters by itself. */
+/** Whether the client of the tests can send the request: it refuses some characters by itself. */
 const canBeSent = ({ target, headers, body }: HttpRequest): boolean =>
   /^\/[\x21-\x7e]*$/.test(target) &&
   target.length < 2 * lengthMax &&

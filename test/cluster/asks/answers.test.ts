@@ -1,4 +1,4 @@
-// Replies on their way: short ones first, long ones in parts and whole again, and never more than there is room for.
+// Replies in flight: short ones first, long ones in parts and whole again, and never more than there is room for.
 
 import t from 'tap'
 import { Answers, Assembly } from '../../../cluster/asks/answers.js'

@@ -12,10 +12,10 @@ import type { Stream } from '../../../cluster/ports.js'
 import { longReplyBytes, wishes } from '../node-main.js'
 import { addresses, ask, echo, inTime, NodeProcess, socketDirectory, startNode, untilLink, Wire } from '../nodes.js'
 
-/** Time for 30 MB on a machine that does much else: how long an ask may take is not what is tested with it. */
+/** Time for 30 MB on a busy machine: the deadline of asks is not tested with it. */
 const patient = { askDeadlineMs: 15_000 }
 
-/** Two nodes that can reach each other, and have time. `a` dials. */
+/** Two nodes that can reach each other, with a long deadline. `a` dials. */
 async function pair(
   t: Test,
   address: (t: Test, name: string) => string,
@@ -164,7 +164,7 @@ const greeting = (hello: Partial<Frame['hello'] & object>): Buffer =>
     answers: [],
   })
 
-/** What a listening node `b`, which knows `a` and `c`, says to who sends this as the first message. */
+/** The answer of a listening node `b`, which knows `a` and `c`, to a node that sends this as the first message. */
 async function received(t: Test, first: Buffer | undefined, options = {}, troubles: string[] = []): Promise<string> {
   const unused = '127.0.0.1:0'
   const peers = ['a', 'c'].map(name => ({ name, address: unused }))

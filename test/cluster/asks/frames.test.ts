@@ -1,4 +1,4 @@
-// Frames and their bytes: as proto/asks.proto says, whoever writes or reads them; and nothing that is no frame is taken
+// Frames and their bytes: every writer and reader follows proto/asks.proto, and bytes that are no frame are not taken
 // for one.
 
 import { join } from 'node:path'
@@ -21,7 +21,7 @@ const proto = loadSync(join(root, 'proto/asks.proto'), { longs: Number, enums: S
 const { Converse } = proto['orrery.cluster.Asks'] as ServiceDefinition
 const { requestSerialize: encodeByProto, requestDeserialize: decodeByProto } = Converse!
 
-/** As fast-check's, of ordinary objects. */
+/** fast-check's record, with ordinary objects. */
 const record = <T>(fields: { [K in keyof T]: fc.Arbitrary<T[K]> }) => fc.record(fields, { noNullPrototype: true })
 
 const whole = fc.oneof(fc.nat(300), fc.nat(2 ** 31 - 1), fc.maxSafeNat())
@@ -76,10 +76,10 @@ const frame: fc.Arbitrary<Frame> = record({
   answers: fc.array(answer, { maxLength: 5 }),
 })
 
-/** Without what is undefined. */
+/** The greeting without an undefined member. */
 const present = ({ refusal, ...hello }: Hello) => (refusal === undefined ? hello : { ...hello, refusal })
 
-/** A frame in the words of proto/asks.proto. */
+/** A frame with the field names of proto/asks.proto. */
 const inProto = ({ sentMs, echoMs, ping, hello, trouble, asks, answers }: Frame) => ({
   sentMs,
   ...(echoMs === undefined ? {} : { echoMs }),

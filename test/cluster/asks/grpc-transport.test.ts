@@ -1,4 +1,4 @@
-// Connections at the port of a cluster that say nothing: they are few, they do not stay, and nodes come in beside them.
+// Silent connections at the port of a cluster: they are few, they do not stay, and nodes connect beside them.
 
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
@@ -13,7 +13,7 @@ import type { Guests, Stream } from '../../../cluster/ports.js'
 import { Authority } from '../certificates.js'
 import { inTime } from '../nodes.js'
 
-/** Gives back what it is sent. */
+/** Echoes messages. */
 const mirror: Guests = {
   onStream: stream => ({ onMessage: message => stream.send(message), onDrain: () => {}, onClosed: () => {} }),
   onCall: (message, onReply) => onReply(message),
@@ -25,7 +25,7 @@ async function listen(t: Test, options: GrpcTransportOptions): Promise<string> {
   return listening.address
 }
 
-/** A connection that says nothing but `word`. */
+/** A connection that sends only `word`, and then nothing. */
 async function silent(t: Test, address: string, word = ''): Promise<Socket> {
   const socket = connect(Number(address.split(':')[1]), '127.0.0.1')
   socket.on('error', () => {}).on('data', () => {})
@@ -35,7 +35,7 @@ async function silent(t: Test, address: string, word = ''): Promise<Socket> {
   return socket
 }
 
-/** A stream that is open, and what comes back on it. */
+/** An open stream, and the words that come back on it. */
 function talk(t: Test, options: GrpcTransportOptions, address: string) {
   const transport = grpcTransport(options)
   t.teardown(() => transport.close())
@@ -53,7 +53,7 @@ function talk(t: Test, options: GrpcTransportOptions, address: string) {
   return { say, close: () => stream.close() }
 }
 
-/** What HTTP/2 begins with, and an empty frame of settings. */
+/** The beginning of HTTP/2, and an empty frame of settings. */
 const preface = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0'
 
 for (const kind of ['plain', 'with TLS'] as const) {

@@ -1,5 +1,5 @@
-// The link, step by step: what is sent when, what becomes of asks, and where everything ends that could grow. The bound
-// on the other node's clock is never below what it shows, whatever the frames have been through.
+// The link, step by step: which frames it sends when, the outcome of asks, and the bounds of everything that could
+// grow. The bound on the other node's clock is never below the time that this clock shows, however late frames arrive.
 
 import t from 'tap'
 import {
@@ -19,10 +19,10 @@ import { Random } from '../../support/random.js'
 /** How far the other node's clock is ahead of ours. */
 const aheadMs = 5_000_000
 
-/** A stream that keeps what is sent. */
+/** A stream that keeps sent frames. */
 class Wire implements Stream {
   readonly sent: ReadFrame[] = []
-  /** What `send` gives. */
+  /** The result of `send`. */
   free = true
 
   send(message: Buffer): boolean {
@@ -32,7 +32,7 @@ class Wire implements Stream {
 
   close(): void {}
 
-  /** What was sent since the last time. */
+  /** The frames sent since the last call. */
   take(): ReadFrame[] {
     return this.sent.splice(0)
   }
@@ -48,12 +48,12 @@ class Scene {
   readonly failures: string[] = []
   /** Requests that the host has begun, and how to reply. */
   readonly begun: { shard: number; text: string; view: number; reply: (reply: Uint8Array) => void }[] = []
-  /** What the host does besides. */
+  /** Runs with each request that the host begins. */
   onBegin = (): void => {}
-  /** What the next tick brings, after the link has seen the end of one. */
+  /** Runs at the end of each tick, after the link has seen it. */
   onTickEnded = (): void => {}
   wire = new Wire()
-  /** What was sent at once when the other node had greeted. */
+  /** The frames sent at once after the other node's greeting. */
   greeted: ReadFrame[] = []
 
   constructor(options: Partial<AskOptions> = {}, numbered = 0) {
@@ -91,7 +91,7 @@ class Scene {
     this.link.onFrame(this.read(frame))
   }
 
-  /** The other node asks, with its usual deadline unless told otherwise. */
+  /** The other node asks, with its usual deadline unless a frame gives another. */
   hearAsks(...numbers: (number | Partial<AskFrame>)[]): void {
     const asks = numbers.map(one => {
       const given = typeof one === 'number' ? { number: one } : one
@@ -110,7 +110,7 @@ class Scene {
     this.link.ask(1, Buffer.from(text), outcome => this.outcomes.push(outcome))
   }
 
-  /** Lets time pass; the link is woken when it wants to be. */
+  /** Lets time pass; the link is woken at the times that it chooses. */
   pass(ms: number): 'abandon' | undefined {
     const untilMs = this.clock.monoMs() + ms
     for (;;) {

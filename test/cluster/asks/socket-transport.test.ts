@@ -1,5 +1,5 @@
-// Streams on bare sockets: what makes a message, what is none, ends and their reasons, and full sockets. What they
-// share with gRPC: asks.test.ts.
+// Streams on bare sockets: valid and invalid messages, ends and their reasons, and full sockets. The behaviour that
+// they share with gRPC: asks.test.ts.
 
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
@@ -10,7 +10,7 @@ import { bufferBytesMax, messageBytesMax } from '../../../cluster/options.js'
 import type { Stream, StreamListener } from '../../../cluster/ports.js'
 import { inTime, socketDirectory } from '../nodes.js'
 
-/** What has happened on a stream. */
+/** The events of a stream. */
 class Ear implements StreamListener {
   readonly messages: string[] = []
   drains = 0
@@ -65,7 +65,7 @@ async function pair(t: Test): Promise<{ near: Stream; far: Stream; nearEar: Ear;
   return { near, far: far!, nearEar, farEar }
 }
 
-/** A stream whose other side is a socket that the test writes to, and what the stream hears. */
+/** A stream whose other side is a socket that the test writes to, and the events of the stream. */
 async function raw(t: Test): Promise<{ socket: Socket; ear: Ear }> {
   const { path, address } = placeOf(t)
   const ear = new Ear()

@@ -1,4 +1,4 @@
-// The table of what has numbers behaves as a Map does, whatever comes and goes.
+// The table of numbered items behaves as a Map does, in any sequence of additions and removals.
 
 import t from 'tap'
 import { ByNumber } from '../../../cluster/asks/waiting.js'
@@ -21,7 +21,7 @@ t.test('finds what was added and not taken out', async t => {
       table.add(item)
       map.set(item.number, item)
       while (map.size > keptMax) {
-        // Mostly in their order, as answers come; the rest stay for long.
+        // Mostly the oldest, as answers come in order; the rest stay for long.
         const known = [...map.keys()]
         const taken = random.between(0, 9) > 0 ? known[0]! : known[random.between(0, known.length - 1)]!
         if (!table.delete(taken)) t.fail(`seed ${seed}: ${taken} was there`)
@@ -41,7 +41,7 @@ t.test('finds what was added and not taken out', async t => {
 
 t.test('what is left of a run of neighbours is found when one in its midst goes', async t => {
   const table = new ByNumber<{ readonly number: number }>()
-  // All want the same place, but the last one of each four the next.
+  // All hash to the same place, but the last one of each four to the next.
   const numbers = Array.from({ length: 16 }, (_, at) => at * 4096 + (at % 4 === 3 ? 1 : 0))
   for (const number of numbers) table.add({ number })
   for (const [at, number] of numbers.entries()) {

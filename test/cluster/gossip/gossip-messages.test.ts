@@ -1,5 +1,5 @@
-// Messages of gossip and their bytes: they are read as they were written, by older builds as well; and nothing that is
-// no message is taken for one.
+// Messages of gossip and their bytes: they are read as they were written, by older builds as well; and bytes that are
+// no message are not taken for one.
 
 import fc from 'fast-check'
 import t from 'tap'
@@ -67,7 +67,7 @@ t.test('a message comes out of its bytes as it went in', async t => {
   fc.assert(fc.property(message, one => t.strictSame(decodeMessage(encodeMessage(one)), one) || t.bailout()))
 })
 
-/** `small`, as the builds wrote it that had no `lowest_version`. */
+/** `small`, as builds before `lowest_version` wrote it. */
 const smallBefore =
   '08011201631a080a0161120178180720012a01623201793a03623a3140784a1a0a150a016d12036d3a311a016420ac022a016c30013801120162'
 

@@ -1,4 +1,4 @@
-// What gossip promises, among simulated processes on a network that does its worst, under many seeds.
+// The promises of gossip, among simulated processes on a network with many faults, under many seeds.
 //
 // SEED=<number> SIMULATIONS=1 repeats one run; SIMULATIONS=<number> makes more of them.
 
@@ -24,7 +24,7 @@ t.setTimeout(400_000 + simulations * 20_000)
 t.comment(`SEED=${seed} and the next ones`)
 
 const seeds = (count = simulations) => Array.from({ length: count }, (_, n) => seed + n)
-/** Of those seen by a node, whom it took for dead, and when. */
+/** The changes by which a node took members for dead. */
 const deaths = ({ changes }: GossipNode) => changes.filter(({ member }) => member.status === 'dead')
 const last = (node: GossipNode, name: string) => node.gossip.members().find(member => member.name === name)
 
@@ -82,7 +82,7 @@ async function trouble(seed: number) {
   return { world: gossip, wrong: () => all.flatMap(node => contradictions(node, gone)) }
 }
 
-/** Where what a node believed has gone back: to an older incarnation, or from a goodbye. */
+/** Changes of a node's belief that went back: to an older incarnation, to alive in the same one, or from a goodbye. */
 function contradictions({ name: observer, changes }: GossipNode, gone: ReadonlySet<string>): string[] {
   const wrong: string[] = []
   const known = new Map<string, Member>()
@@ -139,7 +139,7 @@ t.test('who is killed is dead to everybody within the time that gossip-options.t
     const killedMs = gossip.world.nowMs
     gossip.kill(victim)
     await gossip.world.run(60_000)
-    // The longest that the probe of any one may take to come, the probe, suspicion, and news that takes a few rounds.
+    // The longest time until a given node probes, the probe, suspicion, and a few rounds for the rumour.
     const probedMs = (2 * (count - 1) - 1) * periodMs
     const suspectedMs = suspicionMs(defaults, count, count - 2)
     const mostMs = probedMs + periodMs + suspectedMs + 3 * periodMs

@@ -1,5 +1,5 @@
-// What is believed of a member does not depend on who hears what first, or how often. News of members is told least
-// first, not too often, and no more than fits.
+// The belief about a member does not depend on the order or number of the rumours. Rumours that were sent least often
+// go first; each goes a limited number of times, and only as many as fit.
 
 import fc from 'fast-check'
 import t from 'tap'

@@ -1,4 +1,5 @@
-// One member's decisions, event by event: whom it asks when, what it says, and what it makes of the answers.
+// One member's decisions, event by event: the members that it asks, the messages that it sends, and its conclusions
+// from the answers.
 
 import t from 'tap'
 import type { Effect } from '../../../cluster/gossip/conversation.js'
@@ -17,7 +18,7 @@ import type { Member, Rumour, Status } from '../../../cluster/gossip/member.js'
 import { Membership } from '../../../cluster/gossip/membership.js'
 
 const { periodMs, pingTimeoutMs } = defaults
-/** Without exchanges and seeds between, and with news told in pings only. */
+/** Without exchanges, seeds and messages for rumours alone: rumours go in pings only. */
 const quiet = completeGossipOptions({ exchangeMs: 1e8, forgetMs: 1e9, seekMsMin: 1e8, seekMsMax: 1e8, tellMs: 1e8 })
 
 const member = (name: string, changes: Partial<Member> = {}): Member => ({
@@ -52,7 +53,7 @@ const pingTo = (name: string, ...rumours: Rumour[]): Body => ({
 
 type Send = Extract<Effect, { kind: 'send' }>
 
-/** A member `a` at time 0, and what it has done since it was asked last. */
+/** A member `a` at time 0, and its effects since the last `take`. */
 class Subject {
   nowMs = 0
   readonly machine: Membership
@@ -78,7 +79,7 @@ class Subject {
     return this.take().filter(effect => effect.kind === 'send')
   }
 
-  /** Lets time pass, and the machine wake whenever it wants to. */
+  /** Lets time pass; the machine is woken at the times that it chooses. */
   pass(forMs: number): void {
     const untilMs = this.nowMs + forMs
     while (this.machine.nextWakeMs <= untilMs) {
@@ -110,7 +111,7 @@ class Subject {
     throw new Error('nobody was probed')
   }
 
-  /** A probe that fails: as told by its helpers, or not. Gives the name of who was probed. */
+  /** A probe that fails, with or without an answer of its helpers. Returns the name of the probed member. */
   fail(doHelpersAnswer = true): string {
     const send = this.probe()
     this.answer(send)

@@ -1,5 +1,4 @@
-// The driver of etcd keeps the promises of the port with a real etcd, whatever happens to its members and on the way to
-// them.
+// The driver of etcd keeps the promises of the port with a real etcd, also with faults of its members and connections.
 
 import assert from 'node:assert/strict'
 import t, { type Test } from 'tap'
@@ -40,7 +39,7 @@ function open(t: Test, address: EtcdAddress, options: Partial<EtcdOptions> = {},
 
 type Opened = Node & { readonly etcdLog: EtcdLog; readonly cluster: string }
 
-/** Tries until the outcome is not unknown, as long as a test may take. */
+/** Tries until the outcome is known, as long as a test may take. */
 async function certainly<Outcome extends { readonly kind: string }>(ask: () => Promise<Outcome>): Promise<Outcome> {
   for (let left = 200; left > 0; left--) {
     const outcome = await ask()
@@ -91,7 +90,7 @@ t.test(
   async t => {
     const etcd = await startEtcd(t, { members: 3 })
     const leader = await etcd.leader()
-    // Asked first, too.
+    // The leader is the first member that a client asks, too.
     const members = [leader, ...etcd.members.filter(member => member !== leader)]
     const a = open(t, etcd.address(members), { chance: () => 0 })
     const followed = a.follow()
@@ -140,8 +139,8 @@ t.test('requests go on over the other members when the one that is asked is stop
 })
 
 /**
- * Appends `count` records one after the other, finding out by retake and read what has become of those that were
- * unknown.
+ * Appends `count` records one after the other. For each unknown outcome it finds out by retake and read whether the
+ * record is in the log.
  */
 async function appendAll(node: Opened, count: number, before: (n: number) => Promise<void>): Promise<string[]> {
   let epoch = await node.own(1)
@@ -187,7 +186,7 @@ t.test('a connection that nobody answers is given up for a new one', { skip }, a
   const a = open(t, etcd.address([proxy]), { deadlineMs: 100, connectMs: 300, followSilentMs: 300, followPingMs: 100 })
   const followed = a.follow()
   t.match(await a.takeovers(), { kind: 'unknown' })
-  // From now on, but the connections that are there have lost their greeting.
+  // Bytes pass again, but the open connections have lost their greeting.
   proxy.mode = 'pass'
   t.match(await certainly(() => a.takeovers()), { kind: 'read' })
   await followed.until('gap')

@@ -1,5 +1,5 @@
-// What an append does when another node has taken over some of its shards: it goes on without them, and says which they
-// are, who has each, and since when this node was not certain.
+// An append when another node has taken over some of its shards: it continues without them, and reports which they are,
+// the owner of each, and since when this node was not certain.
 
 import t, { type Test } from 'tap'
 import { Appender, type OwnedShard } from '../../../cluster/replication/appender.js'
@@ -17,7 +17,7 @@ const shards = [3, 5, 7]
 type Owned = { -readonly [key in keyof OwnedShard]: OwnedShard[key] }
 type Outcome = ReadonlyMap<number, LogPosition> | Error | undefined
 
-/** A node that owns some shards, and appends of it to all of them. */
+/** A node that owns some shards, and its appends to all of them. */
 function simulate(appendBytesMax?: number) {
   const world = new World(new Random(1))
   const engine = new SimulatedEngine(world.process('engine').clock, world.random, {})
@@ -60,7 +60,7 @@ function simulate(appendBytesMax?: number) {
     mayAppend: () => true,
     onLost: () => {},
   })
-  /** `meanwhile` runs once, as soon as something is in the log of a shard. */
+  /** `meanwhile` runs once, as soon as the log of a shard has a record. */
   const append = async (payload = 'first', meanwhile?: () => void): Promise<Outcome> => {
     let told: Outcome
     const parts = shards.map(shard => ({ shard, payload: Buffer.from(`${payload} of ${shard}`) }))
@@ -79,7 +79,7 @@ function simulate(appendBytesMax?: number) {
   return { engine, append, owned, noted }
 }
 
-/** What must be so of every outcome after a loss. */
+/** Asserts the type of the outcome after every loss. */
 function assertDeposed(t: Test, outcome: Outcome): DeposedError {
   t.ok(outcome instanceof DeposedError, `${outcome}`)
   return outcome as DeposedError

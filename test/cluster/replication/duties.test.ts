@@ -1,4 +1,4 @@
-// What a node ought to do about a shard.
+// The duties of a node for a shard.
 
 import t from 'tap'
 import { dutyOf, type Situation } from '../../../cluster/replication/duties.js'

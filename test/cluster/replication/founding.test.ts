@@ -1,5 +1,5 @@
-// Logs of shards that have content already: whoever has none of it needs a snapshot, what was interrupted is gone on
-// with, and a cluster that goes on already is left alone.
+// Logs of shards that have content already: a copy without content needs a snapshot, an interrupted founding is
+// continued, and a cluster that already runs is left alone.
 
 import t from 'tap'
 import type { LogReading } from '../../../cluster/logs/shard-log.js'
@@ -36,7 +36,7 @@ function simulate(faults: Partial<LogFaults> = {}) {
   }
   const found = (mark = 'mark') => run(foundLogs(shards, mark, log, clock))
   const look = (mark = 'mark') => run(assertFoundable(shards, mark, log, clock))
-  /** A copy that begins with what a node has. */
+  /** A copy that begins at a node's position. */
   const copy = async (shard: number, position: LogPosition | undefined): Promise<Replica> => {
     const replica = new Replica(shard, position, {
       log,

@@ -1,4 +1,4 @@
-// What a node knows of the health of all shards: when it calls them well, what it says is wrong, and when it tells.
+// A node's view of the health of all shards: when it counts as healthy, which fault it reports, and when it reports.
 
 import t from 'tap'
 import type { Unknown } from '../../../cluster/logs/shard-log.js'
@@ -8,7 +8,7 @@ import { FakeClock } from '../../support/fake-clock.js'
 
 const healthMs = 5_000
 
-/** Node a of three, which owns shard 0; b owns 1 and c owns 2. All is well unless the test says otherwise. */
+/** Node a of three, which owns shard 0; b owns 1 and c owns 2. All are healthy by default. */
 class Scene {
   readonly clock = new FakeClock()
   readonly told: (Unhealthy | undefined)[] = []

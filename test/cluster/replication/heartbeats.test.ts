@@ -1,4 +1,4 @@
-// What a node proves with its heartbeats: which shards, how often, and what it makes of an engine that does not write
+// Heartbeats of a node: which shards they prove, how often they go out, and their result when the engine does not write
 // them.
 
 import t from 'tap'
@@ -9,7 +9,7 @@ import { Random } from '../../support/random.js'
 
 const heartbeatMs = 1_500
 
-/** A node that serves what the test wants, and an engine that answers when the test wants. */
+/** A node whose served shards the test chooses, and an engine that answers when the test lets it. */
 class Scene {
   readonly clock = new FakeClock()
   readonly written: Heartbeat[] = []

@@ -34,7 +34,7 @@ async function simulate() {
   const taken = await run(new Promise<TakeoverOutcome>(resolve => owner.takeOver(shard, 'n1 life', resolve)))
   if (taken.kind !== 'taken') throw new Error('the engine answers')
   const { epoch } = taken
-  /** Appends a record, which may only begin a step or go on with one; gives the position behind it. */
+  /** Appends a record, which may begin or continue a fragmented step; returns the position behind it. */
   const append = async (behind: LogPosition, continues = false, continuesPrevious = false): Promise<LogPosition> => {
     const sequence = behind.sequence + 1
     const bytes = encodeRecord(shard, epoch, behind, Buffer.from('payload'), {

@@ -1,5 +1,5 @@
-// An engine that loses everything and gets it back, on the simulated network: nothing is put in the place of what was
-// lost, whatever happens to the nodes meanwhile, and afterwards nothing acknowledged is missing.
+// An engine that loses everything and gets it back, on the simulated network, with faults of the nodes meanwhile. No
+// node replaces lost records, and afterwards no acknowledged change is missing.
 
 import t from 'tap'
 import { Random } from '../../support/random.js'
@@ -8,7 +8,7 @@ import { Clients } from '../simulated-clients.js'
 import { SimulatedCluster } from '../simulated-cluster.js'
 
 const seeds = 10
-/** As long as it takes to notice: two looks of the nodes, and an answer that comes late. */
+/** The time to notice a loss: two looks of the nodes, and an answer that comes late. */
 const noticedMs = 5_000
 
 t.test('what the engine has lost is missed by every node, and nothing is lost when it is brought back', async t => {

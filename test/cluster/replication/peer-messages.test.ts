@@ -1,5 +1,4 @@
-// What replicators ask each other: messages come out as they went in, and what is none of this version is told from
-// one.
+// Messages between replicators: decoding is the inverse of encoding, and messages of another version are recognised.
 
 import t from 'tap'
 import {

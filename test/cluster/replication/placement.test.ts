@@ -1,4 +1,4 @@
-// Which nodes ought to keep which shards.
+// Which nodes should keep which shards.
 
 import fc from 'fast-check'
 import t from 'tap'

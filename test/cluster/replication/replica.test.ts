@@ -1,4 +1,4 @@
-// A copy that follows a log: it takes what fits, reads what it has missed, and stops where going on would be a guess.
+// A copy that follows a log: it takes records that fit, reads missed ones, and stops where continuing would be a guess.
 
 import t from 'tap'
 import type { LogRecord, ReadOutcome } from '../../../cluster/logs/shard-log.js'
@@ -16,16 +16,16 @@ class Scene {
   readonly world = new World(new Random(1))
   readonly records: LogRecord[] = []
   readonly applied: string[] = []
-  /** Up to where the host has written. */
+  /** The position up to which the host has written. */
   written: LogPosition | undefined
   readonly stopped: string[] = []
-  /** What the host says to everything that it is to apply. */
+  /** The result of every apply of the host; undefined: success. */
   failure: Error | undefined
-  /** Its states when it got ahead of its log, and when it was so no more. */
+  /** Its states when it got ahead of its log, and when it no longer was. */
   readonly turns: string[] = []
   end: LogPosition = beginning
   reads = 0
-  /** What the next readings say instead. */
+  /** The outcomes of the next reads, in place of the true ones. */
   readonly lies: ReadOutcome[] = []
   readonly replica: Replica
 

@@ -1,4 +1,4 @@
-// Who is left alone although gossip does not hear it.
+// Which nodes keep their shards although gossip does not reach them.
 
 import t from 'tap'
 import { ShardHeartbeats } from '../../../cluster/replication/shard-heartbeats.js'
