@@ -78,6 +78,7 @@ class FreshRequest implements Exchange {
 
   reply(): void {}
   stream(): void {}
+  events(): undefined {}
   replyAndClose(): void {}
 }
 

@@ -81,6 +81,7 @@ export class AskDeadlines implements Shards {
       case 'fetch':
       case 'types':
       case 'unused':
+      case 'stream':
         return this.reads
       case 'batch':
         return request.items[0]?.origin.isPaced ? this.lists : this.writes

@@ -301,7 +301,7 @@ function newScope(request: ShardRequest): CreationScope | undefined {
   return 'target' in request && mayCreate(request) ? request.target : undefined
 }
 
-const wide: ReadonlySet<ShardRequest['kind']> = new Set(['list', 'fetch', 'types', 'unused'])
+const wide: ReadonlySet<ShardRequest['kind']> = new Set(['list', 'fetch', 'types', 'unused', 'stream'])
 
 const slow: ReadonlySet<ShardRequest['kind']> = new Set(['list', 'backup', 'tenants'])
 
@@ -339,6 +339,7 @@ const isWriteOf: Readonly<Record<ShardRequest['kind'], boolean>> = {
   news: true,
   handIn: true,
   retryDeliveries: true,
+  stream: false,
   find: false,
   list: false,
   fetch: false,

@@ -106,6 +106,12 @@ export interface Config {
     /** Entities that one query may read. */
     readonly scanRowsMax: number
   }
+  readonly streams: {
+    /** Open streams; 0: streams are off. */
+    readonly streamsMax: number
+    /** Memory for the latest changes. */
+    readonly bufferBytesMax: number
+  }
   readonly notifications: {
     readonly delivery: 'atLeastOnce' | 'bestEffort'
     /**
@@ -389,6 +395,10 @@ function configOf(values: Values, cores: () => number): Config {
       viewBytesMax: values.viewMemory * bytesPerMb,
       scanDeadlineMs: values.scanDeadline,
       scanRowsMax: values.scanRows,
+    },
+    streams: {
+      streamsMax: values.noStreams ? 0 : values.maxStreams,
+      bufferBytesMax: values.streamBuffer * bytesPerMb,
     },
     notifications: {
       delivery: values.notifDelivery,

@@ -187,6 +187,16 @@ const storage = {
   }),
 }
 
+const streams = {
+  maxStreams: option('MAX_STREAMS', whole(1), 10000, {
+    help: 'Open streams of this node. Raising it costs up to 20 KB each, and more for slow readers; -maxConnections bounds them as well.',
+  }),
+  noStreams: option('NO_STREAMS', flag, false, { help: 'There are no streams: GET /v2/stream is answered 404.' }),
+  streamBuffer: option('STREAM_BUFFER', whole(1, 1048576, 'MB'), 64, {
+    help: 'Memory for the latest changes, from which readers of streams that come back get what they have missed. Raising it lets them stay away for longer, up to ten minutes.',
+  }),
+}
+
 const queries = {
   viewMemory: option('VIEW_MEMORY', whole(0, 1048576, 'MB'), 256, {
     help: 'Memory for views, which answer filters and orders without reading entities. 0: no views, every filter is a scan.',
@@ -321,6 +331,7 @@ export const sections: Readonly<Record<string, Readonly<Record<string, Option<un
   Cluster: cluster,
   Storage: storage,
   Queries: queries,
+  Streams: streams,
   'Notifications and forwarding': notifications,
   'Logging, statistics and process': logging,
   Legacy: legacy,
@@ -332,6 +343,7 @@ export const options = {
   ...cluster,
   ...storage,
   ...queries,
+  ...streams,
   ...notifications,
   ...logging,
   ...legacy,

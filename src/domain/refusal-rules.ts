@@ -426,6 +426,16 @@ export const refusalRules = {
   handingOver: unavailable('not all shards have found another owner yet'),
   failure: internal`${'reason'}`,
 
+  // Ours: streams (docs/interface/live.md#errors).
+  streamsOff: rule('NotFound', 'streams are off on this broker (-noStreams)'),
+  streamsTooMany: unavailable`there are ${num('max')} streams, and no room for more: try again later`,
+  acceptEvents: rule('NotAcceptable', 'acceptable MIME types: text/event-stream'),
+  minInterval: bad`minInterval must be a whole number of milliseconds, at most ${num('max')}`,
+  cursor: bad('from, or the header Last-Event-ID, is not a cursor of a stream'),
+  streamScope: bad`the parameter ${'parameter'} and the header ${'header'} differ`,
+  watchEntitiesTwice: bad('Incompatible parameters: entities, and id, type, idPattern or typePattern'),
+  watchExpressionTwice: bad('Incompatible parameters: expression, and q, mq, georel, geometry or coords'),
+
   // Ours: backups (docs/operations/backup.md).
   backupOff: forbidden('backups are off: start with -backupKeyFile'),
   backupKey: forbidden('the key of -backupKeyFile is missing, or it is another one'),

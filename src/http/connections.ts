@@ -155,6 +155,9 @@ export interface SlowAnswer {
 
 export const answerStallMsDefault = 30_000
 
+/** The same for a reader of events (docs/interface/live.md#slow-readers). */
+export const eventsStallMsDefault = 60_000
+
 /** Checks per stall time, so that a stall is noticed soon after it, and the longest pause between two checks. */
 const looksPerStall = 8
 const lookMsMax = 1_000

@@ -36,8 +36,24 @@ export interface Exchange {
    * the client sees that the body is incomplete. When the client is gone, it returns `parts`.
    */
   stream(status: number, headers: readonly string[], parts: AsyncGenerator<Uint8Array, void, void>): void
+  /**
+   * Begins an answer that has no end of its own: events are written as they come. `onRoom` is called when the system
+   * takes more after a `write` that returned false; `onGone` once, when the connection has ended. The connection of a
+   * client that reads no byte for a minute is closed. undefined: the client is gone, and nothing is called.
+   */
+  events(status: number, headers: readonly string[], onRoom: () => void, onGone: () => void): EventAnswer | undefined
   /** Like `reply`, and then closes the connection: for a request whose body is not wanted. */
   replyAndClose(status: number, headers: readonly string[], body?: Uint8Array | string): void
+}
+
+/** An answer into which events are written. */
+export interface EventAnswer {
+  /** Writes a text. False: the system takes no more at the moment; the text is sent later. */
+  write(text: string): boolean
+  /** Ends the answer in order, and its connection. */
+  end(): void
+  /** Closes the connection at once. */
+  close(): void
 }
 
 /**
@@ -100,6 +116,8 @@ export interface FrontOptions {
   /** The connection of a client that reads no byte of its answer for this time is closed; undefined: 30 s. */
   readonly answerStallMs?: number | undefined
   readonly onStall?: (() => void) | undefined
+  /** The connection of a reader of events that reads no byte for this time is closed; undefined: a minute. */
+  readonly eventsStallMs?: number | undefined
 }
 
 /** The source of connections that another process has accepted. */

@@ -12,6 +12,7 @@ import {
   type AnswerBody,
   type BodyHandler,
   BodyPieces,
+  type EventAnswer,
   type Excess,
   type Exchange,
   headerText,
@@ -29,6 +30,8 @@ export interface NodeExchangeFront {
   /** Whether each answer is to close its connection. */
   readonly draining: boolean
   readonly stalls: StallWatch
+  /** The same for answers with events. */
+  readonly eventStalls: StallWatch
   readonly gate: AnswerGate
 }
 
@@ -100,6 +103,45 @@ export class NodeExchange implements Exchange, SlowAnswer {
       response.flushHeaders()
     }
     this.#writeParts(parts).catch(() => response.destroy())
+  }
+
+  events(status: number, headers: readonly string[], onRoom: () => void, onGone: () => void): EventAnswer | undefined {
+    const response = this.#response
+    if (this.#answered || response.destroyed || response.closed) return undefined
+    this.#answered = true
+    const { eventStalls } = this.#front
+    const head = [...headers, 'Connection', 'close']
+    response.writeHead(
+      status,
+      head.map((text, i) => (i % 2 === 0 ? text : headerText(text))),
+    )
+    response.flushHeaders()
+    response.socket?.setTimeout(0)
+    response.once('close', () => {
+      eventStalls.remove(this)
+      onGone()
+    })
+    let isFull = false
+    response.on('drain', () => {
+      isFull = false
+      eventStalls.remove(this)
+      onRoom()
+    })
+    return {
+      write: text => {
+        if (response.destroyed || response.closed) return false
+        const isTaken = response.write(text, () => {
+          this.#offset += text.length
+        })
+        if (!isTaken && !isFull) {
+          isFull = true
+          eventStalls.add(this)
+        }
+        return isTaken
+      },
+      end: () => response.end(),
+      close: () => this.giveUp(),
+    }
   }
 
   async #writeParts(parts: AsyncGenerator<Uint8Array, void, void>): Promise<void> {

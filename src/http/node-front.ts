@@ -14,7 +14,14 @@ import { createServer as createTlsServer, type Server as TlsServer } from 'node:
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { ArrivingBody, WaitingConnection } from './connections.js'
-import { Admission, answerStallMsDefault, BodyPace, headMsMax, StallWatch } from './connections.js'
+import {
+  Admission,
+  answerStallMsDefault,
+  BodyPace,
+  eventsStallMsDefault,
+  headMsMax,
+  StallWatch,
+} from './connections.js'
 import { AnswerGate, Arrivals, type CutOff, firstRequestMsMax, lingerMsMax, lookMs, quietMs } from './drain.js'
 import {
   ambiguousBody,
@@ -51,6 +58,7 @@ export async function openNodeFront(options: FrontOptions, handler: FrontHandler
 class NodeFront implements Front {
   draining = false
   readonly stalls: StallWatch
+  readonly eventStalls: StallWatch
   readonly gate = new AnswerGate()
   readonly #server: Server | TlsServer
   readonly #options: FrontOptions
@@ -71,6 +79,7 @@ class NodeFront implements Front {
     this.#server = server
     this.#options = options
     this.stalls = new StallWatch(options.answerStallMs ?? answerStallMsDefault, options.onStall ?? (() => {}))
+    this.eventStalls = new StallWatch(options.eventsStallMs ?? eventsStallMsDefault, options.onStall ?? (() => {}))
     this.#admission = new Admission(options)
     this.#pace = new BodyPace(this.#admission.dropped)
     server.maxHeadersCount = 0

@@ -13,7 +13,7 @@ import { type AnswersInFlight, unlimitedAnswers } from './answers-in-flight.js'
 import type { Call } from './call.js'
 import { answerCoding, varying } from './codings.js'
 import { type Compressor, compressBytesMin, compressNowBytesMax } from './compressor.js'
-import { type AnswerBody, type Exchange, lengthOf } from './front.js'
+import { type AnswerBody, type EventAnswer, type Exchange, lengthOf } from './front.js'
 
 /** The prefix of the vendor headers: ours, or that of the original broker. Every request may use either. */
 export type Vocabulary = 'Ctx' | 'Fiware'
@@ -117,6 +117,21 @@ export class Reply {
   stream(parts: AsyncGenerator<Uint8Array, void, void>, type: string): void {
     this.call?.end(200, undefined, undefined)
     this.exchange.stream(200, this.headers('Content-Type', type, 'Cache-Control', 'no-store'), parts)
+  }
+
+  /** 200 with events, which are written as they come; undefined: the client is gone. */
+  events(onRoom: () => void, onGone: () => void): EventAnswer | undefined {
+    this.call?.end(200, undefined, undefined)
+    // Proxies that buffer answers would hold events back.
+    const headers = this.headers(
+      'Content-Type',
+      'text/event-stream',
+      'Cache-Control',
+      'no-store',
+      'X-Accel-Buffering',
+      'no',
+    )
+    return this.exchange.events(200, headers, onRoom, onGone)
   }
 
   /** 201 for a created resource, or 204 for an entity that `POST /v2/entities` may have updated. */

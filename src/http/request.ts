@@ -139,6 +139,10 @@ export interface Request {
   readonly tenantHeader: string
   /** Of a write: the rendering of a notification's entities (`Ngsiv2-AttrsFormat`); '' when the header is absent. */
   readonly notificationFormat: string
+  /** Whether a read of /v2/stream accepts events. */
+  readonly acceptsEvents: boolean
+  /** The cursor of a reader of events that comes back (`Last-Event-ID`); '' when absent. */
+  readonly lastEventId: string
   /** Whether it is a custom notification of an entity that its subscription has patched (`Ctx-Notification-Kind`). */
   readonly isPatchedNotification: boolean
   /** Of a notification: the alteration of its entities (`Ctx-Alteration`, ours); '' when the header is absent. */
@@ -175,7 +179,8 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
   const parameters = parseParameters(query)
   if (!parameters.ok) return parameters
   const asksForPage = isRoot(components.value) && likesHtml(exchange.header('accept'))
-  const accept = asksForPage ? accepted(acceptAll) : readAccept(exchange, mayBeText(components.value))
+  const isOfEvents = isStream(components.value)
+  const accept = asksForPage || isOfEvents ? accepted(acceptAll) : readAccept(exchange, mayBeText(components.value))
   if (!accept.ok) return accept
   if (!hasBody && (method === 'GET' || method === 'DELETE') && typeHeader !== '')
     return refused(refusals.contentTypeWithoutBody)
@@ -194,6 +199,8 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
     hasBody,
     coding: coding.value,
     tenantHeader: vendor.tenant,
+    acceptsEvents: isOfEvents && likesEvents(exchange.header('accept')),
+    lastEventId: isOfEvents ? exchange.header('last-event-id') : '',
     notificationFormat: method === 'GET' ? '' : exchange.header('ngsiv2-attrsformat'),
     isPatchedNotification:
       method !== 'GET' && vendor.reply.correlator.includes(';') && kindOf(exchange, settings) === 'custom',
@@ -222,6 +229,12 @@ function needsNoBody(method: string, components: readonly string[]): boolean {
 const noBodyOfAdmin: ReadonlySet<string | undefined> = new Set(['log', 'backup'])
 
 const isRoot = (components: readonly string[]): boolean => components.length === 1 && components[0] === ''
+
+const isStream = ([version, resource, ...more]: readonly string[]): boolean =>
+  version === 'v2' && resource === 'stream' && more.length === 0
+
+/** A request without `Accept` accepts everything. */
+const likesEvents = (accept: string): boolean => accept === '' || /text\/event-stream|text\/\*|\*\/\*/.test(accept)
 
 const isNotification = ([, , operation]: readonly string[]): boolean => operation === 'notify'
 

@@ -10,6 +10,7 @@ import type { RegistrationHandlers } from './registrations.js'
 import type { Reply } from './reply.js'
 import type { Request } from './request.js'
 import type { ServiceHandlers } from './service.js'
+import type { StreamHandlers } from './stream.js'
 import type { SubscriptionHandlers } from './subscriptions.js'
 import type { TenantHandlers } from './tenants.js'
 import type { TypeHandlers } from './types.js'
@@ -69,6 +70,7 @@ export interface Handlers {
   readonly types: TypeHandlers
   readonly subscriptions: SubscriptionHandlers
   readonly registrations: RegistrationHandlers
+  readonly streams: StreamHandlers
   readonly service: ServiceHandlers
   readonly admin: AdminHandlers
   readonly backup: BackupHandlers
@@ -80,7 +82,7 @@ export interface Handlers {
 /** The routes of a broker. A component in braces matches any single component, also an empty one. */
 export function routesOf(handlers: Handlers): Router {
   const { entities, attributes, batch, types, subscriptions, registrations } = handlers
-  const { service, admin, backup, tenants, cluster } = handlers
+  const { streams, service, admin, backup, tenants, cluster } = handlers
   const table: Readonly<Record<string, Entry>> = {
     '/': route({
       GET: (request, reply) => service.root(request, reply),
@@ -137,6 +139,7 @@ export function routesOf(handlers: Handlers): Router {
       DELETE: (request, reply) => registrations.remove(request, reply),
       PATCH: (request, reply, body) => registrations.change(request, reply, body),
     }),
+    '/v2/stream': route({ GET: (request, reply) => streams.stream(request, reply) }),
     '/version': route({ GET: (request, reply) => service.version(request, reply) }),
     '/health/live': route({ GET: (request, reply) => service.live(request, reply) }),
     '/health/startup': route({ GET: (request, reply) => service.live(request, reply) }),

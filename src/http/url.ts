@@ -57,9 +57,13 @@ const optionWords = new Set([
   'skipInitialNotification',
   'dateCreated',
   'dateModified',
-  // Our additions: for a subscription, for the version.
+  // Our additions: for a subscription, for the version, for streams.
   'explain',
   'libVersions',
+  'onlyChangedAttrs',
+  'sysAttrs',
+  'snapshot',
+  'leave',
 ])
 
 const noOptions: ReadonlySet<string> = new Set()

@@ -20,7 +20,7 @@ import { ChunkedBody } from './chunked-body.js'
 import type { Admission, ArrivingBody, BodyPace, SlowAnswer, StallWatch, WaitingConnection } from './connections.js'
 import { addressText } from './connections.js'
 import type { AnswerGate } from './drain.js'
-import type { AnswerBody, BodyHandler, Excess, Exchange, Framing, FrontHandler } from './front.js'
+import type { AnswerBody, BodyHandler, EventAnswer, Excess, Exchange, Framing, FrontHandler } from './front.js'
 import { ambiguousBody, BodyPieces, framingOf, headerText, lengthOf, unwantedBytesMax } from './front.js'
 import type { ConnectionRequest, UwsConnection } from './uws-connection.js'
 
@@ -29,6 +29,8 @@ export interface UwsExchangeFront {
   readonly draining: boolean
   readonly bodyBytesMax: number
   readonly stalls: StallWatch
+  /** The same for answers with events. */
+  readonly eventStalls: StallWatch
   readonly admission: Admission
   readonly pace: BodyPace
   readonly gate: AnswerGate
@@ -213,6 +215,56 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
       })
     }
     this.#writeParts(parts).catch(() => this.giveUp())
+  }
+
+  events(status: number, headers: readonly string[], onRoom: () => void, onGone: () => void): EventAnswer | undefined {
+    if (this.#answered || !this.#open) return undefined
+    this.#answered = true
+    const response = this.#response
+    const { eventStalls } = this.#front
+    /** Bytes that were written since the system took all of them; 0: it has. */
+    let waiting = 0
+    const isTaken = (): void => {
+      this.#streamed += waiting
+      waiting = 0
+    }
+    this.#onSent = () => {
+      eventStalls.remove(this)
+      onGone()
+    }
+    const begin = (): void => this.#writeHead(status, [...headers, 'Connection', 'close'])
+    if (this.#corked) begin()
+    else response.cork(begin)
+    response.onWritable(() => {
+      if (waiting === 0) return true
+      isTaken()
+      eventStalls.remove(this)
+      onRoom()
+      return true
+    })
+    return {
+      write: text => {
+        if (!this.#open) return false
+        let isAll = true
+        waiting += text.length
+        const write = (): void => {
+          isAll = response.write(text)
+        }
+        if (this.#corked) write()
+        else response.cork(write)
+        if (isAll) isTaken()
+        else eventStalls.add(this)
+        return isAll
+      },
+      end: () => {
+        if (!this.#open) return
+        const ends = this.#front.knownEnds
+        this.#hearNoMore()
+        response.cork(() => response.end(undefined, true))
+        this.#ended(ends, true)
+      },
+      close: () => this.giveUp(),
+    }
   }
 
   async #writeParts(parts: AsyncGenerator<Uint8Array, void, void>): Promise<void> {

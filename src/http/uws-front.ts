@@ -27,7 +27,15 @@
 // (open-front), routes and statuses.
 import type { HttpResponse, us_listen_socket } from 'uWebSockets.js'
 import { createServer } from 'node:net'
-import { Admission, addressText, answerStallMsDefault, BodyPace, isIPv4, StallWatch } from './connections.js'
+import {
+  Admission,
+  addressText,
+  answerStallMsDefault,
+  BodyPace,
+  eventsStallMsDefault,
+  isIPv4,
+  StallWatch,
+} from './connections.js'
 import { AnswerGate, Arrivals, type CutOff, firstRequestMsMax, lookMs, quietMs } from './drain.js'
 import {
   type Front,
@@ -79,6 +87,7 @@ const knownOfTen = 1
 class UwsFront implements Front, RequestHeads<UwsExchange> {
   draining = false
   readonly stalls: StallWatch
+  readonly eventStalls: StallWatch
   readonly bodyBytesMax: number
   readonly admission: Admission
   readonly pace: BodyPace
@@ -121,6 +130,7 @@ class UwsFront implements Front, RequestHeads<UwsExchange> {
     this.#options = options
     this.bodyBytesMax = options.bodyBytesMax
     this.stalls = new StallWatch(options.answerStallMs ?? answerStallMsDefault, options.onStall ?? (() => {}))
+    this.eventStalls = new StallWatch(options.eventsStallMs ?? eventsStallMsDefault, options.onStall ?? (() => {}))
     this.admission = new Admission(options)
     this.pace = new BodyPace(this.admission.dropped)
     const { connectionsMax } = options

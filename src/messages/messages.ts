@@ -24,11 +24,13 @@ import type {
   RegistrationRequest,
   SubscriptionRequest,
 } from './documents.js'
+import type { StreamReply, StreamRequest } from './streams.js'
 import type { TenantsReply, TenantsRequest } from './tenants.js'
 
 export type * from './admin.js'
 export type * from './backup.js'
 export type * from './documents.js'
+export type * from './streams.js'
 export type * from './tenants.js'
 
 /** The entity that a request means. Without a type: the only entity of that id. */
@@ -243,6 +245,7 @@ export type ShardRequest =
   | AdminRequest
   | BackupRequest
   | TenantsRequest
+  | StreamRequest
 
 /** Whether a request may create the entity that it means. */
 export const mayCreate = (request: WriteRequest): boolean =>
@@ -348,6 +351,7 @@ export type ShardReply =
   | { readonly kind: 'admin'; readonly told: AdminReply[AdminCommand['what']] }
   | { readonly kind: 'backup'; readonly told: BackupReply }
   | { readonly kind: 'tenants'; readonly told: TenantsReply }
+  | { readonly kind: 'stream'; readonly told: StreamReply }
   /** The durable position of the copy; undefined: it does not have all rows. */
   | { readonly kind: 'followed'; readonly position: RegisterPosition | undefined }
   /** The owner was not asked: nothing has happened there, and nothing will. */

@@ -44,6 +44,8 @@ export interface ShardNumbers {
     readonly hits: number
     readonly misses: number
   }
+  /** Filters of streams at this owner, and its latest changes. */
+  readonly streams: { readonly filters: number; readonly ringBytes: number; readonly ringAgeMs: number }
   readonly outboxRows: number
   readonly outboxBytes: number
   /** Notifications that found no room in the outbox. */
@@ -149,7 +151,7 @@ function ofNotifier(numbers: NotifierNumbers): readonly MetricFamily[] {
 }
 
 function ofShards(numbers: ShardNumbers): readonly MetricFamily[] {
-  const { entities, commits, views } = numbers
+  const { entities, commits, views, streams } = numbers
   const counted = entities === undefined ? [] : [{ labels: {}, value: entities }]
   return [
     gauge('orrery_shards', 'Shards that are served.', numbers.shards),
@@ -161,6 +163,13 @@ function ofShards(numbers: ShardNumbers): readonly MetricFamily[] {
     gauge('orrery_view_bytes', 'Bytes of these.', views.bytes),
     counter('orrery_view_hits_total', 'Lists with a filter that found the views they needed.', views.hits),
     counter('orrery_view_misses_total', 'Lists with a filter that did not.', views.misses),
+    gauge('orrery_stream_filters', 'Filters of streams that the owners of shards match.', streams.filters),
+    gauge(
+      'orrery_stream_ring_bytes',
+      'Bytes of the latest changes, kept for readers that come back.',
+      streams.ringBytes,
+    ),
+    gauge('orrery_stream_ring_age_seconds', 'Age of the oldest of them.', streams.ringAgeMs / 1000, 'max'),
     gauge('orrery_outbox_rows', 'Changes that owe notifications, in the store.', numbers.outboxRows),
     gauge('orrery_outbox_bytes', 'Bytes of these.', numbers.outboxBytes),
     counter('orrery_outbox_dropped_total', 'Notifications the outbox had no room for.', numbers.outboxDropped),

@@ -98,7 +98,7 @@ async function openNode(
     // The outcomes of deliveries meanwhile are still to be written down.
     await closeShards()
   }
-  const front = await orUndone(() => openNodeFront(config, surroundings, behind), closeDelivery)
+  const { front, streams } = await orUndone(() => openNodeFront(config, surroundings, behind), closeDelivery)
   certificates.on('https', ({ key, cert }) => key && cert && front.renewTls({ key, cert }))
   const port = await orUndone(() => front.listen(), closeDelivery)
   for (const own of [port, front.http1Port]) if (own !== undefined) egress.listensAt(own)
@@ -120,6 +120,7 @@ async function openNode(
     unlisten: () =>
       awake(async () => {
         isEnding = true
+        streams.endAll()
         // A node of a cluster accepts clients while it gives its shards away.
         if (joined?.drain) front.dismiss()
         else await front.unlisten()
@@ -127,6 +128,7 @@ async function openNode(
     drain: () =>
       awake(async () => {
         isEnding = true
+        streams.endAll()
         if (joined?.drain) {
           front.dismiss()
           await joined.drain()
@@ -137,7 +139,11 @@ async function openNode(
         summary.stop()
         await expiry.stop()
       }),
-    dismiss: () => awake(async () => logCutOff(await front.close(drainMsMax))),
+    dismiss: () =>
+      awake(async () => {
+        streams.endAll()
+        logCutOff(await front.close(drainMsMax))
+      }),
     close: () =>
       awake(async () => {
         certificates.stop()

@@ -140,13 +140,17 @@ function removeSockets({ addresses }: WorkerSettings): void {
 /**
  * Each worker's share of the machine's memory limits. The supervisor has counted the workers, by the cores if need be.
  */
-function ofOne({ queries, answers, ...rest }: Config, workers: number): Config {
+function ofOne({ queries, answers, streams, ...rest }: Config, workers: number): Config {
   const { answerBytesMax, answersInFlightMax } = answers
   return {
     ...rest,
     workers,
     queries: { ...queries, viewBytesMax: Math.floor(queries.viewBytesMax / workers) },
     answers: { answerBytesMax, answersInFlightMax: Math.floor(answersInFlightMax / workers) },
+    streams: {
+      streamsMax: Math.ceil(streams.streamsMax / workers),
+      bufferBytesMax: Math.floor(streams.bufferBytesMax / workers),
+    },
   }
 }
 

@@ -42,6 +42,8 @@ import { openReplicated, type ReplicatedNeeds, replicatedRegister } from './repl
 import type { Owned } from './replicate/ownership.js'
 import { type Concerned, ReplicatedShards } from './replicate/replicated-shards.js'
 import { type KnownDocuments, LocalShards, type ReadParts, type Role } from './shards.js'
+import type { RingLimits } from './streams/change-ring.js'
+import { ChangeStreams } from './streams/change-streams.js'
 import { LastChanges } from './tenants/last-changes.js'
 import { TenantAdmin, type TenantAdminParts } from './tenants/tenant-admin.js'
 import { TenantMarks } from './tenants/tenant-marks.js'
@@ -97,6 +99,8 @@ export interface ShardParts {
   /** The room on the disk of the store. */
   readonly room: DiskRoom
   readonly queries: QueryLimits & { /** Memory for views. */ readonly viewBytesMax: number }
+  /** The latest changes for readers of streams. `ring`: unique for each process. */
+  readonly streams: { readonly limits: RingLimits; readonly ring: string }
   /** Whether pending notifications outlive the process. */
   readonly notifications: {
     readonly isKept: boolean
@@ -157,7 +161,8 @@ export async function openLocalShards(parts: ShardParts): Promise<LocalShards> {
   const { notifications } = notifying
   const entityCount = new EntityCount(entities)
   const { mailboxLengthMax } = limits
-  const turns = { actors: reading.actors, log: commit, stamps, notifications, mailboxLengthMax, room }
+  const streams = new ChangeStreams({ commit, clock, ...parts.streams })
+  const turns = { actors: reading.actors, log: commit, stamps, notifications, streams, mailboxLengthMax, room }
   const isKeeper = others?.isKeeper ?? (() => true)
   const tenants = await openTenants(parts, { commit, register, isKeeper, entities }, documents)
   const { marks } = tenants.parts
@@ -174,6 +179,7 @@ export async function openLocalShards(parts: ShardParts): Promise<LocalShards> {
     ...notifying,
     store,
     tenants,
+    streams,
     shardMap,
     clock,
     commit,

@@ -39,6 +39,7 @@ import type { Types } from './read/types.js'
 import type { Views } from './read/views/views.js'
 import type { Ownership } from './replicate/ownership.js'
 import type { ReplicatedShards } from './replicate/replicated-shards.js'
+import type { ChangeStreams } from './streams/change-streams.js'
 import type { TenantAdmin } from './tenants/tenant-admin.js'
 import type { TenantMarks } from './tenants/tenant-marks.js'
 import type { Actors } from './turn/actor.js'
@@ -110,6 +111,7 @@ export interface LocalParts extends ReadParts, KnownDocuments, Notifying {
   readonly pacer: Pacer | undefined
   readonly backup: BackupSource
   readonly tenants: TenantAdmin
+  readonly streams: ChangeStreams
 }
 
 export class LocalShards implements Shards {
@@ -185,6 +187,8 @@ export class LocalShards implements Shards {
       case 'deliveries':
       case 'retryDeliveries':
         return parts.deliveries.onAsk(request, onReply)
+      case 'stream':
+        return parts.streams.onAsk(request, told => onReply({ kind: 'stream', told }))
       case 'tenants':
         return parts.tenants.onAsk(request, isAboutOwner(request) ? this.ofSameShards(onReply) : onReply)
       default:

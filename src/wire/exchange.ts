@@ -140,4 +140,5 @@ const replyKinds: Readonly<Record<ShardRequest['kind'], ShardReply['kind']>> = {
   admin: 'admin',
   backup: 'backup',
   tenants: 'tenants',
+  stream: 'stream',
 }

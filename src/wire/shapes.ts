@@ -154,6 +154,41 @@ const progress = members({
 
 const deletions = list(members({ tenant: text, stamp: count }))
 
+const filterSource = members({
+  tenant: text,
+  servicePath: text,
+  entities: list(
+    members({ id: optional(text), idPattern: optional(text), type: optional(text), typePattern: optional(text) }),
+  ),
+  attrs: texts,
+  expression: members({
+    q: optional(text),
+    mq: optional(text),
+    georel: optional(text),
+    geometry: optional(text),
+    coords: optional(text),
+  }),
+  alterationTypes: list(word('entityCreate', 'entityChange', 'entityUpdate', 'entityDelete')),
+  leaves: flag,
+})
+const streamPosition = members({ ring: text, position: count })
+const sentChanges = list(
+  members({
+    shard: count,
+    stamp: count,
+    tick: count,
+    tenant: text,
+    path: text,
+    class: word('create', 'change', 'update', 'delete'),
+    changed: texts,
+    named: texts,
+    correlator: text,
+    found: list(count),
+    left: list(count),
+    bytes: count,
+  }),
+)
+
 /** Whether the JSON of a request has the shape of its kind. */
 export const isRequest: Check = either('kind', {
   ...writeShapes,
@@ -228,6 +263,20 @@ export const isRequest: Check = either('kind', {
       purged: members({ deletions }),
     }),
   }),
+  stream: members({
+    step: either('what', {
+      poll: members({
+        holder: text,
+        after: optional(streamPosition),
+        fromRevision: count,
+        revision: count,
+        add: list(members({ number: count, source: filterSource })),
+        remove: list(count),
+        waitMs: count,
+      }),
+      replay: members({ source: filterSource, ring: text, sinceTick: count, after: count, upTo: count }),
+    }),
+  }),
   backup: members({
     step: either('what', {
       begin: members({ session: text }),
@@ -297,6 +346,16 @@ export const isReply: Check = either('kind', {
       page: members({ rows: count, rowBytes: count, isLast: flag }),
       unknown: nothing,
       ended: nothing,
+    }),
+  }),
+  stream: members({
+    told: either('what', {
+      changes: members({ at: streamPosition, tick: count, lost: flag, changes: sentChanges }),
+      unknown: nothing,
+      superseded: nothing,
+      full: nothing,
+      replayed: members({ position: count, isLast: flag, changes: sentChanges }),
+      gap: members({ reason: word('too old', 'restarted', 'owner lost'), sinceMs: number }),
     }),
   }),
   tenants: members({

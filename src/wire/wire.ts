@@ -20,6 +20,7 @@ import type {
   Attributes,
   HandedPart,
   Origin,
+  SentChange,
   ShardReply,
   ShardRequest,
   WriteReply,
@@ -257,6 +258,13 @@ export function encodeReply(reply: ShardReply): Buffer {
       return frame(refusedToWire(reply), [])
     case 'batch':
       return frame({ ...reply, replies: reply.replies.map(refusedToWire) }, [])
+    case 'stream': {
+      const { told } = reply
+      if (told.what !== 'changes' && told.what !== 'replayed') return frame(reply, [])
+      const changes = told.changes.map(({ encoded, ...change }) => ({ ...change, bytes: encoded.length }))
+      const tail = told.changes.map(({ encoded }) => encoded)
+      return frame({ kind: reply.kind, told: { ...told, changes } }, tail)
+    }
     case 'backup': {
       const { told } = reply
       if (told.what !== 'page') return frame(reply, [])
@@ -360,6 +368,15 @@ function jsonReply(bytes: Buffer): ShardReply {
       return refusedFromWire(head)
     case 'batch':
       return { ...head, replies: (head.replies as readonly WriteReply[]).map(refusedFromWire) }
+    case 'stream': {
+      const { told } = head
+      if (told.what !== 'changes' && told.what !== 'replayed') return head
+      const sent = told.changes as readonly ({ readonly bytes: number } & Omit<SentChange, 'encoded'>)[]
+      return {
+        kind: 'stream',
+        told: { ...told, changes: sent.map(({ bytes, ...one }) => ({ ...one, encoded: encoded(bytes) })) },
+      }
+    }
     case 'backup':
       return head.told.what === 'page' ? { kind: 'backup', told: { ...head.told, bytes: bytes.subarray(at) } } : head
     default:

@@ -124,6 +124,8 @@ export const valueCases: readonly OptionCase[] = [
   number('diskReserve', 'DISK_RESERVE', 64, 0, 1048576),
   number('expiryInterval', 'EXPIRY_INTERVAL', 1000, 10, 60000),
   number('workers', 'WORKERS', 1, 1, 64),
+  number('maxStreams', 'MAX_STREAMS', 10000, 1),
+  number('streamBuffer', 'STREAM_BUFFER', 64, 1, 1048576),
   number('viewMemory', 'VIEW_MEMORY', 256, 0, 1048576),
   number('scanDeadline', 'SCAN_DEADLINE', 30000, 1, 3600000),
   number('scanRows', 'SCAN_ROWS', 10000000, 1),

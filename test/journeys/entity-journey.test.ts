@@ -11,6 +11,7 @@ import { BatchOperations } from '../../src/broker/batch.js'
 import { documentIds, RegistrationOperations, SubscriptionOperations } from '../../src/broker/documents.js'
 import { Entities, TypeOperations } from '../../src/broker/entities.js'
 import { ShardClient } from '../../src/broker/shard-client.js'
+import { StreamHub } from '../../src/broker/streams/stream-hub.js'
 import { TenantOperations } from '../../src/broker/tenants.js'
 import { HybridClock, systemChance, systemClock } from '../../src/clock.js'
 import { ShardMap } from '../../src/domain/scope.js'
@@ -24,10 +25,12 @@ import { RegistrationHandlers } from '../../src/http/registrations.js'
 import { routesOf } from '../../src/http/routes.js'
 import { Server } from '../../src/http/server.js'
 import { ServiceHandlers } from '../../src/http/service.js'
+import { StreamHandlers } from '../../src/http/stream.js'
 import { SubscriptionHandlers } from '../../src/http/subscriptions.js'
 import { TenantHandlers } from '../../src/http/tenants.js'
 import { TypeHandlers } from '../../src/http/types.js'
 import { adminReports } from '../../src/observe/operator.js'
+import { StreamTallies } from '../../src/observe/stream-tallies.js'
 import type { Batch, Cursor, Range, Store } from '../../src/ports.js'
 import { Wire } from '../http/wire.js'
 import {
@@ -114,6 +117,13 @@ async function startOver(t: Test, store: Store, server: HttpServer): Promise<Loc
     types: new TypeHandlers(new TypeOperations(client), systemClock),
     subscriptions: new SubscriptionHandlers(new SubscriptionOperations(client, ids), entities, systemClock, () => true),
     registrations: new RegistrationHandlers(new RegistrationOperations(client, ids), () => true),
+    streams: new StreamHandlers({
+      hub: new StreamHub({ shards: local, clock: systemClock, holder: 'here', filtersMax: 100 }),
+      streamsMax: 100,
+      clock: systemClock,
+      tallies: new StreamTallies(),
+      isEnding: () => false,
+    }),
     service: new ServiceHandlers(facts, systemClock, () => true),
     admin: new AdminHandlers(new AdminOperations(local), {
       log: logForTests,

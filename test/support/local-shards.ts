@@ -34,6 +34,7 @@ export function localShards(
     scanner: new StepwiseScanner(store, shardMap, clock),
     limits: shardLimitsDefault,
     queries: queriesForTests,
+    streams: { limits: { bytesMax: mb64, ageMsMax: 600_000 }, ring: 'ring' },
     answers: new AnswersInFlight({ answerBytesMax: mb64, answersInFlightMax: 8 * mb64 }),
     notifications: { isKept: true, descendantsMax: 1000, flowControl: undefined },
     onFailure: () => {},

@@ -164,6 +164,22 @@ const deliveryRecord = fc.record({
   reason: texts,
 })
 
+const streamPositions = fc.record({ ring: texts, position: fc.nat() })
+const filterSources = fc.record({
+  tenant: names,
+  servicePath: texts,
+  entities: fc.array(
+    fc.record({ id: maybe(texts), idPattern: maybe(texts), type: maybe(texts), typePattern: maybe(texts) }),
+    {
+      maxLength: 3,
+    },
+  ),
+  attrs: fc.array(texts),
+  expression: fc.record({ q: maybe(texts), mq: maybe(texts), georel: maybe(texts) }),
+  alterationTypes: fc.array(fc.constantFrom('entityCreate' as const, 'entityDelete' as const)),
+  leaves: fc.boolean(),
+})
+
 const requests = {
   ...writes,
   createSubscription: fc.record({ kind: kind('createSubscription'), subscription: subscriptions }),
@@ -278,6 +294,29 @@ const requests = {
       fc.record({ what: kind('purged'), deletions: tenantDeletions }),
     ),
   }),
+  stream: fc.record({
+    kind: kind('stream'),
+    step: fc.oneof(
+      fc.record({
+        what: kind('poll'),
+        holder: texts,
+        after: maybe(streamPositions),
+        fromRevision: fc.nat(),
+        revision: fc.nat(),
+        add: fc.array(fc.record({ number: fc.nat(), source: filterSources }), { maxLength: 3 }),
+        remove: fc.array(fc.nat()),
+        waitMs: fc.nat(),
+      }),
+      fc.record({
+        what: kind('replay'),
+        source: filterSources,
+        ring: texts,
+        sinceTick: fc.maxSafeNat(),
+        after: fc.nat(),
+        upTo: fc.nat(),
+      }),
+    ),
+  }),
   backup: fc.record({
     kind: kind('backup'),
     step: fc.oneof(
@@ -291,6 +330,20 @@ const requests = {
 const encoded = fc
   .record({ id: texts, type: texts, created: fc.maxSafeNat(), modifiedMs: fc.maxSafeNat() })
   .map(some => encodeEntity({ ...some, attributes: new Map() }, 'root'))
+const sentChanges = fc.record({
+  shard: fc.nat(),
+  stamp: fc.maxSafeNat(),
+  tick: fc.maxSafeNat(),
+  tenant: names,
+  path: texts,
+  class: fc.constantFrom('create' as const, 'change' as const, 'update' as const, 'delete' as const),
+  changed: fc.array(texts),
+  named: fc.array(texts),
+  correlator: texts,
+  found: fc.array(fc.nat()),
+  left: fc.array(fc.nat()),
+  encoded,
+})
 const found = fc.array(fc.record({ path: texts, encoded }))
 
 const keys: fc.Arbitrary<ListKeys> = fc
@@ -391,6 +444,30 @@ const replies = {
       fc.record({ what: fc.constantFrom('names' as const, 'purged' as const), tenants: fc.array(names) }),
       fc.record({ what: kind('sizes'), sizes: fc.array(tenantSizes) }),
       fc.record({ what: kind('deletions'), deletions: tenantDeletions }),
+    ),
+  }),
+  stream: fc.record({
+    kind: kind('stream'),
+    told: fc.oneof(
+      fc.record({ what: fc.constantFrom('unknown' as const, 'superseded' as const, 'full' as const) }),
+      fc.record({
+        what: kind('changes'),
+        at: streamPositions,
+        tick: fc.maxSafeNat(),
+        lost: fc.boolean(),
+        changes: fc.array(sentChanges, { maxLength: 3 }),
+      }),
+      fc.record({
+        what: kind('replayed'),
+        position: fc.nat(),
+        isLast: fc.boolean(),
+        changes: fc.array(sentChanges, { maxLength: 3 }),
+      }),
+      fc.record({
+        what: kind('gap'),
+        reason: fc.constantFrom('too old' as const, 'restarted' as const, 'owner lost' as const),
+        sinceMs: fc.maxSafeNat(),
+      }),
     ),
   }),
   backup: fc.record({

@@ -94,7 +94,7 @@ export function concerns(event: Event, condition: Condition, propagatesDeletes =
   const types = alterationTypesOf(condition)
   switch (event.class) {
     case 'create':
-      return types.includes('entityCreate') && hits(attrs, event.named)
+      return types.includes('entityCreate') && (isBareCreation(event, condition) || hits(attrs, event.named))
     case 'delete':
       return propagatesDeletes || types.includes('entityDelete')
     default: {
@@ -107,6 +107,9 @@ export function concerns(event: Event, condition: Condition, propagatesDeletes =
     }
   }
 }
+
+const isBareCreation = ({ named }: Event, { attrs, takesBareCreations }: Condition): boolean =>
+  takesBareCreations === true && named.size === 0 && attrs.length === 0
 
 /**
  * Whether there are such names and, if the condition lists attributes, one of these is among them

@@ -1,4 +1,4 @@
-// Buckets of the matcher: subscriptions that an event may match, divided by one property after the other.
+// Buckets of the matcher: watchers that an event may match, divided by one property after the other.
 //
 //   few entries:   [a, b, c]                        each is looked into
 //   more of them:  by path   /#  -> bucket          an event opens the buckets that fit it, and `others`,
@@ -16,20 +16,20 @@
 import type { InternedPattern } from '../queries/interned-patterns.js'
 import { type GuardedQuery, QueryIndex } from '../queries/query-index.js'
 import type { Event } from './event.js'
-import type { Subscription } from './subscription.js'
+import type { Watcher } from './subscription.js'
 
 /** One element of a subscription's subject: an event matches the subscription through it. */
 export interface Entry {
-  readonly watcher: Watcher
+  readonly known: Known
   readonly id: string | undefined
   readonly type: string | undefined
   readonly idPattern: InternedPattern | undefined
   readonly typePattern: InternedPattern | undefined
 }
 
-/** A subscription in the matcher. */
-export interface Watcher {
-  readonly subscription: Subscription
+/** A watcher in the matcher. */
+export interface Known {
+  readonly watcher: Watcher
   readonly query: InternedQuery | undefined
   readonly entries: readonly Entry[]
   /** The number of the last event that matched it. */
@@ -196,7 +196,7 @@ const listOf = <K>(key: K | undefined): readonly K[] => (key === undefined ? non
 const byPath: Property = bucket =>
   new Keyed(
     bucket,
-    ({ watcher }) => [watcher.subscription.servicePath],
+    ({ known }) => [known.watcher.servicePath],
     (buckets, probe) => {
       for (const path of probe.paths) buckets.get(path)?.visit(probe)
     },
@@ -218,8 +218,8 @@ const attrsMax = 64
 const byAttribute: Property = bucket =>
   new Keyed(
     bucket,
-    ({ watcher: { subscription } }) => {
-      const { attrs } = subscription.condition
+    ({ known: { watcher } }) => {
+      const { attrs } = watcher.condition
       return attrs.length > attrsMax ? none : attrs
     },
     (buckets, probe) => {
@@ -238,7 +238,7 @@ const byQuery: Property = bucket => {
   const index = new QueryIndex<InternedQuery>()
   return new Keyed(
     bucket,
-    ({ watcher }) => listOf(watcher.query),
+    ({ known }) => listOf(known.query),
     (buckets, probe) => {
       const { entity, path } = probe.event
       index.visit(entity, path, query => {

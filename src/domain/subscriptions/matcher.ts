@@ -1,4 +1,4 @@
-// The subscriptions of a tenant, found by an event.
+// The watchers of a tenant, found by an event: subscriptions, or the watches of streams.
 //
 // The cost of an event grows with the subscriptions that it matches, not with all that exist. An entry is stored under
 // its id; else under the common prefix of all ids that its pattern matches (a tree of prefixes); else among those that
@@ -12,7 +12,7 @@
 // `q` differ; 3 us with a hundred patterns that need an engine and have no prefix. Adding a subscription takes 8 us,
 // and 0.8 KB besides its own 1.6 KB.
 //
-// Not here: whether a match triggers a notification (triggering.ts): throttling, expiry, status after switch-offs, `mq`
+// Not here: whether a match triggers a notification or an event of a stream (triggering.ts): throttling, expiry, status after switch-offs, `mq`
 // and geography.
 
 import { explorationTogetherMax } from '../limits.js'
@@ -29,38 +29,38 @@ import {
   Bucket,
   type Entry,
   type InternedQuery,
+  type Known,
   type Probe,
   propertiesOfDeletions,
   propertiesOfUpdates,
-  type Watcher,
 } from './matcher-bucket.js'
-import { alterationTypesOf, type Subscription, watchesDeletions } from './subscription.js'
+import { alterationTypesOf, type Subscription, type Watcher, watchesDeletions } from './subscription.js'
 
-export class Matcher {
-  private readonly watchers = new Map<string, Watcher>()
+export class Matcher<W extends Watcher = Subscription> {
+  private readonly known = new Map<string, Known>()
   private readonly creations = new Index(propertiesOfUpdates)
   private readonly updates = new Index(propertiesOfUpdates)
   /** Subscriptions to both, which is the default without alteration types. */
   private readonly both = new Index(propertiesOfUpdates)
   private readonly deletions = new Index(propertiesOfDeletions)
   private readonly queries = new Map<string, InternedQuery>()
-  private readonly search = new Search()
+  private readonly search = new Search<W>()
 
-  /** The number of subscriptions that can match; with none, no event needs to be created. */
+  /** The number of watchers that can match; with none, no event needs to be created. */
   get size(): number {
-    return this.watchers.size
+    return this.known.size
   }
 
-  /** Adds a subscription, or replaces the one with the same id. One that its owner made inactive never matches. */
-  add(subscription: Subscription): void {
-    this.remove(subscription.id)
-    if (subscription.status === 'inactive') return
+  /** Adds a watcher, or replaces the one with the same id. An inactive one never matches. */
+  add(watcher: W): void {
+    this.remove(watcher.id)
+    if (watcher.status === 'inactive') return
     const entries: Entry[] = []
-    const indexes = this.indexesFor(subscription)
-    const watcher: Watcher = { subscription, query: this.internQuery(subscription), entries, foundFor: 0 }
-    for (const { id, type, idPattern, typePattern } of subscription.entities) {
+    const indexes = this.indexesFor(watcher)
+    const known: Known = { watcher, query: this.internQuery(watcher), entries, foundFor: 0 }
+    for (const { id, type, idPattern, typePattern } of watcher.entities) {
       const entry: Entry = {
-        watcher,
+        known,
         id,
         type,
         idPattern: idPattern === undefined ? undefined : this.search.ids.intern(idPattern),
@@ -69,48 +69,48 @@ export class Matcher {
       entries.push(entry)
       for (const index of indexes) index.add(entry)
     }
-    this.watchers.set(subscription.id, watcher)
+    this.known.set(watcher.id, known)
   }
 
-  /** Compiles the patterns of an added subscription, and computes their cost, so that no event has to. */
+  /** Compiles the patterns of an added watcher, and computes their cost, so that no event has to. */
   prepare(id: string): void {
-    const watcher = this.watchers.get(id)
-    if (!watcher) return
+    const known = this.known.get(id)
+    if (!known) return
     const exploration = new Exploration(explorationTogetherMax)
-    for (const { idPattern, typePattern } of watcher.entries) {
+    for (const { idPattern, typePattern } of known.entries) {
       if (idPattern) this.search.ids.prepare(idPattern, exploration)
       if (typePattern) this.search.types.prepare(typePattern, exploration)
     }
-    const { mq } = watcher.subscription.condition.expression
-    for (const query of [watcher.query?.query, mq]) if (query) exploreAll(query, exploration)
+    const { mq } = known.watcher.condition.expression
+    for (const query of [known.query?.query, mq]) if (query) exploreAll(query, exploration)
   }
 
-  /** Removes a subscription, if it exists. */
+  /** Removes a watcher, if it exists. */
   remove(id: string): void {
-    const watcher = this.watchers.get(id)
-    if (!watcher) return
-    this.watchers.delete(id)
-    const indexes = this.indexesFor(watcher.subscription)
-    for (const entry of watcher.entries) {
+    const known = this.known.get(id)
+    if (!known) return
+    this.known.delete(id)
+    const indexes = this.indexesFor(known.watcher)
+    for (const entry of known.entries) {
       for (const index of indexes) index.remove(entry)
       if (entry.idPattern) this.search.ids.release(entry.idPattern)
       if (entry.typePattern) this.search.types.release(entry.typePattern)
     }
-    const { query } = watcher
+    const { query } = known
     if (query && --query.uses === 0) this.queries.delete(query.source)
   }
 
   // [hot] Once per event.
   /**
-   * Appends the subscriptions that the event matches (`matches` in triggering.ts), in the order of their ids. The
+   * Appends the watchers that the event matches (`matches` in triggering.ts), in the order of their ids. The
    * caller may reuse the array. `work`: the budget of the event.
    */
-  touched(event: Event, found: Subscription[], work = new EventWork()): void {
+  touched(event: Event, found: W[], work = new EventWork()): void {
     const first = found.length
     this.search.run(event, this.indexesOf(event), found, work)
     if (found.length < first + 2) return
     const inOrder = found.splice(first).sort(byId)
-    for (const subscription of inOrder) found.push(subscription)
+    for (const watcher of inOrder) found.push(watcher)
   }
 
   private indexesOf(event: Event): readonly Index[] {
@@ -124,15 +124,15 @@ export class Matcher {
     }
   }
 
-  private indexesFor(subscription: Subscription): readonly Index[] {
-    const types = alterationTypesOf(subscription.condition)
+  private indexesFor(watcher: Watcher): readonly Index[] {
+    const types = alterationTypesOf(watcher.condition)
     const creations = types.includes('entityCreate')
     const updates = types.includes('entityUpdate') || types.includes('entityChange')
     const indexes = creations && updates ? [this.both] : creations ? [this.creations] : updates ? [this.updates] : []
-    return watchesDeletions(subscription) ? [...indexes, this.deletions] : indexes
+    return watchesDeletions(watcher) ? [...indexes, this.deletions] : indexes
   }
 
-  private internQuery({ condition: { expression } }: Subscription): InternedQuery | undefined {
+  private internQuery({ condition: { expression } }: Watcher): InternedQuery | undefined {
     const { q } = expression
     if (!q) return undefined
     const source = expression.source.q as string
@@ -144,7 +144,7 @@ export class Matcher {
 }
 
 /** One event at a time that is matched against an index. */
-class Search implements Probe {
+class Search<W extends Watcher> implements Probe {
   readonly ids = new InternedPatterns()
   readonly types = new InternedPatterns()
   event!: Event
@@ -153,10 +153,10 @@ class Search implements Probe {
   private path = ''
   /** The number of the event. Results for earlier events do not count. */
   private number = 0
-  private found: Subscription[] = []
+  private found: W[] = []
   private work!: EventWork
 
-  run(event: Event, indexes: readonly Index[], found: Subscription[], work: EventWork): void {
+  run(event: Event, indexes: readonly Index[], found: W[], work: EventWork): void {
     this.event = event
     this.work = work
     this.number++
@@ -185,18 +185,19 @@ class Search implements Probe {
   }
 
   /** An entry with an id is only considered for events of that id. */
-  consider({ watcher, type, idPattern, typePattern }: Entry): void {
-    if (watcher.foundFor === this.number) return
-    const { subscription, query } = watcher
+  consider({ known, type, idPattern, typePattern }: Entry): void {
+    if (known.foundFor === this.number) return
+    const { watcher, query } = known
     const { entity, path } = this.event
     if (type !== undefined && type !== entity.type) return
-    if (!coversPath(subscription.servicePath, path)) return
-    if (!concerns(this.event, subscription.condition, subscription.notification.propagateDeletes)) return
+    if (!coversPath(watcher.servicePath, path)) return
+    if (!concerns(this.event, watcher.condition, watcher.notification.propagateDeletes)) return
     if (query && !this.holds(query)) return
     if (typePattern && !this.matchesType(typePattern)) return
     if (idPattern && !this.matchesId(idPattern)) return
-    watcher.foundFor = this.number
-    this.found.push(subscription)
+    known.foundFor = this.number
+    // Only watchers of this type are added.
+    this.found.push(watcher as W)
   }
 }
 
@@ -214,7 +215,7 @@ const newQuery = (source: string, query: Query): InternedQuery => ({
   holds: false,
 })
 
-const byId = (a: Subscription, b: Subscription): number => (a.id < b.id ? -1 : 1)
+const byId = (a: Watcher, b: Watcher): number => (a.id < b.id ? -1 : 1)
 
 /** Entries by id, by prefix of the id, and all others. */
 class Index {

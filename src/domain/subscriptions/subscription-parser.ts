@@ -219,10 +219,16 @@ const parseFlag = (field: string, json: Json): Result<boolean> =>
 
 const expressionFields = ['q', 'mq', 'geometry', 'coords', 'georel'] as const
 
-function parseExpression(json: Json | undefined): Result<Expression> {
+/** The member `expression` of a condition. */
+export function parseExpression(json: Json | undefined): Result<Expression> {
   if (json === undefined) return accepted(noExpression)
   if (!isObject(json)) return refused(refusals.fieldNotObject('expression'))
   if (Object.keys(json).length === 0) return refused(refusals.fieldEmpty('expression'))
+  return expressionOf(json)
+}
+
+/** Compiles the parts of an expression, or returns a refusal for the first mistake. */
+export function expressionOf(json: Readonly<Record<string, Json | undefined>>): Result<Expression> {
   const source: Record<string, string> = {}
   const filters: { q?: Query; mq?: Query } = {}
   for (const name of expressionFields) {

@@ -16,8 +16,21 @@ import { documentIdLength } from '../stamp.js'
 /** The status that can be stored (docs/interface/subscriptions.md#status); `expired` is only shown. */
 export type SubscriptionStatus = 'active' | 'inactive' | 'oneshot'
 
+/** The part of a watcher by which the matcher finds it: a subscription, or a watch of a stream. */
+export interface Watcher {
+  readonly id: string
+  /** The service path that it watches, see `Subscription`. */
+  readonly servicePath: string
+  /** An inactive one is never found. */
+  readonly status: SubscriptionStatus
+  /** Never empty, no duplicates. Any of them must match (docs/interface/entities.md#changes). */
+  readonly entities: readonly SubjectEntity[]
+  readonly condition: Condition
+  readonly notification: Pick<NotificationSettings, 'propagateDeletes'>
+}
+
 /** A stored subscription. */
-export interface Subscription {
+export interface Subscription extends Watcher {
   /** 24 lower-case hexadecimal digits, increasing with creation. */
   readonly id: string
   /** The tenant whose entities are watched; '' is the default tenant. */
@@ -59,7 +72,7 @@ export interface SubjectEntity {
 }
 
 /** Kinds of change, with the names of the interface (docs/interface/subscriptions.md#alteration-types). */
-const alterationTypes = ['entityCreate', 'entityChange', 'entityUpdate', 'entityDelete'] as const
+export const alterationTypes = ['entityCreate', 'entityChange', 'entityUpdate', 'entityDelete'] as const
 
 export type AlterationType = (typeof alterationTypes)[number]
 
@@ -79,6 +92,11 @@ export interface Condition {
   readonly alterationTypes: readonly AlterationType[]
   /** Whether a change of only metadata triggers (docs/interface/subscriptions.md#attribute-rule). */
   readonly notifyOnMetadataChange: boolean
+  /**
+   * Whether the creation of an entity without attributes counts, although no attribute is concerned: for streams, whose
+   * readers know all entities.
+   */
+  readonly takesBareCreations?: true | undefined
 }
 
 /** Filters on the entity after the change (docs/interface/subscriptions.md#expressions). All given ones must hold. */
@@ -277,7 +295,7 @@ export const alterationTypesOf = ({ alterationTypes }: Condition): readonly Alte
  * Whether deletions trigger: the condition names them (docs/interface/subscriptions.md#alteration-types), or they are
  * propagated.
  */
-export const watchesDeletions = ({ condition, notification }: Subscription): boolean =>
+export const watchesDeletions = ({ condition, notification }: Watcher): boolean =>
   condition.alterationTypes.includes('entityDelete') || notification.propagateDeletes === true
 
 const everywhere = '/#'

@@ -15,15 +15,22 @@ import { conjuncts, matchesQuery, matchesStatement } from '../queries/query.js'
 import type { Query, Statement } from '../queries/query-parser.js'
 import { coversPath } from '../scope.js'
 import { actionTypeOf, concerns, type Event, previousOf } from './event.js'
-import type { NotificationSettings, SubjectEntity, Subscription, SubscriptionProgress } from './subscription.js'
+import type {
+  Condition,
+  NotificationSettings,
+  SubjectEntity,
+  Subscription,
+  SubscriptionProgress,
+  Watcher,
+} from './subscription.js'
 import { isExpired, isThrottled, storedStatus } from './subscription-status.js'
 
 /**
- * Whether the subscription watches the event: by kind, path, attributes, id, type and `q`
+ * Whether a subscription or a watch of a stream is about the event: by kind, path, attributes, id, type and `q`
  * (docs/interface/subscriptions.md#triggering step 2).
  */
-export function matches(subscription: Subscription, event: Event): boolean {
-  const { condition, entities, notification, servicePath, status } = subscription
+export function matches(watcher: Watcher, event: Event): boolean {
+  const { condition, entities, notification, servicePath, status } = watcher
   return (
     status !== 'inactive' &&
     coversPath(servicePath, event.path) &&
@@ -59,15 +66,23 @@ export function decideTrigger(
   work?: EventWork,
 ): 'fires' | Hindrance {
   const { notification, condition } = subscription
-  const { mq, geo } = condition.expression
   if (storedStatus(subscription, progress) === 'inactive') return 'status'
   if (isExpired(subscription, nowMs)) return 'expires'
   if (notification.onlyChangedAttrs && saysNothing(notification, event)) return 'onlyChangedAttrs'
   if (isThrottled(subscription, progress, nowMs)) return 'throttling'
+  return unmetExpression(condition, event, work) ?? 'fires'
+}
+
+/** The part of a condition's expression that the matcher does not test, and that does not hold; undefined: all holds. */
+export function unmetExpression(
+  { expression: { mq, geo } }: Condition,
+  event: Event,
+  work?: EventWork,
+): 'mq' | 'geo' | undefined {
   if (mq && !matchesMetadata(mq, event, work)) return 'mq'
-  if (!geo) return 'fires'
+  if (!geo) return undefined
   const location = locate(event.entity)
-  return location && matchesGeo(geo, location) ? 'fires' : 'geo'
+  return location && matchesGeo(geo, location) ? undefined : 'geo'
 }
 
 /** Whether `onlyChangedAttrs` leaves nothing to send. A propagated deletion needs only id and type. */

@@ -40,7 +40,7 @@ export function openDelivery(
   certificates: CertificateWatch,
 ): Delivery {
   const { logger, log, alarms, summary, requests, connections, services, tenants, loop } = observation
-  const { forwardings } = observation
+  const { forwardings, streams } = observation
   const { delivery, disableCustomNotifications, ...sending } = config.notifications
   const speech = { vocabulary: config.vocabulary ?? 'Ctx', userAgent: `ctxbroker/${version}` } as const
   const egress = new Egress({ ...config.egress, reserved: reservedBy(config), ownPorts: portsOf(config) })
@@ -86,7 +86,7 @@ export function openDelivery(
       services,
       sources: {
         requests,
-        labelled: [forwardings, ...(tenants ? [tenants] : [])],
+        labelled: [forwardings, streams, ...(tenants ? [tenants] : [])],
         answers: () => answers,
         connections,
         notifier: () => dispatcher.stats(),
@@ -131,7 +131,18 @@ function countedBy(dispatcher: Dispatcher, { commit: { times } }: LocalParts) {
 }
 
 function numbersOf(parts: LocalParts, shards: number) {
-  const { entityCount, subscriptions, registrations, notifications, letters, replays, commit, views, tenants } = parts
+  const {
+    entityCount,
+    subscriptions,
+    registrations,
+    notifications,
+    letters,
+    replays,
+    commit,
+    views,
+    tenants,
+    streams,
+  } = parts
   const { rows, bytes } = notifications.pending
   return {
     shards,
@@ -139,6 +150,7 @@ function numbersOf(parts: LocalParts, shards: number) {
     subscriptions: subscriptions.size,
     registrations: registrations.size,
     tenantsDeleting: tenants.parts.marks.size,
+    streams: streams.numbers,
     views: { count: views.size, bytes: views.bytes, ...views.lookups },
     outboxRows: rows,
     outboxBytes: bytes,

@@ -8,6 +8,7 @@ import { Entities, TypeOperations } from '../../broker/entities.js'
 import { ForwardedReads } from '../../broker/forwarded-reads.js'
 import { ForwardedUpdates } from '../../broker/forwarded-updates.js'
 import { ShardClient } from '../../broker/shard-client.js'
+import { StreamHub } from '../../broker/streams/stream-hub.js'
 import { TenantOperations } from '../../broker/tenants.js'
 import { type Config, version } from '../../config/config.js'
 import { parseReceiverUrl } from '../../domain/subscriptions/receiver-url.js'
@@ -24,10 +25,12 @@ import { RegistrationHandlers } from '../../http/registrations.js'
 import { type Router, routesOf } from '../../http/routes.js'
 import { Server } from '../../http/server.js'
 import { ServiceHandlers } from '../../http/service.js'
+import { StreamHandlers } from '../../http/stream.js'
 import { SubscriptionHandlers } from '../../http/subscriptions.js'
 import { TenantHandlers } from '../../http/tenants.js'
 import { TypeHandlers } from '../../http/types.js'
 import { adminReports } from '../../observe/operator.js'
+import { filtersMax } from '../../shard/streams/change-streams.js'
 import { rowFormat } from '../../storage/data-directory.js'
 
 import type { Surroundings } from '../surroundings.js'
@@ -48,8 +51,18 @@ export interface FrontParts {
   readonly isEnding: () => boolean
 }
 
+export interface NodeFront {
+  readonly front: Front
+  /** They are ended when the node stops: a stream has no end of its own. */
+  readonly streams: StreamHandlers
+}
+
 /** Creates the front; it does not listen yet. */
-export async function openNodeFront(config: Config, surroundings: Surroundings, behind: FrontParts): Promise<Front> {
+export async function openNodeFront(
+  config: Config,
+  surroundings: Surroundings,
+  behind: FrontParts,
+): Promise<NodeFront> {
   const { clock, chance, logger, place } = surroundings
   const worker = place?.kind === 'worker' ? place : undefined
   const sharing = { shared: worker?.connections !== undefined, source: worker?.connections }
@@ -63,7 +76,11 @@ export async function openNodeFront(config: Config, surroundings: Surroundings, 
   const { bodyBytesMax } = listening
   const settings = { bodyBytesMax, tenants, cors, vocabulary, forwards, answers, compression }
   const { watch } = delivery
-  const server = new Server(routesFor(config, surroundings, behind), settings, chance, logger, { watch, clock })
+  const streams = streamsFor(config, surroundings, behind)
+  const server = new Server(routesFor(config, surroundings, behind, streams), settings, chance, logger, {
+    watch,
+    clock,
+  })
   const onStall = (): void => {
     answers.failures.stalled++
   }
@@ -71,13 +88,23 @@ export async function openNodeFront(config: Config, surroundings: Surroundings, 
   const { onDropped } = connections
   const front = await openFront(kind, { ...listening, ...sharing, onStall, onDropped }, server, logger)
   connections.watch(() => front.connections)
-  return front
+  return { front, streams }
+}
+
+function streamsFor(
+  { streams }: Config,
+  { clock, chance }: Surroundings,
+  { nodeShards, observation, isEnding }: FrontParts,
+): StreamHandlers {
+  const hub = new StreamHub({ shards: nodeShards.shards, clock, holder: chance.uuid(), filtersMax })
+  return new StreamHandlers({ hub, streamsMax: streams.streamsMax, clock, tallies: observation.streams, isEnding })
 }
 
 function routesFor(
   config: Config,
   { clock, chance, logger, place }: Surroundings,
   { storage, nodeShards, delivery, observation, backupKey, isEnding }: FrontParts,
+  streams: StreamHandlers,
 ): Router {
   const { store, shardMap, share, disk } = storage
   const { local, own, shards, joined, answers, hasFailed } = nodeShards
@@ -101,6 +128,7 @@ function routesFor(
     batch: new BatchHandlers(entities, new BatchOperations(client, clock, updates)),
     types: new TypeHandlers(new TypeOperations(client), clock),
     subscriptions: new SubscriptionHandlers(new SubscriptionOperations(client, ids), entities, clock, mayReach),
+    streams,
     registrations: new RegistrationHandlers(new RegistrationOperations(client, ids), mayReach),
     service: new ServiceHandlers(
       factsOf(store.name),

@@ -8,6 +8,7 @@ import { LoopDelay } from '../../observe/loop-delay.js'
 import { LogReporter } from '../../observe/reporters.js'
 import { ConnectionTallies, RequestTallies } from '../../observe/request-tallies.js'
 import { ServiceTallies } from '../../observe/service-metrics.js'
+import { StreamTallies } from '../../observe/stream-tallies.js'
 import type { Logger } from '../../ports.js'
 import type { Surroundings } from '../surroundings.js'
 
@@ -22,6 +23,7 @@ export interface Observation {
   /** Requests by tenant; undefined as `services`. */
   readonly tenants: TenantTallies | undefined
   readonly forwardings: ForwardingTallies
+  readonly streams: StreamTallies
   /** undefined: numbers by service are not enabled. */
   readonly services: ServiceTallies | undefined
   readonly loop: LoopDelay
@@ -43,6 +45,7 @@ export function openObservation(
     connections: new ConnectionTallies(),
     tenants: statistics.byService ? new TenantTallies() : undefined,
     forwardings: new ForwardingTallies(),
+    streams: new StreamTallies(),
     services: statistics.byService ? new ServiceTallies() : undefined,
     loop: new LoopDelay(clock),
     logReporter: new LogReporter(logger, alarms),

@@ -11,6 +11,7 @@ import { deliveryLimitsDefault } from '../../shard/notify/deliveries.js'
 import { replayLimitsDefault } from '../../shard/notify/replays.js'
 import { openLocalShards, type Share, shardLimitsDefault } from '../../shard/open-shards.js'
 import type { LocalShards } from '../../shard/shards.js'
+import { ringAgeMsMax } from '../../shard/streams/change-ring.js'
 import { TenantDeletions } from '../../shard/tenants/tenant-deletions.js'
 import { ampleRoom } from '../../shard/turn/room.js'
 import type { Joined, JoinOptions, OwnPart, Surroundings } from '../surroundings.js'
@@ -47,7 +48,7 @@ interface Opened extends OwnPart {
 /** Opens the shards and connects them with the others. */
 export async function openShards(
   config: Config,
-  { clock, logger, onFailure, wrapShards }: Surroundings,
+  { clock, chance, logger, onFailure, wrapShards }: Surroundings,
   storage: Storage,
   { alarms, logReporter, loop }: Observation,
 ): Promise<NodeShards> {
@@ -67,6 +68,7 @@ export async function openShards(
       room: disk ?? ampleRoom,
       answers,
       queries: config.queries,
+      streams: { limits: { bytesMax: config.streams.bufferBytesMax, ageMsMax: ringAgeMsMax }, ring: chance.uuid() },
       notifications: {
         isKept: config.notifications.delivery === 'atLeastOnce',
         descendantsMax: config.notifications.descendantsMax,

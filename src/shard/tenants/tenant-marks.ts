@@ -104,6 +104,7 @@ function tenantOf(request: ShardRequest): string | undefined {
     case 'admin':
     case 'backup':
     case 'tenants':
+    case 'stream':
       return undefined
     default:
       return (request satisfies WriteRequest).target.tenant

@@ -33,6 +33,8 @@ import type { DiskRoom, Stamps } from '../../ports.js'
 import type { RecordLog } from '../commit/commit.js'
 import { hasLost, replyOfFailure } from '../commit/deposed.js'
 import type { Notifications } from '../notify/notifications.js'
+import type { Done } from '../notify/triggers.js'
+import type { ChangeStreams } from '../streams/change-streams.js'
 import { type Actor, type Actors, Variant } from './actor.js'
 import type { AttributeDifference } from './apply.js'
 import { refusalForRoom } from './room.js'
@@ -52,6 +54,7 @@ export interface TurnParts {
   readonly log: RecordLog
   readonly stamps: Stamps
   readonly notifications: Notifications
+  readonly streams: ChangeStreams
   /** Requests of one shard whose reply waits. */
   readonly mailboxLengthMax: number
   readonly room: DiskRoom
@@ -97,7 +100,7 @@ export class Shard {
    * happened.
    */
   turn(request: WriteRequest): Turn {
-    const { actors, log, stamps, notifications, mailboxLengthMax, room } = this.parts
+    const { actors, log, stamps, notifications, streams, mailboxLengthMax, room } = this.parts
     if (this.waiting >= mailboxLengthMax || log.isFull) return full
     const { tenant, path, id } = request.target
     const actor = actors.load(this.index, tenant, path, id)
@@ -114,8 +117,12 @@ export class Shard {
     }
     const encodedBefore = variant?.encoded
     const refusal = change ? this.stage(actor, variant, change, request) : undefined
-    if (change && !refusal && notifications.concerns(tenant) && request.kind !== 'expire')
-      this.notify(actor, change, encodedBefore, request, stamp)
+    if (change && !refusal) {
+      if (notifications.concerns(tenant) && request.kind !== 'expire')
+        this.notify(actor, doneBy(actor, change, encodedBefore, request, stamp))
+      if (streams.concerns(tenant))
+        streams.onChange(doneBy(actor, change, encodedBefore, request, stamp), actor.stagedIn)
+    }
     const told = refusal ?? outcome.refusal
     return told ? this.refused(actor, told) : { actor, reply: doneReply }
   }
@@ -161,20 +168,22 @@ export class Shard {
    * Stages the notifications of a change, and the reply waits for them as well. An update that changes nothing may
    * trigger notifications, too.
    */
-  private notify(
-    actor: Actor,
-    change: Change,
-    encodedBefore: Buffer | undefined,
-    { origin }: WriteRequest,
-    stamp: number,
-  ): void {
-    const { after } = change
-    const encoded = after ? actor.variant(after.type)!.encoded : encodedBefore!
-    actor.stagedIn = this.parts.notifications.fire(
-      { change, place: actor.place, encoded, encodedBefore, origin, stamp },
-      actor.stagedIn,
-    )
+  private notify(actor: Actor, done: Done): void {
+    actor.stagedIn = this.parts.notifications.fire(done, actor.stagedIn)
   }
+}
+
+/** The effect of a turn, for subscriptions and streams. */
+function doneBy(
+  actor: Actor,
+  change: Change,
+  encodedBefore: Buffer | undefined,
+  { origin }: WriteRequest,
+  stamp: number,
+): Done {
+  const { after } = change
+  const encoded = after ? actor.variant(after.type)!.encoded : encodedBefore!
+  return { change, place: actor.place, encoded, encodedBefore, origin, stamp }
 }
 
 /** The entity after a change, encoded; it takes most of its bytes from the encoded entity before. */

@@ -1,0 +1,125 @@
+// Polls one owner of shards for the changes that the filters of this process find there.
+//
+// A poll carries what has changed in the filters since the last one. A new filter ends the poll that waits, and a new
+// poll begins at once. After a failure the feed polls again, from the same position.
+//
+// Not here: which filters there are, and what becomes of a change (stream-hub.ts).
+
+import type { ShardReply, Shards } from '../../messages/messages.js'
+import type { NumberedFilter, StreamPosition, StreamReply } from '../../messages/streams.js'
+import type { Clock } from '../../ports.js'
+
+/** How long an owner may keep a poll. So far behind is the cursor of readers while nothing happens. */
+const waitMs = 1_000
+/** How long a feed waits after a failure. */
+const againMs = 250
+
+/** The filters of this process, and their changes. */
+export interface FilterChanges {
+  readonly revision: number
+  /** The changes since a revision; 0: everything. */
+  since(revision: number): { readonly add: readonly NumberedFilter[]; readonly remove: readonly number[] }
+}
+
+type Changes = Extract<StreamReply, { what: 'changes' }>
+
+export interface FeedParts {
+  readonly shards: Shards
+  readonly clock: Pick<Clock, 'after' | 'endOfTick'>
+  readonly holder: string
+  readonly filters: FilterChanges
+  readonly onChanges: (feed: OwnerFeed, reply: Changes) => void
+  /** Changes may be missing: `restarted`, the owner has another ring; `too old`, it does not have them any more. */
+  readonly onLost: (reason: 'restarted' | 'too old') => void
+  /** The owner has no room for the filters from this revision on. */
+  readonly onFull: (revision: number) => void
+  /** The owner does not answer for its shard any more. */
+  readonly onMoved: () => void
+}
+
+export class OwnerFeed {
+  private at: StreamPosition | undefined
+  /** All changes at the owner up to this tick have been passed on. */
+  tick = 0
+  /** The revision of the filters that the owner has. */
+  revision = 0
+  private poll = 0
+  private isDue = false
+  private isClosed = false
+
+  /** `shard`: any shard of the owner. */
+  constructor(
+    private readonly parts: FeedParts,
+    public shard: number,
+  ) {}
+
+  /** Where the feed has arrived; undefined: the owner has not answered yet. */
+  get position(): StreamPosition | undefined {
+    return this.at
+  }
+
+  /** Polls at the end of this tick, since the filters have changed. */
+  pollSoon(): void {
+    if (this.isDue || this.isClosed) return
+    this.isDue = true
+    this.parts.clock.endOfTick(() => {
+      this.isDue = false
+      if (!this.isClosed) this.pollNow()
+    })
+  }
+
+  close(): void {
+    this.isClosed = true
+  }
+
+  private pollNow(): void {
+    const { shards, holder, filters } = this.parts
+    const number = ++this.poll
+    const { revision } = filters
+    const step = {
+      ...({ what: 'poll', holder, after: this.at, fromRevision: this.revision, revision, waitMs } as const),
+      ...filters.since(this.revision),
+    }
+    shards.ask(this.shard, { kind: 'stream', step }, reply => {
+      // The owner answers an earlier poll only to end it.
+      if (number === this.poll && !this.isClosed) this.onReply(reply, revision)
+    })
+  }
+
+  private onReply(reply: ShardReply, revision: number): void {
+    if (reply.kind !== 'stream') {
+      if (reply.kind === 'moved') this.parts.onMoved()
+      return this.pollLater()
+    }
+    const { told } = reply
+    switch (told.what) {
+      case 'changes':
+        this.take(told, revision)
+        return this.pollSoon()
+      case 'unknown':
+        // Without the filters the owner has matched nothing meanwhile.
+        this.revision = 0
+        this.parts.onLost('too old')
+        return this.pollSoon()
+      case 'full':
+        this.parts.onFull(this.revision)
+        return this.pollLater()
+      default:
+        return this.pollLater()
+    }
+  }
+
+  private take(told: Changes, revision: number): void {
+    const isOther = this.at !== undefined && this.at.ring !== told.at.ring
+    this.at = told.at
+    if (told.lost || isOther) this.parts.onLost(isOther ? 'restarted' : 'too old')
+    this.revision = revision
+    this.parts.onChanges(this, told)
+  }
+
+  private pollLater(): void {
+    this.parts.clock.after(againMs, () => {
+      if (!this.isClosed) this.pollSoon()
+    })
+  }
+}

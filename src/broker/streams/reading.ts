@@ -1,0 +1,298 @@
+// One reader of a watch: what it has received, and what it has to receive next (docs/interface/live.md).
+//
+//   confirming -> replaying (with a cursor) -> snapshot (if wanted, without a cursor or after a gap) -> live
+//        ^                                                                                                 |
+//        +---------------------------- changes may be missing: a gap ---------------------------------------+
+//
+// It is confirmed when every owner of shards knows its filter. Changes that come during a replay or a snapshot wait,
+// and follow behind it: a reader may see a change twice, and misses none.
+//
+// With `minInterval` the latest state of an entity waits for its time. As long as anything waits, the reader's cursor
+// stays behind it.
+
+import { renderEntity } from '../../domain/entities/representation.js'
+import { type Refusal, refusals } from '../../domain/refusal.js'
+import { stampMs } from '../../domain/stamp.js'
+import type { Cursor } from '../../domain/streams/cursor.js'
+import { type GapReason, gapText, snapshotEndText, snapshotText } from '../../domain/streams/event-text.js'
+import type { Watch } from '../../domain/streams/watch.js'
+import type { SentChange, StreamPosition } from '../../messages/streams.js'
+import type { OwnerFeed } from './owner-feed.js'
+import { Snapshot, selectionOfFilter, snapshotEntitiesMax } from './snapshot.js'
+import { folded, type ReadChange, type StreamEvent } from './stream-event.js'
+import type { FilterGroup, StreamHub } from './stream-hub.js'
+
+/** The connection of a reader. */
+export interface StreamReader {
+  /** The watch has begun; events follow. Called once, before the first event. */
+  onBegun(cursor: string): void
+  onEvent(event: StreamEvent): void
+  /** The watch cannot begin or go on. Called at most once, and then nothing else. */
+  onRefused(refusal: Refusal): void
+  /** Calls back when the reader has room for more: a snapshot is only as fast as its reader. */
+  whenRoom(next: () => void): void
+}
+
+/** Changes that may wait behind a replay or a snapshot; with more, the reader gets a gap. */
+const waitingMax = 20_000
+/** Tries to read a part of a snapshot, and the pause between them. */
+const triesMax = 20
+const againMs = 500
+
+type State =
+  | { readonly kind: 'confirming' }
+  | { readonly kind: 'replaying' | 'snapshot'; readonly waiting: Waiting[]; isOverrun: boolean }
+  | { readonly kind: 'live' }
+  | { readonly kind: 'ended' }
+
+interface Waiting {
+  readonly change: SentChange
+  readonly how: 'found' | 'left'
+  readonly cursor: Cursor | undefined
+}
+
+/** An entity about which an event was sent lately. */
+interface Paced {
+  readonly untilMs: number
+  /** The tick up to which the reader had everything then. */
+  readonly tick: number
+  /** The latest change since. */
+  later: ReadChange | undefined
+}
+
+export class Reading {
+  private state: State = { kind: 'confirming' }
+  private hasBegun = false
+  /** The gap that the reader gets when it is confirmed, and its beginning. */
+  private gap: { readonly reason: GapReason; readonly sinceMs: number } | undefined
+  /** The cursor that the reader got last. */
+  private last: Cursor | undefined
+  /** In the order of `untilMs`. */
+  private readonly paced = new Map<string, Paced>()
+  private stopPacing: (() => void) | undefined
+
+  constructor(
+    private readonly hub: StreamHub,
+    readonly group: FilterGroup,
+    private readonly watch: Watch,
+    private readonly reader: StreamReader,
+  ) {
+    this.last = watch.from
+  }
+
+  /** Ends it. The reader gets nothing any more. */
+  end(): void {
+    if (this.state.kind === 'ended') return
+    this.state = { kind: 'ended' }
+    this.stopPacing?.()
+    this.hub.close(this)
+  }
+
+  get isConfirming(): boolean {
+    return this.state.kind === 'confirming'
+  }
+
+  /** Goes on if every owner knows the filter by now. */
+  confirm(): void {
+    const cursor = this.hub.cursor(this.group)
+    if (this.state.kind !== 'confirming' || !cursor || !this.hub.isKnown(this.group)) return
+    if (!this.hasBegun) {
+      this.hasBegun = true
+      this.reader.onBegun(this.hub.textOf(this.watch.from ?? cursor))
+      const { from } = this.watch
+      if (from && from.rings === cursor.rings && from.tick <= cursor.tick) return this.replay(from)
+      if (from) this.gap = { reason: 'restarted', sinceMs: stampMs(from.tick) }
+    }
+    const { gap } = this
+    this.gap = undefined
+    this.last = cursor
+    if (gap) this.send({ kind: 'gap', cursor: this.hub.textOf(cursor), data: gapText(gap.reason, gap.sinceMs) })
+    if (this.watch.hasSnapshot) this.readSnapshot(cursor)
+    else this.state = { kind: 'live' }
+  }
+
+  /** Changes may be missing from now on. The reader learns it when every owner knows its filter (again). */
+  onGap(reason: GapReason): void {
+    if (this.state.kind === 'ended') return
+    this.gap ??= { reason, sinceMs: this.last ? stampMs(this.last.tick) : this.hub.parts.clock.wallMs() }
+    this.state = { kind: 'confirming' }
+    this.hub.await(this)
+  }
+
+  onRefused(refusal: Refusal): void {
+    if (this.state.kind === 'ended') return
+    this.end()
+    this.reader.onRefused(refusal)
+  }
+
+  onBookmark(): void {
+    if (this.state.kind !== 'live') return
+    this.send({ kind: 'bookmark', cursor: this.cursorText(this.hub.cursor(this.group)), data: '{}' })
+  }
+
+  // [hot] Once per change and reader.
+  onChange(change: SentChange, how: 'found' | 'left'): void {
+    const { state, hub } = this
+    switch (state.kind) {
+      case 'live':
+        return this.pass(change, how, hub.cursor(this.group))
+      case 'confirming':
+        // A snapshot has it. Without one, what comes before the gap is shown at once.
+        if (this.hasBegun && !this.watch.hasSnapshot) this.pass(change, how, undefined)
+        return
+      case 'replaying':
+      case 'snapshot':
+        if (state.waiting.length < waitingMax) state.waiting.push({ change, how, cursor: hub.cursor(this.group) })
+        else state.isOverrun = true
+        return
+      case 'ended':
+    }
+  }
+
+  private pass(change: SentChange, how: 'found' | 'left', cursor: Cursor | undefined): void {
+    const read = { change, how, key: this.hub.texts.keyOf(change) }
+    if (this.watch.minIntervalMs > 0 && this.isPaced(read)) return
+    this.show(read, cursor)
+  }
+
+  private show(read: ReadChange, cursor: Cursor | undefined): void {
+    const text = this.hub.texts.textOf(read, this.watch.form)
+    if (text) this.send({ ...text, cursor: this.cursorText(cursor), change: read })
+  }
+
+  private send(event: StreamEvent): void {
+    this.reader.onEvent(event)
+  }
+
+  /** A cursor behind which nothing waits for its time; undefined: the reader keeps the one that it has. */
+  private cursorText(cursor: Cursor | undefined): string | undefined {
+    if (!cursor) return undefined
+    const [oldest] = this.paced.values()
+    const allowed = oldest && oldest.tick < cursor.tick ? { rings: cursor.rings, tick: oldest.tick } : cursor
+    this.last = allowed
+    return this.hub.textOf(allowed)
+  }
+
+  // Pacing
+
+  /** Whether a change has to wait, because an event about its entity was sent just now. */
+  private isPaced(read: ReadChange): boolean {
+    const { clock } = this.hub.parts
+    const paced = this.paced.get(read.key)
+    const nowMs = clock.monoMs()
+    if (paced && nowMs < paced.untilMs) {
+      paced.later = paced.later ? folded(paced.later, read) : read
+      return true
+    }
+    this.pace(read.key, nowMs)
+    return false
+  }
+
+  private pace(key: string, nowMs: number): void {
+    this.paced.delete(key)
+    const tick = this.last?.tick ?? 0
+    this.paced.set(key, { untilMs: nowMs + this.watch.minIntervalMs, tick, later: undefined })
+    this.stopPacing ??= this.hub.parts.clock.after(this.watch.minIntervalMs, () => this.onPaced())
+  }
+
+  /** Shows the latest states whose time has come. */
+  private onPaced(): void {
+    this.stopPacing = undefined
+    const { clock } = this.hub.parts
+    const nowMs = clock.monoMs()
+    for (const [key, { untilMs, later }] of this.paced) {
+      if (untilMs > nowMs) {
+        this.stopPacing ??= clock.after(untilMs - nowMs, () => this.onPaced())
+        return
+      }
+      this.paced.delete(key)
+      if (!later) continue
+      this.pace(key, nowMs)
+      this.show(later, this.state.kind === 'live' ? this.hub.cursor(this.group) : undefined)
+    }
+  }
+
+  // Replay
+
+  private replay(from: Cursor): void {
+    const state: State = { kind: 'replaying', waiting: [], isOverrun: false }
+    this.state = state
+    const steps = [...this.hub.owners].map(feed => ({ feed, upTo: feed.position as StreamPosition }))
+    this.replayNext(state, from, steps, 0)
+  }
+
+  private replayNext(
+    state: State,
+    from: Cursor,
+    steps: readonly { readonly feed: OwnerFeed; readonly upTo: StreamPosition }[],
+    after: number,
+  ): void {
+    if (this.state !== state) return
+    const [step, ...others] = steps
+    if (!step) return this.catchUp()
+    const { shards } = this.hub.parts
+    const { ring, position: upTo } = step.upTo
+    const request = {
+      kind: 'stream',
+      step: { what: 'replay', source: this.group.source, ring, sinceTick: from.tick, after, upTo },
+    } as const
+    shards.ask(step.feed.shard, request, reply => {
+      if (this.state !== state) return
+      if (reply.kind !== 'stream' || (reply.told.what !== 'replayed' && reply.told.what !== 'gap'))
+        return this.onGap('owner lost')
+      const { told } = reply
+      if (told.what === 'gap') return this.onGap(told.reason)
+      for (const change of told.changes) this.pass(change, change.found.length > 0 ? 'found' : 'left', undefined)
+      this.reader.whenRoom(() =>
+        told.isLast ? this.replayNext(state, from, others, 0) : this.replayNext(state, from, steps, told.position),
+      )
+    })
+  }
+
+  /** Passes on what has come meanwhile, and is live. */
+  private catchUp(): void {
+    const { state } = this
+    if (state.kind !== 'replaying' && state.kind !== 'snapshot') return
+    if (state.isOverrun) return this.onGap('too old')
+    this.state = { kind: 'live' }
+    for (const { change, how, cursor } of state.waiting) this.pass(change, how, cursor)
+  }
+
+  // Snapshot
+
+  private readSnapshot(cursor: Cursor): void {
+    const state: State = { kind: 'snapshot', waiting: [], isOverrun: false }
+    this.state = state
+    const selection = selectionOfFilter(this.group.source)
+    if (!selection.ok) return this.onRefused(selection.refusal)
+    const snapshot = new Snapshot(this.hub.parts.shards, this.group.source, selection.value)
+    this.readPart(state, snapshot, cursor, 0, 0)
+  }
+
+  private readPart(state: State, snapshot: Snapshot, cursor: Cursor, count: number, tries: number): void {
+    if (this.state !== state) return
+    snapshot.read(result => {
+      if (this.state !== state) return
+      if (!result.ok) {
+        if (result.refusal.kind !== 'Unavailable' || tries >= triesMax) return this.onRefused(result.refusal)
+        this.hub.parts.clock.after(againMs, () => this.readPart(state, snapshot, cursor, count, tries + 1))
+        return
+      }
+      const entities = result.value
+      if (!entities) {
+        this.send({ kind: 'snapshot', cursor: this.hub.textOf(cursor), data: snapshotEndText(count) })
+        return this.catchUp()
+      }
+      const { view } = this.watch.form
+      for (let at = 0; at < entities.length; at += snapshotEntitiesMax) {
+        const part = entities.slice(at, at + snapshotEntitiesMax)
+        const texts = part.map(({ entity, path }) => renderEntity(entity, path, view))
+        this.send({ kind: 'snapshot', cursor: undefined, data: snapshotText(texts) })
+      }
+      this.reader.whenRoom(() => this.readPart(state, snapshot, cursor, count + entities.length, 0))
+    })
+  }
+}
+
+/** The refusal of a watch for which the owners of shards have no room. */
+export const noRoomForFilters = (max: number): Refusal => refusals.streamsTooMany(max)

@@ -1,0 +1,102 @@
+// The events of streams: changes rendered as text, once for all readers that want the same form.
+
+import { isFullView, renderEntity, type View } from '../../domain/entities/representation.js'
+import { stampMs } from '../../domain/stamp.js'
+import { alterationOf, changeText, leaveText, viewOfChange } from '../../domain/streams/event-text.js'
+import type { EventForm } from '../../domain/streams/watch.js'
+import type { AlterationType } from '../../domain/subscriptions/subscription.js'
+import { decodeEntity, encodedJson, isAnswer } from '../../encoded-entity.js'
+import type { SentChange } from '../../messages/streams.js'
+
+export type EventKind = AlterationType | 'entityLeave' | 'snapshot' | 'bookmark' | 'gap' | 'coalesced' | 'end'
+
+/** An event for one reader. */
+export interface StreamEvent {
+  readonly kind: EventKind
+  /** undefined: the reader keeps the cursor that it has. */
+  readonly cursor: string | undefined
+  /** JSON of an object. */
+  readonly data: string
+  /** Of a change: it may be folded with a later one about the same entity. */
+  readonly change?: ReadChange | undefined
+}
+
+/** A change as one watch reads it. */
+export interface ReadChange {
+  readonly change: SentChange
+  /** `left`: its entity does not match any more. */
+  readonly how: 'found' | 'left'
+  /** Identifies the entity. */
+  readonly key: string
+}
+
+/** The identity of the entity of the last change, and its texts: readers get one change after the other. */
+export class ChangeTexts {
+  private change: SentChange | undefined
+  private identity: { readonly id: string; readonly type: string } | undefined
+  private readonly texts = new Map<EventForm, string | undefined>()
+  private leave: string | undefined
+
+  /** Identifies the entity of a change within its tenant. */
+  keyOf(change: SentChange): string {
+    const { id, type } = this.identityOf(change)
+    return `${change.path}\0${id}\0${type}`
+  }
+
+  /** The kind and the data of a change; undefined: this form shows nothing of it. */
+  textOf({ change, how }: ReadChange, form: EventForm): Pick<StreamEvent, 'kind' | 'data'> | undefined {
+    const identity = this.identityOf(change)
+    if (how === 'left') {
+      this.leave ??= leaveText(identity, change.path)
+      return { kind: 'entityLeave', data: this.leave }
+    }
+    if (!this.texts.has(form)) this.texts.set(form, render(change, form))
+    const data = this.texts.get(form)
+    return data === undefined ? undefined : { kind: alterationOf[change.class], data }
+  }
+
+  private identityOf(change: SentChange): { readonly id: string; readonly type: string } {
+    if (change !== this.change || !this.identity) {
+      this.change = change
+      this.identity = decodeEntity(change.encoded)
+      this.texts.clear()
+      this.leave = undefined
+    }
+    return this.identity
+  }
+}
+
+function render(change: SentChange, form: EventForm): string | undefined {
+  const view = viewOfChange(change, form)
+  if (!view) return undefined
+  const facts = { ...change, timeMs: stampMs(change.stamp) }
+  return changeText(facts, entityText(change.encoded, change.path, view))
+}
+
+function entityText(encoded: Buffer, path: string, view: View): string {
+  if (isFullView(view) && isAnswer(encoded)) return encodedJson(encoded).toString()
+  return renderEntity(decodeEntity(encoded), path, view)
+}
+
+/**
+ * One change instead of two about the same entity: the later state, with the names of both. An entity that the reader
+ * has not seen yet stays a new one.
+ */
+export function folded(earlier: ReadChange, later: ReadChange): ReadChange {
+  if (earlier.how === 'left' || later.how === 'left') return later
+  const { change: first } = earlier
+  const { change } = later
+  const isNew = first.class === 'create' && change.class !== 'delete'
+  return {
+    ...later,
+    change: {
+      ...change,
+      class: isNew ? 'create' : change.class,
+      changed: change.class === 'delete' ? change.changed : union(first.changed, change.changed),
+      named: change.class === 'delete' ? change.named : union(first.named, change.named),
+    },
+  }
+}
+
+const union = (a: readonly string[], b: readonly string[]): readonly string[] =>
+  a.length === 0 ? b : [...new Set([...a, ...b])]

@@ -1,0 +1,349 @@
+// All streams of this process: the filters of their readers, one feed for each owner of shards, and who receives what
+// (docs/interface/live.md).
+//
+// Readers that want the same changes share a filter, so an owner finds and sends a change once, however many readers
+// there are. The cursor that readers get is the least tick of all feeds.
+//
+// Where changes may be missing, every reader gets a `gap`: an owner has begun anew, its ring has lost them, or another
+// node has taken its shards over.
+//
+// Not here: one reader (reading.ts), connections (http/), the filters at an owner (shard/streams/).
+
+import { xxHash64 } from '../../domain/hash.js'
+import type { FilterSource } from '../../domain/streams/change-filter.js'
+import { type Cursor, renderCursor } from '../../domain/streams/cursor.js'
+import type { GapReason } from '../../domain/streams/event-text.js'
+import type { Watch } from '../../domain/streams/watch.js'
+import type { Shards } from '../../messages/messages.js'
+import type { NumberedFilter, SentChange, StreamReply } from '../../messages/streams.js'
+import type { Clock } from '../../ports.js'
+import { type FeedParts, type FilterChanges, OwnerFeed } from './owner-feed.js'
+import { noRoomForFilters, Reading, type StreamReader } from './reading.js'
+import { ChangeTexts } from './stream-event.js'
+
+/** How often readers get a bookmark. */
+export const bookmarkMs = 15_000
+/** How often the owners of shards are looked at. */
+const ownersMs = 500
+/** Changes of filters that are kept for owners that poll; an owner that is further behind gets all filters again. */
+const changesKept = 10_000
+
+export interface HubParts {
+  readonly shards: Shards
+  readonly clock: Clock
+  /** Unique for each process. */
+  readonly holder: string
+  /** Filters for which an owner has room. */
+  readonly filtersMax: number
+}
+
+/** A filter, and the readers that share it. */
+export interface FilterGroup {
+  readonly number: number
+  readonly key: string
+  readonly source: FilterSource
+  readonly readings: Set<Reading>
+  /** The revision in which it was added. */
+  readonly revision: number
+  /** Its cursor for a state of the feeds, and the digest of their rings and its tenant. */
+  state: FeedState | undefined
+  cursor: Cursor | undefined
+  rings: string
+  digest: string
+}
+
+/** The rings of all owners, and the tick up to which all changes were received. */
+interface FeedState {
+  readonly rings: string
+  readonly tick: number
+}
+
+interface FilterChange {
+  readonly revision: number
+  readonly add?: FilterGroup
+  readonly remove?: number
+}
+
+export class StreamHub implements FilterChanges {
+  readonly texts = new ChangeTexts()
+  readonly parts: HubParts
+  private readonly groups = new Map<string, FilterGroup>()
+  private readonly byNumber = new Map<number, FilterGroup>()
+  private readonly feeds = new Map<number, OwnerFeed>()
+  private changes: FilterChange[] = []
+  /** The number of changes of the filters. */
+  revision = 0
+  /** Readings that are not confirmed. */
+  private readonly unconfirmed = new Set<Reading>()
+  private numbers = 0
+  /** Of each shard, the stamp of its latest change, and the owner that sent it. */
+  private readonly latest = new Map<number, { readonly feed: OwnerFeed; stamp: number }>()
+  private isLooking = false
+  private nextBookmarkMs = 0
+  /** How far all feeds together are; undefined: not all owners have answered yet. */
+  private state: FeedState | undefined
+  /** Whether the rings may be others than in `state`. */
+  private isOther = true
+  private cursorText = ''
+  private cursorOf: Cursor = { rings: '', tick: 0 }
+
+  constructor(parts: HubParts) {
+    this.parts = parts
+  }
+
+  /** The number of watches. */
+  get size(): number {
+    let size = 0
+    for (const { readings } of this.groups.values()) size += readings.size
+    return size
+  }
+
+  /** Begins to read for a watch. It is ready when every owner knows its filter (`Reading`). */
+  open(watch: Watch, reader: StreamReader): Reading {
+    this.look()
+    const group = this.groupOf(watch.source)
+    const reading = new Reading(this, group, watch, reader)
+    group.readings.add(reading)
+    this.await(reading)
+    return reading
+  }
+
+  /** Confirms a reading, now or when every owner knows its filter. */
+  await(reading: Reading): void {
+    this.unconfirmed.add(reading)
+    reading.confirm()
+    if (!reading.isConfirming) this.unconfirmed.delete(reading)
+  }
+
+  /** Ends the reading of a watch. */
+  close(reading: Reading): void {
+    const { group } = reading
+    this.unconfirmed.delete(reading)
+    group.readings.delete(reading)
+    if (group.readings.size > 0) return
+    this.groups.delete(group.key)
+    this.byNumber.delete(group.number)
+    this.note({ revision: ++this.revision, remove: group.number })
+  }
+
+  /** The cursor of a reader that has received everything so far; undefined: not all owners have answered yet. */
+  cursor(group: FilterGroup): Cursor | undefined {
+    const { state } = this
+    if (!state) return undefined
+    if (group.state !== state) {
+      if (group.rings !== state.rings) {
+        group.rings = state.rings
+        group.digest = digestOf(`${state.rings},${group.source.tenant}`)
+      }
+      group.state = state
+      group.cursor = { rings: group.digest, tick: state.tick }
+    }
+    return group.cursor
+  }
+
+  /** Its text, rendered once for all readers of a tenant that follow each other. */
+  textOf(cursor: Cursor): string {
+    if (cursor.tick !== this.cursorOf.tick || cursor.rings !== this.cursorOf.rings) {
+      this.cursorOf = cursor
+      this.cursorText = renderCursor(cursor)
+    }
+    return this.cursorText
+  }
+
+  /** Call it when a feed has gone on, begun or ended. */
+  private noteState(): void {
+    const { state } = this
+    let tick = Number.POSITIVE_INFINITY
+    for (const feed of this.feeds.values()) {
+      if (!feed.position) {
+        this.state = undefined
+        return
+      }
+      tick = Math.min(tick, feed.tick)
+    }
+    if (tick === Number.POSITIVE_INFINITY) {
+      this.state = undefined
+      return
+    }
+    if (this.isOther || !state) this.state = { rings: this.ringsNow(), tick }
+    else if (state.tick !== tick) this.state = { rings: state.rings, tick }
+    this.isOther = false
+  }
+
+  private ringsNow(): string {
+    return [...this.feeds.values()]
+      .map(feed => feed.position!.ring)
+      .sort()
+      .join()
+  }
+
+  /** Whether every owner knows a filter. */
+  isKnown({ revision }: FilterGroup): boolean {
+    if (this.feeds.size === 0) return false
+    for (const feed of this.feeds.values()) if (!feed.position || feed.revision < revision) return false
+    return true
+  }
+
+  get owners(): Iterable<OwnerFeed> {
+    return this.feeds.values()
+  }
+
+  private groupOf(source: FilterSource): FilterGroup {
+    const key = JSON.stringify(source)
+    let group = this.groups.get(key)
+    if (!group) {
+      group = {
+        ...{ number: ++this.numbers, key, source, readings: new Set(), revision: ++this.revision },
+        ...{ state: undefined, cursor: undefined, rings: '', digest: '' },
+      }
+      this.groups.set(key, group)
+      this.byNumber.set(group.number, group)
+      this.note({ revision: group.revision, add: group })
+    }
+    return group
+  }
+
+  private note(change: FilterChange): void {
+    this.changes.push(change)
+    if (this.changes.length > 2 * changesKept) this.changes = this.changes.slice(-changesKept)
+    for (const feed of this.feeds.values()) feed.pollSoon()
+  }
+
+  since(revision: number): { readonly add: readonly NumberedFilter[]; readonly remove: readonly number[] } {
+    const oldest = this.changes[0]
+    if (revision === 0 || !oldest || oldest.revision > revision + 1)
+      return { add: [...this.byNumber.values()].map(({ number, source }) => ({ number, source })), remove: [] }
+    const add: NumberedFilter[] = []
+    const remove: number[] = []
+    for (let at = this.changes.length - 1; at >= 0 && this.changes[at]!.revision > revision; at--) {
+      const change = this.changes[at]!
+      if (change.remove !== undefined) remove.push(change.remove)
+      else if (change.add && this.byNumber.has(change.add.number)) add.push(change.add)
+    }
+    return { add: add.map(({ number, source }) => ({ number, source })), remove }
+  }
+
+  // Owners
+
+  /** Has one feed for each owner, and looks again later while there are readers. */
+  private look(): void {
+    this.followOwners()
+    if (this.isLooking) return
+    this.isLooking = true
+    this.parts.clock.after(ownersMs, () => {
+      this.isLooking = false
+      if (this.groups.size === 0) return this.stop()
+      this.look()
+      this.bookmark()
+    })
+  }
+
+  private stop(): void {
+    for (const feed of this.feeds.values()) feed.close()
+    this.feeds.clear()
+    this.changes = []
+    this.isOther = true
+    this.noteState()
+  }
+
+  private followOwners(): void {
+    const { shards } = this.parts
+    const present = new Map(shards.owners().map(shard => [shards.ownerOf(shard), shard]))
+    const isFirst = this.feeds.size === 0
+    let isOther = false
+    for (const [owner, feed] of this.feeds) {
+      if (present.has(owner)) continue
+      feed.close()
+      this.feeds.delete(owner)
+      isOther = true
+    }
+    for (const [owner, shard] of present) {
+      if (this.feeds.has(owner) || owner < 0) continue
+      const feed = new OwnerFeed(this.feedParts(owner), shard)
+      this.feeds.set(owner, feed)
+      feed.pollSoon()
+      isOther = true
+    }
+    if (!isOther) return
+    this.isOther = true
+    this.noteState()
+    if (!isFirst) this.gapAll('owner lost')
+  }
+
+  private feedParts(owner: number): FeedParts {
+    const { shards, clock, holder } = this.parts
+    return {
+      ...{ shards, clock, holder },
+      filters: this,
+      onChanges: (feed, told) => this.onChanges(feed, told),
+      onLost: reason => this.gapAll(reason),
+      onFull: revision => this.refuseSince(revision),
+      onMoved: () => this.onMoved(owner),
+    }
+  }
+
+  /** The shard by which an owner was asked belongs to another one. */
+  private onMoved(owner: number): void {
+    const { shards } = this.parts
+    const feed = this.feeds.get(owner)
+    const shard = shards.owners().find(one => shards.ownerOf(one) === owner)
+    if (feed && shard !== undefined) feed.shard = shard
+    this.followOwners()
+  }
+
+  private gapAll(reason: GapReason): void {
+    for (const { readings } of this.groups.values()) for (const reading of readings) reading.onGap(reason)
+  }
+
+  // [hot] Once per change that any filter of this process found.
+  private pass(feed: OwnerFeed, change: SentChange): void {
+    feed.tick = change.tick
+    this.noteState()
+    this.checkOrder(feed, change)
+    for (const number of change.found) this.passTo(number, change, 'found')
+    for (const number of change.left) this.passTo(number, change, 'left')
+  }
+
+  /** A shard has moved, and its earlier owner sends a change that came before those of the later one. */
+  private checkOrder(feed: OwnerFeed, { shard, stamp }: SentChange): void {
+    const latest = this.latest.get(shard)
+    if (latest && latest.feed !== feed && stamp < latest.stamp) this.gapAll('owner lost')
+    else if (latest && latest.feed === feed) latest.stamp = stamp
+    else this.latest.set(shard, { feed, stamp })
+  }
+
+  private passTo(number: number, change: SentChange, how: 'found' | 'left'): void {
+    const group = this.byNumber.get(number)
+    if (group) for (const reading of group.readings) reading.onChange(change, how)
+  }
+
+  private onChanges(feed: OwnerFeed, { tick, changes }: Extract<StreamReply, { what: 'changes' }>): void {
+    this.isOther = true
+    for (const change of changes) this.pass(feed, change)
+    feed.tick = tick
+    this.noteState()
+    for (const reading of this.unconfirmed) {
+      reading.confirm()
+      if (!reading.isConfirming) this.unconfirmed.delete(reading)
+    }
+  }
+
+  /** Refuses the watches whose filters an owner has no room for. */
+  private refuseSince(revision: number): void {
+    for (const group of [...this.groups.values()])
+      if (group.revision > revision)
+        for (const reading of [...group.readings]) reading.onRefused(noRoomForFilters(this.parts.filtersMax))
+  }
+
+  private bookmark(): void {
+    const nowMs = this.parts.clock.monoMs()
+    if (nowMs < this.nextBookmarkMs) return
+    this.nextBookmarkMs = nowMs + bookmarkMs
+    for (const { readings } of this.groups.values()) for (const reading of readings) reading.onBookmark()
+  }
+}
+
+function digestOf(rings: string): string {
+  const { high, low } = xxHash64(rings)
+  return high.toString(36) + low.toString(36)
+}

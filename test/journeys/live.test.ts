@@ -1,0 +1,264 @@
+// Streams over Server-Sent Events, from outside: what a reader receives, also after it was away, after a restart, and
+// beside a reader that has stopped (docs/interface/live.md).
+
+import t, { type Test } from 'tap'
+import { startBroker, tempDir } from '../support/broker-process.js'
+import { EventReader } from '../support/event-reader.js'
+
+t.setTimeout(400_000)
+
+const json = { 'Content-Type': 'application/json' }
+
+/** A broker with its address, and a client of it. */
+async function begin(t: Test, args: readonly string[] = [], dataDir = tempDir(t)) {
+  const broker = await startBroker(t, { dataDir, args })
+  const url = `http://127.0.0.1:${broker.port}`
+  const send = async (method: string, path: string, body?: unknown): Promise<number> => {
+    const response = await fetch(url + path, {
+      method,
+      ...(body !== undefined && { headers: json, body: JSON.stringify(body) }),
+    })
+    await response.arrayBuffer()
+    return response.status
+  }
+  const upsert = (id: string, level: number, type = 'Lamp') =>
+    send('POST', '/v2/entities?options=upsert', { id, type, level: { value: level, type: 'Number' } })
+  return { broker, url, send, upsert, dataDir }
+}
+
+/** The last level of each entity, as a reader that folds events has it. */
+function folded(reader: EventReader): Record<string, number> {
+  const levels = new Map<string, number>()
+  for (const { kind, data } of reader.events) {
+    if (kind === 'entityDelete') levels.delete(data.data[0].id)
+    else if (kind === 'entityLeave') levels.delete(data.id)
+    else if (kind === 'gap') levels.clear()
+    else if (data.data) for (const { id, level } of data.data) levels.set(id, level.value ?? level)
+  }
+  return Object.fromEntries([...levels].sort())
+}
+
+for (const args of [[], ['-httpServer', 'node'], ['-workers', '2']]) {
+  const how = args.join(' ') || 'one process'
+
+  t.test(`a reader receives each change of what it watches, in order (${how})`, async t => {
+    const { url, send, upsert } = await begin(t, args)
+    const reader = await EventReader.open(t, `${url}/v2/stream?type=Lamp&options=leave&q=level<100`)
+    await upsert('lamp', 1)
+    await send('PATCH', '/v2/entities/lamp/attrs', { level: { value: 2, type: 'Number' } })
+    await send('PATCH', '/v2/entities/lamp/attrs', { level: { value: 2, type: 'Number' } })
+    await upsert('room', 1, 'Room')
+    await send('PATCH', '/v2/entities/lamp/attrs', { level: { value: 200, type: 'Number' } })
+    await send('PATCH', '/v2/entities/lamp/attrs', { level: { value: 3, type: 'Number' } })
+    await send('DELETE', '/v2/entities/lamp')
+    await reader.first('entityDelete')
+    t.strictSame(reader.kinds(), [
+      'entityCreate',
+      'entityChange',
+      'entityUpdate',
+      'entityLeave',
+      'entityChange',
+      'entityDelete',
+    ])
+    const [created] = reader.events.filter(({ kind }) => kind === 'entityCreate')
+    t.match(created, {
+      cursor: /^1\./,
+      data: {
+        data: [{ id: 'lamp', type: 'Lamp', level: { type: 'Number', value: 1 } }],
+        alterationType: 'entityCreate',
+        changed: ['level'],
+        servicePath: '/',
+        time: /^\d{4}-.*Z$/,
+      },
+    })
+  })
+
+  t.test(`a reader that comes back gets what it has missed (${how})`, async t => {
+    const { url, upsert } = await begin(t, args)
+    const path = `${url}/v2/stream?type=Lamp&options=keyValues`
+    const first = await EventReader.open(t, path)
+    await upsert('a', 1)
+    await first.first('entityCreate')
+    await first.until('a cursor behind it', ({ events }) => events.at(-1)?.kind === 'bookmark')
+    first.close()
+    for (let level = 2; level < 40; level++) await upsert(level % 2 === 0 ? 'a' : 'b', level)
+    const again = await EventReader.open(t, path, { 'Last-Event-ID': first.cursor as string })
+    await upsert('a', 100)
+    await again.until('the last change', reader => folded(reader).a === 100)
+    t.strictSame(folded(again), { a: 100, b: 39 })
+    const levels = again.events.filter(({ kind }) => kind.startsWith('entity')).map(({ data }) => data.data[0].level)
+    t.strictSame(
+      levels.filter(level => level > 1),
+      [...Array.from({ length: 38 }, (_, at) => at + 2), 100],
+      'each once or more, in order',
+    )
+    t.notOk(again.kinds().includes('gap'))
+  })
+
+  t.test(`a snapshot and the changes behind it leave no gap (${how})`, async t => {
+    const { url, upsert } = await begin(t, args)
+    const entities = Array.from({ length: 450 }, (_, at) => ({
+      id: `l${at}`,
+      type: 'Lamp',
+      level: { value: 0, type: 'Number' },
+    }))
+    const response = await fetch(`${url}/v2/op/update`, {
+      method: 'POST',
+      headers: json,
+      body: JSON.stringify({ actionType: 'append', entities }),
+    })
+    t.equal(response.status, 204)
+    const writes = (async () => {
+      for (let n = 0; n < 200; n++) await upsert(`l${(n * 7) % 450}`, n)
+    })()
+    const reader = await EventReader.open(t, `${url}/v2/stream?type=Lamp&options=snapshot`)
+    await writes
+    await upsert('l449', 1_000)
+    await reader.until('the last change', one => folded(one).l449 === 1_000)
+    const end = reader.events.find(({ kind, data }) => kind === 'snapshot' && data.end)
+    t.strictSame(end?.data, { end: true, count: 450 })
+    const list = (await (await fetch(`${url}/v2/entities?type=Lamp&limit=1000&options=keyValues`)).json()) as {
+      id: string
+      level: number
+    }[]
+    t.strictSame(folded(reader), Object.fromEntries(list.map(({ id, level }) => [id, level]).sort()))
+  })
+}
+
+t.test(
+  'after a restart a reader that comes back is told of a gap, and gets a new snapshot if it wants one',
+  async t => {
+    const { broker, url, upsert, dataDir } = await begin(t)
+    const reader = await EventReader.open(t, `${url}/v2/stream?type=Lamp&options=snapshot,keyValues`)
+    await upsert('a', 1)
+    const created = await reader.first('entityCreate')
+    await broker.kill('SIGTERM')
+    t.match(reader.events.at(-1), { kind: 'end', data: { reason: 'stopping' } })
+    t.ok(reader.isClosed)
+    const second = await begin(t, [], dataDir)
+    await second.upsert('b', 2)
+    const headers = { 'Last-Event-ID': created.cursor as string }
+    const again = await EventReader.open(t, `${second.url}/v2/stream?type=Lamp&options=snapshot,keyValues`, headers)
+    await again.until('the snapshot', ({ events }) => events.some(({ data }) => data.end))
+    t.strictSame(again.kinds(), ['gap', 'snapshot', 'snapshot'])
+    t.match(again.events[0]?.data, { reason: 'restarted', since: /^\d{4}-/ })
+    t.strictSame(folded(again), { a: 1, b: 2 })
+  },
+)
+
+t.test('changes that do not fit the buffer are a gap', async t => {
+  const { url, send, upsert } = await begin(t, ['-streamBuffer', '1'])
+  const path = `${url}/v2/stream?type=Lamp&options=keyValues`
+  const reader = await EventReader.open(t, path)
+  await upsert('a', 1)
+  const { cursor } = await reader.first('entityCreate')
+  reader.close()
+  const text = { value: 'x'.repeat(300_000), type: 'Text' }
+  for (let n = 0; n < 8; n++)
+    await send('POST', '/v2/entities?options=upsert', { id: 'big', type: 'Lamp', text, n: { value: n } })
+  const again = await EventReader.open(t, path, { 'Last-Event-ID': cursor as string })
+  t.match(await again.first('gap'), { data: { reason: 'too old' } })
+})
+
+t.test('minInterval sends the latest state, and loses none', async t => {
+  const { url, upsert } = await begin(t)
+  const reader = await EventReader.open(t, `${url}/v2/stream?type=Lamp&options=keyValues&minInterval=400`)
+  for (let level = 1; level <= 30; level++) await upsert('a', level)
+  await upsert('b', 1)
+  await reader.until('the last state', one => folded(one).a === 30)
+  const ofA = reader.events.filter(({ data }) => data.data?.[0]?.id === 'a')
+  t.ok(ofA.length < 30, `${ofA.length} events for 30 changes`)
+  t.strictSame(folded(reader), { a: 30, b: 1 })
+})
+
+t.test('a reader that stops delays nobody, and gets the newest states when it goes on', async t => {
+  const { url, send } = await begin(t)
+  const path = `${url}/v2/stream?type=Lamp`
+  const slow = await EventReader.open(t, path)
+  const quick = await EventReader.open(t, path)
+  slow.pause()
+  const text = { value: 'x'.repeat(20_000), type: 'Text' }
+  const rounds = 1_000
+  for (let n = 1; n <= rounds; n += 50)
+    await Promise.all(
+      Array.from({ length: 50 }, (_, at) =>
+        send('POST', '/v2/entities?options=upsert', {
+          id: `lamp${at % 5}`,
+          type: 'Lamp',
+          text,
+          level: { value: n + at, type: 'Number' },
+        }),
+      ),
+    )
+  await quick.until(
+    'all changes',
+    ({ events }) => events.filter(({ kind }) => kind.startsWith('entity')).length >= rounds,
+  )
+  slow.resume()
+  const isLast = (reader: EventReader): boolean => JSON.stringify(folded(reader)) === JSON.stringify(folded(quick))
+  await slow.until('the last states', isLast)
+  const { data } = await slow.first('coalesced')
+  t.ok(data.count > 0)
+  t.ok(slow.events.length < quick.events.length)
+})
+
+t.test('how many streams there may be, and none at all', async t => {
+  const { url } = await begin(t, ['-maxStreams', '2'])
+  for (let n = 0; n < 2; n++) t.notOk((await EventReader.open(t, `${url}/v2/stream`)).refused)
+  const third = await EventReader.open(t, `${url}/v2/stream`)
+  t.match(third.refused, { status: 503, text: /there are 2 streams, and no room for more/ })
+  const off = await begin(t, ['-noStreams'])
+  t.match((await EventReader.open(t, `${off.url}/v2/stream`)).refused, { status: 404 })
+})
+
+t.test('what is wrong is answered before anything is sent', async t => {
+  const { url } = await begin(t, ['-multiservice'])
+  for (const [query, status, text] of [
+    ['q=a<', 400, /./],
+    ['id=a&idPattern=b', 400, /Incompatible parameters: id, IdPattern/],
+    ['alterationTypes=entityBirth', 400, /unknown subscription alterationType: entityBirth/],
+    ['options=values', 400, /Invalid value for URI param/],
+    ['minInterval=soon', 400, /minInterval must be a whole number/],
+    ['minInterval=3600001', 400, /minInterval must be a whole number/],
+    ['from=here', 400, /is not a cursor/],
+    ['tenant=a-b', 400, /bad character in tenant name/],
+    ['path=a', 400, /Only \/absolute\/ Service Paths/],
+    [
+      `id=${Array.from({ length: 50 }, (_, n) => n)}&type=${Array.from({ length: 50 }, (_, n) => n)}`,
+      400,
+      /too many entities/,
+    ],
+  ] as const) {
+    const { refused } = await EventReader.open(t, `${url}/v2/stream?${query.replaceAll('<', '%3C')}`)
+    t.match(refused, { status, text }, query)
+  }
+  const accept = await EventReader.open(t, `${url}/v2/stream`, { Accept: 'application/json' })
+  t.match(accept.refused, { status: 406, text: /text\/event-stream/ })
+  const both = await EventReader.open(t, `${url}/v2/stream?tenant=a`, { 'Ctx-Service': 'b' })
+  t.match(both.refused, { status: 400, text: /differ/ })
+})
+
+t.test('a tenant and a path in parameters mean what the headers mean', async t => {
+  const { url } = await begin(t, ['-multiservice'])
+  const reader = await EventReader.open(t, `${url}/v2/stream?tenant=City&path=/north/%23`)
+  for (const [service, path] of [
+    ['city', '/north'],
+    ['city', '/south'],
+    ['town', '/north'],
+    ['city', '/north/a'],
+    ['city', '/north/b/c'],
+  ])
+    await fetch(`${url}/v2/entities?options=upsert`, {
+      method: 'POST',
+      headers: { ...json, 'Ctx-Service': service!, 'Ctx-ServicePath': path! },
+      body: JSON.stringify({ id: 'a', type: 'T' }),
+    })
+  await reader.until(
+    'three events',
+    ({ events }) => events.filter(({ kind }) => kind.startsWith('entity')).length === 3,
+  )
+  t.strictSame(
+    reader.events.filter(({ kind }) => kind.startsWith('entity')).map(({ data }) => data.servicePath),
+    ['/north', '/north/a', '/north/b/c'],
+  )
+})
