@@ -426,7 +426,7 @@ export const refusalRules = {
   handingOver: unavailable('not all shards have found another owner yet'),
   failure: internal`${'reason'}`,
 
-  // Ours: streams (docs/interface/live.md#errors).
+  // Ours: streams (docs/interface/errors.md#streams).
   streamsOff: rule('NotFound', 'streams are off on this broker (-noStreams)'),
   streamsTooMany: unavailable`there are ${num('max')} streams, and no room for more: try again later`,
   acceptEvents: rule('NotAcceptable', 'acceptable MIME types: text/event-stream'),

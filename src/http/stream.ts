@@ -98,14 +98,16 @@ class EventStream implements StreamReader {
     })
     this.stopSilence = stop
     this.reading = this.parts.hub.open(this.watch, this)
+    // The client may have gone in that call.
+    if (this.isOver) this.reading.end()
   }
 
   onBegun(): void {
     this.answer = this.reply.events(
       () => this.onRoom(),
-      () => this.close('client'),
+      () => this.over('client'),
     )
-    if (!this.answer) return this.close('client')
+    if (!this.answer) return this.over('client')
     this.stopSilence?.()
     this.parts.tallies.begin('sse')
     // Browsers wait 3 s before they come back, unless they are told otherwise.
@@ -132,23 +134,19 @@ class EventStream implements StreamReader {
     this.room = next
   }
 
-  /** Ends the stream with an event that says why. */
-  end(reason: string, closedBy: ClosedBy): void {
-    if (this.isOver) return
-    const { answer } = this
-    if (answer && !this.isFull) {
-      answer.write(frame({ kind: 'end', cursor: undefined, data: JSON.stringify({ reason }) }))
-      answer.end()
-    } else answer?.close()
-    this.close(closedBy)
-  }
-
-  private close(by: ClosedBy): void {
+  /** Ends the stream with an event that gives the reason. */
+  end(reason: string, by: ClosedBy): void {
+    const { answer, isFull } = this
     if (this.isOver) return
     this.over(by)
+    if (!answer) return this.reply.refuse(refusals.stopping)
+    if (isFull) return answer.close()
+    answer.write(frame({ kind: 'end', cursor: undefined, data: JSON.stringify({ reason }) }))
+    answer.end()
   }
 
   private over(by: ClosedBy): void {
+    if (this.isOver) return
     this.isOver = true
     if (this.answer) this.parts.tallies.end('sse', by)
     this.stopSilence?.()

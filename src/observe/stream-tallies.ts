@@ -3,11 +3,22 @@
 import type { MetricFamily } from '../messages/admin.js'
 import { byLabel, counter } from './metric-family.js'
 
+const kinds = [
+  'entityCreate',
+  'entityUpdate',
+  'entityChange',
+  'entityDelete',
+  'entityLeave',
+  'snapshot',
+  'bookmark',
+  'gap',
+]
+
 export class StreamTallies {
   private readonly open: Record<string, number> = { sse: 0 }
   private readonly opened: Record<string, number> = { sse: 0 }
   private readonly closed: Record<string, number> = { client: 0, slow: 0, stopping: 0, refused: 0 }
-  private readonly events: Record<string, number> = {}
+  private readonly events: Record<string, number> = Object.fromEntries(kinds.map(kind => [kind, 0]))
   private coalesced = 0
 
   begin(transport: string): void {

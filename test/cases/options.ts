@@ -248,6 +248,7 @@ export const flagCases: readonly (readonly [name: string, env: string])[] = [
   ['https', 'HTTPS'],
   ['multiservice', 'MULTI_SERVICE'],
   ['disableNgsiv1', 'DISABLE_NGSIV1'],
+  ['noStreams', 'NO_STREAMS'],
   ['insecureNotif', 'INSECURE_NOTIF'],
   ['clusterInsecure', 'CLUSTER_INSECURE'],
   ['disableCustomNotifications', 'DISABLE_CUSTOM_NOTIF'],

@@ -23,7 +23,7 @@ export interface FilterChanges {
 
 type Changes = Extract<StreamReply, { what: 'changes' }>
 
-export interface FeedParts {
+export interface OwnerFeedParts {
   readonly shards: Shards
   readonly clock: Pick<Clock, 'after' | 'endOfTick'>
   readonly holder: string
@@ -49,7 +49,7 @@ export class OwnerFeed {
 
   /** `shard`: any shard of the owner. */
   constructor(
-    private readonly parts: FeedParts,
+    private readonly parts: OwnerFeedParts,
     public shard: number,
   ) {}
 

@@ -11,16 +11,18 @@
 // stays behind it.
 
 import { renderEntity } from '../../domain/entities/representation.js'
-import { type Refusal, refusals } from '../../domain/refusal.js'
+import type { Refusal } from '../../domain/refusal.js'
 import { stampMs } from '../../domain/stamp.js'
-import type { Cursor } from '../../domain/streams/cursor.js'
+import type { FilterSource } from '../../domain/streams/change-filter.js'
+import type { StreamCursor } from '../../domain/streams/cursor.js'
 import { type GapReason, gapText, snapshotEndText, snapshotText } from '../../domain/streams/event-text.js'
 import type { Watch } from '../../domain/streams/watch.js'
+import type { Shards } from '../../messages/messages.js'
 import type { SentChange, StreamPosition } from '../../messages/streams.js'
+import type { Clock } from '../../ports.js'
 import type { OwnerFeed } from './owner-feed.js'
 import { Snapshot, selectionOfFilter, snapshotEntitiesMax } from './snapshot.js'
-import { folded, type ReadChange, type StreamEvent } from './stream-event.js'
-import type { FilterGroup, StreamHub } from './stream-hub.js'
+import { type ChangeTexts, folded, type ReadChange, type StreamEvent } from './stream-event.js'
 
 /** The connection of a reader. */
 export interface StreamReader {
@@ -31,6 +33,44 @@ export interface StreamReader {
   onRefused(refusal: Refusal): void
   /** Calls back when the reader has room for more: a snapshot is only as fast as its reader. */
   whenRoom(next: () => void): void
+}
+
+/** A filter, and the readers that share it. */
+export interface FilterGroup {
+  readonly number: number
+  readonly key: string
+  readonly source: FilterSource
+  readonly readings: Set<Reading>
+  /** The revision in which it was added. */
+  readonly revision: number
+  /** Its cursor for a state of the feeds, and the digest of their rings and its tenant. */
+  state: FeedState | undefined
+  cursor: StreamCursor | undefined
+  rings: string
+  digest: string
+}
+
+/** The rings of all owners, and the tick up to which all changes were received. */
+export interface FeedState {
+  readonly rings: string
+  readonly tick: number
+}
+
+/** What a reading needs of all streams (stream-hub.ts). */
+export interface ReadingHub {
+  readonly parts: { readonly shards: Shards; readonly clock: Clock }
+  readonly texts: ChangeTexts
+  /** One for each owner of shards. */
+  readonly owners: Iterable<OwnerFeed>
+  /** The cursor of a reader that has received everything so far; undefined: not all owners have answered yet. */
+  cursor(group: FilterGroup): StreamCursor | undefined
+  textOf(cursor: StreamCursor): string
+  /** Whether every owner knows a filter. */
+  isKnown(group: FilterGroup): boolean
+  /** Confirms a reading, now or when every owner knows its filter. */
+  await(reading: Reading): void
+  /** Ends a reading. */
+  close(reading: Reading): void
 }
 
 /** Changes that may wait behind a replay or a snapshot; with more, the reader gets a gap. */
@@ -48,7 +88,7 @@ type State =
 interface Waiting {
   readonly change: SentChange
   readonly how: 'found' | 'left'
-  readonly cursor: Cursor | undefined
+  readonly cursor: StreamCursor | undefined
 }
 
 /** An entity about which an event was sent lately. */
@@ -66,13 +106,13 @@ export class Reading {
   /** The gap that the reader gets when it is confirmed, and its beginning. */
   private gap: { readonly reason: GapReason; readonly sinceMs: number } | undefined
   /** The cursor that the reader got last. */
-  private last: Cursor | undefined
+  private last: StreamCursor | undefined
   /** In the order of `untilMs`. */
   private readonly paced = new Map<string, Paced>()
   private stopPacing: (() => void) | undefined
 
   constructor(
-    private readonly hub: StreamHub,
+    private readonly hub: ReadingHub,
     readonly group: FilterGroup,
     private readonly watch: Watch,
     private readonly reader: StreamReader,
@@ -149,13 +189,13 @@ export class Reading {
     }
   }
 
-  private pass(change: SentChange, how: 'found' | 'left', cursor: Cursor | undefined): void {
+  private pass(change: SentChange, how: 'found' | 'left', cursor: StreamCursor | undefined): void {
     const read = { change, how, key: this.hub.texts.keyOf(change) }
     if (this.watch.minIntervalMs > 0 && this.isPaced(read)) return
     this.show(read, cursor)
   }
 
-  private show(read: ReadChange, cursor: Cursor | undefined): void {
+  private show(read: ReadChange, cursor: StreamCursor | undefined): void {
     const text = this.hub.texts.textOf(read, this.watch.form)
     if (text) this.send({ ...text, cursor: this.cursorText(cursor), change: read })
   }
@@ -165,7 +205,7 @@ export class Reading {
   }
 
   /** A cursor behind which nothing waits for its time; undefined: the reader keeps the one that it has. */
-  private cursorText(cursor: Cursor | undefined): string | undefined {
+  private cursorText(cursor: StreamCursor | undefined): string | undefined {
     if (!cursor) return undefined
     const [oldest] = this.paced.values()
     const allowed = oldest && oldest.tick < cursor.tick ? { rings: cursor.rings, tick: oldest.tick } : cursor
@@ -214,7 +254,7 @@ export class Reading {
 
   // Replay
 
-  private replay(from: Cursor): void {
+  private replay(from: StreamCursor): void {
     const state: State = { kind: 'replaying', waiting: [], isOverrun: false }
     this.state = state
     const steps = [...this.hub.owners].map(feed => ({ feed, upTo: feed.position as StreamPosition }))
@@ -223,7 +263,7 @@ export class Reading {
 
   private replayNext(
     state: State,
-    from: Cursor,
+    from: StreamCursor,
     steps: readonly { readonly feed: OwnerFeed; readonly upTo: StreamPosition }[],
     after: number,
   ): void {
@@ -260,7 +300,7 @@ export class Reading {
 
   // Snapshot
 
-  private readSnapshot(cursor: Cursor): void {
+  private readSnapshot(cursor: StreamCursor): void {
     const state: State = { kind: 'snapshot', waiting: [], isOverrun: false }
     this.state = state
     const selection = selectionOfFilter(this.group.source)
@@ -269,7 +309,7 @@ export class Reading {
     this.readPart(state, snapshot, cursor, 0, 0)
   }
 
-  private readPart(state: State, snapshot: Snapshot, cursor: Cursor, count: number, tries: number): void {
+  private readPart(state: State, snapshot: Snapshot, cursor: StreamCursor, count: number, tries: number): void {
     if (this.state !== state) return
     snapshot.read(result => {
       if (this.state !== state) return
@@ -293,6 +333,3 @@ export class Reading {
     })
   }
 }
-
-/** The refusal of a watch for which the owners of shards have no room. */
-export const noRoomForFilters = (max: number): Refusal => refusals.streamsTooMany(max)

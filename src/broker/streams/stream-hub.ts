@@ -10,15 +10,16 @@
 // Not here: one reader (reading.ts), connections (http/), the filters at an owner (shard/streams/).
 
 import { xxHash64 } from '../../domain/hash.js'
+import { refusals } from '../../domain/refusal.js'
 import type { FilterSource } from '../../domain/streams/change-filter.js'
-import { type Cursor, renderCursor } from '../../domain/streams/cursor.js'
+import { renderCursor, type StreamCursor } from '../../domain/streams/cursor.js'
 import type { GapReason } from '../../domain/streams/event-text.js'
 import type { Watch } from '../../domain/streams/watch.js'
 import type { Shards } from '../../messages/messages.js'
 import type { NumberedFilter, SentChange, StreamReply } from '../../messages/streams.js'
 import type { Clock } from '../../ports.js'
-import { type FeedParts, type FilterChanges, OwnerFeed } from './owner-feed.js'
-import { noRoomForFilters, Reading, type StreamReader } from './reading.js'
+import { type FilterChanges, OwnerFeed, type OwnerFeedParts } from './owner-feed.js'
+import { type FeedState, type FilterGroup, Reading, type ReadingHub, type StreamReader } from './reading.js'
 import { ChangeTexts } from './stream-event.js'
 
 /** How often readers get a bookmark. */
@@ -37,34 +38,13 @@ export interface HubParts {
   readonly filtersMax: number
 }
 
-/** A filter, and the readers that share it. */
-export interface FilterGroup {
-  readonly number: number
-  readonly key: string
-  readonly source: FilterSource
-  readonly readings: Set<Reading>
-  /** The revision in which it was added. */
-  readonly revision: number
-  /** Its cursor for a state of the feeds, and the digest of their rings and its tenant. */
-  state: FeedState | undefined
-  cursor: Cursor | undefined
-  rings: string
-  digest: string
-}
-
-/** The rings of all owners, and the tick up to which all changes were received. */
-interface FeedState {
-  readonly rings: string
-  readonly tick: number
-}
-
 interface FilterChange {
   readonly revision: number
   readonly add?: FilterGroup
   readonly remove?: number
 }
 
-export class StreamHub implements FilterChanges {
+export class StreamHub implements FilterChanges, ReadingHub {
   readonly texts = new ChangeTexts()
   readonly parts: HubParts
   private readonly groups = new Map<string, FilterGroup>()
@@ -85,7 +65,7 @@ export class StreamHub implements FilterChanges {
   /** Whether the rings may be others than in `state`. */
   private isOther = true
   private cursorText = ''
-  private cursorOf: Cursor = { rings: '', tick: 0 }
+  private cursorOf: StreamCursor = { rings: '', tick: 0 }
 
   constructor(parts: HubParts) {
     this.parts = parts
@@ -127,7 +107,7 @@ export class StreamHub implements FilterChanges {
   }
 
   /** The cursor of a reader that has received everything so far; undefined: not all owners have answered yet. */
-  cursor(group: FilterGroup): Cursor | undefined {
+  cursor(group: FilterGroup): StreamCursor | undefined {
     const { state } = this
     if (!state) return undefined
     if (group.state !== state) {
@@ -142,7 +122,7 @@ export class StreamHub implements FilterChanges {
   }
 
   /** Its text, rendered once for all readers of a tenant that follow each other. */
-  textOf(cursor: Cursor): string {
+  textOf(cursor: StreamCursor): string {
     if (cursor.tick !== this.cursorOf.tick || cursor.rings !== this.cursorOf.rings) {
       this.cursorOf = cursor
       this.cursorText = renderCursor(cursor)
@@ -270,7 +250,7 @@ export class StreamHub implements FilterChanges {
     if (!isFirst) this.gapAll('owner lost')
   }
 
-  private feedParts(owner: number): FeedParts {
+  private feedParts(owner: number): OwnerFeedParts {
     const { shards, clock, holder } = this.parts
     return {
       ...{ shards, clock, holder },
@@ -332,7 +312,7 @@ export class StreamHub implements FilterChanges {
   private refuseSince(revision: number): void {
     for (const group of [...this.groups.values()])
       if (group.revision > revision)
-        for (const reading of [...group.readings]) reading.onRefused(noRoomForFilters(this.parts.filtersMax))
+        for (const reading of [...group.readings]) reading.onRefused(refusals.streamsTooMany(this.parts.filtersMax))
   }
 
   private bookmark(): void {

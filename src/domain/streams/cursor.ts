@@ -9,7 +9,7 @@
 // the reader gets a `gap`.
 
 /** How far a reader has read. */
-export interface Cursor {
+export interface StreamCursor {
   /** Identifies the rings of all owners together (`ringsDigest`). */
   readonly rings: string
   /** All changes up to this one were sent. */
@@ -21,10 +21,10 @@ export const cursorLengthMax = 64
 
 const syntax = /^1\.([0-9a-z]{1,16})\.([0-9a-z]{1,11})$/
 
-export const renderCursor = ({ rings, tick }: Cursor): string => `1.${rings}.${tick.toString(36)}`
+export const renderCursor = ({ rings, tick }: StreamCursor): string => `1.${rings}.${tick.toString(36)}`
 
 /** The cursor of a text; undefined: no server makes such a text. */
-export function parseCursor(text: string): Cursor | undefined {
+export function parseCursor(text: string): StreamCursor | undefined {
   const found = text.length <= cursorLengthMax ? syntax.exec(text) : null
   if (!found) return undefined
   const tick = Number.parseInt(found[2]!, 36)

@@ -4,7 +4,7 @@
 
 import type { View } from '../entities/representation.js'
 import type { ChangeFilter, FilterSource } from './change-filter.js'
-import type { Cursor } from './cursor.js'
+import type { StreamCursor } from './cursor.js'
 
 export interface Watch {
   readonly source: FilterSource
@@ -15,7 +15,7 @@ export interface Watch {
   /** Whether the reader first receives the entities that match. */
   readonly hasSnapshot: boolean
   /** The reader continues after this cursor; undefined: with what happens from now on. */
-  readonly from: Cursor | undefined
+  readonly from: StreamCursor | undefined
 }
 
 /** The form of entities in events. */

@@ -59,7 +59,7 @@ interface TenantStreams {
   untilMs: number
 }
 
-export interface StreamParts {
+export interface ChangeStreamParts {
   readonly commit: Pick<RecordLog, 'afterCommit'>
   readonly clock: Clock
   readonly limits: RingLimits
@@ -76,7 +76,7 @@ export interface StreamNumbers {
 }
 
 export class ChangeStreams {
-  private readonly parts: StreamParts
+  private readonly parts: ChangeStreamParts
   private readonly ring: ChangeRing
   private readonly tenants = new Map<string, TenantStreams>()
   private readonly holders = new Map<string, Holder>()
@@ -86,7 +86,7 @@ export class ChangeStreams {
   private isLooking = false
   private isAnswering = false
 
-  constructor(parts: StreamParts) {
+  constructor(parts: ChangeStreamParts) {
     this.parts = parts
     this.ring = new ChangeRing(parts.clock, parts.limits)
   }

@@ -1,0 +1,102 @@
+// What waits for a slow reader: everything, then the newest state of each entity, then too much.
+
+import t from 'tap'
+import { foldedFrom, ReaderQueue, waitingMax } from '../../../src/broker/streams/reader-queue.js'
+import { ChangeTexts, type StreamEvent } from '../../../src/broker/streams/stream-event.js'
+import { encodeEntity } from '../../../src/encoded-entity.js'
+import type { SentChange } from '../../../src/messages/streams.js'
+
+const form = { view: { mode: 'keyValues', attrs: undefined, metadata: undefined }, onlyChangedAttrs: false } as const
+
+function changeOf(id: string, n: number, size: number, kind: SentChange['class'] = 'change'): SentChange {
+  const attribute = {
+    type: 'Text',
+    value: `${n} ${'x'.repeat(size)}`,
+    metadata: new Map(),
+    createdMs: 0,
+    modifiedMs: 0,
+  }
+  const entity = { id, type: 'T', created: 1, modifiedMs: 1, attributes: new Map([['a', attribute]]) }
+  return {
+    ...{ shard: 1, stamp: n, tick: n, tenant: '', path: '/', class: kind, correlator: 'c', found: [1], left: [] },
+    ...{ changed: [`c${n}`], named: [`n${n}`] },
+    encoded: encodeEntity(entity, 'root'),
+  }
+}
+
+class Scene {
+  readonly texts = new ChangeTexts()
+  folded = 0
+  readonly queue = new ReaderQueue({
+    frame: ({ kind, data }) => `${kind} ${data}\n`,
+    texts: this.texts,
+    onFolded: count => {
+      this.folded += count
+    },
+  })
+
+  push(change: SentChange, watch = 'w'): boolean {
+    const read = { change, how: 'found', key: this.texts.keyOf(change) } as const
+    const text = this.texts.textOf(read, form)!
+    return this.queue.push({ ...text, cursor: undefined, change: read } satisfies StreamEvent, watch, form)
+  }
+
+  all(): string[] {
+    const lines: string[] = []
+    for (let text = this.queue.take(); text !== undefined; text = this.queue.take())
+      lines.push(...text.trimEnd().split('\n'))
+    return lines
+  }
+}
+
+t.test('a reader that follows gets everything, some at a time', async t => {
+  const scene = new Scene()
+  for (let n = 0; n < 100; n++) t.ok(scene.push(changeOf('e', n, 1_000)))
+  const first = scene.queue.take()!
+  t.ok(first.length <= 65_536 && first.length > 32_768, `${first.length} characters at once`)
+  t.equal(first.split('\n').length - 1 + scene.all().length, 100)
+  t.strictSame([scene.queue.length, scene.queue.isEmpty, scene.folded], [0, true, 0])
+})
+
+t.test('beyond a bound the newest state of each entity waits, in the order of changes', async t => {
+  const scene = new Scene()
+  const rounds = 500
+  for (let n = 0; n < rounds; n++) t.ok(scene.push(changeOf(n % 2 === 0 ? 'a' : 'b', n, 2_000)))
+  t.ok(scene.queue.length < foldedFrom)
+  const lines = scene.all()
+  t.match(lines[0], `coalesced {"count":${rounds - lines.length + 1}}`)
+  t.match(lines.at(-2), /"id":"a".*"498 /)
+  t.match(lines.at(-1), /"id":"b".*"499 /)
+  t.match(lines.at(-1), /"changed":\["c1",/, 'the names of all changes')
+  t.equal(scene.folded, rounds - lines.length + 1)
+  scene.push(changeOf('a', 1_000, 10))
+  t.match(scene.all(), [/^entityChange/], 'and then everything again')
+})
+
+t.test('a new entity stays new, and a deletion stays', async t => {
+  const scene = new Scene()
+  for (let n = 0; n < 200; n++) scene.push(changeOf('filler', n, 2_000))
+  scene.push(changeOf('a', 1_000, 10, 'create'))
+  scene.push(changeOf('a', 1_001, 10))
+  scene.push(changeOf('b', 1_002, 10))
+  scene.push(changeOf('b', 1_003, 10, 'delete'))
+  const kinds = scene
+    .all()
+    .filter(line => /"id":"[ab]"/.test(line))
+    .map(line => line.split(' ')[0])
+  t.strictSame(kinds, ['entityCreate', 'entityDelete'])
+})
+
+t.test('watches of one connection are not folded with each other', async t => {
+  const scene = new Scene()
+  for (let n = 0; n < 200; n++) scene.push(changeOf('filler', n, 2_000))
+  for (const watch of ['v', 'w']) scene.push(changeOf('a', 1_000, 10), watch)
+  t.equal(scene.all().filter(line => /"id":"a"/.test(line)).length, 2)
+})
+
+t.test('too much is too much', async t => {
+  const scene = new Scene()
+  let n = 0
+  while (scene.push(changeOf(`e${n}`, n, 50_000))) n++
+  t.ok(n * 50_000 <= waitingMax && (n + 2) * 50_000 > waitingMax, `${n} events`)
+})
