@@ -119,7 +119,7 @@ const leaveMark = 'cluster-leave.json'
 
 function clusterIn({ cluster }: Config, verb: DirectoryVerb): ClusterConfig {
   if (!cluster)
-    throw new Error(`-clusterListen, -nodeName and -shardLog are missing; orrery cluster ${verb} -h tells more`)
+    throw new Error(`-clusterListen, -nodeName and -shardLog are missing; see orrery cluster ${verb} -h`)
   return cluster
 }
 

@@ -84,7 +84,7 @@ t.test('a password comes from a file, and is told to nobody else', { skip }, asy
   const nameless = await refused(await nodeOf(shardLog))
   t.match(nameless, { code: 1, stderr: /refuses this node \(.*user name is empty\)/ })
   const powerless = await refused(await shown('stranger', file))
-  t.match(powerless, { code: 1, stderr: /refuses this node \(.*permission denied\).* what etcd lets that user do/ })
+  t.match(powerless, { code: 1, stderr: /refuses this node \(.*permission denied\).* the rights of that user in etcd/ })
   const missing = await refused(await shown('orrery', join(folder, 'nothing')))
   t.match(missing, { code: 1, stderr: /-shardLogPasswordFile: ENOENT/ })
   const empty = await refused(await shown('orrery', write('empty', '\n')))

@@ -401,6 +401,6 @@ t.test('so is what a shard owes that it does not own', async t => {
   t.equal(await strangerAmong(...owed.slice(0, 2)), undefined)
   t.match(
     await strangerAmong(...owed),
-    /^a notification that is owed of shard 5, which belongs into another store, key "O/,
+    /^a pending notification of shard 5, which belongs into another store, key "O/,
   )
 })
