@@ -92,7 +92,7 @@ export const commands = {
     words: ['--from <path> -dataDir <new path> <the other options of the node, or -withoutLog>'],
     about: 'makes the data directory of a node of a cluster that of a single node',
     more: [
-      'Copies the content of a cluster's node into the new data directory of a single node. All nodes must have ended.',
+      'Copies the content of a node of a cluster into the new data directory of a single node. All nodes must have ended.',
       '-withoutLog: the log engine is gone. Changes that other nodes have acknowledged and that are not in the directory are then missing.',
     ],
   },

@@ -202,7 +202,11 @@ function ofStore(numbers: StoreNumbers): readonly MetricFamily[] {
     now('flushes', 'Flushes to tables under way.', numbers.flushes),
     now('pending_compaction_bytes', 'Bytes that compactions have yet to rewrite.', numbers.pendingCompactionBytes),
     now('stalled', '1 while writes wait for compactions.', Number(numbers.isStalled)),
-    now('delayed_write_bytes_per_second', 'Rate to which writes are slowed down; 0: they are not.', numbers.delayedBytesPerS),
+    now(
+      'delayed_write_bytes_per_second',
+      'Rate to which writes are slowed down; 0: they are not.',
+      numbers.delayedBytesPerS,
+    ),
     counter('orrery_store_background_errors_total', 'Compactions and flushes that failed.', numbers.backgroundErrors),
   ]
 }
@@ -294,7 +298,11 @@ export function clusterFamilies({ status, log, stalledMs, gossip }: ClusterNumbe
     family('orrery_cluster_members', 'gauge', 'Nodes that this one knows of.', counted(members, 'status')),
     family('orrery_cluster_shards', 'gauge', copies, counted(shards, 'copy')),
     now('unowned_shards', 'Shards that no node owns.', shards.filter(({ owner }) => owner === undefined).length),
-    now('lost_shards', 'Shards of which the log engine has lost records that this node knows.', status.log.shards.length),
+    now(
+      'lost_shards',
+      'Shards of which the log engine has lost records that this node knows.',
+      status.log.shards.length,
+    ),
     now(
       'unready_shards',
       'Shards that could not answer lately, as far as this node knows.',
