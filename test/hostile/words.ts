@@ -1,5 +1,5 @@
-// Texts and values that programs choke on: names that objects have by themselves, characters that are forbidden,
-// numbers without an end.
+// Texts and values that are difficult for programs: names that objects have by themselves, characters that are
+// forbidden, numbers without an end.
 //
 // Not here: where they are put (mutations), what is valid (valid-requests).
 
