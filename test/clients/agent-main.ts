@@ -68,7 +68,7 @@ library.setDataUpdateHandler((id, type, service, subservice, attributes: readonl
   callback(null)
 })
 library.setCommandHandler((id, type, service, subservice, attributes: readonly Attribute[], callback) => {
-  // The library calls for every update, also for those without a command.
+  // The library calls this handler for every update, also for those without a command.
   if (attributes.length > 0) tell({ kind: 'command', id, type, service, subservice, attributes })
   callback(null)
 })

@@ -1,19 +1,14 @@
 // A cluster in the place of a broker, for the runner of the conformance cases: `-port N -dataDir DIR ARGS…` starts an
 // etcd and three nodes with ARGS, all below DIR, and passes the connections on the port to them in turn.
 //
-// The other brokers of a case, which play context providers or another broker that is notified, are single nodes. The
-// runner names the broker that it starts in CONF_ROLE (`--env-case`). So in a case with several brokers only the tested
-// one is a cluster.
-//
-// The cluster begins empty, even if DIR has files: no case of its groups restarts a broker, and the runner restarts it
-// after a failed wipe.
-//
-// With CONFORMANCE_NODES=1 it is one broker, for the cases that share it, which saves most of the time; all other cases
-// have brokers of their own.
+// Other brokers of a case, such as context providers, are single nodes; the runner names each in CONF_ROLE
+// (`--env-case`). The cluster begins empty, even if DIR has files: its cases restart no broker, and the runner does
+// only after a failed wipe. With CONFORMANCE_NODES=1 it is one broker, for the cases that share it, which saves most of
+// the time.
 //
 // All processes stay in the group of this one, because the runner ends the group. Their ports are so far above the
-// given one that no case has them. Ports of the system would not do: clusters come and go by the hundred, and another
-// process may take such a port before it is used.
+// given one that no case has them. Ports of the system would not do: another process may take such a port before it is
+// used.
 
 import { mkdirSync, rmSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'

@@ -56,7 +56,7 @@ export function updated(kept: Passing, verdict: Verdict, force: boolean): Passin
   )
 }
 
-/** The mistakes in the list of deviations: each entry needs its reasons, and its case must not be on the list. */
+/** The mistakes in the list of deviations: each entry needs its reasons, and its case must not be listed as passing. */
 export function faultsOf(deviations: unknown, kept: Passing): string[] {
   return faultsIn('deviations.json', deviations, id =>
     levels.filter(level => kept[level].includes(id)).map(level => `is listed as passing (${level})`),

@@ -1,19 +1,13 @@
-// The campaign: hostile requests against one running broker, and after each thousand a check of everything that must
-// not have changed.
-//
-// Lanes send the requests of the generator, side by side. Meanwhile an honest client reads one entity again and again,
-// and the owner of a tenant full of secrets continues to change it. Each answer is judged at once. After each thousand
-// (`roundLength`) of requests:
+// The campaign: hostile requests against one running broker. Lanes send the requests of the generator, side by side. An
+// honest client reads one entity again and again, and the owner of a tenant full of secrets continues to change it.
+// Each answer is judged at once. After each thousand (`roundLength`) of requests:
 //
 // - the same processes run, no log line is forged, none reports an unexpected failure;
-// - the honest client got its entity each time, and 999 of 1,000 times without many turns of others before it;
-// - the heap is no larger than after earlier rounds, once the created entities and documents are removed and the
-//   garbage is collected;
+// - the honest client got its entity each time, and 999 of 1,000 times without many turns of others before it (measured
+//   in processor time of the broker, so that a busy machine does not matter);
+// - after a collection, and without the created data, the heap is no larger than after earlier rounds;
 // - no prototype has changed, and a plain entity shows its stored content and nothing else;
-// - no secret was in an answer, in a log line about others, or at a receiver of others; and the secrets are as their
-//   owner left them.
-//
-// The wait of the honest client counts as processor time of the broker, so that a busy machine does not matter.
+// - no secret was in an answer, in a log line about others, or at a receiver of others; the owner's data is unchanged.
 
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'

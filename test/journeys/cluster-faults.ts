@@ -7,7 +7,7 @@ import type { EtcdMemberProcess } from '../support/etcd.js'
 import type { Random } from '../support/random.js'
 import type { ClusterLoad } from './cluster-load.js'
 
-/** The cluster to hurt, the clients that notice it, and the choice. */
+/** The cluster to hurt, the clients that notice it, and the source of random choices. */
 export interface Victims {
   readonly scene: ClusterScene
   readonly load: ClusterLoad

@@ -247,7 +247,7 @@ t.test('the data of two workers becomes that of three nodes', { skip }, async t 
   }
 })
 
-// And back
+// Back to one node
 
 /**
  * The rows that move with shards and the register, of all stores of a directory that no broker uses; the progress of

@@ -3,14 +3,12 @@
 // Several connections write (creations, upserts, updates, counters, batches, deletions) until the broker is killed; the
 // instant is a number of acknowledged writes, drawn anew each time. Then it starts on the same directory, and every
 // entity is read and compared with the oracle. Lists, counts and lists by type must show exactly the same entities, so
-// that the indexes agree with the entities they point to.
+// that the indexes agree with the entities they point to. The same with two workers: killed together, alone, or left by
+// their supervisor.
 //
 // CRASH_CYCLES sets the number of kills with the default durability (a soak uses thousands). SEED repeats a run: the
-// choices are the same, but the order of packets may differ. The same with two workers: killed together, alone, or left
-// by their supervisor.
-//
-// `inspections` holds checks from inside: after every kill each gets the data directory while no broker has it open,
-// and returns the faults that it finds.
+// choices are the same, but the order of packets may differ. `inspections` holds checks from inside: after every kill
+// each gets the data directory while no broker has it open, and returns the faults that it finds.
 
 import { readdirSync, readFileSync, statSync, truncateSync } from 'node:fs'
 import { cp } from 'node:fs/promises'

@@ -21,7 +21,7 @@ interface Report {
 }
 
 t.test('a receiver that comes back gets its dead letters by themselves, once and in order', async t => {
-  // By the fast clock; so a receiver has the usual five seconds.
+  // The clock is 160 times as fast, so a receiver has the usual five seconds.
   const args = ['-httpTimeout', '800000']
   const main = join(root, 'dist/test/support/hasty-main.js')
   const tenant = new Tenant(t, await startBroker(t, { main, args, env: { HASTY_FACTOR: '160' } }))

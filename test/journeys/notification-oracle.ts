@@ -2,15 +2,13 @@
 //
 // The oracle draws updates (random-change), applies them to the plain reference, and gets the expected notifications
 // from the plain rules (reference-subscriptions, reference-notifications). The correlator of the request, the
-// subscription and the entity identify a notification. Its body must be equal to the reference to the byte.
+// subscription and the entity identify a notification. Its body must be equal to the reference to the byte. A
+// repetition must be the same notification: same id, same body, same number. Not here: HTTP, processes, receivers.
 //
 // - The notifications of an acknowledged update must arrive.
-// - An update in flight at a kill has happened if the entity has the state after it. Change and notifications are one
-//   commit: then they must arrive; with the state before it, none may ever have arrived. If both states are alike, they
-//   may arrive.
+// - An update in flight at a kill has happened if the entity has the state after it. As change and notifications are
+//   one commit, they must arrive then; with the state before it, none may ever have. If the states are alike, they may.
 // - While a subscription is created, changed or removed, it may trigger. Its removal may cancel pending notifications.
-//
-// A repetition must be the same notification: same id, same body, same number. Not here: HTTP, processes, receivers.
 
 import type { Random } from '../support/random.js'
 import { batchAction, batchChanges, nextChange, type Scene } from '../support/random-change.js'

@@ -1,11 +1,10 @@
 // A day of an operator: the program comes out of its archive, takes over the data of an older build, works under load
 // while logs and certificates are rotated, loses a receiver, is backed up, loses everything, and is restored. After
-// each step the data that clients see is compared with that before it. Small and quick by default. The soak
-// (test/soak.sh) makes the day long:
+// each step clients must see the same data as before. Small and quick by default; the soak (test/soak.sh) makes it
+// long:
 //
 // - ORRERY_DAY_NODE: the binary of Node.js that runs the program; without it, the one that runs the test
-// - ORRERY_DAY_INSTALL=npm: npm installs the archive with its packages; without it, the archive uses those of this
-//   project
+// - ORRERY_DAY_INSTALL=npm: npm installs the archive with its packages; else the archive uses those of this project
 // - ORRERY_DAY_ENTITIES: how many entities each tenant has besides those with values of every kind
 // - ORRERY_DAY_AWAY_SECONDS: how long the receiver is away
 //

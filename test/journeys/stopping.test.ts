@@ -14,7 +14,7 @@ const load = { kept: 64, reconnecting: 8, resting: 8 }
 const message = (line: string, body = ''): string =>
   `${line} HTTP/1.1\r\nHost: a\r\n${body && `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`}\r\n${body}`
 
-/** One request answered at once, one by the owner of the shard, and one after a commit. */
+/** One request waits for a commit, one is answered at once, and one by the owner of the shard. */
 const requests: StopLoadOptions['requests'] = client => {
   const id = `E${client}`
   return [

@@ -55,7 +55,7 @@ t.test('a tenant leaves with its last entity, and comes back with the next one',
       ['F', '/b'],
     ] as const)
       t.equal(await create(first, `t${n}`, path, id), 201)
-  // The tenant has more paths than this one, and the register keeps only that fact.
+  // Of a tenant with many paths the register keeps only that fact, and not this path.
   for (let n = 0; n < 12; n++) t.equal(await create(second, 'many', `/p${n}`, `E${n}`), 201)
   for (let n = 0; n < 39; n++)
     for (const [id, path] of [

@@ -23,7 +23,7 @@ type Build = 'older' | 'current'
 
 const names = ['a', 'b', 'c'] as const
 const writers = 8
-/** Requests of a writer on each build mix, at least. */
+/** Each writer makes at least so many requests on each mix of builds. */
 const roundsMin = 30
 const restMs = 10
 /** Longest wait for anything; below, the time between two checks. */
