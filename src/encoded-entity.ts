@@ -211,7 +211,7 @@ const comma = 0x2c
 export const encodedCreated = (encoded: Buffer): number => encoded.readDoubleBE(2)
 
 /** Milliseconds since 1970 of the entity's last change. */
-export const imageModifiedMs = (encoded: Buffer): number => encoded.readDoubleBE(10)
+export const encodedModifiedMs = (encoded: Buffer): number => encoded.readDoubleBE(10)
 
 /** Returns the same entity with another creation stamp. */
 export function createdAt(encoded: Buffer, created: number): Buffer {

@@ -94,7 +94,7 @@ export function readCertificates({ cert, key, ca }: Certificates): Readable {
 
 /** Why a node does not listen at an address that other machines reach. */
 export const unprotected = (address: string): string =>
-  `without TLS everybody who can connect to ${address} could join the cluster: give -clusterCert, -clusterKey and -clusterCa, or -clusterInsecure if the network is protected otherwise`
+  `without TLS every process that can connect to ${address} could join the cluster: give -clusterCert, -clusterKey and -clusterCa, or -clusterInsecure if the network is protected otherwise`
 
 const notOfOurs = "its certificate is not of this cluster's CA"
 const noTls = 'it does not speak TLS'

@@ -369,7 +369,7 @@ class EtcdFollowing {
   private pingLater(): void {
     const { clock, options } = this
     this.stopTimer = clock.after(options.followPingMs, () => {
-      if (clock.monoMs() - this.heardMs > options.followSilentMs) return this.lose('nothing was heard')
+      if (clock.monoMs() - this.heardMs > options.followSilentMs) return this.lose('no message came in time')
       this.watching?.write({ progress_request: {} })
       this.pingLater()
     })

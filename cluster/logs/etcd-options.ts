@@ -108,7 +108,7 @@ export function parseEtcdAddress(text: string): EtcdAddress | string {
   const wrong = members.find(member => !isHostAndPort(member))
   if (wrong !== undefined) return `not a host and a port: '${wrong}'`
   const names = credentials === undefined ? [] : decodeCredentials(credentials)
-  if (!names) return 'what stands before the @ is not user:password'
+  if (!names) return 'the part before the @ is not user:password'
   return { members, secure: scheme === 'etcds', user: names[0], password: names[1] }
 }
 

@@ -16,7 +16,7 @@ export interface CommandUsage {
 export const commands = {
   'config check': {
     words: ['[option ...]'],
-    about: 'shows what these options come to, and checks whether a start would accept them',
+    about: 'shows the effect of these options, and checks whether a start would accept them',
     more: [
       'It opens the files that the options name and looks at the data directory and the ports. Exit status 0: a start would accept all.',
     ],
@@ -26,7 +26,7 @@ export const commands = {
       '[-dataDir <path> | -from <url>] [-to <file, or - for standard output>]',
       '[-tenant <name>]... [-path <path>]... [-token <token>] [-skipBad] [-state <file>]',
     ],
-    about: 'writes what a data directory or a running broker has',
+    about: 'writes the content of a data directory or of a running broker',
     more: [
       'Writes all entities, registrations and subscriptions of a data directory that no broker uses, or of a running broker.',
       '-tenant and -path select; without -tenant a directory gives all of them, a broker the default one.',
@@ -38,11 +38,11 @@ export const commands = {
       '[-tenant <name>]... [-path <path>]... [-token <token>] [-overwrite] [-skipBad]',
       '[-workers <n>] [-state <file>]',
     ],
-    about: 'brings that in again, or what a running broker has',
+    about: 'brings it in again, or the content of a running broker',
     more: [
-      'Brings an export, or what a running broker has, into a data directory that no broker uses, or to a running broker.',
+      'Brings an export, or the content of a running broker, into a data directory that no broker uses, or to a running broker.',
       '-tenant and -path select; without -tenant a file gives all of them, a broker the default one.',
-      'Exit status 0: all that was asked for is there. 1: something failed, differs from what is there, or was not found.',
+      'Exit status 0: everything selected is there. 1: a part failed, differs from the stored one, or was not found.',
     ],
   },
   backup: {
@@ -76,7 +76,7 @@ export const commands = {
   },
   'cluster status': {
     words: ['[url]'],
-    about: 'shows who is there, who owns what, and how far copies are behind',
+    about: 'shows the nodes, the owners of shards, and how far copies are behind',
     more: [],
   },
   'cluster drain': { words: ['[url]'], about: 'has a node give its shards away, and take none', more: [] },
@@ -92,7 +92,7 @@ export const commands = {
     words: ['--from <path> -dataDir <new path> <the other options of the node, or -withoutLog>'],
     about: 'makes the data directory of a node of a cluster that of a single node',
     more: [
-      'Copies what a node of a cluster has, whose nodes must all have ended, into the new data directory of a single node.',
+      'Copies the content of a node of a cluster into the new data directory of a single node. All nodes must have ended.',
       '-withoutLog: the log engine is gone. Changes that other nodes have acknowledged and that are not in the directory are then missing.',
     ],
   },

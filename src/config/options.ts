@@ -70,7 +70,7 @@ const network = {
     help: 'Larger request bodies are refused. Raising it costs memory: that much for each connection at a time, at worst.',
   }),
   answerBytesMax: option('ANSWER_BYTES_MAX', whole(1, 1024, 'MB'), 64, {
-    help: 'Longest answer; what would be longer is refused, and limit makes it shorter. Raising it costs memory for clients that read slowly.',
+    help: 'Longest answer. A request with a longer answer is refused; limit makes it shorter. Raising it costs memory for clients that read slowly.',
   }),
   answersInFlightMax: option('ANSWERS_IN_FLIGHT_MAX', whole(1, 1048576, 'MB'), 512, {
     help: 'Memory for all answers under way; beyond, requests are answered 503. Workers have a part of it each, with room for one answer at least.',
@@ -87,7 +87,7 @@ const network = {
   }),
   corsMaxAge: option('CORS_MAX_AGE', whole(-1, 86400, 's'), 86400, { help: 'How long a preflight may be cached.' }),
   compat: option('COMPAT', word('fiware'), undefined, {
-    help: 'fiware: all that is sent carries Fiware-* headers instead of Ctx-*, Ctx-* headers of requests are not heard, and -fwdPathless is slash.',
+    help: 'fiware: everything that Orrery sends carries Fiware-* headers instead of Ctx-*, Ctx-* headers of requests are ignored, and -fwdPathless is slash.',
   }),
   disableNgsiv1: option('DISABLE_NGSIV1', flag, false, { help: 'There is no NGSIv1 here.', effect: 'granted' }),
   connectionMemory: option('CONN_MEMORY', whole(0, 1024, 'KB'), 64, {
@@ -131,7 +131,7 @@ const cluster = {
     help: 'HOST:PORT where other nodes of the cluster find this one; makes it a node of a cluster. Needs -nodeName and -shardLog.',
   }),
   clusterAddress: option('CLUSTER_ADDRESS', address, undefined, {
-    help: 'HOST:PORT that others are told, where that of -clusterListen is not the one by which they reach this node.',
+    help: 'HOST:PORT by which other nodes reach this node, where it differs from -clusterListen.',
   }),
   clusterJoin: option('CLUSTER_JOIN', addresses, '', {
     help: 'HOST:PORT of other nodes, with commas; one that answers is enough. A host may be a DNS name with several addresses.',
@@ -164,7 +164,7 @@ const cluster = {
   }),
   clusterKey: option('CLUSTER_KEY', path, undefined, { help: 'PEM file with its private key.' }),
   clusterCa: option('CLUSTER_CA', path, undefined, {
-    help: 'PEM file of the authority; whoever it has certified is a node.',
+    help: 'PEM file of the authority; every holder of one of its certificates is a node.',
   }),
   clusterInsecure: option('CLUSTER_INSECURE', flag, false, {
     help: 'Nodes talk without TLS also beyond this machine. Whoever reaches the address can change everything.',
@@ -249,7 +249,7 @@ const notifications = {
     help: 'Where notifications and forwarded requests may go; without it everywhere but to link-local addresses.',
   }),
   egressDeny: option('EGRESS_DENY', patterns, '', {
-    help: 'Where they may not go, whatever -egressAllow says. The log engine and the ports of the cluster are always denied.',
+    help: 'Where they may not go; it has precedence over -egressAllow. The log engine and the ports of the cluster are always denied.',
   }),
   notifCaFile: option('NOTIF_CA_FILE', path, undefined, {
     help: 'PEM file of certificates that receivers and providers over HTTPS and MQTTS are trusted by, besides the usual ones.',

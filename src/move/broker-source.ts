@@ -289,7 +289,7 @@ export function entityLine(
   }
   const servicePath = told.get('servicePath') ?? (scope.path.endsWith('#') ? undefined : scope.path)
   if (servicePath === undefined)
-    return `the broker does not tell the service path of ${JSON.stringify(json.id)}: name the paths one by one with -path`
+    return `the broker does not show the service path of ${JSON.stringify(json.id)}: name the paths one by one with -path`
   const line: [string, Json | undefined][] = [
     ['entity', Object.fromEntries(shown)],
     ['tenant', scope.tenant],

@@ -189,7 +189,7 @@ function ofShards(numbers: ShardNumbers): readonly MetricFamily[] {
 }
 
 function ofDeadLetters({ count, bytes, oldestAgeMs, losses, replays }: ShardNumbers['deadLetters']): MetricFamily[] {
-  const replayed = 'Dead letters sent again by themselves, by what came of it.'
+  const replayed = 'Dead letters sent again automatically, by outcome.'
   const dropped = 'Dead letters deleted because of a limit.'
   return [
     gauge('orrery_dead_letters', 'Notifications given up and kept.', count),
@@ -205,13 +205,17 @@ function ofStore(numbers: StoreNumbers): readonly MetricFamily[] {
   const now = (name: string, help: string, value: number): MetricFamily => gauge(`orrery_store_${name}`, help, value)
   return [
     now('table_bytes', 'Bytes of the tables on the disk, without the log.', numbers.tableBytes),
-    now('memtable_bytes', 'Memory of what is not in tables yet.', numbers.memtableBytes),
+    now('memtable_bytes', 'Memory of rows that are not in tables yet.', numbers.memtableBytes),
     now('cache_bytes', 'Memory of blocks that were read.', numbers.cacheBytes),
     now('compactions', 'Compactions under way.', numbers.compactions),
     now('flushes', 'Flushes to tables under way.', numbers.flushes),
     now('pending_compaction_bytes', 'Bytes that compactions have yet to rewrite.', numbers.pendingCompactionBytes),
     now('stalled', '1 while writes wait for compactions.', Number(numbers.isStalled)),
-    now('delayed_write_bytes_per_second', 'To what writes are slowed down; 0: not.', numbers.delayedBytesPerS),
+    now(
+      'delayed_write_bytes_per_second',
+      'Rate to which writes are slowed down; 0: they are not.',
+      numbers.delayedBytesPerS,
+    ),
     counter('orrery_store_background_errors_total', 'Compactions and flushes that failed.', numbers.backgroundErrors),
   ]
 }
@@ -250,7 +254,7 @@ export function certificateFamilies(all: readonly CertificateNumbers[]): readonl
     { labels: { use, result: 'refused' }, value: refused },
   ])
   const endHelp = 'When the certificate ends that new connections get, since 1970.'
-  const reloadHelp = 'Changes of certificate files that were noticed, by what became of them.'
+  const reloadHelp = 'Changes of certificate files that were noticed, by outcome.'
   return [
     family('orrery_certificate_expiry_timestamp_seconds', 'gauge', endHelp, ends, 'min'),
     family('orrery_certificate_reloads_total', 'counter', reloadHelp, reloads),
@@ -297,13 +301,17 @@ export function clusterFamilies({ status, log, stalledMs, gossip }: ClusterNumbe
   const undecodable = members.filter(({ name }) => name !== status.node).map(one => [one.name, one.undecodable])
   const ofNode = 'Messages that could not be read, by the node that sent them.'
   const unreadable = 'Messages of gossip that were ignored: no message, or of another version.'
-  const copies = 'Shards, the register among them, by what this node has.'
+  const copies = 'Shards, the register among them, by the state of the copy here.'
   const lag = Math.max(0, ...shards.map(shard => shard.lag))
   return [
     family('orrery_cluster_members', 'gauge', 'Nodes that this one knows of.', counted(members, 'status')),
     family('orrery_cluster_shards', 'gauge', copies, counted(shards, 'copy')),
     now('unowned_shards', 'Shards that no node owns.', shards.filter(({ owner }) => owner === undefined).length),
-    now('lost_shards', 'Shards of which the log engine has lost what this node knows.', status.log.shards.length),
+    now(
+      'lost_shards',
+      'Shards of which the log engine has lost records that this node knows.',
+      status.log.shards.length,
+    ),
     now(
       'unready_shards',
       'Shards that could not answer lately, as far as this node knows.',

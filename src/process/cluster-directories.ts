@@ -118,8 +118,7 @@ const initMark = 'cluster-init.json'
 const leaveMark = 'cluster-leave.json'
 
 function clusterIn({ cluster }: Config, verb: DirectoryVerb): ClusterConfig {
-  if (!cluster)
-    throw new Error(`-clusterListen, -nodeName and -shardLog are missing; orrery cluster ${verb} -h tells more`)
+  if (!cluster) throw new Error(`-clusterListen, -nodeName and -shardLog are missing; see orrery cluster ${verb} -h`)
   return cluster
 }
 

@@ -69,7 +69,7 @@ export interface Agreed {
 
 function agreedOf(value: Buffer): Agreed {
   const { version, id, shards, spread } = markOf(value)
-  assertVersion('what the log engine (-shardLog) has of the cluster', version, markVersion)
+  assertVersion("the cluster's mark in the log engine (-shardLog)", version, markVersion)
   if (typeof id !== 'string' || !Number.isSafeInteger(shards) || !Number.isSafeInteger(spread)) throw noMark()
   return { agreement: { id, shards: Number(shards), spread: Number(spread) }, mark: { name: markName, value } }
 }
@@ -83,7 +83,7 @@ function markOf(value: Buffer): Readonly<Record<string, unknown>> {
 }
 
 const noMark = (): Error =>
-  new Unreadable(`what the log engine (-shardLog) has of the cluster, under the name ${markName}, cannot be read`)
+  new Unreadable(`the cluster's mark in the log engine (-shardLog), under the name ${markName}, cannot be read`)
 
 /** The answer of the engine, or the reason why there is none. */
 type Heard<T> = { readonly kind: 'answer'; readonly value: T } | Unknown
@@ -98,7 +98,7 @@ async function answered<T>(
     if (outcome.kind === 'answer') return outcome.value
     if (outcome.isRefused)
       throw new Error(
-        `the log engine refuses this node (${outcome.reason}): check -shardLogUser and -shardLogPasswordFile, or the user in -shardLog, and what etcd lets that user do`,
+        `the log engine refuses this node (${outcome.reason}): check -shardLogUser and -shardLogPasswordFile, or the user in -shardLog, and the rights of that user in etcd`,
       )
     if (attempt % 10 === 0) logger.warn(`cluster: waiting for the log engine (${outcome.reason})`)
     await new Promise<void>(resolve => systemClock.after(agreeRetryMs, resolve))

@@ -17,7 +17,7 @@ import {
   type ScanAnswer,
   type ScanCall,
 } from '../shard/read/scan-thread.js'
-import { buildTables, type Ground, scanList } from '../shard/read/scans.js'
+import { buildTables, type ScanSources, scanList } from '../shard/read/scans.js'
 import { readKeys } from '../shard/turn/key-filter.js'
 import { attachRocksStore } from '../storage/rocks-store.js'
 import { decodeRequest, encodeReply } from '../wire/wire.js'
@@ -27,7 +27,7 @@ const port = parentPort
 const { store: shared, placement, owned } = workerData as ReaderInput
 
 let ending = false
-const ground: Ground = {
+const ground: ScanSources = {
   store: await attachRocksStore(shared),
   shardMap: new ShardMap(placement),
   clock: systemClock,

@@ -98,7 +98,7 @@ export async function restore({ from, to }: RestoreOrder, signal: AbortSignal): 
       const { entities, subscriptions, registrations } = filled
       return [
         `${entities} entities, ${subscriptions} subscriptions and ${registrations} registrations of ${new Date(header.beganMs).toISOString()} are in ${to}.`,
-        'Notifications that were owed then are sent again when a broker starts on it.',
+        'Notifications that were pending then are sent again when a broker starts on it.',
       ].join('\n')
     } catch (error) {
       discardStores(to, 1)

@@ -122,7 +122,7 @@ export interface ShardParts {
 }
 
 /** The log of an owner's commits, and its counts. */
-interface Ground {
+interface LogParts {
   readonly log: CommitLog
   readonly entities: Counts
   readonly attributes: Counts
@@ -148,12 +148,12 @@ export async function openLocalShards(parts: ShardParts): Promise<LocalShards> {
   const { store, shardMap, clock, stamps, limits, room, onFailure } = parts
   const { flowControl, ...notified } = parts.notifications
   await splitBundles(store)
-  const ground = await groundOf(parts)
-  const { log, entities, attributes, owned } = ground
+  const logParts = await logPartsOf(parts)
+  const { log, entities, attributes, owned } = logParts
   const commit = new GroupCommit({ log, clock, directory: entities, attributes, onFailure, room })
-  const { register, others } = ground.register(commit)
+  const { register, others } = logParts.register(commit)
   const documents = await readDocuments(parts, commit, register)
-  const reading = readingOf(parts, commit, ground)
+  const reading = readingOf(parts, commit, logParts)
   const { subscriptions } = documents
   const isOfShards = owned !== undefined
   const needs = { ...parts, ...notified, commit, subscriptions, isDocumentOwner: others?.isKeeper, isOfShards }
@@ -243,7 +243,7 @@ async function readDocuments(
   }
 }
 
-function readingOf(parts: ShardParts, commit: GroupCommit, { entities, attributes, owned }: Ground): ReadParts {
+function readingOf(parts: ShardParts, commit: GroupCommit, { entities, attributes, owned }: LogParts): ReadParts {
   const { store, shardMap, clock, logger, limits, queries, scanner, answers } = parts
   const keyFilter = new KeyFilter()
   const expiryMark = new ExpiryMark()
@@ -258,20 +258,20 @@ function readingOf(parts: ShardParts, commit: GroupCommit, { entities, attribute
   return { actors, keyFilter, expiryMark, firstPages, views, lookup, lists, types }
 }
 
-function groundOf(parts: ShardParts): Ground | Promise<Ground> {
+function logPartsOf(parts: ShardParts): LogParts | Promise<LogParts> {
   const { share } = parts
   switch (share?.kind) {
     case undefined:
-      return groundAlone(parts)
+      return logPartsAlone(parts)
     case 'worker':
-      return groundOfWorker(parts, share)
+      return logPartsOfWorker(parts, share)
     case 'node':
-      return groundOfNode(parts, share)
+      return logPartsOfNode(parts, share)
   }
 }
 
 /** For a single owner: the store is the log. */
-const groundAlone = ({ store, shardMap, clock, stamps }: ShardParts): Ground => ({
+const logPartsAlone = ({ store, shardMap, clock, stamps }: ShardParts): LogParts => ({
   log: new StoreLog(store, clock, () => stamps.last),
   entities: new Counts(store, entityCounts),
   attributes: new Counts(store, attributeCounts),
@@ -280,8 +280,8 @@ const groundAlone = ({ store, shardMap, clock, stamps }: ShardParts): Ground => 
 })
 
 /** For a worker: as for a single owner, except for the register. Worker 0 keeps it, and the others copy it. */
-const groundOfWorker = (parts: ShardParts, { worker }: WorkerPart): Ground => ({
-  ...groundAlone(parts),
+const logPartsOfWorker = (parts: ShardParts, { worker }: WorkerPart): LogParts => ({
+  ...logPartsAlone(parts),
   register: commit => {
     const { store, clock, shardMap } = parts
     const among = { store, commit, clock, register: shardMap.register }
@@ -299,7 +299,7 @@ const groundOfWorker = (parts: ShardParts, { worker }: WorkerPart): Ground => ({
 })
 
 /** For a node of a cluster: the cluster has the logs, that of the register too, which all nodes follow. */
-async function groundOfNode(parts: ShardParts, needs: ReplicatedNeeds): Promise<Ground> {
+async function logPartsOfNode(parts: ShardParts, needs: ReplicatedNeeds): Promise<LogParts> {
   const { ownership, barrier } = needs
   const replicated = await openReplicated(parts, needs)
   const isKeeper = (): boolean => ownership.admits(ownership.register)

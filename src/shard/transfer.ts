@@ -37,7 +37,7 @@ import { rowsBehind } from './replicate/snapshot.js'
 import { isMarkKey } from './tenants/deletion-layout.js'
 
 /** The names of rows that go with their shard. */
-const shardRows = { entity: 'an entity', letter: 'a dead letter', outbox: 'a notification that is owed' }
+const shardRows = { entity: 'an entity', letter: 'a dead letter', outbox: 'a pending notification' }
 
 export interface TransferLimits {
   /**
@@ -214,7 +214,7 @@ export async function findStranger(store: StoreReader, owns: (shard: number) => 
     if (kind === undefined) return `a row of a kind that this version does not know, key ${shown(key)}`
     switch (destinations[kind]) {
       case 'split':
-        return `notifications that are owed and have not been split, key ${shown(key)}`
+        return `pending notifications that have not been split, key ${shown(key)}`
       case 'shard': {
         const shard = shardOfKey(key)
         if (!owns(shard))

@@ -1,10 +1,10 @@
 // An IoT agent, as a program: lamps behind iotagent-node-lib, unmodified, with its registry in memory.
 //
-// Arguments: the port of its north side, the URL of the context broker. What the library calls is told to whoever has
-// started this program, who also says what the lamps do: over the channel of a child process, since this agent has no
-// other south side.
+// Arguments: the port of its north side, the URL of the context broker. The program that starts it receives the calls
+// of the library, and sends orders for the lamps, over the channel of a child process. This agent has no other south
+// side.
 //
-// Not here: how it is started and spoken to (iotagent).
+// Not here: the start of the agent and the messages to it (iotagent).
 
 import assert from 'node:assert/strict'
 import { promisify } from 'node:util'
@@ -52,7 +52,7 @@ interface Library {
   setNotificationHandler(handler: (device: Device, attributes: readonly Attribute[], callback: Callback) => void): void
 }
 
-/** What devices inherit from their group. */
+/** The fields that devices inherit from their group. */
 const merged = ['lazy', 'active', 'staticAttributes', 'commands']
 const [port, brokerUrl] = process.argv.slice(2)
 const library = load('iotagent-node-lib') as Library
@@ -68,7 +68,7 @@ library.setDataUpdateHandler((id, type, service, subservice, attributes: readonl
   callback(null)
 })
 library.setCommandHandler((id, type, service, subservice, attributes: readonly Attribute[], callback) => {
-  // The library calls for every update, also for those without a command.
+  // The library calls this handler for every update, also for those without a command.
   if (attributes.length > 0) tell({ kind: 'command', id, type, service, subservice, attributes })
   callback(null)
 })

@@ -1,12 +1,11 @@
 // IoT agents that were written for the original broker work with this one, unmodified, in both of their command modes.
 //
-// iotagent-node-lib with its registry in memory, in a process of its own (agent-main), against the program with
-// `-compat fiware`. Agents register a URL without a path and answer at `//op/...` and `/v2/op/...`: everything is done
-// once with each. A program without that option finds the second one by itself. Each test has a tenant of its own, and
+// iotagent-node-lib, with its registry in memory, runs in a process of its own (agent-main), against the program with
+// `-compat fiware`. Agents register a URL without a path and answer at `//op/...` and `/v2/op/...`: each test runs once
+// with each. A program without that option finds the second path by itself. Each test has a tenant of its own, and
 // provisions its group and its device at the north side.
 //
-// Not here: which registration is meant and how answers are put together (journeys/forwarding.test,
-// domain/forwarding.test).
+// Not here: which registration matches and how answers are merged (journeys/forwarding.test, domain/forwarding.test).
 
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
@@ -24,7 +23,7 @@ const level = (value: number) => ({ name: 'l', type: 'Number', value })
 const switchTo = (value: unknown) => ({ switch: { type: 'command', value } })
 const switched = [{ name: 'switch', type: 'command', value: 'on' }]
 
-/** What all lamps of a group have. */
+/** The fields that all lamps of a group share. */
 const lamps = {
   resource: '/iot',
   entity_type: 'Lamp',
@@ -62,13 +61,13 @@ class Lamp {
     return this.agent.order(this.group, 'd1', deed)
   }
 
-  /** What the library has called the agent for, about this lamp. */
+  /** The calls of the library to the agent about this lamp. */
   async told<K extends Call['kind']>(kind: K): Promise<readonly (Call & { readonly kind: K })[]> {
     const fits = (call: Call): call is Call & { readonly kind: K } => call.kind === kind
     return (await this.agent.told(this.group)).filter(fits)
   }
 
-  /** Waits until the lamp is told of a value; a test that waits in vain runs into its own time. */
+  /** Waits until the lamp receives a value in a notification; if it never does, the time of the test ends the wait. */
   async hears(value: unknown): Promise<Call> {
     for (;;) {
       const calls = await this.told('notification')
@@ -81,7 +80,10 @@ class Lamp {
 
 let tenants = 0
 
-/** Provisions a group and its lamp. `more` of the group and of the lamp is in words of the north side. */
+/**
+ * Provisions a group and its lamp. `more` holds further fields of the group and of the lamp, in the format of the north
+ * side.
+ */
 async function provision(t: Test, agent: IotAgent, brokerUrl: string, more: More = {}): Promise<Lamp> {
   const group = { apikey: `k${tenants}`, service: `t${tenants++}`, subservice }
   const lamp = new Lamp(t, agent, brokerUrl, group)
@@ -99,7 +101,10 @@ interface More {
 
 const batch = { actionType: 'update', entities: [{ id: 'Lamp1', type: 'Lamp', ...switchTo('on') }] }
 
-/** How a client gives a command. Where the entity is not here yet, it has to say of which type it is. */
+/**
+ * The ways in which a client gives a command. If the broker does not have the entity yet, the request has to name its
+ * type.
+ */
 const commands: readonly (readonly [
   known: 'has measured' | 'is unknown',
   method: string,
@@ -204,8 +209,8 @@ t.test('agents and their broker', { skip: lacking }, async t => {
       await lamp.does({ kind: 'report', command: 'switch', result: 'is on' })
       t.match(await lamp.get(stored), { switch: 'on', switch_status: 'OK', switch_info: 'is on' })
 
-      // Neither status nor result tells the agent anything: the next it hears is the next command. What it may have
-      // heard before the first is the entity's creation, unless that was before it knew the device.
+      // The agent receives no notification of the status or the result: its next one is the next command. Before the
+      // first command it may have received the creation of the entity, if it knew the device by then.
       await lamp.ask('PATCH', '/v2/entities/Lamp1/attrs', switchTo('off'))
       await lamp.hears('off')
       const values = (await lamp.told('notification')).map(({ attributes }) => attributes.map(({ value }) => value))
@@ -228,12 +233,12 @@ t.test('agents and their broker', { skip: lacking }, async t => {
 
   await t.test('an agent whose broker was told neither its path nor its vocabulary', async t => {
     const other = await startBroker(t, { args: ['-multiservice'] })
-    // A group may belong to another broker than its agent's own.
+    // A group may belong to another broker than the one of its agent.
     await forwards(t, t => provision(t, agent, other.baseUrl, { group: { cbHost: other.baseUrl } }))
   })
 })
 
-/** What the broker passes on to the agent. */
+/** Tests the requests that the broker forwards to the agent. */
 async function forwards(t: Test, lampOf: (t: Test) => Promise<Lamp>): Promise<void> {
   await t.test('a lazy attribute is read from the agent, alone, with the entity and in lists', async t => {
     const lamp = await lampOf(t)
@@ -275,7 +280,7 @@ async function forwards(t: Test, lampOf: (t: Test) => Promise<Lamp>): Promise<vo
         { id: 'Lamp1', type: 'Lamp', service, subservice, attributes: [{ name: 'switch', value: 'on' }] },
       ])
       t.equal(called.length, 1)
-      // The agent has said so while the client was waiting.
+      // The agent has reported this status while the client was waiting.
       const stored = '/v2/entities/Lamp1?options=skipForwarding,keyValues'
       t.match(await lamp.get(stored), { switch: undefined, switch_status: 'PENDING', switch_info: undefined })
       await lamp.does({ kind: 'report', command: 'switch', result: 'is on' })

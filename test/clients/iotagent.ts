@@ -1,8 +1,8 @@
-// An IoT agent for a test: agent-main in a process of its own, provisioned over HTTP at its north side as an operator
-// would, and told what its devices do.
+// An IoT agent for a test: agent-main in a process of its own. A test provisions it over HTTP at its north side, as an
+// operator would, and sends orders for its devices.
 //
-// What the library was called for is kept in order. It comes over another way than the broker's answers: `told` waits
-// until nothing is on it.
+// The calls of the library are kept in order. They come over another channel than the broker's answers, so `told` waits
+// until that channel is empty.
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -23,7 +23,7 @@ export interface Group {
   readonly subservice: string
 }
 
-/** What a device does. Several lists of attributes are several measures at once. */
+/** An action of a device. Several lists of attributes are several measures at once. */
 export type Deed =
   | { readonly kind: 'measure'; readonly attributes: readonly Attribute[] | readonly (readonly Attribute[])[] }
   | { readonly kind: 'read'; readonly names: readonly string[] }
@@ -39,7 +39,7 @@ interface Called {
   readonly subservice: string
 }
 
-/** What the library was called for. */
+/** A call of the library. */
 export type Call =
   | (Called & { readonly kind: 'query'; readonly names: readonly string[] })
   | (Called & { readonly kind: 'update' | 'command' | 'notification'; readonly attributes: readonly Attribute[] })
@@ -71,7 +71,7 @@ export class IotAgent {
     return this.#north.send(method, path, body, { 'fiware-service': service, 'fiware-servicepath': subservice })
   }
 
-  /** Has a device do something; the answer is that of the library, an error what it complains of. */
+  /** Has a device do something. The answer is that of the library; its complaint becomes the error. */
   async order(group: Group, device: string, deed: Deed): Promise<unknown> {
     const number = this.#orders++
     const done = new Promise<Told & { kind: 'done' }>(resolve => this.#waiting.set(number, resolve))
@@ -81,7 +81,7 @@ export class IotAgent {
     return answer
   }
 
-  /** What the library was called for so far in the tenant of a group. */
+  /** The calls of the library so far, in the tenant of a group. */
   async told(group: Group): Promise<readonly Call[]> {
     await this.order(group, '', { kind: 'nothing' })
     return this.#told.filter(({ service }) => service === group.service)

@@ -1,10 +1,11 @@
-// `/metrics` is read by a parser of Prometheus' text format that others have written, and tells what has happened.
+// A parser of Prometheus' text format that others have written reads `/metrics` and finds the events that have
+// happened.
 //
-// The program with two workers, after some traffic. The parser folds the labels of a histogram together, so of
-// histograms only what is not labelled is looked at here.
+// The program has two workers and has had some traffic. The parser merges the labels of a histogram, so the test checks
+// only histograms without labels.
 //
-// Not here: what each number means (http/metrics.test), and what this parser would let pass (support/exposition-parser
-// is stricter).
+// Not here: the meaning of each number (http/metrics.test), and errors that this parser accepts
+// (support/exposition-parser is stricter).
 
 import t from 'tap'
 import { httpReceiver, until } from '../deliver/receivers.js'

@@ -1,10 +1,10 @@
 // Every method of ngsijs' NGSIv2 interface does what its caller expects, on a plain node and with `-compat fiware`.
 //
-// Tables: what a row is about, the call, what comes of it, and, where something was to change, a second call and what
-// that shows. Each row begins in a tenant of its own that holds the same few things. The last test looks whether a
-// method was left out.
+// Each row of a table has a title, the call and its result; for a change also a second call and its result. Each row
+// begins in a tenant of its own that holds the same few entities and documents. The last test checks that no method was
+// left out.
 //
-// Not here: what filters, selectors and batches mean (ngsijs.test).
+// Not here: the meaning of filters, selectors and batches (ngsijs.test).
 
 import t, { type Test } from 'tap'
 import { startBroker } from '../support/broker-process.js'
@@ -13,7 +13,7 @@ import { lacking } from './workspace.js'
 
 t.setTimeout(400_000)
 
-/** What a row may name of what is there when it begins. */
+/** The stored documents that a row may name. */
 interface World {
   readonly subscription: string
   readonly registration: string
@@ -25,7 +25,7 @@ const number = (value: number) => ({ type: 'Number', value, metadata: {} })
 const exact = { type: 'Number', value: 21.5, metadata: { accuracy: { type: 'Number', value: 0.5 } } }
 const name = { type: 'Text', value: 'kitchen', metadata: {} }
 const room: Entity = { id: 'Room1', type: 'Room', temperature: exact, name }
-/** Of one id and two types: what does not name a type means neither. */
+/** Two entities of one id and different types: a call that names no type means neither of them. */
 const twins: readonly Entity[] = ['Lamp', 'Sensor'].map(type => ({ id: 'Twin', type, a: number(1) }))
 
 const refused = (name: string, message: unknown) => ({ name, message })
@@ -350,7 +350,9 @@ const registrations: readonly Row[] = [
 
 const tables = { entities, attributes, lists, subscriptions, registrations }
 type Tables = Readonly<Record<string, readonly Row[]>>
-/** The vocabulary is in headers only: with `-compat fiware` what has no count is not looked at again. */
+/**
+ * The vocabulary is in headers only. So with `-compat fiware` only the lists, which have a count, are checked again.
+ */
 const vocabularies: readonly (readonly [said: string, args: readonly string[], tables: Tables])[] = [
   ['on a plain node', ['-multiservice'], tables],
   ['with -compat fiware', ['-multiservice', '-compat', 'fiware'], { lists }],
@@ -418,14 +420,14 @@ async function populate(v2: V2): Promise<World> {
   return { subscription: subscription.id, registration: registration.id }
 }
 
-/** The same interface, which remembers what of it was used. */
+/** The same interface, which records the methods that were used. */
 function recorded(v2: V2): V2 {
   return new Proxy(v2, {
     get(target, key) {
       const value: unknown = Reflect.get(target, key)
       if (typeof value !== 'function') return value
       called.add(String(key))
-      // Its methods look for the connection by the object they belong to.
+      // The methods look for the connection in the object that they belong to.
       return value.bind(target)
     },
   })

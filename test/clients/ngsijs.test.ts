@@ -1,10 +1,10 @@
 // A client library that was written for the original broker works with this one.
 //
-// ngsijs, over its own HTTP adapter for Node: what its lists, queries and batches mean, all against one plain node.
-// Each test has a tenant of its own, so ngsijs sends `FIWARE-Service` with every request and is answered with the
+// The tests check the meaning of ngsijs' lists, queries and batches, over its own HTTP adapter for Node, all against
+// one plain node. Each test has a tenant of its own, so ngsijs sends `FIWARE-Service` with every request and gets the
 // headers that it reads.
 //
-// Not here: that each of its methods is understood, and other vocabularies (ngsijs-surface.test).
+// Not here: that the broker accepts each of its methods, and other vocabularies (ngsijs-surface.test).
 
 import t from 'tap'
 import { startBroker } from '../support/broker-process.js'

@@ -62,7 +62,7 @@ interface Library {
   }
 }
 
-/** A connection; with `service`, everything that is sent over it carries that tenant. */
+/** A connection; with `service`, every request over it carries that tenant. */
 export function open(baseUrl: string, service?: string): Connection {
   const { Connection } = load('ngsijs') as Library
   return new Connection(baseUrl, service === undefined ? {} : { service })

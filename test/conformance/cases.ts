@@ -1,12 +1,12 @@
 // Runs the conformance cases against the built program, and reads and writes the kept lists.
 //
-// The runner and its cases are not part of this project: they are a folder beside it (`../shared/conformance`, or what
-// CONFORMANCE_DIR says). Every case starts a broker of its own on a fresh directory, so the runner is given the
-// command.
+// The runner and its cases are not part of this project: they are in a folder beside it (`../shared/conformance`, or
+// CONFORMANCE_DIR). Every case starts a broker of its own on a fresh directory, so the runner receives the command.
 //
-// Or it is put to three nodes of a cluster, by turns (spread-main.ts). Those take longer to start, so cases without
-// start options and without other brokers share them, and everything is wiped between two cases; each of the other
-// cases has a cluster of its own. One node can be shared in the same way, which takes a third of the time.
+// Or the runner sends each request to the next one of three nodes of a cluster (spread-main.ts). Those take longer to
+// start. So cases without start options and without other brokers share them, and everything is wiped between two
+// cases; each of the other cases has a cluster of its own. One node can be shared in the same way, which takes a third
+// of the time.
 
 import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -17,23 +17,23 @@ import { main, root } from '../support/project.js'
 import { wipeRequest } from './spread.js'
 import { clusterFaultsOf, type Deviation, faultsOf, type Outcome, type Passing } from './verdict.js'
 
-/** The cases that are run when nothing else is said: the groups this project claims to implement. */
+/** The groups of cases that run by default: those that this project claims to implement. */
 export const defaultGroups = 'entities,subscriptions,registrations,operations'
 
-/** Those of them that three nodes answer for as one; the others are about the process that is asked. */
+/** The groups in which three nodes answer as one; the others are about the process that receives the request. */
 export const clusterGroups = 'entities,subscriptions,registrations'
 
-/** What the cases are put to. */
+/** The brokers that a run tests. */
 export type Subject = 'a node' | 'a shared node' | 'a cluster'
 
 /**
- * The first port of a run, for two that go side by side: the runner asks for none of the ports of the brokers that
- * cases share, and would take the other run's for its own. Each has 2000 here, and as many above them for the processes
- * behind a shared port (spread-main.ts).
+ * The first port of a run. Two runs may go side by side, and the runner does not check whether the ports of the brokers
+ * that cases share are free: it would use those of the other run. So each run has 2000 ports here, and as many above
+ * them for the processes behind a shared port (spread-main.ts).
  */
 const portBase: Record<Subject, number> = { 'a node': 21_000, 'a shared node': 21_000, 'a cluster': 25_000 }
 
-/** Three nodes on a busy machine take their time. */
+/** Three nodes on a busy machine start slowly. */
 const clusterStartMsMax = 120_000
 
 const folder = resolve(root, process.env.CONFORMANCE_DIR ?? '../shared/conformance')
@@ -41,14 +41,14 @@ const passingFile = join(root, 'test/conformance/passing.json')
 const deviationsFile = join(root, 'test/conformance/deviations.json')
 const clusterDeviationsFile = join(root, 'test/conformance/cluster-deviations.json')
 
-/** Why the cases cannot be run, or false. */
+/** The reason why the cases cannot run, or false. */
 export function lacking(): string | false {
   if (!existsSync(join(folder, 'run.mjs')))
     return `no conformance runner in ${folder}; CONFORMANCE_DIR says where it is`
   return existsSync(main) ? false : `the program is not built: ${main}`
 }
 
-/** A case, as far as it says how it is run. */
+/** The fields of a case that decide how it runs. */
 export interface Case {
   readonly id: string
   readonly group: string
@@ -69,7 +69,7 @@ export function casesOf(groups: string): readonly Case[] {
     .sort((a, b) => (a.id < b.id ? -1 : 1))
 }
 
-/** Whether a case may have brokers that others have used, as the runner decides it. */
+/** Whether a case may use brokers that other cases have used, by the rule of the runner. */
 export const sharesBrokers = ({ startArgs, brokers, steps }: Case): boolean =>
   startArgs.length === 0 &&
   brokers.length === 0 &&
@@ -98,7 +98,7 @@ export async function run(
   process.once('exit', stop)
   try {
     const code = await new Promise<number | null>(done => child.once('close', done))
-    // The runner's code says whether all passed; what matters here is whether it came to an end.
+    // The exit code of the runner is 0 only if all cases pass. Here it only matters whether the runner finished.
     if (!existsSync(report)) throw new Error(`the conformance runner ended with ${code} and wrote no report`)
     return (JSON.parse(readFileSync(report, 'utf8')) as { cases: Outcome[] }).cases
   } finally {
@@ -107,7 +107,7 @@ export async function run(
   }
 }
 
-/** The kept lists, for what the cases are put to; throws when the deviations are not what they may be. */
+/** The kept lists for a subject. Throws when a deviation is not allowed. */
 export function readLists(subject: Subject = 'a node'): { passing: Passing; deviations: readonly Deviation[] } {
   const passing = JSON.parse(readFileSync(passingFile, 'utf8')) as Passing
   const deviations = JSON.parse(readFileSync(deviationsFile, 'utf8')) as Deviation[]

@@ -1,7 +1,8 @@
-// Conformance cases put to three nodes of a cluster, each request to another one, pass as they do with one node.
+// Conformance cases pass on three nodes of a cluster as they do on one node, although each request goes to another
+// node.
 //
-// A sample, always the same as long as the cases are; `npm run conformance -- --cluster` runs all, and so does the
-// soak. Without the folder of the cases, or without etcd, the test is skipped.
+// A sample, always the same as long as the cases do not change; `npm run conformance -- --cluster` runs all, and so
+// does the soak. Without the folder of the cases, or without etcd, the test is skipped.
 
 import t from 'tap'
 import { noEtcd } from '../support/etcd.js'
@@ -10,11 +11,11 @@ import { type Case, casesOf, lacking, readLists, run, sharesBrokers } from './ca
 import { judgedTwice } from './second-tries.js'
 import { levels } from './verdict.js'
 
-/** Which sample. */
+/** Selects the sample. */
 const seed = 1
-/** So many cases of each group: about as many as are in it, but some of each. */
+/** The number of cases of each group: about in proportion to its size, but some of each. */
 const wanted = { entities: 12, subscriptions: 12, registrations: 4 }
-/** Of these groups one case has nodes of its own: three nodes take as long to start as a hundred cases take. */
+/** One case of each of these groups has nodes of its own: three nodes take as long to start as a hundred cases take. */
 const withOwn = ['registrations']
 const sleepSecondsMax = 2
 t.setTimeout(900_000)

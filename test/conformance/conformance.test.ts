@@ -1,9 +1,9 @@
 // No conformance case that has passed once fails again, of a sample that is always the same.
 //
-// The same comparison as `npm run conformance`, without the cases that sleep longer than a few seconds, and with one
-// broker for all that can share it; what is lost then has a broker of its own before it counts. The sample is each
-// second case of those, and each fifth of the others. The soak runs all. Without the folder of the cases the test is
-// skipped.
+// The same comparison as `npm run conformance`, without the cases that sleep longer than a few seconds. All cases that
+// can share a broker use one. A case that fails there runs again with a broker of its own before it counts. The sample
+// is every second case of those that share, and every fifth of the others. The soak runs all. Without the folder of the
+// cases the test is skipped.
 
 import t from 'tap'
 import { type Case, casesOf, defaultGroups, lacking, readLists, run, sharesBrokers } from './cases.js'

@@ -3,8 +3,8 @@
 //     npm run conformance -- [--group G,G] [--only GLOB,GLOB] [--skip GLOB] [--jobs N] [--max-sleep S] [--verbose] ...
 //     npm run conformance -- --update           adds new passes to passing.json
 //     npm run conformance -- --update --force   takes cases that fail now off the list as well
-//     npm run conformance -- --cluster          puts the cases to three nodes of a cluster, those of entities, subscriptions and registrations;
-//                                               what is lost is run again before it counts
+//     npm run conformance -- --cluster          runs entities, subscriptions and registrations on three nodes;
+//                                               a case that fails runs again before it counts
 //
 // Options besides these go to the runner. Without --group and --only the groups of cases.ts are run. Exit code 0: every
 // case on the list that was run still passes.

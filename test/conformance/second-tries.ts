@@ -1,7 +1,7 @@
 // A case that was lost is run again, alone, before it counts.
 //
-// Many cases wait for notifications for as long as their author found enough, which on a machine that does two things
-// at once it may not be.
+// Many cases wait for notifications for a time that their author found long enough. On a busy machine it may be too
+// short.
 
 import { type Deviation, judge, levels, type Outcome, type Passing, type Verdict } from './verdict.js'
 
@@ -12,7 +12,7 @@ export interface Tried {
   readonly second: readonly string[]
 }
 
-/** Judges what `runCases` finds with `options`, and gives what was lost a second run. */
+/** Judges the outcomes of `runCases` with `options`, and runs the lost cases a second time. */
 export async function judgedTwice(
   runCases: (options: readonly string[]) => Promise<Outcome[]>,
   options: readonly string[],

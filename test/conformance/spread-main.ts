@@ -1,19 +1,14 @@
 // A cluster in the place of a broker, for the runner of the conformance cases: `-port N -dataDir DIR ARGS…` starts an
-// etcd and three nodes with ARGS, all below DIR, and spreads what arrives on the port over them in turn.
+// etcd and three nodes with ARGS, all below DIR, and passes the connections on the port to them in turn.
 //
-// The other brokers of a case, which play context providers or another broker that is notified, are single ones: the
-// runner says in CONF_ROLE (`--env-case`) which of them it starts. So of a case with several brokers the one that it
-// tests is a cluster.
+// Other brokers of a case, such as context providers, are single nodes; the runner names each in CONF_ROLE
+// (`--env-case`). The cluster begins empty, even if DIR has files: its cases restart no broker, and the runner does
+// only after a failed wipe. With CONFORMANCE_NODES=1 it is one broker, for the cases that share it, which saves most of
+// the time.
 //
-// It begins with nothing, whatever is in DIR: no case of its groups starts a broker again, and the runner does when a
-// wipe has failed.
-//
-// With CONFORMANCE_NODES=1 it is one broker, for the cases that share it, which spares most of the time; all others
-// have brokers of their own.
-//
-// All processes stay in the group of this one, which is how the runner ends them. Their ports are above that which was
-// given, by so much that no case has them: clusters come and go by the hundred, and a port that the system gives to
-// anybody may be gone before it is used.
+// All processes stay in the group of this one, because the runner ends the group. Their ports are so far above the
+// given one that no case has them. Ports of the system would not do: another process may take such a port before it is
+// used.
 
 import { mkdirSync, rmSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
@@ -24,7 +19,7 @@ import { startThreeNodes } from '../support/three-nodes.js'
 import { spread } from './spread.js'
 import { warmUp, wipe } from './wipe.js'
 
-/** Between the port of a cluster and the first of its processes' ports. */
+/** From the port of a cluster to the first port of its processes. */
 const portsAbove = 2000
 
 const role = process.env.CONF_ROLE
@@ -53,7 +48,7 @@ async function startShared(): Promise<void> {
   process.exit(1)
 }
 
-/** Ports that nobody listens on, each later than the one before. */
+/** Returns free ports, each higher than the one before. */
 function portsFrom(first: number): () => Promise<number> {
   let next = first
   return async () => {

@@ -1,18 +1,18 @@
 // One port in front of several brokers: connections go to them in turn, byte for byte.
 //
-// The runner makes a connection for each request, so requests go in turn; what it sends that is no HTTP arrives as it
-// was sent. One request is not passed on, the one that wipes (`wipeRequest`).
+// The runner opens a connection for each request, so requests go in turn. Bytes that are not HTTP arrive unchanged. One
+// request is not passed on, the one that wipes (`wipeRequest`).
 
 import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 
-/** The request that is answered here, with 204 when `onWipe` has, else with 500. */
+/** The request that is answered here: 204 if `onWipe` succeeds, else 500. */
 export const wipeRequest = 'DELETE /everything'
 
 /** Listens on a port of this machine until it is closed. */
 export async function spread(port: number, ports: readonly number[], onWipe: () => Promise<void>): Promise<Server> {
   let turn = 0
-  // Half-open, so that who has sent all it has still gets the answer.
+  // Half-open, so that a client that has sent everything still gets the answer.
   const server = createServer({ allowHalfOpen: true }, socket => {
     socket.on('error', () => {})
     socket.once('data', first => {

@@ -1,10 +1,9 @@
 // Whether a conformance run is as good as the runs before it.
 //
-// `passing.json` is the list of cases that have passed once; it only grows. A case on it that fails is a step back, and
-// that is all that is a failure: a case that never passed is work to do. `deviations.json` names the cases that
-// contradict the base specification, which wins over them: each with the sentence it contradicts.
-// `cluster-deviations.json` names those that one node passes and three do not, with the sentence of the README that
-// says so.
+// `passing.json` is the list of cases that have passed once; it only grows. Only a case on the list that fails is a
+// failure: a case that never passed is work to do. `deviations.json` names the cases that contradict the base
+// specification, which has precedence: each with the sentence that it contradicts. `cluster-deviations.json` names the
+// cases that one node passes and three do not, with the documented sentence about it.
 //
 // Pure: the runner and the files are in cases.ts.
 
@@ -20,11 +19,11 @@ export interface Deviation {
   readonly case: string
   readonly line: string
   readonly why: string
-  /** The level that is left out; both when absent. */
+  /** The level that is left out; if absent, both. */
   readonly level?: Level
 }
 
-/** What the runner found out about one case. */
+/** The result of the runner for one case. */
 export type Outcome = Readonly<Record<Level, boolean>> & { readonly id: string }
 
 export interface Verdict {
@@ -50,21 +49,21 @@ export function judge(kept: Passing, outcomes: readonly Outcome[], deviations: r
   }
 }
 
-/** The list after a run: grown by what was gained; what was lost is taken off only with `force`. */
+/** The list after a run: it has the gained cases too, and without the lost ones only with `force`. */
 export function updated(kept: Passing, verdict: Verdict, force: boolean): Passing {
   return perLevel(level =>
     [...kept[level].filter(id => !force || !verdict.lost[level].includes(id)), ...verdict.gained[level]].sort(),
   )
 }
 
-/** What is wrong with the list of deviations, which may hold nothing but reasoned ones. */
+/** The mistakes in the list of deviations: each entry needs its reasons, and its case must not be listed as passing. */
 export function faultsOf(deviations: unknown, kept: Passing): string[] {
   return faultsIn('deviations.json', deviations, id =>
     levels.filter(level => kept[level].includes(id)).map(level => `is listed as passing (${level})`),
   )
 }
 
-/** The same of those of clusters, which are about cases that one node passes. */
+/** The mistakes in the list of deviations of clusters: each entry must be a case that one node passes. */
 export function clusterFaultsOf(deviations: unknown, kept: Passing): string[] {
   return faultsIn('cluster-deviations.json', deviations, id =>
     kept.semantic.includes(id) ? [] : ['is not listed as passing, so it needs no excuse'],

@@ -1,25 +1,24 @@
-// Takes everything out of brokers that act as one, through their interface, so that the next case finds them as if they
-// were new.
+// Removes everything from brokers that act as one, through their interface, so that the next case finds them as if new.
 //
-// Of the default tenant alone: cases that share brokers give them no start options, and without `-multiservice` there
-// is no other. Done when each broker says that it has nothing; what is still on its way by then to a receiver is not
-// waited for.
+// It wipes the default tenant alone: cases that share brokers give them no start options, and without `-multiservice`
+// there is no other. It ends when each broker lists nothing; it does not wait for notifications that are still in
+// flight.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import type { HttpClient } from '../support/http-client.js'
 
-/** Longest time a wipe may take; beyond, the brokers are not to be used again. The runner waits for 5 s. */
+/** Longest time of a wipe; after that, the brokers must not be used again. The runner waits for 5 s. */
 const wipeMsMax = 4_500
-/** Longest time until all can be written to after the start. */
+/** Longest time from the start until all brokers accept writes. */
 const warmUpMsMax = 30_000
-/** Between two looks. */
+/** Between two checks. */
 const lookMs = 5
-/** What one request lists at most. */
+/** Most entries that one request lists. */
 const pageLength = 1000
 
 const documents = ['/v2/subscriptions', '/v2/registrations'] as const
 
-/** Throws when something is left after all. */
+/** Throws when a broker is still not empty after `wipeMsMax`. */
 export async function wipe(brokers: readonly HttpClient[]): Promise<void> {
   const untilMs = performance.now() + wipeMsMax
   for (const broker of brokers)
@@ -30,8 +29,8 @@ export async function wipe(brokers: readonly HttpClient[]): Promise<void> {
 }
 
 /**
- * Has each broker create something of each kind, which takes longer the first time (clients of receivers are loaded
- * then), and wipes it.
+ * Has each broker create one of each kind, and wipes it. The first time takes longer, because a broker then loads its
+ * clients of receivers.
  */
 export async function warmUp(brokers: readonly HttpClient[]): Promise<void> {
   const untilMs = performance.now() + warmUpMsMax
@@ -51,7 +50,7 @@ export async function warmUp(brokers: readonly HttpClient[]): Promise<void> {
   await wipe(brokers)
 }
 
-/** Deletes what a broker tells of; false: it tells of nothing. */
+/** Deletes all that a broker lists. Returns false if the lists were empty. */
 async function wipeOnce(broker: HttpClient): Promise<boolean> {
   let found = false
   for (const path of documents)

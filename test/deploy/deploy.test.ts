@@ -1,5 +1,5 @@
-// What `deploy/` promises: its files name options that exist, its certificates let nodes in, and the image's health
-// check tells a broker that lives from one that does not.
+// The promises of `deploy/`: its files name options that exist, its certificates let nodes in, and the image's health
+// check distinguishes a broker that lives from one that does not.
 
 import { execFile, execFileSync } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'

@@ -1,7 +1,7 @@
-// The files of `deploy/` that other programs read are what those programs expect: manifests fit the schemas of
-// Kubernetes, the composition names only what it defines, the unit has sections and settings of systemd.
+// Other programs can read the files of `deploy/`: manifests fit the schemas of Kubernetes, the composition names only
+// parts that it defines, and the unit has sections and settings of systemd.
 //
-// Neither Kubernetes nor Docker nor systemd is started here.
+// The test starts neither Kubernetes nor Docker nor systemd.
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -24,7 +24,7 @@ interface Manifest {
   readonly metadata: { readonly name: string }
 }
 
-/** A kind of Kubernetes: its instances know their schema, and throw when they do not fit it. */
+/** A kind of Kubernetes. An instance knows its schema; `validate` throws when the instance does not fit. */
 type Model = new (manifest: unknown) => { validate(): void }
 
 const textOf = (file: string): string => readFileSync(join(root, 'deploy', file), 'utf8')
@@ -101,7 +101,7 @@ t.test('the composition uses only services, secrets and volumes that it defines'
   t.strictSame([...used.secrets].sort(), Object.keys(composition.secrets).sort())
 })
 
-/** Settings that a unit may give several times; any other one would replace the first. */
+/** Settings that a unit may repeat; a second value of any other setting would replace the first. */
 const repeatable = new Set(['Environment', 'LoadCredential'])
 
 t.test('the unit has the sections of a service, and each setting once', async t => {

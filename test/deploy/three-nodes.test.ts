@@ -1,5 +1,5 @@
-// `deploy/three-nodes.sh`, as a newcomer uses it: it says when all is ready, the commands that it prints work, and
-// Ctrl-C ends everything.
+// `deploy/three-nodes.sh`, as a newcomer uses it: it prints when all nodes are ready, the commands that it prints work,
+// and Ctrl-C ends everything.
 
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -17,7 +17,7 @@ t.setTimeout(3 * waitMsMax)
 
 const run = promisify(execFile)
 
-/** A port from which on the script finds its own free. */
+/** A base port such that all ports that the script derives from it are free. */
 async function freeBase(): Promise<number> {
   while (true) {
     const base = await freePort()

@@ -438,8 +438,8 @@ function storeAnd(payload: Payload, keyValues: boolean, time: Parameters<Trial>[
 const modes: readonly Mode[] = ['normalized', 'keyValues', 'values', 'unique']
 
 function checkStored(stored: Entity, time: Parameters<Trial>[0]): void {
-  const encoded = time('encodeImage', () => encodeEntity(stored, ''))
-  const read = time('decodeImage', () => decodeEntity(encoded))
+  const encoded = time('encodeEntity', () => encodeEntity(stored, ''))
+  const read = time('decodeEntity', () => decodeEntity(encoded))
   expect(encodedJson(encodeEntity(read, '')).equals(encodedJson(encoded)), 'what was stored is read as it was')
   const mode = one(random, modes)
   JSON.parse(time('renderEntity', () => renderEntity(read, '/', { mode, attrs: undefined, metadata: undefined })))

@@ -1,8 +1,8 @@
-// Whatever a stranger sends, the broker lives, answers by the rules, and tells nobody's secrets: on both servers, by
-// one node and two workers.
+// Hostile requests do not stop the broker, break the rules of answers, or reveal a secret of another tenant: on both
+// servers, with one node and with two workers.
 //
-// HOSTILE_REQUESTS is the number of requests in all, SEED repeats a run: the requests are the same, though they are
-// answered side by side. HOSTILE_ONLY=uws/2 runs one of the four.
+// HOSTILE_REQUESTS is the number of requests in all. SEED repeats a run: the requests are the same, though they run
+// side by side. HOSTILE_ONLY=uws/2 runs one of the four.
 
 import t from 'tap'
 import { Random } from '../support/random.js'
@@ -21,7 +21,7 @@ for (const [index, { server, workers }] of deployments.entries())
   t.test(`hostile requests to ${server}, ${workers === 1 ? 'one node' : `${workers} workers`}`, async t => {
     const share = Math.ceil(requests / deployments.length)
     t.comment(`SEED=${seed} HOSTILE_REQUESTS=${requests}`)
-    // Each of them meets other requests.
+    // Each deployment gets other requests.
     const { problems, comments, statuses } = await new Campaign({
       server,
       workers,

@@ -1,18 +1,13 @@
-// The campaign: hostile requests against one running broker, and after each thousand a look at everything that must not
-// have changed.
+// The campaign: hostile requests against one running broker. Lanes send the requests of the generator, side by side. An
+// honest client reads one entity again and again, and the owner of a tenant full of secrets continues to change it.
+// Each answer is judged at once. After each thousand (`roundLength`) of requests:
 //
-// Lanes send what the generator draws, side by side. Meanwhile an honest client reads one entity again and again, and
-// the owner of a tenant full of secrets goes on with his work. Each answer is judged at once. After each thousand
-// (`roundLength`) of requests:
-//
-// - the same processes run, no log line is forged, none says that something unexpected went wrong;
-// - the honest client got its entity each time, and 999 of 1,000 times without many turns of others before it;
-// - the heap is no larger than after earlier rounds, after a collection and with what was made removed;
-// - no prototype has changed, and a plain entity shows what was stored and nothing else;
-// - no secret was in an answer, in a log line about others, or at a receiver of others; and the secrets are as their
-// owner left them.
-//
-// How long the honest client waits is measured in processor time of the broker, so that a busy machine does not count.
+// - the same processes run, no log line is forged, none reports an unexpected failure;
+// - the honest client got its entity each time, and 999 of 1,000 times without many turns of others before it (measured
+//   in processor time of the broker, so that a busy machine does not matter);
+// - after a collection, and without the created data, the heap is no larger than after earlier rounds;
+// - no prototype has changed, and a plain entity shows its stored content and nothing else;
+// - no secret was in an answer, in a log line about others, or at a receiver of others; the owner's data is unchanged.
 
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -41,26 +36,26 @@ export interface CampaignOptions {
 }
 
 export interface CampaignReport {
-  /** What went wrong, at most `problemsMax` of it. */
+  /** The failures, at most `problemsMax` of them. */
   readonly problems: readonly string[]
-  /** For a reader: what was sent and what came back. */
+  /** For a reader: figures about the requests and the answers. */
   readonly comments: readonly string[]
   readonly statuses: ReadonlyMap<number, number>
 }
 
 const roundLength = 1_000
 const lanes = 12
-/** Between two reads of the honest client, and between two changes of the owner. */
+/** Shots between two reads of the honest client; below, between two changes of the owner. */
 const shotsPerProbe = 10
 const shotsPerChange = 100
 const problemsMax = 10
-/** Of processor time of the broker, while one honest read waits: the 999th of 1,000. */
+/** Processor time of the broker during one honest read: the 999th of 1,000. */
 const probeMsMax = 500
-/** Until then the code of the broker is compiled while it runs. */
+/** Before that many shots the engine still compiles the code of the broker. */
 const shotsUnmeasured = 1_000
-/** By how much the heap may grow after the rounds in which caches fill up. */
+/** Limit of the heap's growth after the rounds in which caches fill up. */
 const growthBytesMax = 48 * 1024 * 1024
-/** Of all rounds: caches, such as that of entities that were used lately, fill up until then. */
+/** Share of the rounds in which caches fill up, such as the cache of recently used entities. */
 const shareOfWarmUp = 0.1
 const roundsOfWarmUpMin = 2
 const inspectionWaitMs = 30_000
@@ -104,7 +99,7 @@ export class Campaign {
     const directory = tempDir(t)
     this.folder = join(tempDir(t), 'inspection')
     mkdirSync(this.folder)
-    // Answers must not tell where the broker keeps its data.
+    // Answers must not reveal where the broker keeps its data.
     this.privateTexts.push(directory)
     const ownReceiver = await openReceiver(t)
     const args = ['-multiservice', '-httpServer', server, '-workers', String(workers), '-durability', 'os']
@@ -116,7 +111,7 @@ export class Campaign {
     const broker = await startBroker(t, {
       port,
       dataDir: directory,
-      // Preflights are served by workers, and refused by one node.
+      // Workers serve preflights; one node refuses them.
       args: [...args, ...optionsOfCampaign, ...(workers > 1 ? ['-corsOrigin', '__ALL'] : [])],
       wrapper: ['env', `NODE_OPTIONS=--import ${new URL('./inspection-preload.js', import.meta.url)}`],
       env: { HOSTILE_INSPECTION: this.folder },
@@ -133,7 +128,7 @@ export class Campaign {
     return { problems: this.problems, comments: this.comments, statuses: this.statuses }
   }
 
-  /** A first life of the broker, so that no log line of the second one is about the planting. */
+  /** A first run of the broker stores the secrets, so that no log line of the second run is about that. */
   private async plant(t: Teardown, directory: string, args: readonly string[], ownReceiver: number): Promise<void> {
     const broker = await startBroker(t, { dataDir: directory, args, readyWaitMs: 60_000 })
     await this.vault.plant(broker.baseUrl, ownReceiver)
@@ -191,14 +186,14 @@ export class Campaign {
     if (first.status === 201 && location !== undefined) generator.learn(location)
   }
 
-  /** The honest client reads, the owner of the vault writes, while the lanes send. */
+  /** The honest client reads and the owner of the vault writes while the lanes send. */
   private async probe(broker: BrokerProcess, owner: HttpClient, until: number): Promise<void> {
     const reader = new PatientClient(broker.baseUrl)
     let probes = 0
     for (let next = this.shots; this.shots < until && this.isGoingOn; next = this.shots + shotsPerProbe) {
       while (this.shots < Math.min(next, until) && this.isGoingOn) await pause(1)
       if (this.shots % shotsPerChange < shotsPerProbe) await this.vault.change(owner)
-      // Every other read has a connection of its own, which may go to another worker.
+      // Every second read uses a new connection, which may go to another worker.
       const isNew = probes++ % 2 === 0
       const client = isNew ? new PatientClient(broker.baseUrl) : reader
       const spentBefore = this.spentMs()
@@ -225,7 +220,7 @@ export class Campaign {
     })
   }
 
-  /** After a round. */
+  /** The checks after a round. */
   private async look(broker: BrokerProcess, owner: HttpClient, receiver: HostileReceiver): Promise<void> {
     const now = broker.processes
     if (now.join() !== this.processes.join()) this.tell(`processes ${this.processes} became ${now}\n${broker.stderr}`)
@@ -244,7 +239,7 @@ export class Campaign {
     if (wait > probeMsMax) this.tell(`the honest client waited ${wait.toFixed(0)} ms of processor time`)
   }
 
-  /** Removes what hostile requests made, and undoes what they did to the log. */
+  /** Removes the entities and documents of hostile requests, and resets the log settings. */
   private async tidy(owner: HttpClient): Promise<void> {
     await owner.send('DELETE', '/log/trace')
     await owner.send('PUT', '/admin/log?level=INFO&lineMaxSize=32768&infoPayloadMaxSize=5120&deprecate=false')
@@ -260,7 +255,7 @@ export class Campaign {
     }
   }
 
-  /** Path by path: an attribute may have taken the name of the one that tells it. */
+  /** Removes entities path by path. The attribute `servicePath` does not help: a stored attribute may have its name. */
   private async removeEntities(owner: HttpClient, headers: Readonly<Record<string, string>>): Promise<void> {
     for (let left = 20; ; left--) {
       const { json } = await owner.get('/v2/entities?limit=1&options=keyValues', headers)
@@ -273,7 +268,7 @@ export class Campaign {
         if (found.length === 0) continue
         const entities = found.map(({ id, type }) => ({ id, type }))
         const answer = await owner.send('POST', '/v2/op/update', { actionType: 'delete', entities }, there)
-        // Of a 500 some may be unknown: the next round sees.
+        // After a 500 the outcome of some may be unknown: the next round finds them.
         if (answer.status !== 204 && answer.status !== 500)
           return this.tell(`removing entities: ${answer.status} ${answer.text.slice(0, 300)}`)
       }
@@ -336,7 +331,7 @@ export class Campaign {
 const ofVault = /^time=\S+ \| lvl=\w+ \| corr=[^|]* \| trans=[^|]* \| from=[^|]* \| srv=vault \| /
 
 /**
- * What the log says by rule of a message that cannot be sent (docs/interface/notifications.md#http,
+ * The documented log lines about messages that cannot be sent (docs/interface/notifications.md#http,
  * docs/interface/notifications.md#custom-notifications, docs/interface/notifications.md#modes).
  */
 const ofMessages =
@@ -372,7 +367,7 @@ function shown(shot: Shot, heard: Heard): string {
   return `${shot.kind}\n  sent ${JSON.stringify(sent.slice(0, 1_500))}\n  got ${JSON.stringify(heard.raw.slice(0, 600))}`
 }
 
-/** Takes the notifications of the vault's owner. */
+/** Opens a receiver for the notifications of the vault's owner. */
 async function openReceiver(t: Teardown): Promise<number> {
   const server = createServer((request, response) => {
     request.resume()

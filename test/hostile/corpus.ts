@@ -1,8 +1,8 @@
-// Requests that want as much of a broker as one request can, by the world that they are put to. Most stand right at a
-// limit (docs/interface/request-limits.md), some far beyond. None may hold the event loop for long; which answer they
-// get is secondary, and told by its status.
+// Requests that cost a broker as much as one request can, grouped by the stored data that they need. Most are right at
+// a limit (docs/interface/request-limits.md), some far beyond. None may hold the event loop for long. Of the answer
+// only the status is checked.
 //
-// A body fills what is allowed of it by default: 1 MB.
+// A body fills the default limit: 1 MB.
 
 import { valuesMax } from '../../src/domain/limits.js'
 import type { LocalNode } from '../support/local-node.js'
@@ -15,7 +15,7 @@ export interface HostileRequest {
   readonly status: number
 }
 
-/** What is stored before the requests come, and the requests. */
+/** Data that is stored first, and requests. */
 export interface World {
   readonly name: string
   prepare(node: LocalNode): Promise<void>
@@ -31,7 +31,7 @@ const members = (count: number, value: (n: number) => unknown, prefix = 'a'): Re
   Object.fromEntries(list(count, n => [`${prefix}${n}`, value(n)]))
 
 /**
- * As many copies of a piece, between a beginning and an end, as a body has room for: by bytes, and unless `beyond` by
+ * As many copies of a piece, between a beginning and an end, as a body may hold: by bytes, and unless `beyond` by
  * values.
  */
 function filled(begin: string, piece: (n: number) => string, end: string, separator = ',', beyond = false): string {
@@ -47,7 +47,7 @@ function filled(begin: string, piece: (n: number) => string, end: string, separa
   }
 }
 
-/** As a body counts them; none of our texts holds one of these characters. */
+/** Counts values as the broker counts them in a body; none of our texts holds one of these characters. */
 const valuesIn = (text: string): number => text.match(/[,:[{]/g)?.length ?? 0
 
 let made = 0
@@ -96,7 +96,7 @@ const circle = (count: number, longitude = 0, latitude = 0, radius = 1): number[
   return [...open, open[0]!]
 }
 
-/** A comb of slanting teeth, all of whose edges lie over one another. */
+/** A comb of slanting teeth whose edges all overlap. */
 function comb(count: number): number[][] {
   const teeth = Math.floor((count - 4) / 2)
   const open: number[][] = []
@@ -116,7 +116,7 @@ const triangles = (count: number): number[][][][] => list(count, n => [circle(4,
 
 const names = (count: number): string[] => list(count, n => `a${n}`)
 const ids = (count: number): { id: string; type: string }[] => list(count, n => ({ id: `E${n}`, type: 'T' }))
-/** Patterns for which there is no short way; one of them without parentheses, which may not stand in a filter. */
+/** Patterns that have no shortcut; the first one has no parentheses, which a filter may not contain. */
 const bracketed = (n: number): string => `[ab]*a[ab]{${n}}x`
 const pattern = (n: number): string => `${'(a|b'}${n}${')*x'}`
 
@@ -134,7 +134,7 @@ const subscription = (fields: { subject?: object; notification?: object; conditi
 const subscribe = (name: string, fields: Parameters<typeof subscription>[0], status = 201): HostileRequest =>
   post(`subscribe with ${name}`, 'POST /v2/subscriptions', subscription(fields), status)
 
-/** Stands for the value of the attribute `a`. */
+/** The macro for the value of the attribute `a`. */
 const macro = ['$', '{a}'].join('')
 
 const custom = (fields: object): { notification: object } => ({
@@ -152,11 +152,11 @@ const register = (name: string, dataProvided: object, status = 201): HostileRequ
 const batch = (name: string, actionType: string, entities: unknown, status = 204): HostileRequest =>
   post(`batch ${name}`, 'POST /v2/op/update', { actionType, entities }, status)
 
-/** A page of one entity: how large an answer may be is another matter. */
+/** A query for a page of one entity: the size of the answer is not the point here. */
 const query = (name: string, body: unknown, status = 200, parameters = '?limit=1'): HostileRequest =>
   post(`query ${name}`, `POST /v2/op/query${parameters}`, body, status)
 
-/** Nothing is stored: bodies and parameters themselves. */
+/** Nothing is stored: the cost is that of bodies and parameters themselves. */
 const emptyWorld: World = {
   name: 'nothing',
   prepare: async () => {},
@@ -402,7 +402,7 @@ const emptyWorld: World = {
   ],
 }
 
-/** Entities at the limit of attributes, and who watches one. */
+/** Entities at the limit of attributes, and a subscription to one. */
 const wideWorld: World = {
   name: 'wide entities',
   async prepare(node) {
@@ -519,7 +519,7 @@ const wideWorld: World = {
   ],
 }
 
-/** An entity of 14 MB, which one request cannot make and many can. */
+/** An entity of 14 MB. One request cannot create it, but many can. */
 const hugeWorld: World = {
   name: 'a huge entity',
   async prepare(node) {
@@ -545,7 +545,7 @@ const hugeWorld: World = {
   ],
 }
 
-/** So many pairs of path and type: 12,000. */
+/** Both numbers give 12,000 pairs of path and type. */
 const pathsOfMany = 120
 const typesOfEach = 100
 

@@ -1,7 +1,7 @@
-// A request before it is bytes: what mutations change.
+// A request before it is bytes: the form that mutations change.
 //
-// A draft keeps apart what HTTP puts into one text. `bytesOf` writes it down, and finds out whether the head is one
-// that HTTP allows: if it is not, the library below the broker decides alone, and less is expected of the answer.
+// A draft keeps the parts apart that HTTP puts into one text. `shotOf` writes it as bytes, and checks whether HTTP
+// allows the head. If not, the library below the broker decides alone, and the judge expects less of the answer.
 //
 // Not here: heads that are wrong on purpose (raw-heads).
 
@@ -20,44 +20,44 @@ export interface Draft {
   json?: unknown
   /** Instead of `json`. */
   bytes?: Uint8Array
-  /** Instead of `path`, as it stands. */
+  /** Instead of `path`, unchanged. */
   target?: string
 }
 
-/** What is sent, and what comes back is measured by. */
+/** The bytes to send, and the facts by which the answer is judged. */
 export interface Shot {
   readonly kind: string
   readonly pieces: readonly Uint8Array[]
   /**
-   * strict: the broker answers, by all rules. mild: the library may answer as well, or close. none: nobody waits for an
-   * answer, the connection is kept half-used for a while.
+   * strict: the broker answers, by all rules. mild: the library may answer as well, or close. none: the client expects
+   * no answer, and keeps the connection half-used for a while.
    */
   readonly expects: 'strict' | 'mild' | 'none'
   readonly isHead: boolean
-  /** Answers that may come. */
+  /** The most answers that may come. */
   readonly answersMax: number
-  /** Must come back. */
+  /** The correlator that the answer must have. */
   readonly correlator: string | undefined
-  /** The tenant that it may have made. */
+  /** The tenant that the request may have created. */
   readonly tenant: string | undefined
-  /** Those in which it may have made something. */
+  /** The paths in which it may have created something. */
   readonly servicePaths: readonly string[]
   readonly path: string
 }
 
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
-/** Printable, and the blank inside. */
+/** Printable characters, and blanks between them. */
 const fieldValue = /^(?:[\x21-\x7e]+(?:[ \t]+[\x21-\x7e]+)*)?$/
 const target = /^\/[\x21-\x7e]*$/
-/** Both libraries refuse longer heads without asking anybody, and more headers. */
+/** Both libraries refuse longer heads, and more headers, before the broker sees them. */
 const headBytesMax = 16_000
 const headersMax = 80
-/** Beyond it the broker may close while the body is on its way. */
+/** Beyond this size the broker may close while the body still arrives. */
 const bodyBytesMax = 1_000_000
 
 const knownMethods = new Set(METHODS.filter(method => method !== 'CONNECT'))
 
-/** All but what is allowed in a path component by itself, so that what stands in it arrives. */
+/** Encodes all but the characters that a path component allows, so that the text arrives unchanged. */
 export const encodeComponent = (text: string): string => {
   const wellFormed = Buffer.from(text, 'utf8').toString('utf8')
   return encodeURIComponent(wellFormed).replaceAll(/[!'()*]/g, mark => `%${mark.charCodeAt(0).toString(16)}`)

@@ -1,9 +1,9 @@
-// Each request of the corpus gets its answer. In the soak, no request holds the event loop for long, of its own processor
-// time. One suite for one node and for workers.
+// Each request of the corpus gets its answer. In the soak, no request holds the event loop for long, in processor time
+// of its thread. One suite for one node and for workers.
 //
-// The suite judges times only when it sends all requests (`HOLD=all`), on a quiet machine: beside other tests a time says
-// little. It then repeats a request that seems to take too long, against another broker that has just started. The bound
-// of each attempt follows how slow the machine is right after it (test/support/slowness.ts).
+// The suite judges times only when it sends all requests (`HOLD=all`), on a quiet machine: beside other tests a time
+// means little. It then repeats a request that seems to take too long, against another broker that has just started.
+// The bound of each attempt follows how slow the machine is right after it (test/support/slowness.ts).
 
 import type { Test } from 'tap'
 import { Random } from '../support/random.js'
@@ -13,13 +13,13 @@ import { type Measured, measure } from './measure.js'
 import type { MeasuredBroker } from './turns.js'
 import { startMeasured } from './turns.js'
 
-/** Whether all requests are sent, and their times are judged. */
+/** Whether the suite sends all requests and judges their times. */
 const isWhole = process.env.HOLD === 'all'
-/** Of a machine that is not slow. */
+/** On a machine that is not slow. */
 const heldMsMax = 50
-/** Of so many requests one is made, each run another one by its seed, unless all are asked for. */
+/** Without `HOLD=all`, one of so many requests is sent; the seed selects which. */
 const sampled = 12
-/** And of so many worlds one is prepared, in the same way. */
+/** One of so many worlds is prepared, in the same way. */
 const worldsSampled = 3
 const attemptsMax = 6
 
@@ -53,7 +53,10 @@ export function holdsNobody(t: Test, args: readonly string[]): void {
     })
 }
 
-/** The answer to a request. Beside other tests workers may miss each other's deadline: a 503 is asked again. */
+/**
+ * The answer to a request. Beside other tests workers may miss each other's deadline: after a 503 the request is sent
+ * again.
+ */
 async function answerOf(broker: MeasuredBroker, request: HostileRequest): Promise<Measured> {
   let answer = await measure(broker, request)
   for (let attempt = 1; attempt < attemptsMax && answer.status === 503 && request.status !== 503; attempt++)

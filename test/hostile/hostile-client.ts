@@ -1,8 +1,8 @@
-// A client made of sockets that sends any bytes, and reads whatever comes back.
+// A client made of sockets that sends any bytes, and reads all bytes that come back.
 //
-// Strict shots share a connection as long as the broker keeps it. Mild ones have one each, which is left after a short
-// wait for answers: some of them get none, by rule. Of those that expect none the connection stays half-used, until
-// enough others are.
+// Strict shots share a connection as long as the broker keeps it. Mild ones have one each, which the client leaves
+// after a short wait: by rule some of them get no answer. Shots that expect none leave their connection half-used,
+// until there are enough others.
 //
 // Not here: whether an answer is right (judge).
 
@@ -12,21 +12,21 @@ import type { Shot } from './draft.js'
 
 export interface HeardAnswer {
   readonly status: number
-  /** By lower-case name; of one that comes twice, the last. */
+  /** By lower-case name; if a name comes twice, the last value. */
   readonly headers: ReadonlyMap<string, string>
   readonly text: string
 }
 
 export interface Heard {
   readonly answers: readonly HeardAnswer[]
-  /** What is wrong with how they came. */
+  /** A fault in the way the answers came. */
   readonly problem?: string
-  /** All bytes that came, whatever they are. */
+  /** All bytes that came. */
   readonly raw: string
 }
 
 const strictWaitMs = 15_000
-/** For an answer to what is no request; silence is allowed. */
+/** For an answer to bytes that are not a request; silence is allowed. */
 const mildWaitMs = 40
 const halvesMax = 30
 
@@ -74,7 +74,7 @@ export class HostileClient {
     if (!answer) {
       this.line = undefined
       line.socket.destroy()
-      // A server may close a connection that it kept, at the moment that it is used again.
+      // A server may close an idle connection at the moment of its next use.
       if (isReused && line.isOver && line.raw === '') return this.strictly(shot)
       const how = line.isOver ? 'the connection was closed without an answer' : `no answer in ${strictWaitMs} ms`
       return { answers: [], problem: how, raw: line.raw }
@@ -89,7 +89,6 @@ export class HostileClient {
   }
 }
 
-/** One connection. */
 class Line {
   isOver = false
   private bytes = Buffer.alloc(0)
@@ -111,7 +110,7 @@ class Line {
     })
   }
 
-  /** A connection that cannot be made is a failure of the campaign. */
+  /** Rejects if the connection fails: that is a failure of the campaign. */
   static to(port: number): Promise<Line> {
     return new Promise((resolve, reject) => {
       const socket = connect({ port, host: '127.0.0.1', noDelay: true })
@@ -163,9 +162,9 @@ class Line {
     }
   }
 
-  /** The next answer, if it is all there. */
+  /** The next answer, if it has arrived completely. */
   private take(isHead: boolean): HeardAnswer | undefined {
-    // Line ends before an answer are none of it.
+    // Line ends before an answer are not part of it.
     while (this.bytes[0] === 13 || this.bytes[0] === 10) this.bytes = this.bytes.subarray(1)
     const headEnd = this.bytes.indexOf('\r\n\r\n')
     if (headEnd < 0) return undefined

@@ -1,5 +1,5 @@
 // The generator of the campaign: it repeats itself by its seed, reaches every route, and never claims to be the tenant
-// that nobody may see.
+// that others must not see.
 
 import t from 'tap'
 import { Random } from '../support/random.js'

@@ -1,8 +1,8 @@
-// The generator of the campaign: what a stranger could send, drawn from one Random, so that a seed gives the same
-// requests.
+// The generator of the campaign: requests that a stranger could send, drawn from one Random, so that a seed gives the
+// same requests.
 //
-// Valid requests of all routes, most of them with one mutation, raw bytes, and requests that hunt for what another
-// tenant has. It is written from the interface documents and shares no code with the broker.
+// It makes valid requests of all routes, most of them with one mutation, raw bytes, and requests that look for data of
+// another tenant. It is written from the interface documents and shares no code with the broker.
 
 import type { Random } from '../support/random.js'
 import { type Shot, shotOf } from './draft.js'
@@ -15,7 +15,7 @@ export class HostileRequests {
   private readonly valid: ValidRequests
   private readonly huntedId: string
 
-  /** `huntedId`: a subscription of the tenant that nobody may see. */
+  /** `huntedId`: a subscription of the tenant that others must not see. */
   constructor(random: Random, targets: Targets, huntedId: string) {
     this.random = random
     this.valid = new ValidRequests(random, targets)
@@ -32,13 +32,13 @@ export class HostileRequests {
     return inPieces(random, shotOf(draft))
   }
 
-  /** Some of the later requests are about what was made here. */
+  /** Adds the location of a created document, for some of the later requests. */
   learn(location: string): void {
     this.valid.learn(location)
   }
 }
 
-/** Now and then cut inside the body, where every server has to take it. */
+/** Cuts some requests inside the body, where every server has to accept a cut. */
 function inPieces(random: Random, shot: Shot): Shot {
   const [whole] = shot.pieces
   if (!whole || shot.expects !== 'strict' || random.between(0, 9) > 0) return shot

@@ -1,8 +1,8 @@
-// Loaded into each thread of a broker by NODE_OPTIONS: says on demand what its heap holds after a collection, and
-// whether the prototypes that all objects share are as they were at the start.
+// Loaded into each thread of a broker by NODE_OPTIONS. On demand it reports the size of the heap after a collection,
+// and whether the prototypes that all objects share are as they were at the start.
 //
 // It looks ten times a second for a number in the file `ask`, and answers each new one with a file of its own. A broker
-// that does not have it runs the same code.
+// without this file runs the same code.
 
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ import { threadId } from 'node:worker_threads'
 const folder = process.env.HOSTILE_INSPECTION
 const lookMs = 100
 
-/** What a thread says of itself. */
+/** The report of a thread about itself. */
 export interface Inspection {
   readonly pid: number
   readonly thread: number
@@ -21,7 +21,7 @@ export interface Inspection {
   /** Heap and buffers after a collection. */
   readonly heapBytes: number
   readonly rssBytes: number
-  /** Prototypes that have another shape than at the start. */
+  /** Prototypes whose shape differs from the one at the start. */
   readonly changed: readonly string[]
 }
 
@@ -40,7 +40,7 @@ const shared: Readonly<Record<string, object>> = {
   Buffer: Buffer.prototype,
 }
 
-/** What a prototype holds, and what its functions are. */
+/** The keys of a prototype, with their values and accessors. */
 const shapeOf = (prototype: object): readonly unknown[] =>
   Reflect.ownKeys(prototype).flatMap(key => {
     const { value, get, set, writable } = Object.getOwnPropertyDescriptor(prototype, key)!

@@ -1,4 +1,4 @@
-// The judge of the campaign finds what it is there for: each rule, broken once.
+// The judge of the campaign finds a breach of each rule.
 
 import t from 'tap'
 import type { Shot } from './draft.js'

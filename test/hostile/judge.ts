@@ -1,10 +1,10 @@
-// Whether an answer is one that the interface documents allow, whatever was asked.
+// Whether the interface documents allow an answer, for any request.
 //
 // Rules, not expected answers: a status of the documents, JSON where there is a body, errors as
 // `{"error","description"}` without a character that a page could run, a 5xx only of the kinds that have a reason, the
-// correlator of the request, and nothing of the machine.
+// correlator of the request, and no fact about the machine.
 //
-// Not here: what is stored afterwards, other tenants' secrets (campaign).
+// Not here: the stored data afterwards, other tenants' secrets (campaign).
 
 import type { Shot } from './draft.js'
 import type { Heard, HeardAnswer } from './hostile-client.js'
@@ -12,7 +12,7 @@ import type { Heard, HeardAnswer } from './hostile-client.js'
 const statuses = new Set([200, 201, 204, 400, 404, 405, 406, 409, 411, 413, 415, 422, 429, 431])
 /** 5xx with a reason that the reference names: not implemented, no room, busy, too late, a loop. */
 const reasoned = new Set([501, 503, 504, 507, 508])
-/** What the libraries answer by themselves to what is no request (docs/operations/http-servers.md). */
+/** The answers of the libraries themselves to bytes that are not a request (docs/operations/http-servers.md). */
 const ofLibraries = new Set([400, 403, 404, 405, 408, 411, 413, 414, 417, 426, 431, 501, 505])
 /**
  * Administration paths with forms of their own (docs/interface/administration.md,
@@ -22,7 +22,7 @@ const hasShortErrors = /^\/admin\/log/
 const hasSilentErrors = /^\/(?:log\/trace|statistics|cache\/statistics)/
 const ofMachine = /\bat [^\n]*\(?file:\/\/|node_modules|\/dist\/src\/|\bnode:internal\b|[A-Z]:\\\\/
 
-/** What is wrong with what came, or nothing. `privateTexts` may stand in no answer. */
+/** The first fault of the answers, if any. No answer may contain one of `privateTexts`. */
 export function judge(shot: Shot, heard: Heard, privateTexts: readonly string[]): string | undefined {
   for (const text of privateTexts) if (heard.raw.includes(text)) return `the answer tells ${text}`
   if (ofMachine.test(heard.raw)) return 'the answer tells of the machine'
@@ -41,9 +41,9 @@ function mildly({ status, text }: Pick<HeardAnswer, 'status' | 'text'>): string 
 }
 
 /**
- * The two kinds of 500 that are documented: an update operator that does not fit what is stored
- * (docs/interface/updates.md#operators-that-do-not-fit), and a change of which a worker does not know whether another
- * one has made it, which a machine that is too busy may lead to (README, "A batch").
+ * The two kinds of 500 that are documented: an update operator that does not fit the stored value
+ * (docs/interface/updates.md#operators-that-do-not-fit), and a change whose outcome is unknown, because another worker
+ * did not answer on a busy machine (docs/operations/workers.md).
  */
 const documented500 = /^{"error":"InternalServerError","description":"(?:Database Error &#40;\$|the outcome is unknown)/
 
@@ -81,7 +81,7 @@ function wrongError(text: string, isShort = false): string | undefined {
   if (names !== 'error,description' && !(isShort && names === 'error')) return `an error with members ${names}`
   for (const value of Object.values(body)) {
     if (typeof value !== 'string' || value === '') return 'an error whose members are no text'
-    // What /admin/log says of a size has one by rule.
+    // The answer of /admin/log about a size has such a character by rule.
     if (!isShort && /[<>"'=()]/.test(value))
       return `an error with a character that must be escaped: ${value.slice(0, 80)}`
   }

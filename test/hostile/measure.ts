@@ -1,6 +1,5 @@
-// How long each request of the corpus holds the event loop:
-// `node dist/test/hostile/measure.js [world] [-workers 2] ...`. Every request meets a broker that has just started;
-// with `warm` as the first word all of a world meet one.
+// How long each request of the corpus holds the event loop: `node dist/test/hostile/measure.js [world] [-workers 2]
+// ...`. Every request goes to a broker that has just started; with the word `warm`, all requests of a world go to one.
 
 import { type HostileRequest, type World, worlds } from './corpus.js'
 import { type MeasuredBroker, startMeasured } from './turns.js'
@@ -12,7 +11,7 @@ export interface Measured {
   readonly heldMs: number
 }
 
-/** Sends one request, and tells how long the loop was held. */
+/** Sends one request, and measures how long the loop was held. */
 export async function measure(broker: MeasuredBroker, request: HostileRequest): Promise<Measured> {
   const headers = [
     ...(request.headers ?? []),

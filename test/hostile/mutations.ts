@@ -1,9 +1,8 @@
-// One thing that is wrong with a request: its method, path, parameters, headers, or body.
+// One fault in a request: in its method, path, parameters, headers, or body.
 //
-// Each function changes a draft that was valid. A wrong value is wrong in kind, range, length, encoding, or by being
-// there twice.
+// Each function changes a valid draft. A wrong value is wrong in kind, range, length or encoding, or is present twice.
 //
-// Not here: heads that no HTTP library would take (raw-heads).
+// Not here: heads that every HTTP library would refuse (raw-heads).
 
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: a macro looks like that
 // biome-ignore-all lint/suspicious/noControlCharactersInRegex: what is taken out
@@ -15,7 +14,10 @@ import { anyNames, copyOf, oddValue, RawJson, writeJson } from './words.js'
 
 type Mutate = (random: Random, draft: Draft) => void
 
-/** Hostile requests never name it alone, nor with what a server trims off: they would have a right to it then. */
+/**
+ * Hostile requests never name this tenant alone, nor with characters that a server trims: that would be a valid request
+ * for it.
+ */
 export const vaultTenant = 'vault'
 
 const methods = [
@@ -90,7 +92,7 @@ const otherPaths = [
   '/health',
 ]
 
-/** Values that parameters of their name choke on. */
+/** Values that are difficult for parameters of this name. */
 const oddParams: Readonly<Record<string, readonly string[]>> = {
   limit: ['-1', '0', '1001', '1.5', '1e3', '0x10', '٣', '99999999999999999999', ' 1', '', '1,2', 'NaN'],
   offset: ['-1', '1.5', '99999999999999999999999', '1e9', '', '9007199254740993', '2147483648'],
@@ -328,7 +330,7 @@ const put = (headers: Draft['headers'], name: string, value: string): void => {
   else headers[at] = [headers[at]![0], value]
 }
 
-/** What a header may hold without ending it: the rest is for raw-heads. */
+/** Removes the characters that would end a header: those are for raw-heads. */
 const without = (text: string): string => text.replaceAll(/[\0-\x1f\x7f-\uffff]/g, '').trim()
 
 const onMethod: Mutate = (random, draft) => {
@@ -349,11 +351,11 @@ const onPath: Mutate = (random, draft) => {
       draft.params = random.between(0, 1) === 0 ? [] : draft.params
       return
     case 3:
-      // As it stands, where HTTP allows it.
+      // The path without encoding, as far as HTTP allows it.
       draft.target = `/${draft.path.join('/').replaceAll(/[^\x21-\x7e]|[?#]/g, '')}${one(random, ['/', '//', '?', '%', '%0', ';', "'", '<', '"', '\\', '^', '{}', '|', '%25', '%2500'])}`
       return
     case 4:
-      // Encoded twice, each byte of it.
+      // Encoded twice, in each byte.
       draft.path[at] = encodeComponent(draft.path[at] ?? '')
       return
     default:
@@ -386,7 +388,7 @@ const onParams: Mutate = (random, draft) => {
   }
 }
 
-/** The other two of the three that go together. */
+/** Adds the other two of the three parameters that belong together. */
 function addGeo(params: Draft['params'], name: string): void {
   const usual = { georel: 'near;maxDistance:10', geometry: 'point', coords: '1,2' }
   for (const [other, value] of Object.entries(usual))
@@ -403,7 +405,7 @@ const onHeaders: Mutate = (random, draft) => {
       put(headers, 'Ctx-ServicePath', one(random, servicePathValues))
       return
     case 2: {
-      // A choice of tenants: neither may be taken.
+      // Two tenants: the broker must choose neither.
       const other = one(random, ['Ctx-Service', 'Fiware-Service', 'ctx-service', 'FIWARE-SERVICE'])
       headers.push(['Fiware-Service', 'alpha'], [other, vaultTenant])
       return
@@ -424,7 +426,7 @@ const onHeaders: Mutate = (random, draft) => {
   }
 }
 
-/** One place in the tree is changed: its value, its name, or that it is there. */
+/** Changes one place in the tree: its value, its name, or whether it is there. */
 const onJson: Mutate = (random, draft) => {
   if (draft.json === undefined) return onParams(random, draft)
   const places = placesOf(draft.json)
@@ -525,7 +527,7 @@ const onBytes: Mutate = (random, draft) => {
     draft.headers.push(['Content-Type', 'application/json'])
 }
 
-/** A member again, after or before the first one, plainly or with its name escaped. */
+/** Repeats a member, after or before the first one, with its name plain or escaped. */
 const onDuplicates: Mutate = (random, draft) => {
   const text = draft.json === undefined ? '' : writeJson(draft.json)
   const members = [...text.matchAll(/"([\w$]+)":/g)]
@@ -565,14 +567,14 @@ export function mutate(random: Random, draft: Draft): void {
   leaveVaultAlone(draft)
 }
 
-/** Of two headers that contradict each other one may have been removed since. */
+/** A mutation may have removed one of two headers that contradict each other. Then this adds two others. */
 function leaveVaultAlone({ headers }: Draft): void {
   const given = headers.filter(([name]) => /^(ctx|fiware)-service$/i.test(name)).map(([, value]) => value)
   if (given.length > 0 && given.every(value => value.toLowerCase() === vaultTenant))
     headers.push(['Ctx-Service', 'alpha'], ['Ctx-Service', 'beta'])
 }
 
-/** Asks for what another tenant has, by handles that are no secrets. */
+/** Asks for data of another tenant, by names that are not secret. */
 export function hunt(random: Random, documentId: string): Draft {
   const headers: Draft['headers'] = one<Draft['headers']>(random, [
     [],

@@ -1,4 +1,4 @@
-// What stands in the way of others, in a broker of one node.
+// The corpus against a broker of one node: no request holds the event loop for others.
 import t from 'tap'
 import { holdsNobody } from './hold.js'
 

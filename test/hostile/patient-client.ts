@@ -1,7 +1,7 @@
-// An honest client on a busy machine: it asks again as long as it is told to come again.
+// An honest client on a busy machine: it repeats a request as long as the answer is 503.
 //
-// Workers that the machine keeps from answering each other for a second say 503 with `Retry-After`; that is no mistake
-// of theirs.
+// Workers that cannot answer each other for a second on a busy machine answer 503 with `Retry-After`; that is not a
+// failure.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Answer, HttpClient } from '../support/http-client.js'

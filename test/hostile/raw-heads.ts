@@ -1,6 +1,6 @@
 // Bytes that are no proper request: wrong heads, halves, several at once, other protocols.
 //
-// The HTTP library below the broker answers most of them, or closes. What is expected is little: no 500, no secret, and
+// The HTTP library below the broker answers most of them, or closes. The tests expect little: no 500, no secret, and
 // that the next client is served.
 
 import { one } from '../support/mutator.js'
@@ -136,7 +136,7 @@ const mild = {
 export function rawShot(random: Random): Shot {
   switch (random.between(0, 5)) {
     case 0: {
-      // Half of a request, whose other half never comes.
+      // Half of a request; the other half never comes.
       const text = one(random, whole)
       const piece = bytes(text.slice(0, random.between(1, text.length - 1)))
       return { ...mild, kind: 'half', expects: 'none', pieces: [piece], answersMax: 0, path: 'half' }

@@ -1,8 +1,8 @@
-// What hostile subscriptions and registrations point to: a receiver of notifications and a provider that answer well or
-// badly.
+// The target of hostile subscriptions and registrations: a receiver of notifications and a provider that answers well
+// or badly.
 //
-// It keeps what it was sent that holds a private text. As a provider it answers with what choked others: odd names,
-// broken JSON, errors.
+// It keeps the requests that hold a private text. As a provider it answers with difficult content: odd names, broken
+// JSON, errors.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'

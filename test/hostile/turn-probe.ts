@@ -1,18 +1,18 @@
 // Measures how long the event loop of a broker is held, from inside: loaded into its processes and threads by
 // `--import`.
 //
-// A timer of 1 ms rings in every round of the loop that is due, so what passes between two rings is at least the
-// longest callback between them, with all promises that follow it, and at most one round. Of that only the processor
-// time of this thread counts: what other processes take does not. Rounds of some length are appended to a file of this
-// thread: when the round ended, and how long it was, in milliseconds.
+// A timer of 1 ms rings in every round of the loop that is due. So the time between two rings is at least the longest
+// callback between them, with all promises that follow it, and at most one round. Of that only the processor time of
+// this thread counts, not that of other processes. Long rounds are appended to a file of this thread: the end of the
+// round and its length, in milliseconds.
 //
-// Not here: who starts a broker with it and reads the files (turns.ts).
+// Not here: the start of a broker with it, and the reader of the files (turns.ts).
 
 import { appendFileSync, openSync, readSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { threadId } from 'node:worker_threads'
 
-/** Shorter rounds are not told. */
+/** Shorter rounds are not reported. */
 const toldMsMin = 4
 
 const folder = process.env.ORRERY_TURNS
@@ -34,8 +34,8 @@ function watch(file: string): void {
 }
 
 /**
- * The processor time that this thread has used, from the scheduler, as of its last tick; where it does not tell, that
- * of the process.
+ * The processor time that this thread has used, from the scheduler, as of its last tick; without such a file, that of
+ * the process.
  */
 function threadProcessorMs(): () => number {
   const buffer = Buffer.alloc(64)

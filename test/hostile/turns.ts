@@ -30,11 +30,11 @@ export class MeasuredBroker {
     this.folder = folder
   }
 
-  /** The longest round of the loop of a thread that serves, while `run` runs and what follows from it. */
+  /** The longest round of the loop of a serving thread, while `run` and the work after it run. */
   async longestMs(run: () => Promise<unknown>): Promise<number> {
     const before = this.read()
     await run()
-    // What the request has left to be done, and the ring of the timer behind it.
+    // The work that the request has left, and the ring of the timer after it.
     await pause(settleMs)
     let longest = 0
     for (const [file, lines] of this.read())
@@ -43,7 +43,7 @@ export class MeasuredBroker {
     return longest
   }
 
-  /** Waits until what a start has left to be done is done: that is not what requests cost. */
+  /** Waits until the work after a start is done, since that is not a cost of requests. */
   async untilQuiet(): Promise<void> {
     const endMs = performance.now() + quietWaitMs
     for (let known = -1; performance.now() < endMs; ) {
@@ -63,7 +63,7 @@ export class MeasuredBroker {
 }
 
 const settleMs = 30
-/** So long nothing is to be told of after a start, and so long it is waited for. */
+/** A start is over after so long without a report; below, the longest wait for that. */
 const quietMs = 300
 const quietWaitMs = 6_000
 

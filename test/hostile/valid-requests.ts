@@ -1,10 +1,10 @@
 // Valid requests of every route, written from the interface documents alone (docs/interface/README.md,
 // docs/interface/entities.md, docs/interface/subscriptions.md, docs/interface/administration.md).
 //
-// Few names are used, so that requests meet; one in six is a name that objects have by themselves. What is valid by its
-// form may still be refused: the entity may not be there.
+// The requests use few names, so that they concern the same entities; one name in six is one that objects have by
+// themselves. The broker may still refuse a request of valid form: the entity may be missing.
 //
-// Not here: what is done to them (mutations).
+// Not here: the mutations of these requests (mutations).
 
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: a macro looks like that
 
@@ -13,15 +13,15 @@ import type { Random } from '../support/random.js'
 import type { Draft } from './draft.js'
 import { oddNames } from './words.js'
 
-/** Where hostile subscriptions and registrations point to. */
+/** The target of hostile subscriptions and registrations. */
 export interface Targets {
-  /** Ports of receivers that listen, of nobody, and of the broker itself. */
+  /** Ports: a receiver that listens, a port without a listener, and the broker itself. */
   readonly receiver: number
   readonly nobody: number
   readonly broker: number
 }
 
-/** Tenants that hostile requests use by right. */
+/** Tenants that hostile requests may use. */
 export const tenants = [
   '',
   '',
@@ -105,7 +105,7 @@ export class ValidRequests {
     return { kind, ...drawn, headers: [...headers, ...this.vendorHeaders(drawn.method, kind)] }
   }
 
-  /** A document was made: some of the later requests are about it. */
+  /** Keeps the location of a created document: some of the later requests are about it. */
   learn(location: string): void {
     const [, , kind, id] = location.split('/')
     const known = kind === 'subscriptions' ? this.subscriptions : kind === 'registrations' ? this.registrations : []
@@ -458,7 +458,7 @@ export class ValidRequests {
   }
 }
 
-/** An object with one member, whatever its name is. */
+/** An object with one member of any name. */
 function named(name: string, value: unknown): Tree {
   const tree: Tree = Object.create(null)
   tree[name] = value

@@ -1,10 +1,10 @@
-// What nobody else may see: a tenant with secrets everywhere that a tenant can have them, and who looks after it.
+// The data that no other tenant may see: a tenant with secrets in every possible place, and its owner.
 //
 // Paths of URLs are no secrets: alarms name them (docs/interface/administration.md#alarms). All secrets hold one
-// marker, so that one search finds any of them. The owner goes on reading and changing what is his, so that secrets are
-// in every buffer and cache while hostile requests come.
+// marker, so that one search finds any of them. The owner continues to read and change the entities, so that secrets
+// are in every buffer and cache while hostile requests come.
 //
-// Not here: who looks for the marker (judge, receiver, campaign).
+// Not here: the searches for the marker (judge, receiver, campaign).
 
 import type { HttpClient } from '../support/http-client.js'
 import type { Random } from '../support/random.js'
@@ -15,9 +15,9 @@ import { PatientClient } from './patient-client.js'
 const knownId = 'known'
 
 export class Vault {
-  /** Stands in each secret. */
+  /** Every secret contains it. */
   readonly marker: string
-  /** Of the subscription, known to everybody. */
+  /** The id of the subscription, which hostile requests know. */
   subscriptionId = ''
   private written = 0
   private readonly headers: Readonly<Record<string, string>>
@@ -28,7 +28,7 @@ export class Vault {
     this.headers = { 'Ctx-Service': vaultTenant, 'Ctx-ServicePath': '/deep/down' }
   }
 
-  /** Entities, a subscription and a registration with secrets. `receiverPort` gets the owner's notifications. */
+  /** Stores entities, a subscription and a registration with secrets. `receiverPort` gets the owner's notifications. */
   async plant(baseUrl: string, receiverPort: number): Promise<void> {
     const client = new PatientClient(baseUrl)
     const { marker, headers } = this
@@ -54,14 +54,14 @@ export class Vault {
     client.close()
   }
 
-  /** The owner changes a secret: a notification with secret headers goes out. */
+  /** The owner changes a secret, which sends a notification with secret headers. */
   async change(client: HttpClient): Promise<void> {
     this.written++
     const body = { note: { value: this.note, type: `Type-${this.marker}` } }
     await sent(client, 'PATCH', `/v2/entities/${knownId}/attrs`, body, this.headers, 204)
   }
 
-  /** What is wrong with what is there, as its owner sees it; nothing else than was planted may be. */
+  /** The difference between the stored data, as the owner sees it, and the planted data; undefined if none. */
   async problem(client: HttpClient): Promise<string | undefined> {
     const { marker } = this
     const entities = await client.get('/v2/entities?options=keyValues&limit=100', { 'Ctx-Service': vaultTenant })

@@ -1,5 +1,5 @@
-// Texts and values that programs choke on: names that objects have by themselves, characters that are forbidden,
-// numbers without an end.
+// Texts and values that are difficult for programs: names that objects have by themselves, characters that are
+// forbidden, numbers without an end.
 //
 // Not here: where they are put (mutations), what is valid (valid-requests).
 
@@ -9,7 +9,7 @@ import { one } from '../support/mutator.js'
 import type { Random } from '../support/random.js'
 
 /**
- * Every one is a legal identifier (docs/interface/entities.md#identifiers), and most are also something else to a
+ * Every one is a legal identifier (docs/interface/entities.md#identifiers), and most have another meaning for a
  * program.
  */
 export const oddNames = [
@@ -90,7 +90,7 @@ export const wrongNames: readonly string[] = [
 
 export const anyNames: readonly string[] = [...oddNames, ...wrongNames]
 
-/** Stands in a tree for text that is no JSON value: `writeJson` puts it there as it is. */
+/** A place in a tree for text that is not a JSON value: `writeJson` writes the text unchanged. */
 export class RawJson {
   readonly text: string
 
@@ -102,7 +102,7 @@ export class RawJson {
 const nested = (open: string, close: string, depth: number): RawJson =>
   new RawJson(open.repeat(depth) + close.repeat(depth))
 
-/** In place of any value of a body: what `oddValue` copies from. */
+/** Values that `oddValue` copies, to replace any value of a body. */
 const oddValues: readonly unknown[] = [
   null,
   true,
@@ -173,7 +173,7 @@ const oddValues: readonly unknown[] = [
   ...anyNames,
 ]
 
-/** One of them, which nobody else has. */
+/** A copy of one of them, which the caller may change. */
 export const oddValue = (random: Random): unknown => copyOf(one(random, oddValues))
 
 export function copyOf(value: unknown): unknown {
@@ -182,7 +182,7 @@ export function copyOf(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, copyOf(member)]))
 }
 
-/** As JSON.stringify, with raw texts as they are. A tree from a parser or from literals. */
+/** As JSON.stringify, but raw texts are written unchanged. The tree comes from a parser or from literals. */
 export function writeJson(value: unknown): string {
   if (value instanceof RawJson) return value.text
   if (Array.isArray(value)) return `[${value.map(writeJson).join(',')}]`

@@ -1,5 +1,5 @@
 // The administration paths over a whole node, with both servers: shapes, texts, wrong verbs, resets; and over two
-// workers, where an answer is about both (docs/interface/administration.md).
+// workers, where one answer covers both (docs/interface/administration.md).
 
 import t, { type Test } from 'tap'
 import type { Config } from '../../src/config/config.js'

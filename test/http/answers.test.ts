@@ -1,5 +1,5 @@
-// Large answers over whole nodes (docs/operations/answers.md): what is too large is refused before it is read, what is
-// under way is limited and counted, and what is sent arrives whole. On both servers, on one node and on two workers.
+// Large answers over whole nodes (docs/operations/answers.md): a list that is too large is refused before it is read,
+// bytes in flight are limited and counted, and bodies arrive whole. On both servers, on one node and on two workers.
 
 import { createHash } from 'node:crypto'
 import t, { type Test } from 'tap'
@@ -10,9 +10,9 @@ import { SlowReader } from './slow-reader.js'
 
 const mb = 1024 * 1024
 const entityBytes = 60_000
-/** More than are looked into one by one. */
+/** More entities than the broker reads one by one. */
 const count = 300
-/** As many as fit into 4 MB. */
+/** The number of entities that fit into 4 MB. */
 const fitting = 69
 
 const entityOf = (n: number): object => ({
@@ -29,7 +29,7 @@ async function fill(node: LocalNode): Promise<void> {
   }
 }
 
-/** The body of the list of all, as it has to be. */
+/** The expected body of the list of all entities. */
 const allText = JSON.stringify(Array.from({ length: count }, (_, n) => entityOf(n)))
 const allHash = createHash('sha256').update(allText).digest('hex')
 
@@ -44,7 +44,7 @@ async function metric(node: LocalNode, name: string, labels: Record<string, stri
 const inFlight = 'orrery_http_answers_in_flight_bytes'
 const failures = 'orrery_http_answer_failures_total'
 
-/** Asks until it is so. */
+/** Repeats the check until it holds. */
 async function until(isSo: () => Promise<boolean>): Promise<void> {
   while (!(await isSo())) await new Promise(resolve => setTimeout(resolve, 20))
 }

@@ -1,5 +1,5 @@
-// POST /admin/backup over whole nodes: who gets a backup, one at a time, and what operators see of it. On both servers,
-// and on two workers.
+// POST /admin/backup over whole nodes: the clients that get a backup, one backup at a time, and the reports for
+// operators. On both servers, and on two workers.
 
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
@@ -17,7 +17,7 @@ import { startLocalWorkers } from '../support/local-workers.js'
 
 const key = 'sixteen-or-more-characters'
 const withKey = ['X-Auth-Token: ' + key]
-/** Entities of 20 KB: more than the system keeps for a client that does not read. */
+/** Entities of 20 KB: more bytes than the system buffers for a client that does not read. */
 const largeCount = 600
 
 function keyFile(t: Test): string {

@@ -1,5 +1,5 @@
-// JSON from the bytes of a body: what is taken, what is refused, and keys that stand twice. And bodies that take long:
-// they share a slice of each tick.
+// JSON from the bytes of a body: accepted and refused bodies, and duplicate keys. And bodies that take long: they share
+// a slice of each tick.
 
 import fc from 'fast-check'
 import t from 'tap'
@@ -8,13 +8,13 @@ import { BodyTurns, parseJson } from '../../src/http/body.js'
 
 const parse = (body: string | Uint8Array) => parseJson(Buffer.from(body))
 
-/** The error text, or undefined when the body was taken. */
+/** The error text, or undefined if the body was accepted. */
 function refusalOf(body: string | Uint8Array): string | undefined {
   const result = parse(body)
   return result.ok ? undefined : `${result.refusal.kind}: ${refusalText(result.refusal)}`
 }
 
-/** Paths of keys that stand twice, each written as JSON. */
+/** Paths of duplicate keys, each written as JSON. */
 function duplicatesOf(body: string): string[] {
   const result = parse(body)
   if (!result.ok) throw new Error(refusalText(result.refusal))
@@ -219,7 +219,7 @@ t.test('a duplicate key injected into any object is found', async () => {
   )
 })
 
-/** Turns by a clock that stands still until a handler moves it; `tick` ends a tick of the event loop. */
+/** Turns by a clock that only a handler moves; `tick` ends a tick of the event loop. */
 function turnsOf() {
   let nowMs = 0
   let ends: (() => void)[] = []
@@ -227,7 +227,7 @@ function turnsOf() {
   const turns = new BodyTurns({ monoMs: () => nowMs }, run => ends.push(run))
   return {
     handled,
-    /** A body that takes so long. */
+    /** Takes a body whose handler needs `takesMs`. */
     take: (body: Uint8Array, takesMs: number) =>
       turns.take(body, bytes => {
         nowMs += takesMs

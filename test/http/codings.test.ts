@@ -1,4 +1,4 @@
-// Which coding an answer gets, and which one a request has.
+// The coding that an answer gets, and the coding that a request has.
 
 import t from 'tap'
 import { answerCoding, preferredCoding, requestCoding, varying } from '../../src/http/codings.js'

@@ -1,4 +1,5 @@
-// `-compat fiware`: what is sent speaks the other vocabulary, and what comes is heard in that one only.
+// `-compat fiware`: requests and answers of the broker use the other vocabulary, and it accepts requests in that one
+// only.
 
 import t from 'tap'
 import { httpReceiver } from '../deliver/receivers.js'

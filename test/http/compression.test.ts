@@ -17,7 +17,7 @@ const rooms = Array.from({ length: 800 }, (_, n) => ({
   note: { type: 'Text', value: 'measured by a sensor at the ceiling'.repeat(2), metadata: {} },
 }))
 
-/** The answer as it came, its body one character for each byte. */
+/** The answer as it came, with one character for each byte of the body. */
 async function ask(node: LocalNode, line: string, headers: readonly string[] = [], body?: Uint8Array): Promise<Answer> {
   const wire = await Wire.to(node.port)
   await wire.request(line, headers, body)

@@ -1,4 +1,4 @@
-// Bodies of answers, compressed: what comes out, and how much at a time.
+// Bodies of answers, compressed: the output, and its size at a time.
 
 import { randomBytes } from 'node:crypto'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'

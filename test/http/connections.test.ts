@@ -1,5 +1,4 @@
-// What clients that send slowly, or not at all, can do to others: nothing, on every server
-// (docs/operations/connections.md).
+// Clients that send slowly, or not at all, do not affect others, on every server (docs/operations/connections.md).
 
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
@@ -18,7 +17,7 @@ const servers: Readonly<Record<string, Open>> = { uws: openUwsFront, 'uws, known
 const part = 'POST / HTTP/1.1\r\nHost: a\r\n'
 const parts: readonly string[] = ['', part, `${part}Content-Length: 900\r\n\r\nhalf a bo`]
 
-/** A front with room for few, and a count of the connections that it has closed. */
+/** A front that accepts few connections, and a count of those that it has closed. */
 async function small(t: Test, open: Open, connectionsMax: number) {
   const dropped: Partial<Record<DropReason, number>> = {}
   const onDropped = (reason: DropReason): void => {
@@ -112,7 +111,7 @@ for (const [name, open] of Object.entries(servers)) {
     }
     t.equal(isClosed ? 'closed' : (await steady.answer()).body.length, pieces * bodyBytesPerS)
     const [headMs, stalledMs, slowMs] = await closings
-    // The binary's timers come round every 4 s.
+    // The timers of the binary run every 4 s.
     t.match([headMs > headMsMax - 4000, headMs < headMsMax + 8000], [true, true], `head: ${headMs}`)
     t.match([stalledMs > bodyWindowMs - 4000, stalledMs < bodyWindowMs + 8000], [true, true], `stalled: ${stalledMs}`)
     t.match([slowMs > bodyWindowMs - 4000, slowMs < bodyWindowMs + 8000], [true, true], `slow: ${slowMs}`)
@@ -134,7 +133,7 @@ for (const [name, open] of Object.entries(servers)) {
     let served = ''
     while (served === '') {
       const next = await Wire.to(port)
-      served = await asks(next, 'next').catch(() => '') // The server may not have seen the end yet.
+      served = await asks(next, 'next').catch(() => '') // The server may not have noticed the end yet.
       next.leave()
     }
     t.equal(served, 'next')

@@ -8,7 +8,7 @@ import { type Answer, httpServers, startLocalNode } from '../support/local-node.
 const exposed = 'Ctx-Correlator, Ctx-Total-Count, Location'
 const origin = 'Origin: https://a.example'
 
-/** The headers of cross-origin requests that an answer has. */
+/** The cross-origin headers of an answer. */
 const corsOf = ({ headers }: Answer): Record<string, string> =>
   Object.fromEntries(
     Object.entries(headers)

@@ -1,9 +1,9 @@
-// Every request that the contract of the fronts sends, and one of each route, cut in two at every byte: it is answered
-// as in one piece.
+// Every request that the contract of the fronts sends, and one of each route, cut in two at every byte: the answer is
+// the same as to one piece.
 //
-// The requests are those that the contract really sends: it runs once, and the wire is listened to. Each is then cut on
-// both servers, plain and over TLS, as the first and as a later request of its connection, with 60 ms between the
-// pieces.
+// The requests are those that the contract really sends: it runs once, and the client records its bytes. Each request
+// is then cut on both servers, plain and over TLS, as the first and as a later request of its connection, with 60 ms
+// between the pieces.
 //
 // CUT_PLACES is the number of places in each request, drawn anew for each of the eight; `all` is every place, for soak.
 // SEED repeats a run.
@@ -21,7 +21,7 @@ import { certificate, frontContract, serve } from './front-contract.js'
 import { Wire } from './wire.js'
 
 const placesWanted = process.env.CUT_PLACES ?? '3'
-/** Of longer ones, that many places are taken even when all are wanted: the rest of them is more of the same. */
+/** Limit of the places for `all`: the rest of a longer request is only more of the same. */
 const placesMax = 1_500
 /** Connections at a time. */
 const sideBySide = 300
@@ -70,7 +70,7 @@ for (const [server, open, mayFail] of [
         for (const batch of batches()) {
           const all = batch.map(async ({ request, places }) => {
             cuts += places.length
-            // What is no request for a front in one piece need be none in two.
+            // If the front refuses the whole bytes as a request, the pieces prove nothing.
             if (!(await answerTo(connect, [request], isLater))) return
             const wrong = beyond(await failedCuts(connect, request, isLater, places), mayFail(request))
             if (wrong.length > 0) t.strictSame(wrong, [], JSON.stringify(request.slice(0, 300)))
@@ -80,7 +80,7 @@ for (const [server, open, mayFail] of [
         t.pass(`${cuts} cuts`)
       })
 
-/** Requests with the places at which they are cut: as many side by side as there may be connections. */
+/** Requests with the places of their cuts; a batch has as many cuts as there may be connections. */
 function batches(): { readonly request: string; readonly places: readonly number[] }[][] {
   const batches: { request: string; places: readonly number[] }[][] = [[]]
   let room = sideBySide
@@ -106,7 +106,10 @@ function placesOf(request: string): readonly number[] {
   return [...new Set(Array.from({ length: wanted }, () => one(random, every)))]
 }
 
-/** Tells what has arrived, so that two answers are equal only if both requests were read alike. */
+/**
+ * Replies with the request as the front has read it, so that two answers are equal only if both requests were read
+ * alike.
+ */
 function answer(exchange: Exchange): ((body: Uint8Array) => void) | undefined {
   const { method, path, query } = exchange
   const text = `${method} ${path} ${query} ${exchange.header('ctx-servicepath')}`
@@ -116,7 +119,7 @@ function answer(exchange: Exchange): ((body: Uint8Array) => void) | undefined {
   return undefined
 }
 
-/** Whether this is one request from its first to its last byte; pieces and several at once are not. */
+/** Whether this is exactly one request, from its first to its last byte. */
 function isWhole(text: string): boolean {
   const headEnd = text.indexOf('\r\n\r\n')
   if (headEnd < 0 || !/^[A-Z]+ \/[^ ]* HTTP\/1\.1\r\n/.test(text)) return false

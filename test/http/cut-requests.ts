@@ -1,28 +1,29 @@
-// Requests that arrive in two pieces, cut at every byte: what a slow network and a long URL do to honest clients.
+// Requests that arrive in two pieces, cut at every byte, as those of honest clients do on a slow network or with a long
+// URL.
 //
-// Many cuts of a request go out side by side, each on a connection of its own, so that a matrix takes some pauses and
-// not one for each cut. The pause lets the server read the first piece alone. An answer counts when it is the one that
-// the whole request gets.
+// Many cuts of a request are sent side by side, each on a connection of its own, so that a matrix takes some pauses and
+// not one for each cut. The pause lets the server read the first piece alone. A cut fails when its answer differs from
+// that to the whole request.
 //
-// Not here: which requests are cut (front-contract, cut-matrix), mutilated requests.
+// Not here: the list of requests to cut (front-contract, cut-matrix), mutilated requests.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import { within } from '../support/broker-process.js'
 import type { Wire } from './wire.js'
 
-/** Long enough that the two pieces are read apart, also on a busy machine. */
+/** Long enough that the server reads the two pieces apart, also on a busy machine. */
 const betweenPiecesMs = 60
 /**
- * Connections at a time: on a busy machine all greetings of TLS have to end before the time for a head does, and both
+ * Connections at a time: on a busy machine all TLS handshakes have to end within the time limit of a head, and both
  * sides share one event loop.
  */
 const sideBySide = 64
-/** A front that does not answer by then has not understood the request. */
+/** A front that has not answered by then has not understood the request. */
 const answerWaitMs = 20_000
 
 const host = 'Host: localhost:1026\r\n'
 
-/** One request of each shape that clients send. */
+/** One request of each shape that clients use. */
 export const shapes: Readonly<Record<string, string>> = {
   query: `GET /v2/entities?type=Room&q=temperature>22&options=count HTTP/1.1\r\n${host}Accept: application/json\r\n\r\n`,
   body: `POST /v2/entities HTTP/1.1\r\n${host}Content-Type: application/json\r\nContent-Length: 12\r\n\r\n{"id":"R12"}`,
@@ -35,14 +36,14 @@ export const shapes: Readonly<Record<string, string>> = {
 export interface Cut {
   /** Bytes of the first piece. */
   readonly at: number
-  /** undefined: the connection was closed without an answer. */
+  /** undefined: the connection closed without an answer. */
   readonly status: number | undefined
 }
 
 type Connect = () => Promise<Wire>
 
 /**
- * The binary of uWebSockets.js answers 505 where it has read the method and the space behind it alone, and where the
+ * The binary of uWebSockets.js answers 505 in two cases: it has read only the method and the space behind it; or the
  * first line has come without its last byte, from the space before `HTTP/1.1` on
  * (docs/operations/http-servers.md#requests-in-pieces).
  */
@@ -57,8 +58,8 @@ export const everyPlace = (request: string): readonly number[] =>
   Array.from({ length: request.length - 1 }, (_, index) => index + 1)
 
 /**
- * The cuts at which a request is not answered as it is in one piece. `isLater`: another request has been answered on
- * its connection.
+ * The cuts whose answer differs from the answer to the whole request. `isLater`: the connection has served another
+ * request before.
  */
 export async function failedCuts(
   connect: Connect,
@@ -72,7 +73,8 @@ export async function failedCuts(
     await Promise.all(
       places.slice(from, from + sideBySide).map(async at => {
         const pieces = [request.slice(0, at), request.slice(at)]
-        // Without an answer, the time for a head may have run out beside so many greetings; most have ended by now.
+        // Without an answer, the time limit of the head may have expired among so many handshakes; most have ended by
+        // the second try.
         const answer = (await answerTo(connect, pieces, isLater)) ?? (await answerTo(connect, pieces, isLater))
         const isSame = answer?.status === expected?.status && answer?.body === expected?.body
         if (!isSame) failed.push({ at, status: answer?.status })
@@ -82,13 +84,12 @@ export async function failedCuts(
 }
 
 /**
- * Those that are not allowed. On a busy machine the two pieces may be read at once, so that an allowed failure may as
- * well not happen.
+ * The failures that are not allowed. An allowed failure need not happen: a busy machine may read both pieces at once.
  */
 export const beyond = (failed: readonly Cut[], allowed: readonly Cut[]): readonly Cut[] =>
   failed.filter(({ at, status }) => !allowed.some(may => may.at === at && may.status === status))
 
-/** The answer to a request that comes in some pieces; undefined: there is none. */
+/** The answer to a request that comes in pieces; undefined: there is none. */
 export async function answerTo(connect: Connect, pieces: readonly string[], isLater: boolean) {
   const wire = await connect()
   try {

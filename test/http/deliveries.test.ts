@@ -1,7 +1,7 @@
-// What is ours about subscriptions, over HTTP: explanations, deliveries and dead letters. What each condition says is
-// in domain/explanation.test, what is kept in shard/notifications/deliveries.test.
+// Our own additions to subscriptions, over HTTP: explanations, deliveries and dead letters. The text of each condition
+// is tested in domain/explanation.test, the stored records in shard/notify/deliveries.test.
 //
-// The node's shards are real; only to send again is answered for them, since nothing here sends.
+// The node's shards are real. Only the repetition of a notification gets a made-up answer, since nothing here sends.
 
 import t, { type Test } from 'tap'
 import type { DeliveryRecord, Shards } from '../../src/messages/messages.js'

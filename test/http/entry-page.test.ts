@@ -1,4 +1,4 @@
-// `GET /` over both servers: JSON for clients, a page for browsers, and what else the path is asked.
+// `GET /` over both servers: JSON for clients, a page for browsers, and other requests to this path.
 
 import { createHash } from 'node:crypto'
 import t from 'tap'

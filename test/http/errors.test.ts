@@ -1,5 +1,5 @@
-// Every refusal of test/cases/errors.ts, over both servers: its status, name and text, and that it leaves the broker as
-// it was.
+// Every refusal of test/cases/errors.ts, over both servers: its status, name and text, and that the broker's data is as
+// before.
 
 import t from 'tap'
 import { type ErrorCase, errorCases, stock } from '../cases/errors.js'
@@ -17,7 +17,7 @@ const entityOf: Readonly<Record<string, string>> = {
 }
 const escaped = (text: string) => text.replace(/[<>()=;'"]/g, character => entityOf[character] as string)
 
-/** All that is stored, with the times of the last change. */
+/** All stored data, with the times of the last change. */
 const everything = async (node: LocalNode) =>
   (await node.ask('GET /v2/entities?limit=1000&attrs=*,dateModified,dateExpires')).text
 
@@ -25,7 +25,7 @@ function ask(node: LocalNode, { request, headers = [], body }: ErrorCase) {
   if (body === undefined) return node.ask(request, headers)
   const text = typeof body === 'string' ? body : JSON.stringify(body)
   const typed = headers.find(header => header.startsWith('Content-Type:'))
-  // A header without a value stands for none at all.
+  // A header without a value means that the request has no such header.
   const own = headers.filter(header => header !== 'Content-Type:')
   return node.ask(request, typed === undefined ? ['Content-Type: application/json', ...own] : own, text)
 }

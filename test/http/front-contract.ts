@@ -1,9 +1,9 @@
-// What every HTTP front must do, over real sockets. uws-front.test.ts and node-front.test.ts run it.
+// The contract of every HTTP front, over real sockets. uws-front.test.ts and node-front.test.ts run it.
 //
-// Handlers are given per test. `heard` in a test is what the handler has seen; the client is a Wire, which hides
-// nothing.
+// Each test passes its own handlers. `heard` in a test is the request as the handler has received it; the client is a
+// Wire, which hides nothing.
 //
-// Not here: what only one of them does, in the two test files.
+// Not here: behaviour of only one of them, in the two test files.
 
 import { execFileSync } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
@@ -50,7 +50,7 @@ const greet: OnRequest = exchange => {
   return undefined
 }
 
-/** Heads that two servers in a row may read in two ways, with the bytes that one of them takes for the body. */
+/** Heads that two servers in a row may read in two ways, with the bytes that one of them reads as the body. */
 const ambiguous: readonly (readonly [what: string, headers: readonly string[], body: string])[] = [
   ['two lengths', ['Host: a', 'Content-Length: 2', 'Content-Length: 40'], 'ab'],
   ['the same length twice', ['Host: a', 'Content-Length: 2', 'Content-Length: 2'], 'ab'],
@@ -67,7 +67,7 @@ const ambiguous: readonly (readonly [what: string, headers: readonly string[], b
   ['chunks with a byte outside ASCII', ['Host: a', 'Transfer-Encoding: chunked\xff'], '2\r\nab\r\n0\r\n\r\n'],
 ]
 
-/** Bodies in chunks that somebody may read otherwise than another one, or that are none. */
+/** Bodies in chunks that two servers may read in two ways, or that are not chunks. */
 const oddChunks: Readonly<Record<string, string>> = {
   'a letter that is no digit': 'G\r\n0123456789abcdef\r\n0\r\n\r\n',
   'a sign that is no digit': ':\r\n0123456789\r\n0\r\n\r\n',
@@ -83,7 +83,8 @@ const oddChunks: Readonly<Record<string, string>> = {
 }
 
 /**
- * Header values, most with bytes outside ASCII, and what a handler sees. A front may replace bytes that are not UTF-8.
+ * Header values, most with bytes outside ASCII, and the value that a handler sees. A front may replace bytes that are
+ * not UTF-8.
  */
 const foreignEnds: readonly (readonly [sent: string, seen: RegExp])[] = [
   ['seca\x80', /^seca[\x80-\xff]+$/],
@@ -99,12 +100,12 @@ const foreignEnds: readonly (readonly [sent: string, seen: RegExp])[] = [
   [' \t ', /^$/],
 ]
 
-/** Cuts of a request that a front may answer otherwise than the whole; none, unless it says so. */
+/** Cuts of a request for which a front may give another answer than to the whole. By default there are none. */
 export type MayFail = (request: string) => readonly Cut[]
 
 export interface Differences {
   readonly mayFail?: MayFail
-  /** Whether requests behind one that is answered at once are served. */
+  /** Whether the front serves requests that arrive behind one that is answered at once. */
   readonly pipelines?: boolean
 }
 
@@ -649,7 +650,7 @@ export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelin
     t.equal((await response.toArray()).join(''), 'secret')
   })
 
-  // A server that counts addresses knows each connection (docs/operations/connections.md).
+  // A server that counts addresses keeps a record of each connection (docs/operations/connections.md).
   for (const connectionsPerAddressMax of [0, 1000])
     t.test(
       `a new certificate is for new connections, and none is refused meanwhile, ${connectionsPerAddressMax} of an address`,
@@ -812,7 +813,7 @@ export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelin
         const reader = await SlowReader.to(port, isTls)
         reader.ask(path)
         t.equal(await reader.bodyHash(whole.length), createHash('sha256').update(whole).digest('hex'))
-        // The same connection serves on.
+        // The same connection serves another request.
         reader.ask(path)
         t.equal(await reader.bodyHash(whole.length), createHash('sha256').update(whole).digest('hex'))
         reader.leave()
@@ -984,7 +985,7 @@ function hasIPv6(): boolean {
   return Object.values(networkInterfaces()).some(list => list?.some(({ address }) => address === '::1'))
 }
 
-/** A key and a certificate of its own, for the time of the test. */
+/** A key and a certificate of its own, until the test ends. */
 export function certificate(t: Test, name = 'test'): TlsFiles {
   const folder = mkdtempSync(join(tmpdir(), 'front-'))
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))

@@ -1,4 +1,4 @@
-// Compressed bodies of requests: what is taken, what is refused, and what a bomb may cost.
+// Compressed bodies of requests: accepted and refused ones, and the limit of the cost of a bomb.
 
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import t from 'tap'

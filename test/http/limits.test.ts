@@ -1,4 +1,4 @@
-// Limits, from both sides: the largest that is taken and the smallest that is not, over both servers. After each the
+// Limits, from both sides: the largest accepted size and the smallest refused one, over both servers. After each the
 // broker serves others as before.
 
 import t from 'tap'
@@ -41,7 +41,7 @@ for (const server of httpServers) {
 
     t.test('a body holds as many values as it may, and not one more', async t => {
       const max = valuesMax(bodyBytesMax)
-      // Ten marks stand around the list, and a list of n values has n - 1 commas.
+      // There are ten marks around the list, and a list of n values has n - 1 commas.
       const body = (values: number) => `{"id":"values","type":"T","a":{"value":[${'1,'.repeat(values - 9)}1]}}`
       const answer = await node.ask('POST /v2/entities', [jsonType], body(max + 1))
       const description = `too many values: ${max + 1}, at most ${max}`
@@ -71,7 +71,7 @@ for (const server of httpServers) {
       const wire = await Wire.to(node.port)
       const headers = [...Array.from({ length: 200 }, (_, i) => `X-Header-${i}: ${i}`), 'Ctx-Service: other']
       await wire.request('GET /v2/entities/body', headers)
-      // One server refuses at once, the other lets the connection go idle: neither may serve it meanwhile.
+      // One server refuses at once, the other leaves the connection idle: neither may serve it meanwhile.
       for (let i = 0; i < 3; i++) await healthy()
       t.notMatch(wire.unread, /^HTTP\/1\.1 [23]/)
       wire.leave()

@@ -1,5 +1,5 @@
-// Lists and batches through a whole node: what GET /v2/entities and op/query find and in which order, and what
-// op/update and op/notify leave behind. Each test has a tenant of its own.
+// Lists and batches through a whole node: the results of GET /v2/entities and op/query and their order, and the data
+// after op/update and op/notify. Each test has a tenant of its own.
 import t from 'tap'
 import { type Answer, startLocalNode } from '../support/local-node.js'
 
@@ -9,7 +9,7 @@ let tenants = 0
 
 type Entity = { readonly id: string; readonly type?: string } & Readonly<Record<string, unknown>>
 
-/** A tenant with nothing in it, and how to speak to it. */
+/** An empty tenant, with functions for its requests. */
 function newTenant() {
   const service = `Ctx-Service: list${++tenants}`
   const ask = (line: string, body?: unknown, headers: readonly string[] = []): Promise<Answer> =>
@@ -36,12 +36,12 @@ function newTenant() {
       const { error, description } = json as { error: string; description: string }
       return `${status} ${error}: ${description}`
     },
-    /** All that is stored, in its short form. */
+    /** All stored entities, in their short form. */
     stored: async () => (await ask('GET /v2/entities?options=keyValues&limit=1000')).json as Entity[],
   }
 }
 
-/** The ids of a list; what else came when it is none. */
+/** The ids of a list; for another answer its status and text. */
 const idsOf = ({ status, text, json }: Answer): string =>
   status === 200 ? (json as Entity[]).map(({ id }) => id).join(' ') : `${status} ${text}`
 

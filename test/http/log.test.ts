@@ -1,5 +1,5 @@
-// What requests and notifications leave in the log: lines at INFO, alarms, deprecated usages, and that no secret is in
-// any of it (docs/interface/administration.md#log-lines).
+// The log of requests and notifications: lines at INFO, alarms, deprecated usages, and no secret in any of them
+// (docs/interface/administration.md#log-lines).
 
 import t, { type Test } from 'tap'
 import type { LogLevel, LogSettings } from '../../src/messages/admin.js'

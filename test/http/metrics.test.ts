@@ -1,5 +1,5 @@
-// GET /metrics over whole nodes: every documented name is there and parses, numbers move as they should, and workers
-// are one.
+// GET /metrics over whole nodes: every documented name is there and parses, numbers change as they should, and workers
+// appear as one.
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -19,7 +19,7 @@ async function read(node: LocalNode, headers: readonly string[] = []): Promise<E
   return parseExposition(text)
 }
 
-/** Reads again and again until `holds`; a test that waits in vain runs into its own time. */
+/** Reads again until `holds`; if it never holds, the time of the test ends the wait. */
 async function eventually(node: LocalNode, holds: (metrics: Exposition) => boolean): Promise<Exposition> {
   for (;;) {
     const metrics = await read(node)
@@ -81,7 +81,7 @@ function documentedMetrics(): ReadonlyMap<string, { readonly type: string; reado
   )
 }
 
-/** The labels that samples of a metric have, but for the bounds of a histogram. */
+/** The labels of the samples of a metric, without the bounds of a histogram. */
 function labelsIn({ samples }: Exposition, metric: string, type: string): readonly string[] {
   const names = type === 'histogram' ? [`${metric}_bucket`, `${metric}_sum`, `${metric}_count`] : [metric]
   const labels = samples.filter(({ name }) => names.includes(name)).flatMap(sample => Object.keys(sample.labels))
@@ -97,10 +97,11 @@ t.test('docs/operations/metrics.md has what is told, with kinds and labels, and 
     provider: { http: { url: provider.url } },
   })
   await node.ask('GET /v2/entities/elsewhere?type=Room')
-  // Entities are counted soon.
+  // The count of entities appears a little later.
   const metrics = await eventually(node, found => found.families.has('orrery_entities'))
   t.ok(metrics.value('orrery_forwarding_requests_total', { provider: new URL(provider.url).host }) > 0)
-  // Those of a cluster are told by its nodes, those of certificates where there are some. Nothing is known of the last backup as long as there was none.
+  // This node has no families of a cluster or of certificates, and none of the last backup, since there was none. They
+  // are added here.
   const last = { succeeded: true, endedMs: 0, durationMs: 0, bytes: 0 }
   const others = [
     ...clusterFamilies(noCluster),
@@ -128,7 +129,7 @@ t.test('metrics that other pages name are in the table', async t => {
 
 t.test('open connections, views and the store are told of', async t => {
   const node = await startLocalNode(t, { server: 'uws' })
-  // Of fewer entities no view is made.
+  // With fewer entities the broker makes no view.
   const entities = Array.from({ length: 300 }, (_, n) => room(`R${n}`))
   await node.json('POST /v2/op/update', { actionType: 'append', entities }, ['Ctx-Service: Acme'])
   for (let n = 0; n < 2; n++) await node.ask('GET /v2/entities?q=temp%3E0', ['Ctx-Service: acme'])

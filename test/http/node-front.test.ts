@@ -1,4 +1,4 @@
-// The node:http front: the contract, and what it alone does.
+// The node:http front: the contract, and the behaviour of this front alone.
 
 import { once } from 'node:events'
 import { connect } from 'node:net'

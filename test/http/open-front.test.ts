@@ -1,4 +1,4 @@
-// Two listeners of one program: what the second one serves, and that both end together.
+// Two listeners of one program: the second one serves requests, and both end together.
 
 import t from 'tap'
 import { openFront } from '../../src/http/open-front.js'

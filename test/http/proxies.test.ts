@@ -1,4 +1,4 @@
-// The snippets of docs/operations/http-servers.md do what the document says: nginx and HAProxy in front of a broker.
+// The snippets of docs/operations/http-servers.md work as documented: nginx and HAProxy in front of a broker.
 
 import { spawn, spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -25,7 +25,7 @@ function start(t: Test, program: string, args: readonly string[]): void {
   t.teardown(() => child.kill('SIGKILL'))
 }
 
-/** The first answer other than a refusal of the proxy that has not found the broker yet. */
+/** The first answer that is not the proxy's refusal for a broker that it has not found yet. */
 async function answered(url: string): Promise<Response> {
   for (const untilMs = performance.now() + 10_000; ; await pause(20)) {
     const response = await fetch(url).catch(() => undefined)
@@ -40,7 +40,7 @@ async function brokerWithPorts(t: Test) {
   return new Map([1026, 1027, 8080, 8081, 8082].map((of, at) => [of, [port, http1Port, first, second, third][at]!]))
 }
 
-/** An entity is created and read back through a proxy. */
+/** Creates an entity and reads it back through a proxy. */
 async function use(t: Test, url: string, id: string): Promise<void> {
   t.equal((await answered(`${url}/version`)).status, 200)
   const created = await fetch(`${url}/v2/entities`, {

@@ -1,5 +1,5 @@
-// Readiness on a full disk: a node that reads and deletes is ready and says that it is full; one whose copies wait is
-// not.
+// Readiness on a full disk: a node that reads and deletes is ready and reports the full disk; a node whose copies wait
+// is not ready.
 
 import t from 'tap'
 import type { Exchange } from '../../src/http/front.js'

@@ -1,4 +1,4 @@
-// Results as HTTP answers: status, headers and body, as they are handed to a front.
+// Results as HTTP answers: status, headers and body, as a front receives them.
 
 import t from 'tap'
 import { type RefusalKind, refusals } from '../../src/domain/refusal.js'
@@ -12,7 +12,7 @@ interface Written {
   readonly closes: boolean
 }
 
-/** What is handed to the front when `act` answers. */
+/** The status, headers and body that the front receives when `act` answers. */
 function written(act: (reply: Reply) => void, vocabulary: Vocabulary = 'Ctx'): Written {
   const answers: Written[] = []
   const take =

@@ -15,7 +15,7 @@ const taken: readonly (readonly [header: string, accept: Accept])[] = [
   ['application/json', json],
   ['text/*', text],
   ['text/plain', text],
-  // What nobody here knows is skipped.
+  // A type that the broker does not know is skipped.
   ['text/html, application/json', json],
   ['image/png,text/plain,application/xml', text],
   ['constructor, __proto__, */*', acceptAll],
@@ -29,7 +29,7 @@ const taken: readonly (readonly [header: string, accept: Accept])[] = [
   ['text/plain;q=0.9, application/json', bothJsonFirst],
   ['text/plain;q=1, application/json;q=1.0', bothTextFirst],
   ['text/html;q=1, text/plain;q=0.2, application/json;q=0.1', bothTextFirst],
-  // Blanks, and parameters that mean nothing here.
+  // Blanks, and parameters that have no meaning here.
   [' application/json ; q=0.5 , text/plain ; q=0.6 ', bothTextFirst],
   ['application/json;q=0.5;level=1, text/plain;q=0.4', bothJsonFirst],
   ['application/json;charset=utf-8', json],

@@ -1,5 +1,5 @@
 // The HTTP layer over a whole node, with both servers: the order of checks, headers, media types, paths, methods,
-// parameters, tenants, service paths, vocabularies, and what the service says of itself (docs/interface/requests.md,
+// parameters, tenants, service paths, vocabularies, and the service's answers about itself (docs/interface/requests.md,
 // docs/interface/tenants-and-paths.md#tenants, docs/interface/tenants-and-paths.md#service-paths,
 // docs/interface/requests.md#entry-point).
 //
@@ -38,7 +38,7 @@ for (const server of httpServers) {
   })
 }
 
-/** `400 BadRequest: text`, as it came over the wire; the status alone when that was not a refusal. */
+/** `400 BadRequest: text`, as it came over the wire; for an answer that is not a refusal, the status alone. */
 function told({ status, json }: Answer): string {
   const { error, description } = (json ?? {}) as { error?: string; description?: string }
   return error === undefined ? String(status) : `${status} ${error}: ${description}`
@@ -69,8 +69,7 @@ const badPath = 'Ctx-ServicePath: a'
 const relativePath = '400 BadRequest: Only /absolute/ Service Paths allowed [a service path must begin with /]'
 
 /**
- * Requests that fail two checks of docs/interface/requests.md#order-of-checks, and the answer of the one that comes
- * first.
+ * Requests that fail two checks of docs/interface/requests.md#order-of-checks, and the answer of the first of the two.
  */
 const pairs: readonly (readonly [string, request: string, headers: readonly string[], body: string, answer: string])[] =
   [
@@ -267,7 +266,7 @@ function mediaTypes(t: Test, node: LocalNode): void {
     ['GET /v2/entities/R1', '', '400 BadRequest: empty accept header', ''],
     ['GET /v2/entities/R1', 'text/plain;q', '400 BadRequest: missing equal-sign after q in accept header', ''],
     ['GET /v2/entities/R1', 'text/plain;q=', '400 BadRequest: qvalue in accept header is missing', ''],
-    // A value alone: scalars are text, compounds what the client likes better.
+    // A value alone: scalars are text; compounds have the type that the client prefers.
     ['GET /v2/entities/R1/attrs/temp/value', '*/*', '200', 'text/plain'],
     ['GET /v2/entities/R1/attrs/temp/value', 'application/json, text/plain;q=0.1', '200', 'text/plain'],
     [
@@ -345,7 +344,7 @@ function paths(t: Test, node: LocalNode): void {
   const badId = '400 BadRequest: entity id length: 0, min length supported: 1'
   const badName = '400 BadRequest: attribute name length: 0, min length supported: 1'
   const badUri = '400 BadRequest: invalid character in URI'
-  // The rows for types, subscriptions, registrations and batches come with their routes.
+  // The paths of types, subscriptions, registrations and batches are tested with their routes.
   const table: readonly (readonly [path: string, answer: string])[] = [
     ['/v2', '200'],
     ['/v2/', '200'],

@@ -1,4 +1,4 @@
-// A client that reads its answers slowly, or not at all, and keeps a hash of them only.
+// A client that reads its answers slowly, or not at all, and keeps only a hash of them.
 
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
@@ -8,7 +8,7 @@ import { connect as connectTls } from 'node:tls'
 const pauseEachBytes = 256 * 1024
 
 export class SlowReader {
-  /** Bytes of the body that have come. */
+  /** Bytes of the body that have arrived. */
   bytes = 0
   status = 0
   private readonly socket: Socket
@@ -31,7 +31,7 @@ export class SlowReader {
     socket.on('data', (chunk: Buffer) => this.take(chunk))
   }
 
-  /** Pauses so long after each 256 KB. */
+  /** Connects a reader that pauses for `pauseMs` after each 256 KB. */
   static async to(port: number, isTls = false, pauseMs = 5): Promise<SlowReader> {
     const at = { port, host: '127.0.0.1' }
     const socket = isTls ? connectTls({ ...at, rejectUnauthorized: false }) : connect(at)
@@ -53,7 +53,7 @@ export class SlowReader {
     this.socket.pause()
   }
 
-  /** The hash of the body once it has come, in hexadecimal; throws when the connection ends before. */
+  /** The hash of the whole body, in hexadecimal. Throws when the connection ends before `length` bytes. */
   async bodyHash(length: number): Promise<string> {
     this.wanted = length
     while (this.bytes < length) {

@@ -1,5 +1,5 @@
-// Bodies whose length is not known when the answer begins: whole, no faster than the client takes them, and never taken
-// for whole when they are not. On both servers, and on uws also where connections are known.
+// Bodies whose length is not known when the answer begins. They arrive whole, no faster than the client reads, and the
+// client notices when a body is not whole. On both servers, and on uws also where connections are known.
 
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -21,10 +21,10 @@ for (const [name, open] of [
   t.test(name, async t => streams(t, open))
 
 const partBytes = 64 * 1024
-/** More than the system keeps for a connection. */
+/** More parts than the system buffers for a connection. */
 const partsMany = 400
 
-/** Parts without end, or so many; what became of them. */
+/** Endless parts, or a number of them; counts the parts that were taken, and notes the end. */
 class Parts {
   given = 0
   isOver = false
@@ -45,7 +45,7 @@ async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await new Promise(resolve => setTimeout(resolve, 5))
 }
 
-/** Resolves when nothing more has been given for a while. */
+/** Resolves when no more parts have been taken for a while. */
 async function untilHeldUp(parts: Parts): Promise<void> {
   for (let before = -1; before !== parts.given || before === 0; ) {
     before = parts.given
@@ -127,7 +127,7 @@ function streams(t: Test, open: Open): void {
     await until(() => answer !== undefined)
     wire.leave()
     await wire.closed
-    // When another client is answered, the server has seen the first one go.
+    // Once the server has answered another client, it has noticed that the first one is gone.
     const next = async (): Promise<void> => {
       const other = await Wire.to(port)
       await other.request('POST /next', ['Content-Length: 0'])

@@ -1,4 +1,4 @@
-// GET and DELETE /admin/tenants over a whole node: what is refused, pages, and that a tenant goes.
+// GET and DELETE /admin/tenants over a whole node: refusals, pages, and the deletion of a tenant.
 
 import t from 'tap'
 import { startLocalNode } from '../support/local-node.js'

@@ -5,7 +5,7 @@ import t from 'tap'
 import { refusalText } from '../../src/domain/refusal.js'
 import { listParameter, parseParameters, parsePath } from '../../src/http/url.js'
 
-/** The text of the refusal; every one here is a BadRequest. */
+/** The text of the refusal; each refusal here is a BadRequest. */
 function refusalOf(result: ReturnType<typeof parseParameters> | ReturnType<typeof parsePath>): string | undefined {
   if (result.ok) return undefined
   return result.refusal.kind === 'BadRequest' ? refusalText(result.refusal) : result.refusal.kind

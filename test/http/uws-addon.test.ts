@@ -1,6 +1,6 @@
-// The correction of the binary of uWebSockets.js: which builds it knows, what it changes, and how the copy is loaded.
+// The correction of the binary of uWebSockets.js: the builds that it knows, its change, and how the copy is loaded.
 //
-// Not here: what the corrected binary does with header values (front-contract).
+// Not here: header values in the corrected binary (front-contract).
 
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'

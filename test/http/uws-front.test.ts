@@ -1,4 +1,4 @@
-// The uWebSockets.js front: the contract, and what it alone does.
+// The uWebSockets.js front: the contract, and the behaviour of this front alone.
 
 import t from 'tap'
 import { openFront } from '../../src/http/open-front.js'
@@ -10,8 +10,8 @@ frontContract(t, openUwsFront, { mayFail: mayFailOnUws })
 
 /**
  * Where connections are known, the first chunk of a body has to come with the head, and a head that announces no byte
- * has to come at once (docs/operations/connections.md#known-connections). No request is taken before the last one was
- * answered.
+ * has to come at once (docs/operations/connections.md#known-connections). The front reads no request before it has
+ * answered the last one.
  */
 const mayFailKnown: MayFail = request => {
   const chunks = request.indexOf('\r\n\r\n5\r\n')

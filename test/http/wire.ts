@@ -1,6 +1,6 @@
-// A client made of one socket: it sends exactly the bytes a test names, and reads answers one after the other.
+// A client made of one socket: it sends exactly the bytes that a test names, and reads answers one after the other.
 //
-// Not here: what is expected of a front (front-contract).
+// Not here: the requirements on a front (front-contract).
 
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
@@ -15,13 +15,13 @@ export interface Answer {
 }
 
 export class Wire {
-  /** Told of all bytes that any of them sends, while it is there. */
+  /** Receives all bytes that any Wire sends, while it is set. */
   static onSent: ((bytes: Uint8Array) => void) | undefined
-  /** Settles with true when the connection is over, however it ended. */
+  /** Resolves with true when the connection is over, in any way. */
   readonly closed: Promise<boolean>
   /** The common name of the server's certificate; undefined: without TLS. */
   subject: string | undefined
-  /** The code of the error that ended the connection; undefined: it is open, or has ended in order. */
+  /** The code of the error that ended the connection; undefined: it is open, or ended in order. */
   failure: string | undefined
   readonly #socket: Socket
   #bytes = Buffer.alloc(0)
@@ -46,7 +46,7 @@ export class Wire {
     })
   }
 
-  /** `localAddress`: from where; undefined: the system chooses. */
+  /** `localAddress` is the address of this side; undefined: the system chooses. */
   static async to(port: number, host = '127.0.0.1', localAddress?: string): Promise<Wire> {
     const socket = connect({ port, host, localAddress, noDelay: true })
     const wire = new Wire(socket)
@@ -54,7 +54,7 @@ export class Wire {
     return wire
   }
 
-  /** As `to`, over TLS, whatever the certificate. */
+  /** As `to`, over TLS, with any certificate. */
   static async overTls(port: number): Promise<Wire> {
     const socket = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false })
     socket.setNoDelay()
@@ -64,7 +64,7 @@ export class Wire {
     return wire
   }
 
-  /** Writes bytes, and waits until the system has them. */
+  /** Writes bytes, and waits until the system has taken them. */
   send(bytes: string | Uint8Array): Promise<void> {
     const sent = typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes
     Wire.onSent?.(sent)
@@ -73,14 +73,16 @@ export class Wire {
     })
   }
 
-  /** One request; `host` is added, and the length of a body. */
+  /** Sends one request; adds `Host`, and the length of a body. */
   request(line: string, headers: readonly string[] = [], body: string | Uint8Array = ''): Promise<void> {
     const length = body.length > 0 ? [`Content-Length: ${body.length}`] : []
     const head = [`${line} HTTP/1.1`, 'Host: test', ...headers, ...length].join('\r\n')
     return this.send(Buffer.concat([Buffer.from(`${head}\r\n\r\n`, 'latin1'), Buffer.from(body)]))
   }
 
-  /** The next answer; `isHead` when it comes to a HEAD. Fails when the connection ends before it is complete. */
+  /**
+   * The next answer; `isHead` if the request was a HEAD. Throws when the connection ends before the answer is complete.
+   */
   async answer(isHead = false): Promise<Answer> {
     for (;;) {
       const end = this.#bytes.indexOf('\r\n\r\n')
@@ -104,12 +106,12 @@ export class Wire {
     }
   }
 
-  /** What has come and was not read as an answer. */
+  /** The received bytes that were not read as an answer. */
   get unread(): string {
     return this.#bytes.toString('latin1')
   }
 
-  /** Stops or goes on reading; what the server sends meanwhile stays with the system. */
+  /** Stops or resumes reading; meanwhile the system buffers the bytes of the server. */
   read(on: boolean): void {
     if (on) this.#socket.resume()
     else this.#socket.pause()

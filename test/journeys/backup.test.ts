@@ -1,6 +1,6 @@
-// A backup under load, the loss of everything, and the way back: as an operator does it, with the commands and a kill.
-// What clients had seen before the backup began is there again to the last digit; what they wrote meanwhile is there as
-// it was at some moment of it.
+// A backup under load, the loss of all data, and its restoration: as an operator does it, with the commands and a kill.
+// Data that clients had seen before the backup began is restored exactly; data that they wrote meanwhile is as it was
+// at some moment of the backup.
 
 import { rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// Subscriptions that notify the broker itself: how many notifications come of one request (docs/interface/cascades.md).
+// Subscriptions that notify the broker itself: the number of notifications that one request causes
+// (docs/interface/cascades.md).
 
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: macros of notifications look like templates
 
@@ -28,13 +29,13 @@ async function sent(client: HttpClient): Promise<number> {
 
 const waitMs = 20_000
 
-/** Resolves when something holds; fails when that takes too long. */
+/** Resolves when the condition holds; throws when that takes too long. */
 async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
   const endMs = performance.now() + waitMs
   while (!(await holds())) if (performance.now() > endMs) throw new Error(`waited ${waitMs} ms until ${what}`)
 }
 
-/** Resolves when nothing is owed any more. */
+/** Resolves when no notification is pending. */
 const settled = (client: HttpClient): Promise<void> =>
   until('nothing is owed', async () => (await metric(client, 'orrery_outbox_rows')) === 0)
 
@@ -46,7 +47,7 @@ for (const kill of [false, true])
     const { port } = new URL(broker.baseUrl)
     let client = new HttpClient(broker.baseUrl)
     for (let n = 0; n < subscriptions; n++) {
-      // Each change is that of another entity, so no circle is ever closed.
+      // Each change is that of another entity, so no cycle is ever closed.
       const httpCustom = { url: `http://127.0.0.1:${port}/v2/op/notify`, ngsi: { id: `\${id}${n}` } }
       const subscription = { subject: { entities: [{ idPattern: '.*' }] }, notification: { httpCustom } }
       t.equal((await client.send('POST', '/v2/subscriptions', subscription)).status, 201)
@@ -64,7 +65,7 @@ for (const kill of [false, true])
     const { text } = await client.get('/v2/entities?limit=1&options=count')
     t.equal(JSON.parse(text).length, 1)
     const count = Number((await client.get('/v2/entities?limit=1&options=count')).headers['ctx-total-count'])
-    // A notification that was sent when the broker was killed is sent again: its entity is there already.
+    // If the broker was killed while a notification was in flight, it sends it again: the entity exists already.
     t.ok(count <= max + 1, `${count} entities`)
     t.ok((await sent(client)) <= max, `${await sent(client)} notifications`)
     const lines = broker.stdout.split('\n').filter(line => line.includes('notifications descend from one request'))

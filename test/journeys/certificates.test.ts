@@ -36,7 +36,7 @@ t.test('a new certificate is served by all workers, and no connection is refused
   }
   const kept = await Wire.overTls(broker.port)
   let metrics = ''
-  /** Connects, one after the other, until several in a row were shown that certificate: some of each worker. */
+  /** Connects, one after the other, until several in a row get that certificate: some from each worker. */
   const untilServed = async (name: string): Promise<void> => {
     const beganMs = performance.now()
     for (let inRow = 0; inRow < 8; ) {

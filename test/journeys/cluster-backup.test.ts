@@ -1,5 +1,5 @@
-// A backup of a cluster of three nodes, asked of one of them under load: each shard comes from its owner. It becomes a
-// single node, or the first content of another cluster.
+// A backup of a cluster of three nodes, requested from one of them under load: each shard comes from its owner. It
+// becomes a single node, or the first content of another cluster.
 
 import { createReadStream, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -36,7 +36,7 @@ async function fill(nodes: readonly BrokerProcess[]): Promise<void> {
   await send(second, 'POST', '/v2/op/update', { actionType: 'append', entities })
 }
 
-/** What stands still. */
+/** The data that does not change during the test. */
 async function visible(broker: BrokerProcess): Promise<unknown[]> {
   const paths = [
     '/v2/entities?limit=1000&type=T0,T1,T2&attrs=*,dateCreated,dateModified&options=count',

@@ -1,4 +1,5 @@
-// What can happen to a cluster: each kind lasts for a while, and is over when it resolves. All but one hurt it.
+// Events that happen to a cluster. Each lasts for a while, and is over when its function resolves. All but the restart
+// in turn are faults.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import { type ClusterScene, memberName, type NodeName, nodeNames, untilStopped } from '../support/cluster-scene.js'
@@ -6,14 +7,14 @@ import type { EtcdMemberProcess } from '../support/etcd.js'
 import type { Random } from '../support/random.js'
 import type { ClusterLoad } from './cluster-load.js'
 
-/** Who is hurt, and by whom it is noticed. */
+/** The cluster to hurt, the clients that notice it, and the source of random choices. */
 export interface Victims {
   readonly scene: ClusterScene
   readonly load: ClusterLoad
   readonly random: Random
 }
 
-/** Tells what it has done, for people. */
+/** Returns a report for people. */
 type Fault = (victims: Victims) => Promise<string>
 
 export const faults = {
@@ -80,7 +81,7 @@ export const faults = {
 
 export type FaultKind = keyof typeof faults
 
-/** As many kinds as wanted, each as often as the others as far as that is possible, in no order. */
+/** `count` kinds in random order, each as often as the others as far as possible. */
 export function pickKinds(count: number, random: Random): FaultKind[] {
   const picked: FaultKind[] = []
   while (picked.length < count) {
@@ -90,19 +91,19 @@ export function pickKinds(count: number, random: Random): FaultKind[] {
   return picked
 }
 
-/** Forgiven, or long enough for others to have taken over and acknowledged something. */
+/** Short enough that nothing happens, or long enough for other nodes to take over and acknowledge a write. */
 function lastingMs(random: Random): number {
   return random.fraction() < 0.5 ? random.between(1_000, 3_000) : random.between(6_000, 9_000)
 }
 
-/** Whom a node does not reach. */
+/** The nodes and members of etcd that a node does not reach. */
 function across(scene: ClusterScene, name: NodeName, from: 'the others' | 'etcd' | 'both'): string[] {
   const nodes = nodeNames.filter(other => other !== name)
   const members = scene.etcd.members.map((_, at) => memberName(at))
   return [...(from === 'etcd' ? [] : nodes), ...(from === 'the others' ? [] : members)]
 }
 
-/** Stops members for some seconds; `onStill` is told when all of them stand still, and before they go on. */
+/** Stops members for some seconds. Calls `onStill` when all of them are stopped, and before they continue. */
 async function standStill(
   members: readonly EtcdMemberProcess[],
   random: Random,

@@ -1,5 +1,5 @@
-// The log engine of a cluster stands still, dies, is full or is empty: every request is answered in time all the same,
-// every node says that it is not ready and why, and all is well again by itself when the engine is
+// The log engine of a cluster stops, dies, is full or is empty. Even so every request is answered in time, and every
+// node reports that it is not ready, with the reason. When the engine recovers, all nodes recover by themselves
 // (docs/operations/cluster-health.md).
 
 import { renameSync } from 'node:fs'
@@ -12,13 +12,13 @@ import { names, Scene } from '../support/log-scene.js'
 
 const skip = noEtcd()
 /**
- * What a request may take where the engine does not answer: 5 s at its owner, the wait for an owner and a busy machine
- * besides.
+ * Longest time of a request while the engine does not answer: 5 s at its owner, and more for the wait for an owner and
+ * a busy machine.
  */
 const answerMsMax = 9_500
 const indexes = names.map((_, index) => index)
 
-/** What writes and lists get through every node while the log takes nothing: 503, in time. */
+/** Writes and lists through every node, while the log takes no writes: 503, in time. */
 async function isRefused(t: Test, scene: Scene): Promise<void> {
   const asks = indexes.flatMap(index => [
     ...Array.from({ length: 4 }, (_, n) => ['PUT', `/v2/entities/lamp${n}/attrs/level/value`, 7, index] as const),
@@ -45,7 +45,7 @@ const batch = {
   entities: [0, 1, 2, 3, 4].map(n => ({ id: `lamp${n}`, type: 'Lamp', level: { value: 8, type: 'Number' } })),
 }
 
-/** Every node says that it is not ready, and why: in its health, its log, its status and its metrics. */
+/** Every node reports that it is not ready, with the reason: in its health, its log, its status and its metrics. */
 async function isTold(t: Test, scene: Scene, state: string, reason: RegExp): Promise<void> {
   for (const index of indexes) {
     await scene.untilUnready(index, reason)
@@ -58,7 +58,7 @@ async function isTold(t: Test, scene: Scene, state: string, reason: RegExp): Pro
   }
 }
 
-/** All nodes are ready again by themselves, have said so, and nothing acknowledged is missing. */
+/** All nodes are ready again by themselves and have reported it, and no acknowledged write is missing. */
 async function isWellAgain(t: Test, scene: Scene): Promise<void> {
   for (const index of indexes) {
     await scene.untilReady(index, true)
@@ -76,7 +76,7 @@ async function isWellAgain(t: Test, scene: Scene): Promise<void> {
 }
 
 /**
- * Puts so much that the quota of an engine is exceeded. The client takes that for a fault, and is of no use afterwards.
+ * Writes until the quota of an engine is exceeded. The client counts that as a fault, and cannot be used afterwards.
  */
 async function fill(address: string, quotaBytes: number): Promise<void> {
   const client = new Etcd3({ hosts: `http://${address}` })
@@ -87,7 +87,7 @@ async function fill(address: string, quotaBytes: number): Promise<void> {
   }
 }
 
-/** What an operator does about a full etcd (docs/operations/cluster-health.md). */
+/** The repair of a full etcd by an operator (docs/operations/cluster-health.md). */
 async function makeRoom(address: string): Promise<void> {
   const client = new Etcd3({ hosts: `http://${address}` })
   await client.delete().prefix('filler/')
@@ -103,7 +103,7 @@ async function makeRoom(address: string): Promise<void> {
 t.test('a node is ready when the first request is answered, whatever shard it is about', { skip }, async t => {
   t.setTimeout(300_000)
   const scene = await Scene.start(t, tempDir(t))
-  // All at once begin anew, on what they have.
+  // All nodes restart at the same time, on the data that they have.
   for (const node of scene.nodes) node.signal('SIGKILL')
   await Promise.all(scene.nodes.map(node => node.exited))
   await Promise.all(indexes.map(index => scene.spawn(index)))

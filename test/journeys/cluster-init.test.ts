@@ -1,5 +1,5 @@
-// What a single node has becomes the first content of a cluster, and that of a single node again: as an operator does
-// it, with the commands, a real etcd and three nodes.
+// The data of a single node becomes the first content of a cluster, and later that of a single node again: as an
+// operator does it, with the commands, a real etcd and three nodes.
 
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -33,18 +33,18 @@ import { main } from '../support/project.js'
 const skip = noEtcd()
 t.setTimeout(900_000)
 
-/** Every number of workers, and a kill at every stage: in the soak. */
+/** Whether every number of workers is tested, and a kill at every stage: in the soak. */
 const isWhole = process.env.CLUSTER_INIT === 'all'
 
-/** How long copies, notifications and new owners may take on a busy machine. */
+/** Longest wait for copies, notifications and new owners on a busy machine. */
 const waitMsMax = 180_000
 
 const tenants = ['', 'city'] as const
 const paths = ['/', '/a', '/a/b'] as const
 
 /**
- * Over a connection of its own: between two requests here a server may close one that is kept. A write that was refused
- * for the moment (503) is sent again, as the answer asks for.
+ * Each request has a connection of its own, because a server may close an idle one between two requests. A write that
+ * gets 503 is sent again, as the answer asks for.
  */
 async function send(
   broker: BrokerProcess,
@@ -67,8 +67,8 @@ async function send(
 }
 
 /**
- * Everything that a client can see: entities with their times, subscriptions and registrations, of both tenants;
- * undefined when a node cannot tell.
+ * All data that a client can see: entities with their times, subscriptions and registrations, of both tenants;
+ * undefined when a node cannot answer.
  */
 async function visible(broker: BrokerProcess): Promise<unknown> {
   const seen: unknown[] = []
@@ -90,7 +90,7 @@ async function visible(broker: BrokerProcess): Promise<unknown> {
   return seen
 }
 
-/** The same, as soon as the node can tell: every shard has an owner that answers. */
+/** The same, once the node can answer: every shard has an owner that answers. */
 async function untilVisible(broker: BrokerProcess): Promise<unknown> {
   let seen: unknown
   await until('all shards to have owners', async () => {
@@ -100,7 +100,7 @@ async function untilVisible(broker: BrokerProcess): Promise<unknown> {
   return seen
 }
 
-/** What became of notifications goes on becoming, but for how many there were. */
+/** A subscription without the outcomes of its notifications, which still change; their number stays. */
 function withoutTries({ notification, ...subscription }: { readonly notification: object }): unknown {
   const { failsCounter, lastFailure, lastFailureReason, lastSuccess, lastSuccessCode, ...kept } =
     notification as Record<string, unknown>
@@ -115,7 +115,7 @@ async function until(what: string, holds: () => Promise<boolean>): Promise<void>
   }
 }
 
-/** A receiver that adds the ids of the entities that it is told of; gives its URL. */
+/** A receiver that adds the ids of the entities in its notifications to `heard`; returns its URL. */
 async function receiver(t: Test, heard: string[], port = 0): Promise<string> {
   const server = createServer(async (request, response) => {
     let text = ''
@@ -216,7 +216,7 @@ t.test('the data of two workers becomes that of three nodes', { skip }, async t 
   const start = async (n: number, dataDir: string): Promise<void> => {
     nodes[n] = await startBroker(t, { dataDir, args: wordsOf(n), readyWaitMs: waitMsMax })
   }
-  // All at once: those without anything wait for the one that has all.
+  // All start at once: the nodes without data wait for the one that has all.
   await Promise.all([start(0, dirs[0]!), start(1, fresh), start(2, dirs[2]!)])
   for (const node of nodes) {
     t.strictSame(await untilVisible(node), before, 'every node tells what the single one has told')
@@ -247,11 +247,11 @@ t.test('the data of two workers becomes that of three nodes', { skip }, async t 
   }
 })
 
-// And back
+// Back to one node
 
 /**
- * The rows that move with shards and the register, of all stores of a directory that no broker uses; what became of
- * notifications in few words.
+ * The rows that move with shards and the register, of all stores of a directory that no broker uses; the progress of
+ * subscriptions only in part.
  */
 async function rowsIn(path: string): Promise<ReadonlyMap<string, string>> {
   const rows = new Map<string, string>()
@@ -285,7 +285,7 @@ async function withStores<T>(path: string, look: (stores: readonly Store[]) => P
   }
 }
 
-/** Makes dead letters of some notifications that are owed, as five tries would. */
+/** Makes dead letters of some pending notifications, as five failed tries would. */
 const someDead = (path: string, subscription: string): Promise<number> =>
   withStores(path, async stores => {
     let dead = 0
@@ -299,7 +299,9 @@ const someDead = (path: string, subscription: string): Promise<number> =>
     return dead
   })
 
-/** Starts a command on a directory that is not there yet, and kills it when something has happened so often in it. */
+/**
+ * Starts a command on a directory that does not exist yet, and kills it after that number of events in the directory.
+ */
 async function killedWhile(words: readonly string[], folder: string, events: number): Promise<void> {
   mkdirSync(folder, { recursive: true })
   const child = spawn(process.execPath, [main, 'cluster', ...words], { stdio: 'ignore' })

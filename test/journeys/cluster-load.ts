@@ -1,10 +1,11 @@
-// Those who use a cluster while it is hurt: writers, of which each has entities of its own, and readers, who ask every
-// node for any of them.
+// The clients of a cluster that is hurt: writers, each with entities of its own, and readers, which ask every node for
+// any of them.
 //
-// A writer has one request under way and asks the nodes in turn, but those that let others wait. It asks elsewhere when
-// it is told that nothing was done. When nobody knows what became of a request, it waits until that cannot happen any
-// more, reads, and goes on from there. Readers hold what they are shown against the histories; a node that does not
-// answer is asked on, so that one which was stopped finds many questions that are newer than what it knows.
+// A writer has one request in flight. It asks the nodes in turn, but avoids a node that lets others wait. After an
+// answer that nothing was done it asks another node. If the outcome is unknown, it waits until the request cannot take
+// effect any more, reads the result, and continues from there. Readers compare the answers with the histories. They
+// continue to ask a node that does not answer, so that a stopped node later finds many questions that are newer than
+// its data.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import type { ClusterScene, NodeName } from '../support/cluster-scene.js'
@@ -16,24 +17,24 @@ import { type Entity, Histories, stateFrom } from './histories.js'
 
 const writers = 12
 const idsPerWriter = 3
-/** What a writer rests between two writes: the processor is for the nodes. */
+/** Pause of a writer between two writes, which leaves the processor to the nodes. */
 const restMs = 20
-/** Before it asks again who was told that nothing was done. */
+/** Before a writer repeats a request of which nothing was done. */
 const retryMs = 50
-/** A node that lets somebody wait for so long is asked by few others meanwhile. */
+/** A node that has not answered a request for so long gets few others meanwhile. */
 const patienceMs = 400
-/** How long clients wait for an answer: longer than nodes are stopped. */
+/** Longest wait for an answer: longer than nodes are stopped. */
 const answerMsMax = 40_000
 /** Between two reads of one node. */
 const readEveryMs = 25
 /** Reads that wait for one node. */
 const readsMax = 100
 /**
- * From the end of a request until it cannot happen any more: asks end in 2 s, and a node's clock may be read some time
- * before.
+ * From the end of a request until it cannot take effect any more: asks end in 2 s, and a node's clock may be read some
+ * time before.
  */
 const settleMs = 2_500
-/** How long one write may take until somebody does it. */
+/** Longest time until a write is done. */
 const writeMsMax = 120_000
 
 type Outcome = 'done' | 'nothing done' | 'unknown' | { readonly surprise: string }
@@ -42,21 +43,21 @@ type Outcome = 'done' | 'nothing done' | 'unknown' | { readonly surprise: string
 interface Counter {
   readonly writing: HttpClient
   readonly reading: HttpClient
-  /** When the requests of writers were sent that it has yet to answer. */
+  /** The times at which the unanswered requests of writers were sent. */
   readonly waiting: Set<number>
 }
 
 export class ClusterLoad {
   readonly histories = new Histories()
-  /** What must not be. */
+  /** Failures of the cluster. */
   readonly problems: string[] = []
   acknowledged = 0
-  /** Writes of which nobody knew what became. */
+  /** Number of writes whose outcome was unknown. */
   unknown = 0
   read = 0
-  /** Since when no write that is sent can be acknowledged; undefined: all can. */
+  /** Since when a write that is sent cannot be acknowledged; undefined: it can. */
   silentSinceMs: number | undefined
-  /** Told each write that was acknowledged. */
+  /** Called with each acknowledged write. */
   onAcknowledged = (_write: Write): void => {}
   private readonly random: Random
   private readonly counters: Readonly<Record<NodeName, Counter>>
@@ -83,7 +84,7 @@ export class ClusterLoad {
     this.running = Promise.all(working)
   }
 
-  /** Ends what is under way, each write with a yes. */
+  /** Stops, and waits until each write in flight is acknowledged. */
   async end(): Promise<void> {
     this.isRunning = false
     await this.running
@@ -98,7 +99,10 @@ export class ClusterLoad {
     )
   }
 
-  /** What is wrong with what a node tells: of each entity by itself, and in lists. Nothing is being written. */
+  /**
+   * The differences between a node's answers and the histories: for each entity by itself, and in lists. There must be
+   * no writes meanwhile.
+   */
   async differences(name: NodeName): Promise<string[]> {
     const wrong: string[] = []
     for (const id of this.ids.flat()) {
@@ -134,8 +138,8 @@ export class ClusterLoad {
   }
 
   /**
-   * Has one write, of one of these entities or of some, acknowledged, and whatever turned out unknown before it
-   * settled.
+   * Repeats until one write, of one of these entities or of some, is acknowledged. It settles each unknown outcome
+   * before the next try.
    */
   private async write(own: readonly string[], batches: boolean): Promise<void> {
     const untilMs = performance.now() + writeMsMax
@@ -150,7 +154,7 @@ export class ClusterLoad {
     }
   }
 
-  /** Asks the nodes for a write until one has not said that nothing was done. */
+  /** Sends a write to one node after the other until an answer differs from "nothing done". */
   private async untilTaken(write: Write, untilMs: number): Promise<Exclude<Outcome, 'nothing done'>> {
     for (;;) {
       const outcome = await this.send(write, this.nextNode())
@@ -199,7 +203,7 @@ export class ClusterLoad {
     return 'done'
   }
 
-  /** Finds out what has become of the last write of these entities. */
+  /** Finds out the outcome of the last write of these entities. */
   private async settle(ids: readonly string[]): Promise<void> {
     await pause(settleMs)
     for (const id of ids) {
@@ -253,7 +257,7 @@ export class ClusterLoad {
     return this.counters[name].reading.get(path, headers).catch(() => undefined)
   }
 
-  /** Reads through a node, or through any, until it is told. */
+  /** Reads through a node, or through any, until an answer is 200 or 404. */
   private async untilRead(name: NodeName | undefined, path: Path): Promise<Answer> {
     const untilMs = performance.now() + writeMsMax
     for (;;) {
@@ -271,7 +275,7 @@ interface Path {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** With a service path one shard is asked, without one all that may have the id. */
+/** With a service path the read asks one shard, without one all shards that may have the id. */
 const pathOf = (id: string, isExact: boolean): Path => ({
   path: `/v2/entities/${encodeURIComponent(id)}`,
   headers: isExact ? { 'Ctx-ServicePath': '/' } : {},

@@ -1,6 +1,5 @@
-// A subscription to some entities of a cluster, and what its receiver has to be told: every acknowledged change made
-// after the subscription was, at least once, whoever owns the entity then or later; and nothing that the entity never
-// was.
+// A subscription to some entities of a cluster, and the notifications that its receiver must get: each acknowledged
+// change after the subscription, at least once, for any owner of the entity; and no state that the entity never had.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Teardown } from '../support/broker-process.js'
@@ -10,20 +9,20 @@ import type { Random } from '../support/random.js'
 import type { State, Write } from './crash-oracle.js'
 import { type Entity, type Histories, stateFrom } from './histories.js'
 
-/** What is watched: the entities of some writers. */
+/** The watched entities: those of some writers. */
 const watched = /^urn:thing:[0-3]:/
 /**
- * How long a notification may take: what a node that is gone has not sent, its successor sends; a first and a second
- * try may fail.
+ * Longest time until a notification arrives. The successor of a lost node sends its pending notifications, and a first
+ * and a second try may fail.
  */
 const arrivalMsMax = 60_000
-/** How long subscribing may take. */
+/** Longest time of subscribing. */
 const subscribedMsMax = 60_000
-/** Between two looks whether all have come. */
+/** Between two checks whether all have arrived. */
 const lookMs = 50
 
 export class Notified {
-  /** Notifications of something that nobody has written. */
+  /** Notifications of states that no client has written. */
   readonly problems: string[] = []
   private readonly histories: Histories
   private readonly owed = new Set<string>()
@@ -36,14 +35,14 @@ export class Notified {
     this.receiver = new MoodyReceiver(t, random, ({ body }) => this.take(JSON.parse(body)))
   }
 
-  /** How many changes were told. */
+  /** Number of changes that were notified. */
   get count(): number {
     return this.told.size
   }
 
   /**
-   * Subscribes, which may take until the cluster has settled; a second subscription, should the first be there after
-   * all, does no harm.
+   * Subscribes, and repeats that until the cluster has settled. If an earlier try was stored after all, a second
+   * subscription does no harm.
    */
   async subscribe(baseUrl: string): Promise<void> {
     await this.receiver.open()
@@ -62,13 +61,13 @@ export class Notified {
     this.isSubscribed = true
   }
 
-  /** A write was acknowledged that was sent after the subscription. */
+  /** Records the changes of an acknowledged write that was sent after the subscription. */
   onAcknowledged({ after }: Write): void {
     if (!this.isSubscribed) return
     for (const [id, state] of after) if (state && watched.test(id)) this.owe(keyOf(id, state))
   }
 
-  /** What is missing when that takes longer than it may. */
+  /** Waits for all pending changes to arrive, and returns those that are late. */
   async missing(): Promise<readonly string[]> {
     const untilMs = performance.now() + arrivalMsMax
     while (this.owed.size > 0 && performance.now() < untilMs) await pause(lookMs)

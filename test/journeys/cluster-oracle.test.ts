@@ -1,13 +1,13 @@
-// Whatever happens to a cluster, what was acknowledged is there, and no read shows anything older.
+// After any fault of a cluster, acknowledged writes are there, and no read shows an older state.
 //
 // Three nodes and three members of etcd run as processes; writers and readers use them all the time, and a subscriber
-// is told of changes. In each round one thing happens (cluster-faults.ts); afterwards every entity is written again
-// within a bounded time, and then each node tells of each entity, by itself and in lists, what the oracle knows
-// (histories.ts). Increments would show it if one happened twice. In the end one node is left alone, and tells all from
-// its copies.
+// gets notifications. In each round one event happens (cluster-faults.ts). Afterwards every entity is written again
+// within a bounded time, and each node must show each entity, by itself and in lists, as the oracle knows it
+// (histories.ts). Increments would reveal a write that happened twice. In the end one node is left alone, and shows
+// everything from its copies.
 //
-// CLUSTER_ROUNDS sets the number of rounds, SEED repeats their choice, CLUSTER_LOGS names a directory for what the
-// nodes print.
+// CLUSTER_ROUNDS sets the number of rounds, SEED repeats their choice, CLUSTER_LOGS names a directory for the output of
+// the nodes.
 
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -25,13 +25,16 @@ const skip =
   process.platform === 'linux' ? noEtcd() : 'the network in between asks /proc who has dialed, which is for Linux'
 const rounds = Number(process.env.CLUSTER_ROUNDS ?? 2)
 /**
- * After a fault all entities are written within this time. The promise is less (cluster.test.ts); a busy machine is no
- * fault.
+ * After a fault all entities are written within this time. The promise is less (cluster.test.ts); a busy machine is not
+ * a fault.
  */
 const recoveryMsMax = 60_000
 t.setTimeout(500_000 + rounds * 90_000)
 
-/** A node that is cut off for so long has lost its shards to others, which have acknowledged changes; mostly earlier. */
+/**
+ * After this time a node that is cut off has lost its shards to others, which have acknowledged changes; mostly it
+ * happens earlier.
+ */
 const cutMsMax = 25_000
 const roundsUntilNoticed = 4
 

@@ -1,5 +1,5 @@
-// Three nodes and a real etcd as an operator starts them: any node answers anything, one that is killed is missed for
-// seconds and nothing of it, and one that comes back is one of them again.
+// Three nodes and a real etcd as an operator starts them: any node answers any request; after a kill the others take
+// over within seconds and without loss; and a node that comes back is a member again.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
@@ -11,11 +11,11 @@ import { noEtcd, startEtcd } from '../support/etcd.js'
 const skip = noEtcd()
 const entities = 60
 /**
- * Longest time after which every entity can be written again when a node has been killed. The promise is 6 s (bench
- * `cluster`); a busy machine is no fault.
+ * Longest time after the kill of a node until every entity can be written again. The promise is 6 s (bench `cluster`);
+ * a busy machine is not a fault.
  */
 const failoverMsMax = 30_000
-/** How long anything else may take that is waited for, and between two looks. */
+/** Longest wait for anything else; below, the time between two checks. */
 const waitMsMax = 30_000
 const lookMs = 50
 
@@ -26,13 +26,13 @@ interface Place {
   readonly port: number
 }
 
-/** Three nodes, and what clients know. */
+/** Three nodes, and the writes that they have acknowledged. */
 class Scene {
   readonly nodes: BrokerProcess[] = []
   private readonly t: Teardown
   private readonly places: readonly Place[]
   private readonly shardLog: string
-  /** The highest value that was acknowledged of each entity. */
+  /** The highest acknowledged value of each entity. */
   readonly acknowledged = new Map<string, number>()
 
   constructor(t: Teardown, places: readonly Place[], shardLog: string) {
@@ -55,7 +55,7 @@ class Scene {
     return fetch(new URL(path, this.nodes[index]!.baseUrl), { method, ...sent })
   }
 
-  /** Writes each entity through one of the nodes in turn until all have said yes; how long that took. */
+  /** Writes each entity through the nodes in turn until all writes are acknowledged; returns the time in ms. */
   async writeAll(value: number, nodes: readonly number[]): Promise<number> {
     const began = performance.now()
     await Promise.all(
@@ -75,8 +75,8 @@ class Scene {
   }
 
   /**
-   * What a node tells of all entities, as `id=level`, once it can: a list waits for the owners of all shards, also of
-   * those without entities.
+   * The entities that a node lists, as `id=level`. Waits until the node can list them: a list needs the owners of all
+   * shards, also of those without entities.
    */
   async told(index: number): Promise<readonly string[]> {
     const path = `/v2/entities?options=keyValues,count&limit=1000&orderBy=id`
@@ -88,7 +88,7 @@ class Scene {
     return told.map(({ id, level }) => `${id}=${level}`).sort()
   }
 
-  /** What a node tells of the cluster once it hears all others; on a busy machine one is suspected now and then. */
+  /** The cluster status of a node, once it sees all members alive; on a busy machine it suspects one now and then. */
   async untilAllAlive(index: number): Promise<ClusterStatus> {
     return this.until('all to be alive', async () => {
       const status = (await (await this.send(index, 'GET', '/cluster')).json()) as ClusterStatus
@@ -162,7 +162,7 @@ t.test('three nodes are one broker, and stay one when a node is killed', { skip 
   t.strictSame(await scene.told(2), scene.expected(), 'and goes on answering')
   t.equal((await scene.send(2, 'DELETE', '/cluster/drain')).status, 204)
 
-  // Without the engine it takes its time to leave, for nobody can take over.
+  // Without the engine the node leaves slowly, since no other node can take over.
   etcd.members[0]!.stop()
   const leaving = scene.nodes[0]!.kill('SIGTERM')
   await scene.until('an answer that ends its connection', async () => {

@@ -1,5 +1,5 @@
-// A tenant whose subscriptions have patterns that are made to hurt: they are refused in time, and neither an update nor
-// a batch holds up others.
+// A tenant whose subscriptions have patterns that are made to be slow: they are refused in time, and neither an update
+// nor a batch delays other requests.
 
 import t, { type Test } from 'tap'
 import { startBroker } from '../support/broker-process.js'
@@ -11,7 +11,7 @@ const subscriptionWith = (idPattern: string, q?: string) => ({
   notification: { http: { url: 'http://127.0.0.1:9/' } },
 })
 
-/** Posts subscriptions until one is refused; gives the ids of those that were taken. */
+/** Posts subscriptions until one is refused; returns the ids of the accepted ones. */
 async function fill(t: Test, client: HttpClient): Promise<readonly string[]> {
   const ids: string[] = []
   for (let n = 0; n < 1_000; n++) {

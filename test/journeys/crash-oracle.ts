@@ -1,21 +1,22 @@
-// What a broker that was killed must still know.
+// The data that a broker must still have after a kill.
 //
 // The oracle follows every entity through the answers of the broker. An entity has one writer, and a writer has one
-// request under way, so what may be found after a crash is exact: the state of the last acknowledged write, or that of
-// the one that was under way. Nothing else, in particular no entity that nobody made.
+// request in flight. So the possible states after a crash are exact: that of the last acknowledged write, or that of
+// the write in flight. Nothing else may exist, in particular no entity that no client created.
 //
-// A writer's requests are invented here too, so that what is asked and what is expected stand side by side. Every write
-// names all attributes it leaves behind; only `$inc` depends on the broker's own memory, and the oracle adds along.
+// The oracle also draws the requests of a writer, so that a request and its expected result are in one place. Every
+// write names all attributes that the entity then has. Only `$inc` depends on the broker's own data, and the oracle
+// adds along.
 //
 // Not here: HTTP and processes (crash.test.ts).
 
 import { isDeepStrictEqual } from 'node:util'
 import type { Random } from '../support/random.js'
 
-/** An entity as the oracle knows it; undefined when it does not exist. */
+/** An entity as the oracle knows it; undefined if it does not exist. */
 export type State = { readonly type: string; readonly text: string; readonly n: number } | undefined
 
-/** A request, what it answers, and what it makes of each entity it touches. */
+/** A request, its expected status, and the state of each affected entity after it. */
 export interface Write {
   readonly method: string
   readonly path: string
@@ -44,10 +45,7 @@ export class Oracle {
     }
   }
 
-  /**
-   * What is wrong with finding `found` under this id after a crash, if anything. From then on, what was found is what
-   * is known.
-   */
+  /** Takes `found` as the state of this id after a crash, and returns the fault if that state is not possible. */
   settle(id: string, found: State): string | undefined {
     const known = this.#acknowledged.get(id)
     const possible = this.#underWay.has(id) ? [known, this.#underWay.get(id)] : [known]
@@ -57,7 +55,7 @@ export class Oracle {
     return `${id}: ${show(found)} found, ${possible.map(show).join(' or ')} expected`
   }
 
-  /** The ids that exist, as far as acknowledged; of one type when given. */
+  /** The ids that exist by acknowledged writes; with `type`, those of that type. */
   ids(type?: string): string[] {
     return [...this.#acknowledged]
       .flatMap(([id, state]) => (state && (!type || state.type === type) ? [id] : []))
@@ -68,7 +66,8 @@ export class Oracle {
 export const types = ['Lamp', 'Meter', 'Valve'] as const
 
 /**
- * The next thing a writer does to its entities: mostly updates, with enough deletes that ids come back as another type.
+ * Draws the next write of a writer to its entities: mostly updates, with enough deletions that ids come back as another
+ * type.
  */
 export function nextWrite(
   oracle: Pick<Oracle, 'state'>,
@@ -127,7 +126,8 @@ function remove(id: string, before: NonNullable<State>): Write {
 }
 
 /**
- * Some of the writer's entities at once. Each of them may or may not have been written when the batch was under way.
+ * Writes some of the writer's entities at once. If the batch was in flight at a kill, each of them may or may not be
+ * written.
  */
 function batch(oracle: Pick<Oracle, 'state'>, ids: readonly string[], random: Random): Write {
   const after = new Map<string, NonNullable<State>>()
@@ -148,7 +148,7 @@ function whole(id: string, state: NonNullable<State>): Record<string, unknown> {
   return { id, type: state.type, ...attributes(state) }
 }
 
-/** PATCH, PUT and DELETE name the type, so that they never meet an entity of another one. */
+/** PATCH, PUT and DELETE name the type, so that they never affect an entity of another type. */
 function at(id: string, { type }: NonNullable<State>, below = ''): string {
   return `/v2/entities/${encodeURIComponent(id)}${below}?type=${type}`
 }

@@ -1,16 +1,14 @@
-// Kill -9 at any moment loses nothing that was acknowledged and invents nothing.
+// Kill -9 at any moment loses no acknowledged write and invents nothing.
 //
 // Several connections write (creations, upserts, updates, counters, batches, deletions) until the broker is killed; the
-// instant is a number of acknowledged writes, drawn anew each time. Then it starts on the same directory and every
-// entity is read and held against the oracle; lists, counts and lists by type must show exactly the same entities, so
-// that the indexes agree with the entities they point to.
+// instant is a number of acknowledged writes, drawn anew each time. Then it starts on the same directory, and every
+// entity is read and compared with the oracle. Lists, counts and lists by type must show exactly the same entities, so
+// that the indexes agree with the entities they point to. The same with two workers: killed together, alone, or left by
+// their supervisor.
 //
-// CRASH_CYCLES sets the number of kills with the default durability (a soak uses thousands), SEED repeats a run: the
-// choices are the same, though what the network delivers first may differ. The same with two workers: killed together,
-// alone, or left by their supervisor.
-//
-// `inspections` is the door for checks from inside: each is called with the data directory while no broker holds it,
-// after every kill, and answers with what it found wrong.
+// CRASH_CYCLES sets the number of kills with the default durability (a soak uses thousands). SEED repeats a run: the
+// choices are the same, but the order of packets may differ. `inspections` holds checks from inside: after every kill
+// each gets the data directory while no broker has it open, and returns the faults that it finds.
 
 import { readdirSync, readFileSync, statSync, truncateSync } from 'node:fs'
 import { cp } from 'node:fs/promises'
@@ -80,7 +78,7 @@ t.test('a store that has lost its last commit is noticed', async t => {
   const oracle = new Oracle()
   const [ids] = idsOfWriters
   const first = await startBroker(t, { dataDir })
-  // One connection alone: nothing is written behind the write that is acknowledged last.
+  // A single connection: no write follows the one that is acknowledged last.
   await writeUntilKilled(first, oracle, [ids!], 30, random, killAll)
   await first.exited
   const before = await copyOf(t, dataDir)
@@ -92,7 +90,7 @@ t.test('a store that has lost its last commit is noticed', async t => {
   t.not((await compare(forgetful, oracle, ids!)).length, 0, 'without it something is')
 })
 
-/** A copy of a directory that ends with the test. */
+/** A copy of a directory that is removed when the test ends. */
 async function copyOf(t: Test, folder: string): Promise<string> {
   const copy = tempDir(t)
   await cp(folder, copy, { recursive: true })
@@ -100,8 +98,8 @@ async function copyOf(t: Test, folder: string): Promise<string> {
 }
 
 /**
- * Cuts the last commit off the log that RocksDB writes ahead. Behind a commit stands the mark of its flush, which holds
- * no rows.
+ * Cuts the last commit off the write-ahead log of RocksDB. After each commit the log has the mark of its flush, which
+ * holds no rows.
  */
 function loseLastCommit(dataDir: string): void {
   const logs = readdirSync(dataDir, { recursive: true, encoding: 'utf8' }).filter(name => /(^|\/)\d+\.log$/.test(name))
@@ -109,7 +107,7 @@ function loseLastCommit(dataDir: string): void {
   if (files.length !== 1) throw new Error(`one log with something in it is expected: ${files}`)
   const log = readFileSync(files[0]!)
   let last = -1
-  // A record: checksum (4 bytes), length (2), kind (1), and what it says; no head stands over the end of a block.
+  // A record: checksum (4 bytes), length (2), kind (1), and its content; no record head crosses the end of a block.
   for (let at = 0; at + recordHeadBytes <= log.length; ) {
     const left = blockBytes - (at % blockBytes)
     const end = at + recordHeadBytes + log.readUInt16LE(at + 4)
@@ -138,12 +136,12 @@ async function isReady(broker: BrokerProcess): Promise<boolean> {
   return answer?.status === 200
 }
 
-/** Resolves when there is another worker in place of the one that was killed, and each of them reaches the other. */
+/** Resolves when a new worker has replaced the killed one, and both workers are ready. */
 async function whole(broker: BrokerProcess, killed: number): Promise<void> {
   const untilMs = performance.now() + 20_000
   for (;;) {
     const workers = workersOf(broker)
-    // Enough connections that both are asked.
+    // Enough connections that both workers get one.
     const answers = await Promise.all(Array.from({ length: 16 }, () => isReady(broker)))
     if (workers.length === 2 && !workers.includes(killed) && answers.every(isYes => isYes)) return
     if (performance.now() > untilMs) throw new Error(`the broker is not whole again\n${broker.printed()}`)
@@ -163,7 +161,7 @@ async function journey(t: Test, kills: number, args: readonly string[], kill = k
     const wrong = await compare(broker, oracle, ids.flat())
     if (wrong.length > 0) return void t.strictSame(wrong, [], `after kill ${cycle}, SEED=${random.seed}`)
     if (cycle === kills) break
-    // Early deaths are the interesting ones (recovery of a recovery), long lives fill files: both shall occur often.
+    // Short runs test the recovery of a recovery, long runs fill files: both shall occur often.
     const instant = Math.floor(400 * random.fraction() ** 3)
     const done = await writeUntilKilled(broker, oracle, ids, instant, random, kill)
     await broker.exited
@@ -175,7 +173,9 @@ async function journey(t: Test, kills: number, args: readonly string[], kill = k
   t.ok(written > 0, `${written} acknowledged writes survived ${kills} kills`)
 }
 
-/** All connections write; when `instant` writes are acknowledged, the broker is killed in the middle of the others. */
+/**
+ * All connections write. After `instant` acknowledged writes the broker is killed, while other writes are in flight.
+ */
 async function writeUntilKilled(
   broker: BrokerProcess,
   oracle: Oracle,
@@ -204,7 +204,7 @@ async function writeUntilKilled(
           surprises.push(`the connection broke before the kill: ${write.method} ${write.path}\n${broker.printed()}`)
         break
       }
-      // Who still answers says so when it cannot ask the one that was killed.
+      // A worker that still runs answers with an error when it cannot reach the killed one.
       if (killed && answer.status >= 500) break
       if (answer.status !== write.status) {
         surprises.push(`${write.method} ${write.path} ${JSON.stringify(write.body)}: ${answer.status} ${answer.text}`)
@@ -223,7 +223,7 @@ async function writeUntilKilled(
   return { acknowledged, surprises }
 }
 
-/** Whether POST /v2/op/update is offered: a path that is there answers another method with 405. */
+/** Whether the broker has POST /v2/op/update: a known path answers another method with 405. */
 async function takesBatches(broker: BrokerProcess): Promise<boolean> {
   const client = new HttpClient(broker.baseUrl)
   const answer = await client.get('/v2/op/update')
@@ -231,7 +231,7 @@ async function takesBatches(broker: BrokerProcess): Promise<boolean> {
   return answer.status === 405
 }
 
-/** Everything that is wrong with what the broker knows: each entity by itself, then the lists. */
+/** All differences between the broker's data and the oracle: each entity by itself, then the lists. */
 async function compare(broker: BrokerProcess, oracle: Oracle, ids: readonly string[]): Promise<string[]> {
   const client = new HttpClient(broker.baseUrl)
   const wrong: string[] = []

@@ -1,5 +1,6 @@
-// A receiver says 503 until its notifications are dead letters, goes away, and comes back: it gets all of them by themselves, each once, and in
-// order. The program's clock is fast, so that the 156 seconds of five tries pass in one.
+// A receiver answers 503 until its notifications are dead letters, goes away, and comes back. It then gets all of them
+// without a request, each once, and in order. The program's clock is fast, so that the 156 seconds of five tries pass
+// in one.
 //
 // Not here: when letters are sent, and when not (test/shard/notify/replays.test.ts).
 
@@ -20,7 +21,7 @@ interface Report {
 }
 
 t.test('a receiver that comes back gets its dead letters by themselves, once and in order', async t => {
-  // A receiver has five seconds, as ever.
+  // The clock is 160 times as fast, so a receiver has the usual five seconds.
   const args = ['-httpTimeout', '800000']
   const main = join(root, 'dist/test/support/hasty-main.js')
   const tenant = new Tenant(t, await startBroker(t, { main, args, env: { HASTY_FACTOR: '160' } }))

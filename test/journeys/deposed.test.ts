@@ -1,5 +1,5 @@
-// A node of a cluster stands still in the midst of writes until the others have taken over its shards, and goes on: its
-// process lives, every client gets an answer, nothing acknowledged is lost, and it is given shards again
+// A node of a cluster is stopped during writes until the others have taken over its shards, and then continues. Its
+// process lives, every client gets an answer, no acknowledged write is lost, and the node gets shards again
 // (docs/operations/cluster-health.md).
 
 import { setTimeout as pause } from 'node:timers/promises'
@@ -20,12 +20,12 @@ const writers = 24
 const idsPerBatch = 8
 /** Between two batches of a writer. */
 const restMs = 5
-/** Longer than the node stands still, and than it takes to answer what it finds then. */
+/** Longer than the node is stopped, and than its first answers take afterwards. */
 const answerMsMax = 60_000
 
 /** Writers that send one batch after the other to a node, each to entities of its own. */
 class BatchLoad {
-  /** By writer, the last number that was acknowledged, and the last that was sent. */
+  /** By writer, the last acknowledged number, and the last one sent. */
   readonly acknowledged = new Array<number>(writers).fill(0)
   readonly sent = new Array<number>(writers).fill(0)
   readonly statuses = new Map<number, number>()
@@ -72,7 +72,7 @@ class BatchLoad {
 
 const idOf = (writer: number, n: number): string => `counter-${writer}-${n}`
 
-/** Stops a node until it owns nothing any more, as another one says. */
+/** Stops a node until, by another node's status, it owns no shard. */
 async function standStill(scene: Scene): Promise<void> {
   const { processes } = scene.nodes[victim]!
   for (const pid of processes) process.kill(pid, 'SIGSTOP')
@@ -87,7 +87,7 @@ async function standStill(scene: Scene): Promise<void> {
   }
 }
 
-/** Nothing that a writer was told is done is missing, and nothing is there that it has not sent. */
+/** No acknowledged write is missing, and no value exists that was not sent. */
 async function assertKept(t: Test, scene: Scene, load: BatchLoad): Promise<void> {
   for (const [index, name] of names.entries()) {
     const counts = await scene.until(`${name} to tell what there is`, async () => {
@@ -106,7 +106,7 @@ async function assertKept(t: Test, scene: Scene, load: BatchLoad): Promise<void>
   }
 }
 
-/** What a node has said about shards that it has lost. */
+/** The log lines of a node about shards that it has lost. */
 const lossesOf = (scene: Scene): readonly string[] =>
   scene.lines(victim, 'WARN').filter(line => /cluster: [bc] has taken over .*shards? .*of this node/.test(line))
 
@@ -144,7 +144,7 @@ t.test('a node that stood still in the midst of batches until it was deposed liv
   t.ok(Math.min(...load.acknowledged) > 0, 'every writer has come through')
   await assertKept(t, scene, load)
 
-  // It takes over like any other node.
+  // The node takes over shards like any other node.
   await scene.nodes[1]!.kill()
   await scene.untilReady(victim, true)
   await scene.begin(1)

@@ -1,12 +1,12 @@
 // One node, two workers, three workers and three nodes of a cluster give the same answers to the same requests.
 //
-// Requests of every route are generated, good and bad ones (test/support/random-interface), and sent one after the
-// other to all four deployments: to the workers on connections of which any worker has some, to the nodes in turn.
-// Status, headers and body have to be equal to the byte, but for names instead of what a broker makes up
-// (test/support/deployment). In the end all that is there is compared once more, as each of the nodes tells it.
+// Generated requests of every route, good and bad ones (test/support/random-interface), go one after the other to all
+// four deployments: to the workers over connections that are spread among them, to the nodes in turn. Status, headers
+// and body have to be equal to the byte; names replace the values that a broker makes up (test/support/deployment). In
+// the end all stored data is compared once more, for each node.
 //
-// A node that says that it has done nothing is asked again. Where one cannot tell whether a change was made, which a
-// machine that is too busy may lead to, the tenant is left behind, and few may be.
+// A node that answers that it has done nothing gets the request again. If the outcome of a change is unknown, as on a
+// machine that is too busy, the test uses that tenant no more; only few tenants may be lost so.
 //
 // DIFFERENTIAL_REQUESTS sets the number of requests, SEED repeats a run.
 
@@ -24,15 +24,15 @@ const requestsWanted = Number(process.env.DIFFERENTIAL_REQUESTS ?? 500)
 const tenants = ['', ...Array.from({ length: 9 }, (_, at) => `t${at}`)]
 /** Connections to the port that workers share: some to each of them, most likely. */
 const connectionsOfWorkers = 8
-/** How long deliveries may take to be counted everywhere. */
+/** Longest time until deliveries are counted everywhere. */
 const lateMsMax = 20_000
-/** Between two looks then. */
+/** Between two checks of that. */
 const lookMs = 50
 const differencesMax = 5
 const readyWaitMs = 60_000
 t.setTimeout(300_000 + requestsWanted * 100)
 
-/** Nothing is sent to anybody else, and bodies may be too large. */
+/** The brokers send nothing to other servers, and bodies may be too large. */
 const options = [
   '-multiservice',
   '-simulatedNotification',
@@ -42,7 +42,7 @@ const options = [
   String(bodyBytesMax),
 ]
 
-/** What was seen. */
+/** Counts of a run. */
 interface Tally {
   readonly differences: string[]
   readonly kinds: Map<string, number>
@@ -75,7 +75,7 @@ t.test(
   },
 )
 
-/** By the name of the deployment. */
+/** Ports by the name of the deployment. */
 type Ports = Readonly<Record<string, readonly number[]>>
 
 async function startAll(t: Test): Promise<Ports> {
@@ -128,13 +128,13 @@ class Conversation {
     const [{ status }] = answers as [Shown, ...Shown[]]
     count(this.tally.kinds, asked.kind)
     count(this.tally.statuses, status)
-    // Only an operator whose argument does not fit is told so with 500, as Orion does.
+    // Only an operator whose argument does not fit gets 500, as in Orion.
     if (status === 500 && !answers[0]!.text.includes('Database Error'))
       this.tally.differences.push(`all of them failed: ${JSON.stringify([asked, answers[0]])}`)
     if (asked.makes !== undefined && status !== 201) this.requests.notMade(asked.makes)
   }
 
-  /** Asks all, compares, and gives what they said; undefined: one of them does not know what it has done. */
+  /** Sends a request to all deployments and compares the answers; undefined: the outcome is unknown to one of them. */
   private async answers(asked: Asked, deployments = this.deployments): Promise<readonly Shown[] | undefined> {
     const ask = () => this.times.during(() => Promise.allSettled(deployments.map(one => one.send(asked))))
     const untilMs = performance.now() + lateMsMax
@@ -171,7 +171,7 @@ class Conversation {
     this.tally.differences.push(`${request.slice(0, 2000)}\n${lines.join('\n')}`)
   }
 
-  /** What all tenants hold, as the deployments and each node tell it. */
+  /** Compares the data of all tenants, as the deployments and each node show it. */
   private async compareAll(): Promise<void> {
     const everybody = Object.entries(this.ports).flatMap(([name, ports]) =>
       ports.map((port, at) => new Deployment(ports.length > 1 ? `${name} ${at}` : name, [port], 1)),
@@ -194,7 +194,7 @@ const shares = (counts: ReadonlyMap<string | number, number>): string =>
     .map(([key, number]) => `${key} ${number}`)
     .join(', ')
 
-/** The part of a text where it begins to differ from another one. */
+/** The part of a text around its first difference from another one. */
 function around(text: string, others: readonly string[]): string {
   const other = others.find(one => one !== text) ?? ''
   let at = 0

@@ -1,10 +1,11 @@
-// When the disk fails, what was acknowledged stays, and the broker stops instead of guessing.
+// When the disk fails, acknowledged writes stay, and the broker stops instead of guessing.
 //
-// After a failed write or sync nobody knows what is on the disk. So the broker answers 500 to whoever waits, takes no
-// more, says why and ends with a non-zero code; the next start recovers from what the disk really holds.
+// After a failed write or sync the content of the disk is unknown. So the broker answers 500 to all waiting clients,
+// accepts no more writes, logs the reason and ends with a non-zero code. The next start recovers from the real content
+// of the disk.
 //
-// The disk is a small tmpfs that fills up (needs root on Linux), and a sync that fails because strace makes the system
-// call fail. Where one of them cannot be had the test is skipped with the reason.
+// The disk is a small tmpfs that fills up (needs root on Linux), or strace makes a sync fail. Where one of them is not
+// possible the test is skipped with the reason.
 
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -14,7 +15,7 @@ import { lacks, noMount, SmallDisk } from '../support/small-disk.js'
 
 const connections = 8
 const bytesPerEntity = 4096
-/** Without it no write would be tried that finds no room (full-disk.test.ts). */
+/** With the reserve the broker would refuse writes before the disk is full (full-disk.test.ts). */
 const unwatched = ['-diskReserve', '0']
 const id = (n: number) => `urn:disk:${n}`
 
@@ -42,7 +43,7 @@ t.test(
 for (const call of ['fdatasync', 'fsync,fdatasync,sync_file_range'] as const) {
   t.test(`a failing disk (${call}): nothing acknowledged is lost, the broker stops`, { skip: noStrace }, async t => {
     const dataDir = tempDir(t)
-    // A first start makes the files, so that the failure meets a commit and not the start.
+    // A first start creates the files, so that the failure hits a commit and not the start.
     await (await startBroker(t, { dataDir })).kill('SIGTERM')
 
     const inject = `inject=${call}:error=EIO:when=60+`
@@ -59,11 +60,11 @@ interface Written {
   readonly acknowledged: readonly number[]
   /** Statuses of the requests that were not acknowledged; 0 for a connection that broke. */
   readonly refused: readonly number[]
-  /** What the refusals said. */
+  /** The texts of the refusals. */
   readonly texts: readonly string[]
 }
 
-/** Creates entities on several connections until each of them has been refused, or `most` are written. */
+/** Creates entities on several connections until each connection gets a refusal, or `most` are written. */
 async function writeUntilItFails(broker: BrokerProcess, most: number): Promise<Written> {
   const acknowledged: number[] = []
   const refused: number[] = []
@@ -92,7 +93,7 @@ function create(client: HttpClient, n: number): Promise<Pick<Answer, 'status' | 
   return client.send('POST', '/v2/entities', entity).catch(() => ({ status: 0, text: '' }))
 }
 
-/** Text that no compression makes small, the same for the same number. */
+/** Text that compression does not shorten, the same for the same number. */
 function filling(n: number): string {
   let text = ''
   for (let x = n + 1; text.length < bytesPerEntity; x = (Math.imul(x, 1664525) + 1013904223) >>> 0)

@@ -1,8 +1,8 @@
 // Journey A: an entity from its creation to its end, through all parts of the program.
 //
-// That an answer leaves only after its commit is shown on a store whose commits the test lets go one by one; everything
-// else runs on whole nodes, over both servers. What has to happen by itself is waited for by asking again, with a
-// deadline.
+// One test shows that an answer leaves only after its commit: it uses a store whose commits wait until the test
+// releases them. All others run on whole nodes, over both servers. For an effect without a request they ask again until
+// a deadline.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
@@ -48,7 +48,7 @@ import { MemoryStore } from '../support/memory-store.js'
 
 const jsonType = 'Content-Type: application/json'
 
-/** A store whose commits wait until they are let go. */
+/** A store whose commits wait until they are released. */
 class HeldStore implements Store {
   readonly name = 'held'
   readonly shared = undefined
@@ -101,7 +101,7 @@ class HeldStore implements Store {
   }
 }
 
-/** A node over a store of the test's own, put together as src/process/node.ts does it. */
+/** A node over the test's own store, put together as src/process/node.ts does it. */
 async function startOver(t: Test, store: Store, server: HttpServer): Promise<LocalNode> {
   const shardMap = new ShardMap({ shards: 256, spread: 16 })
   const { logger } = errorsOnly()
@@ -153,7 +153,7 @@ async function startOver(t: Test, store: Store, server: HttpServer): Promise<Loc
   return new LocalNode(await front.listen())
 }
 
-/** Asks again and again until `holds`, for `waitMs` at most. */
+/** Asks again until `holds`, for `waitMs` at most. */
 async function eventually(holds: () => Promise<boolean>, waitMs = 10_000): Promise<boolean> {
   const deadlineMs = performance.now() + waitMs
   while (!(await holds())) {
@@ -163,7 +163,7 @@ async function eventually(holds: () => Promise<boolean>, waitMs = 10_000): Promi
   return true
 }
 
-/** Whether the promise is still open after `other` has come true. */
+/** Whether the promise is still pending after `other` has resolved. */
 async function openAfter(promise: Promise<unknown>, other: Promise<unknown>): Promise<boolean> {
   let settled = false
   const settle = () => {
@@ -212,7 +212,7 @@ function acknowledgement(t: Test, server: HttpServer): void {
         () => store.held && early.push(name),
         () => {},
       )
-    // Three round trips: whatever would answer early has had the time to.
+    // Three round trips give an early answer enough time to arrive.
     for (let i = 0; i < 3; i++) await node.ask('GET /v2')
     t.strictSame(early, [])
     store.letGo()

@@ -1,7 +1,7 @@
-// Brokers that follow each other by notifications: mirrors, a chain, a pair, a ring. What is done at one is found at
-// all, and traffic ends.
+// Brokers that follow each other by notifications: mirrors, a chain, a pair, a ring. A change at one reaches all, and
+// then traffic ends.
 //
-// Not here: what op/notify takes and refuses (http/lists.test, domain/batch.test), whether a deletion fires
+// Not here: which bodies op/notify accepts (http/lists.test, domain/batch.test), whether a deletion triggers
 // (domain/event.test and domain/matcher-model.test), a chain of processes (notification-delivery.test).
 
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: macros of notifications look like templates
@@ -19,7 +19,7 @@ t.setTimeout(400_000)
 
 const inTenant = ['Fiware-Service: acme']
 
-/** Sends it, and throws when it is refused. */
+/** Sends a request, and throws when it is refused. */
 async function send(node: LocalNode, line: string, body?: unknown, headers: readonly string[] = []): Promise<void> {
   const answer = await node.json(line, body, headers)
   if (answer.status >= 300) throw new Error(`${line} ${JSON.stringify(body)}: ${answer.status} ${answer.text}`)
@@ -175,8 +175,8 @@ t.test('what is deleted while the mirror is away is deleted there when it is bac
 
 // Chains
 
-// A broker with `-compat fiware` hears Fiware-* only: it may be followed by any broker, and follow those that have it
-// as well.
+// A broker with `-compat fiware` reads only Fiware-* headers: it may be followed by any broker, and may follow brokers
+// with the same option.
 for (const [first, last] of [
   ['Fiware', 'Fiware'],
   ['Fiware', undefined],
@@ -215,10 +215,12 @@ for (const [first, last] of [
 
 // Circles
 
-/** With what each has of the others' attributes it would write over what they have now. */
+/**
+ * Otherwise each broker would send its old values of the others' attributes, which would overwrite the present ones.
+ */
 const changesOnly: Following = { notification: { propagateDeletes: true, onlyChangedAttrs: true }, headers: inTenant }
 
-/** Brokers of which each notifies the next one, the last one the first. */
+/** Brokers in a ring: each notifies the next one, the last one the first. */
 async function ring(
   t: Parameters<typeof startLocalNode>[0],
   size: number,
@@ -249,7 +251,7 @@ for (const size of [2, 3])
     t.equal(await contentOf(nodes[0]!, inTenant), '')
   })
 
-/** Three brokers in a ring, each of which has the next one patch what it sends. */
+/** Three brokers in a ring. Each one's notifications to the next carry a patch (`ngsi`). */
 async function patchingRing(t: Test, ngsi: object): Promise<readonly LocalNode[]> {
   const nodes = await Promise.all([1, 2, 3].map(() => startLocalNode(t)))
   for (const [at, node] of nodes.entries()) {
@@ -301,7 +303,7 @@ t.test('values that chase each other round a ring come to an end', async t => {
         const body = chance(random, 0.2)
           ? { actionType: 'delete', entities: [one] }
           : { actionType: 'append', entities: [{ ...one, a: { value: random.between(1, 5) } }] }
-        // What is to be deleted may have gone.
+        // The entity to delete may be gone already.
         await node.json('POST /v2/op/update', body, inTenant)
       }
     }),
@@ -310,12 +312,9 @@ t.test('values that chase each other round a ring come to an end', async t => {
   t.ok(taken > 0 && taken <= 10 * updates, `${updates} updates made ${taken} notifications`)
 })
 
-/**
- * A broker's own part of a story: attributes that it alone writes of entities that all have, and entities that it alone
- * has.
- */
+/** The writes to one broker: attributes of shared entities that it alone writes, and entities that it alone has. */
 class Writer {
-  /** The last value of what only this broker writes, by path, entity and attribute. */
+  /** The last value of each attribute that only this broker writes, by path, entity and attribute. */
   readonly written = new Map<string, unknown>()
   readonly gone = new Set<string>()
   requests = 0
@@ -337,7 +336,7 @@ class Writer {
     }
   }
 
-  /** No value comes twice. */
+  /** Each value is used once. */
   private value(): unknown {
     const n = `${this.name}${++this.count}`
     return this.random.pick<unknown>([this.count, n, [n], { n, deep: { list: [this.count, null] } }])
@@ -347,7 +346,7 @@ class Writer {
     const { random, name } = this
     const path = random.pick(['/', '/a', '/a/b'])
     const shared = shuffled(random, ['S1', 'S2', 'S3']).slice(0, random.between(0, 3))
-    // An entity that has gone does not come back.
+    // A deleted entity is not created again.
     const own = shuffled(
       random,
       Array.from({ length: 8 }, (_, n) => `${name}-${n}`),
@@ -373,7 +372,7 @@ class Writer {
   }
 }
 
-/** What a broker has, in the words of writers. */
+/** The attributes that a broker has, with the keys of `written`. */
 async function valuesAt(node: LocalNode): Promise<ReadonlyMap<string, unknown>> {
   const { json } = await node.ask('GET /v2/entities?limit=1000&options=keyValues&attrs=*,servicePath', inTenant)
   const values = new Map<string, unknown>()

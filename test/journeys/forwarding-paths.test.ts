@@ -1,4 +1,5 @@
-// Providers that serve one of two paths, or none: where they are asked, how often, and what the client is told.
+// Providers that serve one of two paths, or none: the paths that the broker tries, how often, and the answer to the
+// client.
 
 import t, { type Test } from 'tap'
 import { httpReceiver, type Received } from '../deliver/receivers.js'
@@ -11,7 +12,7 @@ type Answer = readonly [status: number, body?: string, headers?: Record<string, 
 const notFound = '{"error":"NotFound","description":"The requested entity has not been found. Check type and id"}'
 const page: Answer = [404, '<pre>Cannot POST</pre>', { 'Content-Type': 'text/html' }]
 
-/** A provider that answers as `served` says of each path; elsewhere it has a page that says so. */
+/** A provider that answers for each path as in `served`, and elsewhere with its 404 page. */
 async function provider(t: Test, served: Record<string, Answer>) {
   const { url, received } = await httpReceiver(t, (request, response) => {
     const [status, body, headers] = served[request.path.replace(/\?.*/, '')] ?? page
@@ -22,7 +23,7 @@ async function provider(t: Test, served: Record<string, Answer>) {
 
 let devices = 0
 
-/** A lamp that the provider has; gives how to switch and to read it, and its registration. */
+/** Registers a lamp of the provider. Returns its id and registration, and functions that switch and read it. */
 async function lampAt(node: LocalNode, url: string) {
   const id = `Lamp${devices++}`
   const dataProvided = { entities: [{ id, type: 'Lamp' }], attrs: ['switch', 'power'] }
@@ -140,7 +141,7 @@ t.test('both tries share one deadline', async t => {
   const tries: number[] = []
   const { url } = await httpReceiver(t, (_request, response) => {
     tries.push(performance.now())
-    // The second request is never answered.
+    // The second request never gets an answer.
     if (tries.length === 1) setTimeout(() => response.writeHead(404).end(), 300)
   })
   const lamp = await lampAt(node, url)

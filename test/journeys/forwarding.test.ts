@@ -1,8 +1,8 @@
-// Forwarding over HTTP: a broker whose entities are, in part, those of providers, which answer, stall, write back or
-// talk nonsense.
+// Forwarding over HTTP: some entities of a broker belong to providers, which answer, stall, write back or send
+// nonsense.
 //
-// Which registration is meant and how a page is put together is looked at where it is decided (domain/forwarding.test,
-// domain/forwarded-query.test, domain/forwarded-update.test), sockets in forwarder/forwarder.test.
+// Not here: which registration matches and how a page is built (domain/forwarding.test, domain/forwarded-query.test,
+// domain/forwarded-update.test), sockets (forwarder/forwarder.test).
 
 import type { ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
@@ -24,7 +24,7 @@ const status =
   (_request, response) =>
     void response.writeHead(code).end()
 
-/** A provider: what it answers to queries and updates. */
+/** A provider, with its answers to queries and updates. */
 const provider = (t: Test, query: Answer, update: Answer = status(204)): Promise<Receiver> =>
   httpReceiver(t, (request, response) => (request.path.endsWith('/op/update') ? update : query)(request, response))
 
@@ -391,7 +391,7 @@ t.test('whatever a provider answers, what is here is answered, and operators are
   t.strictSame(errors, [])
 })
 
-/** What is asked for, with a value of so many characters, a little at a time. */
+/** The requested entity, with a value of so many characters, sent in small pieces. */
 const longAnswer =
   (length: number): Answer =>
   (request, response) => {
@@ -410,7 +410,7 @@ const longAnswer =
     more()
   }
 
-/** Providers that do nothing of what they are asked: where each is, once it is there. */
+/** Providers that serve no request; each starts and resolves with its URL. */
 const useless: Readonly<Record<string, (t: Test) => Promise<string>>> = {
   'is not there': async t => {
     const gone = await plainReceiver(t, () => {})

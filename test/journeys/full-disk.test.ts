@@ -1,8 +1,8 @@
-// A disk that fills up: what needs room is refused with 507, all else goes on, and nothing acknowledged is lost.
+// A disk that fills up: requests that need room get 507, all others work, and no acknowledged write is lost.
 //
 // The disk is a small tmpfs (needs root on Linux). The broker is killed and started again on it when not a byte is
-// free, and somebody else takes all the room at once while clients write. docs/operations/full-disk.md says what this
-// shows.
+// free, and another program takes all the room at once while clients write. docs/operations/full-disk.md documents the
+// tested behaviour.
 
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
@@ -16,14 +16,14 @@ import { type Answer, HttpClient } from '../support/http-client.js'
 import { bytesPerMb, noMount, SmallDisk } from '../support/small-disk.js'
 
 const reserveBytes = 64 * bytesPerMb
-/** What opening a store may take, which writes what its log has (docs/operations/full-disk.md). */
+/** Room that opening a store may need, because it writes the content of its log (docs/operations/full-disk.md). */
 const storeOpenBytes = 48 * bytesPerMb
 const diskMb = 384
 const entityBytes = 64 * 1024
 const waitMs = 20_000
 
 const id = (n: number) => `urn:disk:${n}`
-/** Text that no compression makes small, the same for the same number. */
+/** Text that compression does not shorten, the same for the same number. */
 const textOf = (n: number): string =>
   createHash('shake256', { outputLength: (entityBytes * 3) / 4 })
     .update(String(n))
@@ -43,10 +43,10 @@ for (const workers of [1, 2])
       notification: { http: { url: received.url } },
     }
     t.equal((await client.send('POST', '/v2/subscriptions', subscription)).status, 201)
-    // The reserve is made once the broker serves.
+    // The broker allocates the reserve once it serves.
     await until(() => disk.freeBytes < (diskMb - 60) * bytesPerMb)
 
-    // Each store sets room aside for its log with the first write.
+    // With the first write each store allocates room for its log.
     const acknowledged = Array.from({ length: 20 }, (_, n) => n)
     for (const n of acknowledged) t.equal((await create(client, n)).status, 201)
     disk.fill('others', reserveBytes + 8 * bytesPerMb)
@@ -58,7 +58,7 @@ for (const workers of [1, 2])
       /^no room on the disk of this node: \d+ MB free, 64 MB reserved$/,
     )
     t.notMatch(last.text, disk.path)
-    // It stopped in time. A flush may be under way, which needs the room of what it flushes for a moment.
+    // The broker stopped in time. A flush may be in progress, which for a moment needs the room of its data twice.
     await until(() => disk.freeBytes > reserveBytes / 2)
     await refusesWhatNeedsRoom(t, client, acknowledged)
     t.match((await client.get('/health/ready')).json, { status: 'ready', disk: 'full' })
@@ -153,7 +153,10 @@ for (const workers of [1, 2])
     client.close()
   })
 
-/** So many names in a row are refused: those of all workers, each of which looks at the disk for itself. */
+/**
+ * The disk counts as full after so many refusals in a row: then all workers refuse, since each checks the disk for
+ * itself.
+ */
 const refusedInARow = 32
 
 /** Creates entities until all are refused with 507. */
@@ -225,7 +228,7 @@ async function holds(
   t.same(lost, [], `all ${acknowledged.length} acknowledged entities are there`)
 }
 
-/** Resolves when something holds; fails when that takes too long. */
+/** Resolves when the condition holds; throws when that takes too long. */
 async function until(holdsNow: () => boolean | Promise<boolean>): Promise<void> {
   const untilMs = performance.now() + waitMs
   while (!(await holdsNow())) {

@@ -1,25 +1,25 @@
-// What every entity has been, as those who write it know, and what a read of it may show therefore.
+// All states of every entity, as its writer knows them, and the states that a read may therefore show.
 //
-// An entity has one writer, which has one request under way and knows what each makes of it. So its states stand in one
-// line, and a read that is asked for now shows the last one that was acknowledged, or a later one; and none from before
-// what an earlier read has shown. A write of which nobody knows what became may be seen or not, until a read that was
-// asked for when it could not happen any more has told.
+// An entity has one writer with one request in flight, and the writer knows the result of each. So the states are in a
+// line. A read that begins now shows the last acknowledged state or a later one, and none older than an earlier read
+// has shown. A write of unknown outcome may be visible or not, until a read that begins when the write cannot happen
+// any more.
 //
-// States of an entity are told apart by what is in them; only that there is none may be so several times.
+// States of an entity differ in their content; only "no entity" may occur several times.
 
 import { isDeepStrictEqual } from 'node:util'
 import type { State, Write } from './crash-oracle.js'
 
-/** Events of an entity that are kept for people. */
+/** Events of an entity that are kept for reports. */
 const eventsMax = 30
 
-/** A state that never was: its write has not happened and will not. */
+/** A state that never existed: its write has not happened and will not. */
 const never = Symbol('never')
 
 interface History {
   /** In the order of the writes. */
   readonly states: (State | typeof never)[]
-  /** The earliest one that may still be seen. */
+  /** Index of the earliest state that a read may still show. */
   first: number
   readonly events: string[]
 }
@@ -28,7 +28,7 @@ export class Histories {
   private readonly all = new Map<string, History>()
   private readonly beganMs = performance.now()
 
-  /** The state after all that has happened; while a write is under way, before it. */
+  /** The state after all writes that have happened; during a write, the state before it. */
   state(id: string): State {
     const { states, first } = this.of(id)
     const state = states[first]
@@ -40,7 +40,7 @@ export class Histories {
     return [...this.all.keys()].filter(id => this.state(id) !== undefined).sort()
   }
 
-  /** A write is sent for the first time. */
+  /** Records a write that is sent for the first time. */
   begin(write: Write): void {
     for (const [id, after] of write.after) {
       this.of(id).states.push(after)
@@ -56,13 +56,14 @@ export class Histories {
     }
   }
 
-  /** Which states a read that is asked for now may show: to be given to `see`. */
+  /** The first state that a read that begins now may show, as an argument for `see`. */
   seen(id: string): number {
     return this.of(id).first
   }
 
   /**
-   * What is wrong with having read a state, if anything; `since` is what `seen` has said when the read was asked for.
+   * Records a state that was read, and returns the fault if that state is not possible. `since` is the result of `seen`
+   * at the beginning of the read.
    */
   see(id: string, found: State, since: number): string | undefined {
     const history = this.of(id)
@@ -77,14 +78,12 @@ export class Histories {
     return `${id}: ${show(found)} was read, ${sort}; possible: ${possible.join(' or ')}\n${this.story(id)}`
   }
 
-  /** Whether an entity has been, is, or may become this. */
+  /** Whether the entity has had, has, or may get this state. */
   has(id: string, state: State): boolean {
     return this.of(id).states.some(one => isDeepStrictEqual(one, state))
   }
 
-  /**
-   * The last write of an entity is known to have happened or not, for a read has shown the state after or before it.
-   */
+  /** Decides whether the last write of an entity has happened: a read has shown the state after or before it. */
   settle(id: string): void {
     const history = this.of(id)
     const last = history.states.length - 1
@@ -92,7 +91,7 @@ export class Histories {
     this.note(id, history.first < last ? 'has not happened' : 'has happened')
   }
 
-  /** Notes what happens to an entity, for people. */
+  /** Records an event of an entity, for reports. */
   note(id: string, event: string): void {
     const { events } = this.of(id)
     events.push(`  ${((performance.now() - this.beganMs) / 1000).toFixed(3)} s ${event}`)

@@ -1,10 +1,9 @@
-// Every example of docs/interface does what the page says.
+// Every example of docs/interface works as the page shows it.
 //
-// Each command of a page's console blocks is typed into a shell and must show what the page prints. All pages share one
-// broker and run at the same time; each page has a shell and a tenant of its own. A page that names tenants itself
-// begins in the default tenant.
-// The port 1026 stands for that of the broker, 8081 and 8082 for free ones, in both directions.
-// INTERFACE_PAGE names a single page to run.
+// A shell runs each command of a page's console blocks, and its output must be as printed on the page. All pages share
+// one broker and run at the same time; each page has a shell and a tenant of its own. A page that names tenants itself
+// begins in the default tenant. The port 1026 is replaced by that of the broker, 8081 and 8082 by free ones, in both
+// directions. INTERFACE_PAGE names a single page to run.
 //
 // Not here: the notation (support/transcript.ts), the tour of the README (tour.test.ts).
 

@@ -1,5 +1,5 @@
-// An etcd that lets in only whom it knows: nodes show a password from a file or a certificate, and who is refused is
-// told what to look at. What is secret stands nowhere but in its file.
+// An etcd that requires authentication: nodes use a password from a file or a certificate, and a refused node logs the
+// settings to check. A secret is in no place but its file.
 
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
@@ -19,7 +19,7 @@ import { root } from '../support/project.js'
 
 const skip = noEtcd()
 const password = 'p@ss:w%rd/1'
-/** How long a node may take to start, or to find out that it cannot. */
+/** Longest time until a node has started, or has found out that it cannot. */
 const waitMsMax = 60_000
 
 /** Arguments of a cluster's only node. */
@@ -28,7 +28,7 @@ async function nodeOf(shardLog: string, ...more: readonly string[]): Promise<rea
   return ['-nodeName', 'a', '-clusterListen', listen, '-clusterJoin', listen, '-shardLog', shardLog, ...more]
 }
 
-/** Resolves when a write is acknowledged, which stands in the log then. */
+/** Resolves when a write is acknowledged, and so is in the log. */
 async function takes(node: BrokerProcess): Promise<void> {
   const headers = { 'Content-Type': 'application/json' }
   const body = JSON.stringify({ id: 'lamp', type: 'Lamp' })
@@ -39,7 +39,9 @@ async function takes(node: BrokerProcess): Promise<void> {
   }
 }
 
-/** Lets in root and a user that may use the keys of the cluster and no others; `stranger` may use none. */
+/**
+ * Enables authentication, with root and a user that may use only the keys of the cluster; `stranger` may use no keys.
+ */
 async function protect(etcd: Etcd): Promise<void> {
   const client = new Etcd3({ hosts: `http://${etcd.members[0]!.address}` })
   await client.user('root').create('root-word')
@@ -84,7 +86,7 @@ t.test('a password comes from a file, and is told to nobody else', { skip }, asy
   const nameless = await refused(await nodeOf(shardLog))
   t.match(nameless, { code: 1, stderr: /refuses this node \(.*user name is empty\)/ })
   const powerless = await refused(await shown('stranger', file))
-  t.match(powerless, { code: 1, stderr: /refuses this node \(.*permission denied\).* what etcd lets that user do/ })
+  t.match(powerless, { code: 1, stderr: /refuses this node \(.*permission denied\).* the rights of that user in etcd/ })
   const missing = await refused(await shown('orrery', join(folder, 'nothing')))
   t.match(missing, { code: 1, stderr: /-shardLogPasswordFile: ENOENT/ })
   const empty = await refused(await shown('orrery', write('empty', '\n')))
@@ -118,7 +120,7 @@ t.test('an etcd that wants certificates is shown one, as deploy/certificates.sh 
   }
   t.match(waiting.printed(), /waiting for the log engine \(.*(certificate|handshake|TLS|connection)/i)
   t.comment(/waiting for the log engine .*/.exec(waiting.printed())?.[0])
-  // The node that waits reads its files again.
+  // The waiting node reads its files again.
   copyFileSync(join(folder, 'node.key'), key)
   copyFileSync(join(folder, 'node.pem'), cert)
   for (const untilMs = performance.now() + waitMsMax; !readyLine.test(waiting.stdout); ) {

@@ -1,4 +1,4 @@
-// Moving in and out with the program as an operator has it: processes, files, signals.
+// Export and import with the program as an operator has it: processes, files, signals.
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -12,7 +12,7 @@ import { main } from '../support/project.js'
 import { Random } from '../support/random.js'
 
 const random = Random.fromEnvironment()
-/** Times that an import is killed; `npm run soak` wants more. */
+/** Number of times that an import is killed; `npm run soak` sets more. */
 const killsWanted = Number(process.env.MOVE_KILLS ?? 2)
 t.comment(`SEED=${random.seed}`)
 t.setTimeout(600_000)
@@ -155,7 +155,7 @@ t.test('an export goes through a pipe', async t => {
   t.equal(await exported(t, copy), await exported(t, dataDir))
 })
 
-/** Starts an import and sends it a signal when its state has changed so often. */
+/** Starts an import and sends it a signal after so many changes of its state. */
 async function interrupted(
   args: readonly string[],
   state: string,

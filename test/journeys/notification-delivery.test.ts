@@ -1,7 +1,7 @@
-// How notifications reach receivers that fail, are dead, are brokers themselves or want to be trusted; what is left of
-// them after a kill; and the options of delivery.
+// The delivery of notifications to receivers that fail, are dead, are brokers themselves or need a certificate; the
+// pending ones after a kill; and the options of delivery.
 //
-// Not here: what is in them and what fires (notifications.test.ts), MQTT (notification-mqtt.test.ts), chance
+// Not here: the content and the triggers (notifications.test.ts), MQTT (notification-mqtt.test.ts), random runs
 // (notification-oracle.test.ts).
 
 import { execFileSync } from 'node:child_process'
@@ -103,7 +103,7 @@ t.test('what a killed broker had not delivered comes as soon as it is back, and 
   const headers = { 'X-Auth-Token': 'secret', 'Ctx-Correlator': 'before' }
   await tenant.create('R1', { n: 1 }, headers)
   await until(() => receiver.received.length === 1)
-  // Too late for the pending one.
+  // Too late to cancel the pending one.
   await tenant.update('R1', { n: 2 })
   await until(() => receiver.received.length === 2)
   await first.kill('SIGKILL')
@@ -131,7 +131,7 @@ for (const workers of ['1', '2'])
       await tenant.subscribe(brief(`http://127.0.0.1:${port}`))
       const entities = Array.from({ length: 100 }, (_, n) => ({ id: `R${n}`, type: 'Room', n: { value: n } }))
       await tenant.send('POST /v2/op/update', { actionType: 'append', entities })
-      // At once: all of it is still one row.
+      // Kills at once: all pending notifications are still in one row.
       await first.kill('SIGKILL')
       const receiver = await httpReceiver(t, undefined, undefined, port)
       const second = await startBroker(t, { dataDir, args: ['-workers', workers] })
@@ -295,7 +295,7 @@ t.test('what finds no room in a threadpool comes later', async t => {
 t.test('of two workers each fires from the 201 on, and together they throttle and count as one', async t => {
   const broker = await startBroker(t, { args: ['-workers', '2'] })
   const receiver = await httpReceiver(t)
-  // Each has a connection of its own, and these are spread over the workers.
+  // Each client has a connection of its own, and the connections are spread over the workers.
   const clients = Array.from({ length: 8 }, () => new Tenant(t, broker))
   const at = (n: number) => clients[n % clients.length]!
   const counted = await at(0).subscribe(brief(`${receiver.url}/each`))

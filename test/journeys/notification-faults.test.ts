@@ -1,7 +1,6 @@
-// The oracle of notifications sees what is wrong: what is right passes, and each fault that a broker could make is
-// told.
+// The oracle of notifications accepts correct notifications, and reports each fault that a broker could make.
 //
-// The broker here is none: arrivals are made from what the oracle itself expects, and then one of them is spoiled.
+// There is no broker here: each test makes arrivals from the oracle's own expectations, and then spoils one of them.
 
 import t from 'tap'
 import { Random } from '../support/random.js'
@@ -38,7 +37,7 @@ function oracleWithWatch(): NotificationOracle {
   return oracle
 }
 
-/** What a faultless broker would send of a write. */
+/** The notifications that a correct broker would send for a write. */
 const arrivalsOf = ({ steps, correlator }: Write): Arrival[] =>
   steps
     .flatMap(({ target, owed }) => owed.map(({ happening }) => ({ path: target.path, happening })))
@@ -51,7 +50,7 @@ const arrivalsOf = ({ steps, correlator }: Write): Arrival[] =>
       body: notificationBody('id', everything.plain, happening),
     }))
 
-/** The next write that changes one entity and owes one notification of it. */
+/** The next write that changes one entity and triggers one notification of it. */
 function nextChange(oracle: NotificationOracle): Write {
   for (;;) {
     const write = oracle.begin(() => true)
@@ -62,7 +61,7 @@ function nextChange(oracle: NotificationOracle): Write {
   }
 }
 
-/** What each entity is as far as everything has happened. */
+/** The state of each entity if every write has happened. */
 const found = ({ reference }: NotificationOracle): Map<string, string> =>
   new Map([...reference.entities].map(entity => [keyOf(entity), shownEntity(entity, { mode: 'normalized' })]))
 

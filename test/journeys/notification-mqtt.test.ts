@@ -64,7 +64,7 @@ t.test('mosquitto gets what is published, at any QoS, from who has the password'
   await tenant.create('R1', { n: 1 })
   await untilPublished(seen, 3)
   await tenant.until(stranger, ({ notification }) => notification.failsCounter === 1)
-  // Whoever is connected sees the retain flag only of what was kept for him.
+  // A connected client gets the retain flag only with messages that were stored for it.
   t.strictSame(
     [...seen].sort((a, b) => a.qos - b.qos),
     qualities.map(qos => ({ topic: `t/${qos}`, payload: '{"id":"R1","type":"Room","n":1}', qos, retain: false })),

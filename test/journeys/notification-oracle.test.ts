@@ -1,14 +1,15 @@
-// Whatever a receiver does and however often the broker is killed: every notification that is owed arrives, and no
+// For any behaviour of a receiver and any number of kills of the broker: every pending notification arrives, and no
 // other one.
 //
-// Several connections update entities, another one makes, switches and removes subscriptions, until the broker is
-// killed; the instant is a number of acknowledged updates, drawn anew each time. Meanwhile of three receivers one is
-// always well, one answers with errors, stalls and hangs up, and one is gone for a while now and then. Then the broker
-// starts on the same directory, and it goes on. In the end all receivers are well, the broker starts once more, and
-// what the oracle (notification-oracle.ts) demands has to come; after one more start nothing comes again.
+// Several connections update entities, another one creates, switches and removes subscriptions, until the broker is
+// killed; the instant is a number of acknowledged updates, drawn anew each time. Of three receivers one is always well,
+// one answers with errors, stalls and hangs up, and one is gone for a while now and then. Then the broker starts on the
+// same directory, and the test continues. In the end all receivers are well, the broker starts once more, and all
+// notifications that the oracle (notification-oracle.ts) requires have to arrive; after one more start none arrives
+// again.
 //
-// NOTIFICATION_CYCLES sets the number of kills, SEED repeats a run: the choices are the same, though what the network
-// delivers first may differ.
+// NOTIFICATION_CYCLES sets the number of kills. SEED repeats a run: the choices are the same, but the order of packets
+// may differ.
 
 import t, { type Test } from 'tap'
 import { Random } from '../support/random.js'

@@ -1,23 +1,14 @@
-// What receivers must have got, and must not have got, after a broker was killed again and again.
+// The notifications that receivers must have, and must not have, after a broker was killed again and again.
 //
-// The oracle invents the updates (random-change), makes them in the plain reference, and asks the plain rules
-// (reference-subscriptions, reference-notifications) what each subscription is owed. A notification is known by the
-// correlator of the request that caused it, its subscription and its entity; its body must be, to the byte, what the
-// reference says.
+// The oracle draws updates (random-change), applies them to the plain reference, and gets the expected notifications
+// from the plain rules (reference-subscriptions, reference-notifications). The correlator of the request, the
+// subscription and the entity identify a notification. Its body must be equal to the reference to the byte. A
+// repetition must be the same notification: same id, same body, same number. Not here: HTTP, processes, receivers.
 //
-// - An update that was acknowledged has happened: what it owes must arrive.
-// - An update under way at a kill has happened if the entity is found as it left it. The change and what is owed for it
-// are one
-//   commit, so what it owes must arrive, too; and if the entity is found as it was before, nothing of it may ever have arrived.
-//   Where both look alike, it may arrive.
-// - While a subscription is being made, changed or removed nobody can tell whether it fires: it may. What is pending
-// when it is removed
-//   may come or not.
-//
-// What comes again must come as the same notification: same id, same body, same number. One entity has one writer with
-// one request under way, so the states that may be found are few.
-//
-// Not here: HTTP, processes, receivers (notification-oracle.test.ts).
+// - The notifications of an acknowledged update must arrive.
+// - An update in flight at a kill has happened if the entity has the state after it. As change and notifications are
+//   one commit, they must arrive then; with the state before it, none may ever have. If the states are alike, they may.
+// - While a subscription is created, changed or removed, it may trigger. Its removal may cancel pending notifications.
 
 import type { Random } from '../support/random.js'
 import { batchAction, batchChanges, nextChange, type Scene } from '../support/random-change.js'
@@ -37,57 +28,57 @@ import {
 /** A subscription that the oracle follows. */
 export interface Watch {
   /**
-   * Part of its receiver's URL: by it the oracle knows a notification even when nobody was told the subscription's id.
+   * Part of its receiver's URL: by it the oracle recognizes a notification even when the subscription's id is unknown.
    */
   readonly name: string
   readonly plain: Subscription
-  /** Whether its receiver answers everything at once, so that order can be told. */
+  /** Whether its receiver answers everything at once, so that the order can be checked. */
   readonly isSteady: boolean
-  /** Unknown as long as nobody was told. */
+  /** Unknown until a client has received it. */
   id: string | undefined
   fires: 'yes' | 'perhaps' | 'no'
 }
 
-/** What one update owes one subscription. */
+/** A notification that one update triggers for one subscription. */
 interface Owed {
   readonly watch: Watch
   readonly write: Write
   readonly key: string
   readonly happening: Happening
-  /** The subscription was there, without doubt. */
+  /** Whether the subscription certainly existed. */
   isSure: boolean
   fate: 'under way' | 'happened' | 'perhaps' | 'never'
-  /** Of the notification that arrived. */
+  /** The id of the notification that arrived. */
   notificationId?: string
   number?: number
 }
 
-/** What a request does to one entity. */
+/** The effect of a request on one entity. */
 interface Step {
   readonly target: Target
   readonly before: Entity | undefined
   readonly after: Entity | undefined
-  /** Undefined: it was refused. */
+  /** Undefined if it was refused. */
   readonly happening: Happening | undefined
   readonly owed: Owed[]
 }
 
-/** A request, the statuses that tell that all went well, and what it does. */
+/** A request, the statuses that mean success, and its effects. */
 export interface Write {
   readonly correlator: string
   readonly request: HttpRequest
   readonly statuses: readonly number[]
   readonly steps: readonly Step[]
-  /** In the order in which they were begun. */
+  /** Order of the begin of writes. */
   readonly order: number
   readonly life: number
   isAcknowledged: boolean
 }
 
-/** A notification as a receiver got it. */
+/** A notification as a receiver gets it. */
 export interface Arrival {
   readonly watch: string
-  /** With its suffix. */
+  /** With its suffix `; cbnotif=…`. */
   readonly correlator: string
   readonly notificationId: string
   readonly path: string
@@ -96,22 +87,22 @@ export interface Arrival {
 }
 
 const problemsMax = 10
-/** Few identities, so that much happens to each. */
+/** Few ids, so that each gets many changes. */
 export const idsPerStem = 6
 
-/** Names that would bring time into play. */
+/** Attributes that depend on time. */
 const untimely = ['dateExpires', 'dateCreated', 'dateModified', 'servicePath']
 
 export class NotificationOracle {
   readonly reference = new Reference()
   readonly watches = new Map<string, Watch>()
   readonly problems: string[] = []
-  /** Notifications that came, again and again included. */
+  /** Notifications that arrived, with repetitions. */
   arrivals = 0
   private readonly underWay = new Set<Write>()
   private readonly owed = new Map<string, Owed[]>()
   private readonly known = new Map<string, Owed>()
-  /** Of each subscription and entity with a steady receiver: the write that was told last in this life. */
+  /** For each subscription and entity with a steady receiver: the write that was notified last in this life. */
   private readonly last = new Map<string, number>()
   private readonly acknowledged: Write[] = []
   private readonly random: Random
@@ -128,7 +119,7 @@ export class NotificationOracle {
 
   // Updates
 
-  /** The next request of the writer to whom these ids belong. From now on it is under way. */
+  /** Draws the next request of the writer that owns these ids; from now on it is in flight. */
   begin(isMine: (id: string) => boolean): Write {
     const { random, reference } = this
     const scene: Scene = { reference, random, nowMs: Date.now(), idsPerStem, isMine, creates: true }
@@ -186,7 +177,7 @@ export class NotificationOracle {
     return { outcome, step: { target: { path, id, type }, before, after, happening, owed: [] } }
   }
 
-  /** Notes what a write owes a subscription. */
+  /** Records the notifications that a write triggers for a subscription. */
   private expect(write: Write, watch: Watch): void {
     if (watch.fires === 'no') return
     for (const step of write.steps) {
@@ -205,7 +196,7 @@ export class NotificationOracle {
     }
   }
 
-  /** Whether a notification's request has not been answered yet. */
+  /** Whether the request of a notification is still in flight. */
   isUnderWay(correlator: string): boolean {
     const root = rootOf(correlator)
     return [...this.underWay].some(write => write.correlator === root)
@@ -220,7 +211,7 @@ export class NotificationOracle {
 
   // Subscriptions
 
-  /** Somebody begins to make, change or remove a subscription: until `settleWatch`, it may fire. */
+  /** A client begins to create, change or remove a subscription: until `settleWatch`, it may trigger. */
   beginWatch(watch: Watch): void {
     const wasThere = watch.fires !== 'no'
     watch.fires = 'perhaps'
@@ -231,7 +222,7 @@ export class NotificationOracle {
     }
   }
 
-  /** Somebody begins to remove a subscription: what is pending goes with it, unless it is on its way. */
+  /** A client begins to remove a subscription: that cancels its pending notifications, except those in flight. */
   beginRemoval(watch: Watch): void {
     this.beginWatch(watch)
     for (const owed of this.missing()) if (owed.watch === watch) owed.isSure = false
@@ -243,7 +234,7 @@ export class NotificationOracle {
 
   // Kills
 
-  /** A broker has started, and this is what each entity is: the text of its normalized form by `keyOf`. */
+  /** A broker has started, and `found` has each entity: the text of its normalized form by `keyOf`. */
   settle(found: ReadonlyMap<string, string>): void {
     const chains = new Map<string, Step[]>()
     for (const write of this.underWay)
@@ -270,7 +261,7 @@ export class NotificationOracle {
 
   // Notifications
 
-  /** A receiver got one. */
+  /** Checks a notification that a receiver got. */
   arrive({ watch: name, correlator, notificationId, path, format, body }: Arrival): void {
     this.arrivals++
     const what = `${name} got ${body.slice(0, 300)} of ${correlator} in ${path}`
@@ -310,19 +301,19 @@ export class NotificationOracle {
     this.last.set(pair, write.order)
   }
 
-  /** What must have come, and has not. */
+  /** The notifications that must have arrived and have not. */
   missing(): Owed[] {
     return [...this.owed.values()].flat().filter(isMissing)
   }
 
-  /** How many must come; those that have come included. */
+  /** Number of notifications that must arrive, with those that have. */
   get demanded(): number {
     return [...this.owed.values()].flat().filter(({ isSure, fate }) => isSure && fate === 'happened').length
   }
 
   /**
-   * Requests of which not all notifications are numbered from 1 on without gaps
-   * (docs/interface/notifications.md#correlators); of several workers, without doubles.
+   * Requests whose notifications are not numbered from 1 on without gaps (docs/interface/notifications.md#correlators);
+   * with several workers, those with duplicate numbers.
    */
   misnumbered(isDense: boolean): string[] {
     return this.acknowledged.flatMap(({ correlator, steps }) => {
@@ -344,7 +335,7 @@ export const shown = ({ watch, write, key, happening }: Owed): string =>
     `${write.request.method} ${write.request.target} ${write.request.body ?? ''}`,
   ].join(' ')
 
-/** Of a notification the correlator of its request. */
+/** The correlator of a notification's request. */
 const rootOf = (correlator: string): string => correlator.replace(/; cbnotif=\d+$/, '')
 
 const nameOf = (correlator: string, watch: string, key: string): string => `${correlator} ${watch} ${key}`
@@ -368,7 +359,7 @@ function isTimeless(change: Change): boolean {
   return !names.some(name => untimely.includes(name))
 }
 
-/** An update that leaves the value of an attribute as it is: nothing but that, forced, or with other metadata. */
+/** An update that leaves the value of an attribute unchanged: alone, forced, or with other metadata. */
 function quietChange({ random, reference, isMine }: Scene): Change | undefined {
   const all = [...reference.entities].filter(({ id }) => isMine(id))
   const entity = all[random.between(0, all.length - 1)]

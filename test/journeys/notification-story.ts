@@ -1,7 +1,7 @@
-// Brokers that live on one data directory one after the other, their writers, subscribers and receivers.
+// Brokers that use one data directory one after the other, their writers, subscribers and receivers.
 //
-// What each entity is found to be at a start settles what has happened before. What is asked and expected is the
-// oracle's (notification-oracle.ts), how often this goes on is the test's.
+// The state of each entity at a start decides which earlier writes have happened. The oracle makes the requests and the
+// expectations (notification-oracle.ts); the test decides how many kills there are.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Test } from 'tap'
@@ -22,19 +22,19 @@ const tenantHeader = { 'Ctx-Service': tenant }
 const writers = 6
 const watchesWanted = 30
 const watchesMax = 45
-/** Of a subscription whose receiver stalls. */
+/** Timeout of a subscription whose receiver may stall. */
 const timeoutMs = 500
-/** Updates that an eager killer waits for what it wants to see. */
+/** Updates after which an eager kill happens without an early notification. */
 const eagerMax = 40
 const answerMsMax = 10_000
-/** Entities that mark the end of what is pending: enough that each worker has some. */
+/** Entities whose notifications follow all pending ones: enough that each worker has some. */
 const markersEach = 16
-/** For all that receivers have put off. */
+/** Longest time for all deliveries that receivers have delayed. */
 const putOffMsMax = 150_000
-/** For all that is pending to arrive, when nothing stands in its way. */
+/** Longest time for all pending deliveries to receivers that are well. */
 const arriveMsMax = 20_000
 
-/** One data directory, one after the other the brokers that hold it, and their receivers. */
+/** One data directory, the brokers that use it one after the other, and their receivers. */
 export class Story {
   readonly oracle: NotificationOracle
   private readonly t: Test
@@ -46,7 +46,7 @@ export class Story {
   private expressions: Expressions | undefined
   private named = 0
   private markers = 0
-  /** A notification has come of an update that nobody has acknowledged yet. */
+  /** Called for a notification of an update that is not acknowledged yet. */
   private onEarly = () => {}
 
   constructor(t: Test, random: Random, workers: number) {
@@ -55,7 +55,7 @@ export class Story {
     this.workers = workers
     this.dataDir = tempDir(t)
     this.oracle = new NotificationOracle(random)
-    // Their moods do not depend on what the network delivers first.
+    // The moods of receivers do not depend on the order of packets.
     this.receivers = [1, 2, 3].map(n => new MoodyReceiver(t, new Random(random.seed + n), one => this.onReceived(one)))
   }
 
@@ -73,7 +73,7 @@ export class Story {
     })
   }
 
-  /** The broker starts; what it has settles what became of all that was under way. */
+  /** Starts the broker; its data decides the outcome of all writes that were in flight. */
   async start(): Promise<void> {
     for (const receiver of this.receivers) await receiver.open()
     const { t, dataDir, workers, oracle } = this
@@ -104,10 +104,9 @@ export class Story {
   async liveAndDie(): Promise<void> {
     const { random, broker, oracle } = this
     const client = new HttpClient(broker.baseUrl, answerMsMax)
-    // Early deaths are the interesting ones (recovery of a recovery), long lives fill the outbox: both shall occur
-    // often.
+    // Short runs test the recovery of a recovery, long runs fill the outbox: both shall occur often.
     const instant = Math.floor(300 * random.fraction() ** 2)
-    // Or as soon as somebody hears of an update before it is acknowledged: it must be durable then.
+    // Or the kill comes as soon as an update is notified before it is acknowledged: it must be durable then.
     const isEager = chance(random, 0.4)
     let acknowledged = 0
     let isKilled = false
@@ -159,7 +158,7 @@ export class Story {
     this.oracle.problems.push(`${method} ${target} ${body ?? ''}: ${what}\n${this.broker.printed()}`)
   }
 
-  /** The third receiver goes, or is there again. */
+  /** Closes the third receiver, or opens it again. */
   private async changeMoods(): Promise<void> {
     const mortal = this.receivers[2]!
     if (!chance(this.random, 0.3)) return
@@ -174,7 +173,7 @@ export class Story {
     while (alive() < watchesWanted && (await this.subscribe(client)));
   }
 
-  /** Makes one, switches one on or off, or removes one; false when nobody answers any more. */
+  /** Creates a subscription, switches one off, or removes one; false when the broker does not answer. */
   private changeSubscription(client: HttpClient): Promise<boolean> {
     const { random, oracle } = this
     const all = [...oracle.watches.values()].filter(({ id, fires }) => id !== undefined && fires !== 'no')
@@ -191,7 +190,7 @@ export class Story {
     const stock = { entities: [...oracle.reference.entities], idsPerStem }
     if (!this.expressions && stock.entities.length > 20) this.expressions = timeless(someExpressions(random, stock, 20))
     const drawn = nextSubscription(random, this.expressions ?? none, name, stock.idsPerStem, Date.now())
-    // What time decides is not for an oracle that has no clock in common with the broker.
+    // The oracle has no common clock with the broker, so results must not depend on time.
     const plain = {
       ...drawn,
       ...(drawn.expiresMs !== undefined && { expiresMs: Date.now() + (chance(random, 0.3) ? -1 : 1) * dayMs }),
@@ -220,10 +219,10 @@ export class Story {
     return true
   }
 
-  /** The subscription is for the path of the request from then on, so that one has to be the same. */
+  /** After a PATCH the subscription has the path of that request, so the request needs the same path. */
   private async switchOff(client: HttpClient, watch: Watch): Promise<boolean> {
     const { path, expiresMs } = watch.plain
-    // One that has expired is shown as that, whatever it is.
+    // The status of an expired subscription is always shown as expired.
     if ((path !== '/#' && path.endsWith('#')) || expiresMs !== undefined) return true
     this.oracle.beginWatch(watch)
     const headers: Record<string, string> = path === '/#' ? tenantHeader : { ...tenantHeader, 'Ctx-ServicePath': path }
@@ -246,7 +245,7 @@ export class Story {
 
   // The end
 
-  /** All receivers are well, and what is pending comes; when all of that has ended, nothing comes again. */
+  /** All receivers are well, and the pending notifications arrive. After that, none arrives again. */
   async end(): Promise<void> {
     const { oracle, receivers } = this
     for (const receiver of receivers) receiver.isWell = true
@@ -263,7 +262,7 @@ export class Story {
     this.t.equal(oracle.arrivals, arrivals, 'what was delivered does not come again')
   }
 
-  /** A receiver that has answered 503 is tried again at its time, also after a start. */
+  /** A receiver that has answered 503 gets the next try at its time, also after a start. */
   private async untilNothingWaits(): Promise<void> {
     const client = new HttpClient(this.broker.baseUrl, answerMsMax)
     for (const untilMs = performance.now() + putOffMsMax; performance.now() < untilMs; await pause(100)) {
@@ -274,8 +273,7 @@ export class Story {
   }
 
   /**
-   * Tells each receiver something that stands behind all that was pending when the broker started, with whichever
-   * worker.
+   * Sends each receiver marker notifications, which follow all those that were pending at the start, on every worker.
    */
   private async passMarkers(): Promise<void> {
     const client = new HttpClient(this.broker.baseUrl, answerMsMax)
@@ -302,17 +300,17 @@ interface StoredWatch {
 
 const none: Expressions = { q: [], mq: [], geo: [] }
 
-/** Without what asks for dates of this moment. */
+/** Without the expressions that contain dates, which depend on the current time. */
 function timeless({ q, mq, geo }: Expressions): Expressions {
   const isTimeless = (statements: readonly Statement[]) =>
     statements.every(({ tokens }) => !tokens.some(token => token.startsWith('date')))
   return { q: q.filter(isTimeless), mq: mq.filter(isTimeless), geo }
 }
 
-/** One writer for each id. */
+/** The writer of an id. */
 const laneOf = (id: string): number => [...id].reduce((sum, sign) => sum + sign.charCodeAt(0), 0) % writers
 
-/** The texts of the elements of a list of objects, as they stand there. */
+/** The texts of the elements of a list of objects, unchanged. */
 function elementsOf(list: string): string[] {
   const elements: string[] = []
   let depth = 0

@@ -1,4 +1,4 @@
-// What subscribers get to see: formats, headers, what fires and what does not, counters and status, over real sockets.
+// Notifications as subscribers see them: formats, headers, triggers, counters and status, over real sockets.
 //
 // The journeys share one broker, and each has a tenant of its own; time is real, in steps of a second.
 //

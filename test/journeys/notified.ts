@@ -1,7 +1,6 @@
-// What journeys about notifications do again and again: subscribe, change, and look at what a receiver got.
+// Steps that journeys about notifications repeat: subscribe, change, and look at the requests of a receiver.
 //
-// A `Tenant` is a client that keeps to one tenant, so that many journeys share one broker and none sees what another
-// one does.
+// A `Tenant` is a client that uses one tenant, so that many journeys share one broker without seeing each other's data.
 
 import type { Test } from 'tap'
 import type { Received } from '../deliver/receivers.js'
@@ -10,7 +9,7 @@ import { type Answer, HttpClient } from '../support/http-client.js'
 
 type Headers = Readonly<Record<string, string>>
 
-/** What these journeys read of a subscription. */
+/** The fields of a subscription that these journeys read. */
 export interface ShownSubscription {
   readonly status: string
   readonly notification: {
@@ -36,7 +35,7 @@ export class Tenant {
     t.teardown(() => this.client.close())
   }
 
-  /** Sends it, and throws when it is refused. */
+  /** Sends a request, and throws when it is refused. */
   async send(request: string, body?: unknown, headers: Headers = {}): Promise<Answer> {
     const [method = '', path = ''] = request.split(' ')
     const tenant: Headers = this.name === '' ? {} : { 'Ctx-Service': this.name }
@@ -45,7 +44,7 @@ export class Tenant {
     return answer
   }
 
-  /** Makes a subscription to any entity, unless told otherwise, and gives its id. */
+  /** Creates a subscription, by default to any entity, and returns its id. */
   async subscribe(notification: object, more: object = {}, headers: Headers = {}): Promise<string> {
     const body = { subject: { entities: [{ idPattern: '.*' }] }, notification, ...more }
     const answer = await this.send('POST /v2/subscriptions', body, headers)
@@ -64,7 +63,7 @@ export class Tenant {
     return this.send(`POST /v2/entities/${id}/attrs?options=keyValues`, values, headers)
   }
 
-  /** The subscription, as soon as it is what is waited for. */
+  /** Reads the subscription until the condition holds. */
   async until(id: string, isSo: (shown: ShownSubscription) => boolean): Promise<ShownSubscription> {
     for (const untilMs = performance.now() + 10_000; ; ) {
       const shown = await this.subscription(id)
@@ -80,11 +79,11 @@ export function headerOf({ headers }: Received, name: string): string | undefine
   return at < 0 ? undefined : headers[at + 1]
 }
 
-/** The value that notifications in the format `simplifiedKeyValues` have under a name. */
+/** The values under a name in notifications of the format `simplifiedKeyValues`. */
 export const valuesOf = (received: readonly Received[], name = 'n'): unknown[] =>
   received.map(({ body }) => (JSON.parse(body) as Record<string, unknown>)[name])
 
-/** The shortest format: what a journey is about is seldom the body. */
+/** The shortest format: few journeys are about the body. */
 export const brief = (url: string, more: object = {}) => ({
   http: { url, ...more },
   attrsFormat: 'simplifiedKeyValues',

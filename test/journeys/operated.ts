@@ -1,4 +1,4 @@
-// What an operator's broker has and does in journeys: two tenants with values of every kind, subscriptions whose
+// The data and traffic of an operator's broker in journeys: two tenants with values of every kind, subscriptions whose
 // receivers are there, away or refuse, a load of writers, and all that clients can see of it, to be compared before and
 // after.
 
@@ -63,7 +63,7 @@ function entities(): object[] {
   }))
 }
 
-/** The most that a list gives at a time. */
+/** Most entities in one list. */
 const pageLimit = 1000
 
 /** A client of each tenant. */
@@ -80,10 +80,7 @@ export class Client {
     return answer
   }
 
-  /**
-   * Everything that stands still: entities but for those under load, types, registrations, subscriptions but for
-   * retries.
-   */
+  /** All data that does not change: entities but those under load, types, registrations, subscriptions but retries. */
   async visible(): Promise<ReadonlyMap<string, string>> {
     const seen = new Map<string, string>()
     const all = 'attrs=*,dateCreated,dateModified,dateExpires&metadata=*,dateCreated,dateModified'
@@ -126,21 +123,27 @@ interface Subscription {
   readonly notification: Record<string, unknown>
 }
 
-/** Without what goes on moving: a receiver that is away goes on failing, and that of the load goes on hearing. */
+/**
+ * Without counters that change: a receiver that is away continues to fail, and the load continues to cause
+ * notifications.
+ */
 function withoutMoving(subscription: Subscription): Subscription {
   const { description, notification } = subscription
   if (description === 'away') return { ...subscription, notification: { timesSent: notification.timesSent } }
   return description === 'load' ? { ...subscription, notification: {} } : subscription
 }
 
-/** Writers that count up, each its own entities, and create new ones; what was answered, and what was asked for. */
+/**
+ * Writers that count up, each in its own entities, and create new ones. Keeps the last answered and the last requested
+ * value.
+ */
 export class Load {
   readonly answered = new Map<string, number>()
   readonly asked = new Map<string, number>()
   private isOver = false
   private readonly writers: Promise<void>[]
 
-  /** `restMs`: between two requests of a writer. */
+  /** `restMs`: pause between two requests of a writer. */
   constructor(
     client: Client,
     random: Random,
@@ -172,7 +175,7 @@ export class Load {
   }
 }
 
-/** Where a text begins to differ from what is wanted; '': nowhere. */
+/** The first difference of a text from the wanted one; '' if there is none. */
 export function differenceIn(text: string, wanted: string): string {
   if (text === wanted) return ''
   let at = 0
@@ -198,7 +201,7 @@ export async function receivers(t: Test, random: Random): Promise<Receivers> {
   return { live, away, heard }
 }
 
-/** Fills both tenants; resolves when nothing moves any more but a receiver's retries. */
+/** Fills both tenants; resolves when only the retries of a receiver still change data. */
 export async function fill(client: Client, { live, away, heard }: Receivers): Promise<void> {
   const subject = (type: string) => ({ entities: [{ idPattern: '.*', type }] })
   const subscribe = (description: string, tenant: string, type: string, notification: object) =>

@@ -1,13 +1,12 @@
 // A day of an operator: the program comes out of its archive, takes over the data of an older build, works under load
-// while logs and certificates are rotated, loses a receiver, is backed up, loses everything, and is restored. At each
-// step what clients see is compared with what they saw.
+// while logs and certificates are rotated, loses a receiver, is backed up, loses everything, and is restored. After
+// each step clients must see the same data as before. Small and quick by default; the soak (test/soak.sh) makes it
+// long:
 //
-// Small and quick by default. The soak (test/soak.sh) makes the day long:
-//
-//   ORRERY_DAY_NODE          the binary of Node.js that runs the program; without it, the one that runs the test
-//   ORRERY_DAY_INSTALL=npm   installs the archive with its packages by npm; without it, the archive is unpacked and uses those of this project
-//   ORRERY_DAY_ENTITIES      how many entities each tenant has besides those with values of
-//   every kind ORRERY_DAY_AWAY_SECONDS  how long the receiver is away
+// - ORRERY_DAY_NODE: the binary of Node.js that runs the program; without it, the one that runs the test
+// - ORRERY_DAY_INSTALL=npm: npm installs the archive with its packages; else the archive uses those of this project
+// - ORRERY_DAY_ENTITIES: how many entities each tenant has besides those with values of every kind
+// - ORRERY_DAY_AWAY_SECONDS: how long the receiver is away
 //
 // Not here: backups of several workers (backup.test.ts), upgrades of a cluster (upgrade.test.ts), each way to install
 // (docs/operations).
@@ -42,10 +41,10 @@ const byNpm = process.env.ORRERY_DAY_INSTALL === 'npm'
 const entityCount = Number(process.env.ORRERY_DAY_ENTITIES ?? 200)
 const awayMs = 1000 * Number(process.env.ORRERY_DAY_AWAY_SECONDS ?? 3)
 
-/** Between two requests of a writer: what waits for a receiver that is away for six minutes has room in the outbox. */
+/** Between two requests of a writer: so slow that the outbox has room for a receiver that is away for six minutes. */
 const restMs = 10
 const batchSize = 200
-/** Changes that a step waits for while the load goes on. */
+/** Changes of the load that a step waits for. */
 const changesMin = 40
 
 t.setTimeout(300_000 + 4 * awayMs)
@@ -75,7 +74,7 @@ async function succeeds(cwd: string, words: readonly string[]): Promise<string> 
   return stdout
 }
 
-/** Packs the program, and installs the archive into an empty folder; gives the folder of the program. */
+/** Packs the program, and installs the archive into an empty folder; returns the folder of the program. */
 async function installed(folder: string): Promise<string> {
   const scripts = byNpm ? [] : ['--ignore-scripts']
   await succeeds(root, ['npm', 'pack', '--silent', ...scripts, '--pack-destination', folder])
@@ -91,7 +90,7 @@ async function installed(folder: string): Promise<string> {
   return join(folder, 'package')
 }
 
-// What clients see
+// Data as clients see it
 
 /** Creates entities besides those with values of every kind. */
 async function createMany(client: Client): Promise<void> {
@@ -109,7 +108,7 @@ async function createMany(client: Client): Promise<void> {
 
 type Seen = ReadonlyMap<string, string>
 
-/** Compares all that a broker shows with what was seen before. */
+/** Compares all that a broker shows with an earlier state. */
 async function sameAsBefore(t: Test, client: Client, before: Seen): Promise<void> {
   const now = await client.visible()
   let bytes = 0
@@ -121,10 +120,10 @@ async function sameAsBefore(t: Test, client: Client, before: Seen): Promise<void
   t.comment(`compared: ${now.size} answers of two tenants, ${bytes} characters, each to the last one`)
 }
 
-/** Hears of each change of the entities under load. */
+/** Receives the notifications of each change of the entities under load. */
 class Watcher {
   readonly receiver: MoodyReceiver
-  /** Values by tenant and entity, in the order of arrival; one that came twice in a row stands once. */
+  /** Values by tenant and entity, in the order of arrival; a value that came twice in a row is in the list once. */
   readonly values = new Map<string, number[]>()
   repeated = 0
 
@@ -137,7 +136,7 @@ class Watcher {
     for (const { id, load } of data) {
       const name = `${path.slice('/load/'.length)} ${id}`
       const values = this.values.get(name) ?? []
-      // The answer to the first one was lost with the connection.
+      // A repetition: the answer to the first one was lost with the connection.
       if (values.at(-1) === load) this.repeated++
       else values.push(load)
       this.values.set(name, values)
@@ -166,7 +165,7 @@ async function more(load: Load): Promise<void> {
   await until('more load', () => sum(load.answered) >= from + changesMin || undefined)
 }
 
-/** Answered changes of the load in log files. */
+/** The number of answered changes of the load in log files. */
 const loggedIn = (files: readonly string[]): number =>
   files
     .map(file => (existsSync(file) ? readFileSync(file, 'utf8') : ''))
@@ -309,7 +308,9 @@ t.test('a day of an operator', async day => {
   await day.test('certificates are replaced under load, and no request fails', t => replacesCertificates(t, main))
 })
 
-/** Asks over TLS again and again, replaces the certificate, and asks until new connections get the new one. */
+/**
+ * Sends requests over TLS continuously, replaces the certificate, and continues until new connections get the new one.
+ */
 async function replacesCertificates(t: Test, main: string): Promise<void> {
   const authority = new Authority(t)
   const folder = tempDir(t)

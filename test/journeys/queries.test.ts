@@ -1,14 +1,14 @@
-// Whatever is asked of whatever happened, the answer is the one that the plain evaluator of
-// test/support/reference-query gives: with views, with too little memory for them, and without; by one node, and by two
-// and three workers that are asked in turn.
+// After any changes, the answer to any query equals that of the plain evaluator test/support/reference-query: with
+// views, with too little memory for them, and without; from one node, and from two and three workers in turn.
 //
-// Each story has a tenant of its own: entities are made, then changes and queries alternate. Some changes are sent one
-// by one; others by several writers at once while the nodes are asked, and then only those whom nobody touches can be
-// held against the answers; when all have ended, everything is compared again. One clock, which the story moves, is the
-// clock of all nodes and of the reference, so that dates are equal to the millisecond and answers to the byte.
+// Each story has a tenant of its own: entities are created, then changes and queries alternate. Some changes are sent
+// one by one. Others are sent by several writers during the queries; then only the entities without changes can be
+// compared with the answers. After the writers have ended, everything is compared again. One clock, which the story
+// moves, is the clock of all nodes and of the reference, so that dates are equal to the millisecond and answers to the
+// byte.
 //
-// ORRERY_QUERIES sets the number of queries that are compared, SEED repeats a run: the choices are the same, though not
-// how what runs at the same time interleaves.
+// ORRERY_QUERIES sets the number of compared queries. SEED repeats a run: the choices are the same, but not the
+// interleaving of concurrent requests.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
@@ -31,10 +31,10 @@ const roundsPerStory = 5
 const changesPerRound = 80
 const inFlight = 6
 const differencesMax = 5
-/** What is compared is what is answered, not how soon: a soak beside other work may take its time for a query. */
+/** The test compares answers, not their speed: beside other work a query may take long. */
 const scanDeadlineMs = 600_000
 /**
- * Only the node with views is asked everything; the others are slow, and are right when they agree with the same
+ * Only the node with views gets every query. The others are slow; they are right when they agree with the same
  * reference.
  */
 const shareOfOthers = 1 / 4
@@ -47,23 +47,23 @@ interface Node {
   readonly client: KeptAlive
 }
 
-/** A request of the changes, the instant at which it is made, and the statuses that tell that all went well. */
+/** A request that makes changes, its instant, and the statuses that mean success. */
 interface Step {
   readonly request: HttpRequest
   readonly atMs: number
   readonly statuses: readonly number[]
-  /** Ids it is about. */
+  /** The ids that it changes. */
   readonly ids: readonly string[]
 }
 
-/** A query, what it must find, and who is asked. */
+/** A query, its expected answer, and the nodes that get it. */
 interface Asked {
   readonly query: Query
   readonly expected: Expected
   readonly nodes: readonly Node[]
 }
 
-/** A query to be asked while others write, and what it must find of those whom nobody touches. */
+/** A query during writes, and its expected entities among those without changes. */
 interface AskedBeside {
   readonly query: Query
   readonly expected: readonly string[]
@@ -79,7 +79,7 @@ t.test(`${queriesWanted} lists are those of the reference, with views and withou
 
 const queriesOfWorkers = Math.ceil(queriesWanted / 4)
 
-// In turn, for what several writers create at one instant, each through another worker, has no order.
+// Only in turn: entities that several writers create at one instant through different workers have no order.
 t.test(`${queriesOfWorkers} lists of two and of three workers are those of one node`, t =>
   compare(t, queriesOfWorkers, 'in turn', async start => [
     await start.alone('alone', 64 * 1024 * 1024),
@@ -88,7 +88,7 @@ t.test(`${queriesOfWorkers} lists of two and of three workers are those of one n
   ]),
 )
 
-/** How changes are made: by one writer at a time, or by several, and then queries are asked meanwhile. */
+/** The way of making changes: by one writer at a time, or by several, with queries meanwhile. */
 type Changes = 'in turn' | 'beside queries'
 
 interface Starts {
@@ -97,7 +97,7 @@ interface Starts {
   workers(count: number): Promise<Node>
 }
 
-/** The story's time, later with each reading, as that of the real clock is: so stamps of two workers have an order. */
+/** The story's time, a little later at each reading, as with the real clock: so stamps of two workers have an order. */
 function ticking(time: { readonly nowMs: number }): () => number {
   let lastMs = 0
   return () => {
@@ -179,7 +179,7 @@ class Run {
     await this.#passTime()
     const first: Step[] = []
     while (this.#reference.size < size) first.push(this.#firstStep())
-    // Sometimes views are built while most entities are still being made.
+    // Sometimes views are built while most entities are still being created.
     const early = this.#isInTurn() ? first.length : random.between(1, 5)
     await this.#inTurn(first.slice(0, early))
     if (early < first.length) await this.#besideQueries([first.slice(early)])
@@ -206,7 +206,8 @@ class Run {
   }
 
   /**
-   * Changes, made in the reference as they are drawn; one list for each writer. With several writers time stands still.
+   * Draws changes, and applies each to the reference at once; one list for each writer. With several writers time does
+   * not move.
    */
   #steps(writers: number): Step[][] {
     const lanes: Step[][] = Array.from({ length: writers }, () => [])
@@ -222,7 +223,7 @@ class Run {
         nowMs: atMs,
         idsPerStem: this.#idsPerStem,
         isMine,
-        // One writer creates, or the order of creation would be anybody's guess.
+        // Only one writer creates, since otherwise the order of creation would be unknown.
         creates: lane === 0,
       }
       const step = chance(random, 0.2) ? this.#batchStep(scene) : this.#singleStep(scene)
@@ -269,7 +270,7 @@ class Run {
         this.#tell(request, `${this.#nodes[at]?.name}: ${status} ${text}, not ${statuses}`)
   }
 
-  /** Moves time to the next full minute, and waits until all that has expired is gone. */
+  /** Moves time to the next full minute, and waits until all expired entities are gone. */
   async #passTime(): Promise<void> {
     this.#time.nowMs = Math.ceil((this.#time.nowMs + 1) / 60_000) * 60_000
     if (this.#reference.expire(this.#time.nowMs) === 0) return
@@ -291,7 +292,7 @@ class Run {
     while (asked.length < count) {
       const query = nextQuery(this.#random, stock)
       const expected = answerTo(query, stock.entities)
-      // Where the order is open the nodes have only each other to agree with.
+      // If the order is open, the nodes can only agree with each other.
       const isAsked = (at: number) => at === 0 || expected?.isOrdered === false || chance(this.#random, shareOfOthers)
       const nodes = this.#nodes.filter((_, at) => isAsked(at))
       if (expected) asked.push({ query, expected, nodes })
@@ -326,11 +327,11 @@ class Run {
     this.#tell(request, `reference: total ${expected.total} ${short(expected.text)}\n${lines.join('\n')}`)
   }
 
-  // Both at once
+  // Changes and queries at once
 
   /**
-   * Several writers, each with its changes, while the nodes with views are asked: whom no change touches is found as
-   * always.
+   * Several writers send their changes while the nodes with views get queries: entities without changes must be found
+   * as always.
    */
   async #besideQueries(lanes: readonly (readonly Step[])[]): Promise<void> {
     const touched = new Set(lanes.flat().flatMap(({ ids }) => ids))
@@ -360,7 +361,7 @@ class Run {
       this.beside++
       const all = status === 200 ? elements(text) : []
       const found = all.filter(one => !touched.has((JSON.parse(one) as Entity).id))
-      // A page that may be full ends somewhere.
+      // A page that may be full may end anywhere.
       const isFull = this.#reference.size + touched.size > query.limit!
       const at = found.findIndex((one, index) => one !== expected[index])
       if (status === 200 && at < 0 && (isFull || found.length === expected.length)) continue
@@ -380,7 +381,7 @@ class Run {
   }
 }
 
-/** What is wrong with an answer, and the first entity that shows it; undefined when nothing is. */
+/** The fault of an answer, with the first entity that shows it; undefined if there is none. */
 function fault(query: Query, expected: Expected, { status, total, text }: Told): string | undefined {
   if (status !== 200) return `status ${status}`
   if (total !== (query.counted ? String(expected.total) : undefined)) return `total ${total}`
@@ -406,14 +407,14 @@ const storedText = (entity: Entity): string =>
 
 const short = (text: string): string => (text.length > 600 ? `${text.slice(0, 600)}... (${text.length})` : text)
 
-/** Which of the writers changes entities with this id. */
+/** The writer that changes entities with this id. */
 function laneOf(id: string, lanes: number): number {
   let sum = 0
   for (const character of id) sum += character.charCodeAt(0)
   return sum % lanes
 }
 
-/** Does something with each, some of them at the same time. */
+/** Runs a function for each element, with `lanes` of them at the same time. */
 async function atOnce<T>(lanes: number, all: readonly T[], run: (one: T) => Promise<void>): Promise<void> {
   const one = async (lane: number): Promise<void> => {
     for (let at = lane; at < all.length; at += lanes) await run(all[at] as T)

@@ -1,11 +1,10 @@
-// A receiver goes away, many changes happen, and it comes back: it is noticed within five seconds, and gets all that
-// waits, in order. Also when the broker is killed meanwhile, with several workers, and over MQTT.
+// A receiver goes away, many changes happen, and it comes back: the broker notices within five seconds, and sends all
+// pending notifications, in order. Also when the broker is killed meanwhile, with several workers, and over MQTT.
 //
 // `ORRERY_AWAY_SECONDS` is how long the receiver stays away; more than 156 are longer than five tries of one delivery
 // take.
 //
-// Not here: what happens within the lanes (test/deliver/lanes.test.ts), what rows keep
-// (test/shard/notify/outbox.test.ts).
+// Not here: the lanes (test/deliver/lanes.test.ts), the rows (test/shard/notify/outbox.test.ts).
 
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
@@ -43,7 +42,7 @@ function valuesByEntity(received: readonly Received[]): Map<string, number[]> {
 
 const range = (count: number): number[] => Array.from({ length: count }, (_, n) => n)
 
-/** Opens the receiver, and expects all to have come in order within the time. */
+/** Opens the receiver, and expects all notifications to arrive in order within the time. */
 async function expectAll(t: Test, port: number, count: number): Promise<void> {
   const backMs = performance.now()
   const receiver = await httpReceiver(t, undefined, undefined, port)

@@ -1,6 +1,6 @@
 // Registrations over HTTP: created, read, listed, changed and deleted, at one node and at two workers.
 //
-// What is forwarded because of them is not looked at here (forwarding.test.ts); nor is every mistake of a body
+// Not here: the requests that they forward (forwarding.test.ts), every mistake of a body
 // (domain/registration-parser.test).
 
 import t from 'tap'

@@ -1,7 +1,7 @@
 // How the program starts, refuses to start, and stops.
 //
-// Everything here is what an operator sees: lines, exit codes, files. That a data directory belongs to one process and
-// one format is checked with real processes, because a lock that a test fakes proves nothing.
+// The tests check the view of an operator: lines, exit codes, files. Real processes show that a data directory belongs
+// to one process and one format, because a lock that a test fakes proves nothing.
 
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
@@ -140,7 +140,7 @@ t.test('SIGTERM lets a request in flight finish, then the program exits with 0',
     `POST /v2/entities HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`,
   )
   socket.write(body.slice(0, 10))
-  // An answer on another connection: by then the broker has also taken what came before.
+  // Wait for an answer on another connection: by then the broker has also read the bytes that came before.
   const client = new HttpClient(broker.baseUrl)
   t.equal((await client.get('/version')).status, 200)
   client.close()

@@ -1,8 +1,8 @@
 // Subscriptions over HTTP: created, read, listed, changed and deleted, at one node and at several workers, over starts
 // and kills.
 //
-// What is sent and triggered is not looked at here; nor is every mistake of a body (domain/subscription-parser.test),
-// but one of each kind.
+// Not here: triggers and notifications; and of the mistakes of a body only one of each kind
+// (domain/subscription-parser.test has all).
 //
 // CRASH_CYCLES sets the number of kills, SEED repeats a run.
 
@@ -22,7 +22,7 @@ import { Random } from '../support/random.js'
 const cycles = Math.ceil(Number(process.env.CRASH_CYCLES ?? 15) / 5)
 t.setTimeout(400_000 + cycles * 10_000)
 
-/** A request that waits for longer than other workers are waited for is not answered. */
+/** Longer than a worker waits for other workers; a request that takes longer has failed. */
 const answerMsMax = 8_000
 
 const url = 'http://receiver.example:1028/notify'
@@ -250,7 +250,7 @@ t.test('while a worker sleeps nothing is acknowledged, and when it wakes all sto
   for (const client of clients) t.equal((await post(client, 't')).status, 201)
   process.kill(sleeper, 'SIGSTOP')
   t.teardown(() => broker.gone || process.kill(sleeper, 'SIGCONT'))
-  // Half of the connections are with the one that sleeps: they are answered when it wakes.
+  // Half of the connections are with the stopped worker: it answers them when it continues.
   const asked = clients.map((client, n) => post(client, `t${n % 4}`))
   const answers = await Promise.all(asked.map(answer => within(answerMsMax, answer)))
   const awake = clients.filter((_, n) => answers[n])
@@ -285,7 +285,7 @@ async function descriptions(client: HttpClient): Promise<Map<string, string>> {
   return new Map((json as { id: string; description: string }[]).map(({ id, description }) => [id, description]))
 }
 
-/** What each store of a directory has, by id, while no broker holds it. */
+/** The subscriptions in each store of a directory, by id, while no broker uses it. */
 async function storedIn(dataDir: string): Promise<Map<string, string>[]> {
   const directory = openDataDirectory(dataDir, { shards: 256, spread: 16, workers: 1 }, () => 'none')
   const found: Map<string, string>[] = []
@@ -305,19 +305,21 @@ async function storedIn(dataDir: string): Promise<Map<string, string>[]> {
   return found
 }
 
-/** The description in a row's text; undefined when there is no subscription. */
+/** The description in a row's text; undefined if there is no subscription. */
 const descriptionIn = (text: string | undefined): string | undefined =>
   text ? decodeSubscription(text).description : undefined
 
 /**
- * Several connections create, patch and delete until the broker is killed; then all stores, and all that is shown, are
- * looked at.
+ * Several connections create, patch and delete until the broker is killed. Then all stores and all lists are checked.
  */
 async function crashes(t: Test, workers: number, kills: number): Promise<void> {
   const random = Random.fromEnvironment()
   t.comment(`SEED=${random.seed}`)
   const dataDir = tempDir(t)
-  /** The description that was acknowledged of each, undefined: its end was; and what else may have become of it. */
+  /**
+   * The acknowledged description of each subscription, undefined after its deletion; below, the result of a request in
+   * flight.
+   */
   const sure = new Map<string, string | undefined>()
   const perhaps = new Map<string, string | undefined>()
   const mayBe = (id: string, is: string | undefined): boolean =>
@@ -330,7 +332,7 @@ async function crashes(t: Test, workers: number, kills: number): Promise<void> {
     asking.close()
     const wrong = [...sure.keys()].filter(id => !mayBe(id, now.get(id)))
     if (wrong.length > 0) return void t.strictSame(wrong, [], `after kill ${cycle}, SEED=${random.seed}`)
-    // What nobody was told of may be there or not; from now on it is known.
+    // A request without an answer may have happened or not; from now on its outcome is known.
     sure.clear()
     perhaps.clear()
     for (const [id, description] of now) sure.set(id, description)

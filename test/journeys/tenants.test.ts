@@ -36,13 +36,13 @@ class Operator {
     return this.client.send('POST', path, body, { 'Fiware-Service': tenant })
   }
 
-  /** undefined: there is no such tenant. */
+  /** undefined: the tenant does not exist. */
   async shown(tenant: string): Promise<Shown | undefined> {
     const { status, text } = await this.client.get(`/admin/tenants/${tenant}`)
     return status === 404 ? undefined : (JSON.parse(text) as Shown)
   }
 
-  /** Looks again and again until it holds; a test that waits in vain runs into its own time. */
+  /** Reads again until the condition holds; if it never does, the time of the test ends the wait. */
   async until(tenant: string, holds: (shown: Shown | undefined) => boolean): Promise<Shown | undefined> {
     for (;;) {
       const shown = await this.shown(tenant)

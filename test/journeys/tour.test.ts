@@ -1,9 +1,8 @@
-// The tour in README.md does what it says.
+// The tour in README.md works as it is printed.
 //
-// Every command of the tour is typed into a shell, against a broker that was started for it, and must show what is
-// printed in the README. The broker listens on a free port: `localhost:1026` stands for it in both directions; so does
-// the reader's receiver, whose port 8081 stands for another free one. The notation is described in
-// support/transcript.ts.
+// A shell runs every command of the tour against a broker that was started for it, and the output must be as printed in
+// the README. The broker listens on a free port, which replaces `localhost:1026` in both directions; another free one
+// replaces port 8081 of the reader's receiver. The notation is described in support/transcript.ts.
 
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'

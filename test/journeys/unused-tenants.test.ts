@@ -1,5 +1,5 @@
-// Tenants that come and go, over two workers: who has nothing any more leaves the register, and nobody leaves who has
-// something.
+// Tenants that come and go, over two workers: a tenant without data leaves the register, and a tenant with data never
+// does.
 
 import t from 'tap'
 import { systemClock } from '../../src/clock.js'
@@ -12,13 +12,13 @@ import type { LocalNode } from '../support/local-node.js'
 import { startLocalWorkers } from '../support/local-workers.js'
 import { Random } from '../support/random.js'
 
-/** The system's, but for the pause between two rounds. */
+/** The system's clock, but with another pause between two rounds. */
 const quick = (pauseMs: number): Clock => ({
   ...systemClock,
   after: (delayMs, run) => systemClock.after(delayMs === roundMs ? pauseMs : delayMs, run),
 })
 
-/** Two workers, and the paths that each knows. */
+/** Two workers, and the register of paths of each. */
 async function twoWorkers(
   t: Parameters<typeof startLocalWorkers>[0],
   pauseMs: number,
@@ -55,7 +55,7 @@ t.test('a tenant leaves with its last entity, and comes back with the next one',
       ['F', '/b'],
     ] as const)
       t.equal(await create(first, `t${n}`, path, id), 201)
-  // One of many paths, of which no more is known than that.
+  // Of a tenant with many paths the register keeps only that fact, and not this path.
   for (let n = 0; n < 12; n++) t.equal(await create(second, 'many', `/p${n}`, `E${n}`), 201)
   for (let n = 0; n < 39; n++)
     for (const [id, path] of [

@@ -1,6 +1,6 @@
-// An upgrade under load: three nodes and a real etcd run one build, are replaced by another node after node, and then
-// back again. Clients see no answer but success and 503 with `Retry-After`, and nothing that was acknowledged is lost:
-// no value, and no notification of one.
+// An upgrade under load: three nodes and a real etcd run one build; node after node is replaced by another build, and
+// then back again. Clients get only success and 503 with `Retry-After`, and no acknowledged value is lost, nor its
+// notification.
 //
 // The older build comes from an archive (test/fixtures/README.md). `ORRERY_OLDER_MAIN` names the main.js of another
 // one, for instance of a release.
@@ -23,13 +23,13 @@ type Build = 'older' | 'current'
 
 const names = ['a', 'b', 'c'] as const
 const writers = 8
-/** Requests of a writer on each build mix, at least. */
+/** Each writer makes at least so many requests on each mix of builds. */
 const roundsMin = 30
 const restMs = 10
-/** How long anything may take that is waited for, and between two looks. */
+/** Longest wait for anything; below, the time between two checks. */
 const waitMsMax = 60_000
 const lookMs = 50
-/** How often a writer is told to come again at most, before that is a failure. */
+/** Most answers of 503 with `Retry-After`; more are a failure. */
 const refusalsMax = 2_000
 
 interface Place {
@@ -51,7 +51,7 @@ async function until<T>(what: string, look: () => Promise<T | undefined> | T | u
 
 /** Three nodes, each of one build at a time. */
 class Nodes {
-  /** Those that clients may ask. */
+  /** The nodes that clients may use. */
   readonly open = new Set<number>()
   private readonly running: BrokerProcess[] = []
   private readonly t: Teardown
@@ -93,7 +93,7 @@ class Nodes {
     await this.start(index, build)
   }
 
-  /** What each node cannot read of what another one has sent: there must be nothing. */
+  /** The messages that a node could not decode, with their sender: there must be none. */
   async undecodable(): Promise<readonly string[]> {
     const found: string[] = []
     for (const index of this.open) {
@@ -111,7 +111,7 @@ class Nodes {
 /** Clients: each has an entity of its own that it counts up and reads, at one node after the other. */
 class Load {
   readonly failures: string[] = []
-  /** Values that were acknowledged, of each entity. */
+  /** The acknowledged values of each entity. */
   readonly acknowledged = new Map<string, number[]>()
   refused = 0
   private readonly nodes: Nodes
@@ -124,7 +124,7 @@ class Load {
     this.ended = Promise.all(Array.from({ length: writers }, (_, number) => this.count(`lamp${number}`, number)))
   }
 
-  /** Resolves when each writer has come round so often once more. */
+  /** Resolves when each writer has made `rounds` more rounds. */
   async more(rounds = roundsMin): Promise<void> {
     const before = new Map(this.rounds)
     const hasMore = ([id, now]: readonly [string, number]): boolean => now >= (before.get(id) ?? 0) + rounds
@@ -152,7 +152,7 @@ class Load {
     }
   }
 
-  /** Whether a request has succeeded; anything but that and 503 with `Retry-After` is a failure. */
+  /** Whether a request has succeeded; any answer but success and 503 with `Retry-After` is a failure. */
   private async succeeds(turn: number, method: string, path: string, body?: object): Promise<boolean> {
     const open = [...this.nodes.open]
     const index = open[turn % open.length]!
@@ -173,7 +173,7 @@ class Load {
   }
 }
 
-/** Who is notified: what has come, as `id=level`. */
+/** Opens a receiver that collects its notifications, as `id=level`. */
 async function receiver(t: Teardown): Promise<{ readonly url: string; readonly received: ReadonlySet<string> }> {
   const received = new Set<string>()
   const server = createServer(async (request, response) => {

@@ -1,5 +1,5 @@
-// Several workers on one port, as the operator has them: one broker, also when one of them is stopped, killed, or has
-// another number.
+// Several workers on one port, as the operator has them: they act as one broker, also when one is stopped or killed, or
+// when their number changes.
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -11,7 +11,7 @@ import { HttpClient } from '../support/http-client.js'
 t.setTimeout(600_000)
 
 const two = ['-workers', '2']
-/** A request that waits for longer than another worker is waited for is not answered. */
+/** Longer than a worker waits for another worker; a request that takes longer has failed. */
 const answerMsMax = 6_000
 
 const shardMap = new ShardMap(placementDefault)
@@ -23,7 +23,7 @@ const idsOf = (worker: number, count: number): string[] =>
     .filter(id => ownerOf(id) === worker)
     .slice(0, count)
 
-/** The process ids of a broker's workers, in the order of their numbers when none was started again. */
+/** The process ids of a broker's workers, in the order of their numbers if none was restarted. */
 function workersOf({ child }: BrokerProcess): number[] {
   return readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim().split(' ').map(Number)
 }
@@ -77,7 +77,7 @@ t.test(
     const stopped = workersOf(broker)[1]!
     process.kill(stopped, 'SIGSTOP')
     t.teardown(() => broker.gone || process.kill(stopped, 'SIGCONT'))
-    // Half of the connections are with the one that sleeps: they are answered when it wakes.
+    // Half of the connections are with the stopped worker: it answers them when it continues.
     const onOurs = clients.map(client => increment(client, ours))
     const answered = await Promise.all(onOurs.map(answer => within(answerMsMax, answer)))
     const awake = clients.filter((_, at) => answered[at])

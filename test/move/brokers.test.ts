@@ -555,7 +555,7 @@ t.test('a broker that does not tell service paths has to be asked for each of th
   const port = await fake(t, brokerOf(entities))
   const { moved } = await taken(t, port, { skipsBad: true })
   t.match(moved.bad, [
-    /^entity 1 of tenant "": the broker does not tell the service path of "E": name the paths one by one with -path$/,
+    /^entity 1 of tenant "": the broker does not show the service path of "E": name the paths one by one with -path$/,
   ])
   const named = await taken(t, port, { paths: ['/x'] })
   t.match(named.moved.tally.entity, { written: 1, bad: 0 })

@@ -79,7 +79,7 @@ const bad: readonly (readonly [what: string, words: readonly string[], fault: Re
   [
     'a node without certificates beyond this machine',
     [...node, ...plainLog, '-clusterListen', '0.0.0.0:0'],
-    /^without TLS everybody who can connect to 0\.0\.0\.0:0 could join the cluster/,
+    /^without TLS every process that can connect to 0\.0\.0\.0:0 could join the cluster/,
   ],
   [
     'a missing certificate of a node',

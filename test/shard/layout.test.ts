@@ -307,7 +307,7 @@ t.test('a key beyond all limits is not written', async t => {
 /** Images begin with their version, which is far below the mark of a row of several. */
 const encodedEntities = fc.uint8Array({ minLength: 1, maxLength: 30 }).map(bytes => Buffer.from([1, ...bytes]))
 
-t.test('a row of one or several images gives them back', async () => {
+t.test('a row of one or several encoded entities gives them back', async () => {
   fc.assert(
     fc.property(fc.array(encodedEntities, { minLength: 1, maxLength: 5 }), several => {
       assert.deepEqual(decodeRow(encodeRow(several)), several)

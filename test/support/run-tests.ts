@@ -26,7 +26,7 @@ const crowded =
   /\/(?:cluster|conformance|deploy)\/|\/journeys\/(?:cluster|deposed|differential|federation|log-lost|operators|upgrade|workers)|two-workers/
 
 /** The time of a file that does not set its own. */
-const fileSecondsMax = 300
+const fileSecondsMax = 900
 /** After this time the runner kills a file, even if the file has set a longer one. */
 const killAfterMs = 1_800_000
 

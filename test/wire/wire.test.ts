@@ -493,7 +493,7 @@ const replies = {
   unreachable: fc.record({ kind: kind('unreachable'), reason: texts }),
 } satisfies { readonly [K in ShardReply['kind']]: fc.Arbitrary<ShardReply> }
 
-const isImages = (value: unknown): value is EncodedEntities =>
+const isEncodedEntities = (value: unknown): value is EncodedEntities =>
   typeof value === 'object' && value !== null && 'at' in value
 
 /**
@@ -505,7 +505,7 @@ function present(value: unknown): unknown {
   if (Buffer.isBuffer(value)) return value.toString('hex')
   if (ArrayBuffer.isView(value)) return value
   if (Array.isArray(value)) return value.map(present)
-  if (isImages(value)) return Array.from({ length: value.length }, (_, index) => present(value.at(index)))
+  if (isEncodedEntities(value)) return Array.from({ length: value.length }, (_, index) => present(value.at(index)))
   if (typeof value !== 'object' || value === null) return value
   // An expression that was stored is compiled when it is asked for.
   if ('source' in value && 'geo' in value) {

@@ -104,7 +104,7 @@ export function openDelivery(
     }),
   )
   const recovered = local.parts.notifications.begin(dispatcher, shards).catch((error: Error) => {
-    logger.error(`what was owed to receivers could not be read, the next start tries again: ${error.message}`)
+    logger.error(`the pending notifications could not be read, the next start tries again: ${error.message}`)
   })
   const forwarder = new Forwarder(clock, openSocket, {
     timeoutMs: sending.httpTimeoutMs,

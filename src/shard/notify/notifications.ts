@@ -85,7 +85,7 @@ export class Notifications {
     if (!this.deliverer) return
     this.takeUp(part).catch((error: Error) =>
       this.parts.logger.error(
-        `what shard ${shard} owes to receivers could not be read, its next owner tries again: ${error.message}`,
+        `the pending notifications of shard ${shard} could not be read, its next owner tries again: ${error.message}`,
       ),
     )
   }

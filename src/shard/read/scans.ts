@@ -45,7 +45,7 @@ export interface Scanner {
   close(): Promise<void>
 }
 
-export interface Ground {
+export interface ScanSources {
   readonly store: StoreReader
   readonly shardMap: ShardMap
   readonly clock: Pick<Clock, 'monoMs'>
@@ -55,14 +55,14 @@ export interface Ground {
 }
 
 /** The page of a list, and how many entities match. A page of many bytes has its first entities only, as a part. */
-export async function scanList({ request, ranges, deadlineMs }: ListScan, ground: Ground): Promise<ShardReply> {
-  const { store, clock } = ground
+export async function scanList({ request, ranges, deadlineMs }: ListScan, sources: ScanSources): Promise<ShardReply> {
+  const { store, clock } = sources
   const { tenant, selection } = request
   const endMs = clock.monoMs() + deadlineMs
   const matches = new Matches(request)
   let refusal: Refusal | undefined
   let looks = 0
-  await visit(ground, tenant, ranges, ({ shard, range, encoded }) => {
+  await visit(sources, tenant, ranges, ({ shard, range, encoded }) => {
     const { path, type } = ranges[range]!
     if (++looks % looksPerTimeCheck === 0 && clock.monoMs() > endMs) {
       refusal = refusals.scanTooLong(deadlineMs)
@@ -93,19 +93,19 @@ const scannedBytesMax = 1024 * 1024
 const looksPerTimeCheck = 64
 
 /** Reads everything once and makes the tables. */
-export async function buildTables({ tenant, parts }: BuildScan, ground: Ground): Promise<TableParts[]> {
+export async function buildTables({ tenant, parts }: BuildScan, sources: ScanSources): Promise<TableParts[]> {
   const tables = parts.map(part => new Table(part.layout))
   const wanted = parts.map(
     ({ layout: { columns, places } }) => new Wanted(new Set(columns.map(({ path }) => path.attribute)), places),
   )
-  await visit(ground, tenant, parts, ({ shard, range, encoded }) => {
+  await visit(sources, tenant, parts, ({ shard, range, encoded }) => {
     const content = wanted[range]!.decode(encoded)
     tables[range]!.append(content.created, shard, cellsOf(parts[range]!.layout, content, parts[range]!.path))
     return true
   })
   for (const table of tables) {
     table.sort()
-    await ground.breathe()
+    await sources.breathe()
   }
   return tables.map(table => table.parts)
 }
@@ -129,7 +129,7 @@ const bytesPerStep = 1024 * 1024
 
 /** Passes every entity of the ranges to `take`, until that returns false. */
 async function visit(
-  ground: Ground,
+  sources: ScanSources,
   tenant: string,
   ranges: readonly CountedRange[],
   take: (seen: Seen) => boolean,
@@ -139,9 +139,9 @@ async function visit(
   const swept = new Finder()
   for (const [index, range] of ranges.entries()) {
     if (!isWorthIt || !isFew(range)) swept.add(range, index)
-    else if (!(await walk(ground, tenant, range, index, take))) return
+    else if (!(await walk(sources, tenant, range, index, take))) return
   }
-  const { store, shardMap, breathe, owned } = ground
+  const { store, shardMap, breathe, owned } = sources
   const taken = ({ shard, path, encoded }: Swept): boolean => {
     const range = swept.rangeOf(path, encoded)
     return range === undefined ? true : take({ shard, range, encoded })
@@ -176,7 +176,7 @@ class Finder {
 
 /** Passes the entities of one range, in order of creation, to `take`; false when that returned false. */
 async function walk(
-  { store, breathe, owned }: Ground,
+  { store, breathe, owned }: ScanSources,
   tenant: string,
   { path, type }: CountedRange,
   range: number,
@@ -201,7 +201,7 @@ async function walk(
 }
 
 export class StepwiseScanner implements Scanner {
-  private readonly ground: Ground
+  private readonly sources: ScanSources
   private readonly running = new Set<Promise<unknown>>()
   private closed = false
 
@@ -210,23 +210,23 @@ export class StepwiseScanner implements Scanner {
       new Promise((resolve, reject) =>
         clock.endOfTick(() => (this.closed ? reject(new Error('the node is stopping')) : resolve())),
       )
-    this.ground = { store, shardMap, clock, breathe, ...(owned && { owned }) }
+    this.sources = { store, shardMap, clock, breathe, ...(owned && { owned }) }
   }
 
   list(scan: ListScan): Promise<ShardReply> {
-    return this.run(scanList(scan, this.ground))
+    return this.run(scanList(scan, this.sources))
   }
 
   build(scan: BuildScan): Promise<readonly TableParts[]> {
-    return this.run(buildTables(scan, this.ground))
+    return this.run(buildTables(scan, this.sources))
   }
 
   head(scan: FirstPageScan): Promise<readonly EntityPlace[]> {
-    return this.run(readPlaces(this.ground.store, scan, this.ground.owned))
+    return this.run(readPlaces(this.sources.store, scan, this.sources.owned))
   }
 
   keys(scan: KeyScan): Promise<KeyHashes> {
-    return this.run(readKeys(this.ground.store, scan, this.ground.breathe))
+    return this.run(readKeys(this.sources.store, scan, this.sources.breathe))
   }
 
   async close(): Promise<void> {

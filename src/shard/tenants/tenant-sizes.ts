@@ -9,7 +9,7 @@
 
 import { Pace, type Ticks } from '../../domain/pace.js'
 import { type Refusal, refusals } from '../../domain/refusal.js'
-import { encodedType, imageModifiedMs } from '../../encoded-entity.js'
+import { encodedModifiedMs, encodedType } from '../../encoded-entity.js'
 import type { TenantSize } from '../../messages/messages.js'
 import type { StoreReader } from '../../ports.js'
 import { rowsOf } from '../../rows.js'
@@ -151,7 +151,10 @@ export class TenantSizes {
         .flatMap(row => (row ? decodeRow(row).filter(encoded => encodedType(encoded) === type) : []))
       if (encodedEntities.length === 0) return undefined
       const bytes = encodedEntities.reduce((sum, { length }) => sum + length, 0)
-      return { bytesMean: bytes / encodedEntities.length, changedMs: Math.max(...encodedEntities.map(imageModifiedMs)) }
+      return {
+        bytesMean: bytes / encodedEntities.length,
+        changedMs: Math.max(...encodedEntities.map(encodedModifiedMs)),
+      }
     }
     return undefined
   }

@@ -118,7 +118,7 @@ const placeOf = (id: string, type: string, path: string, created: number): Entit
 })
 
 t.test(
-  'the images at places come in the order of the places, each of its type, and those that have gone are missing',
+  'the encoded entities at places come in the order of the places, each of its type, and those that have gone are missing',
   async t => {
     const store = new MemoryStore()
     await fill(store, shardMap, 't', [
