@@ -105,6 +105,12 @@ export class NodeExchange implements Exchange, SlowAnswer {
     this.#writeParts(parts).catch(() => response.destroy())
   }
 
+  readonly asksForWebSocket: boolean = false
+
+  webSocket(): boolean {
+    return false
+  }
+
   events(status: number, headers: readonly string[], onRoom: () => void, onGone: () => void): EventAnswer | undefined {
     const response = this.#response
     if (this.#answered || response.destroyed || response.closed) return undefined

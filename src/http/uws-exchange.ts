@@ -217,6 +217,12 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
     this.#writeParts(parts).catch(() => this.giveUp())
   }
 
+  readonly asksForWebSocket: boolean = false
+
+  webSocket(): boolean {
+    return false
+  }
+
   events(status: number, headers: readonly string[], onRoom: () => void, onGone: () => void): EventAnswer | undefined {
     if (this.#answered || !this.#open) return undefined
     this.#answered = true

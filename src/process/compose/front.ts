@@ -25,7 +25,7 @@ import { RegistrationHandlers } from '../../http/registrations.js'
 import { type Router, routesOf } from '../../http/routes.js'
 import { Server } from '../../http/server.js'
 import { ServiceHandlers } from '../../http/service.js'
-import { StreamHandlers } from '../../http/stream.js'
+import { StreamHandlers } from '../../http/streams.js'
 import { SubscriptionHandlers } from '../../http/subscriptions.js'
 import { TenantHandlers } from '../../http/tenants.js'
 import { TypeHandlers } from '../../http/types.js'
@@ -92,12 +92,15 @@ export async function openNodeFront(
 }
 
 function streamsFor(
-  { streams }: Config,
+  { streams, http }: Config,
   { clock, chance }: Surroundings,
   { nodeShards, observation, isEnding }: FrontParts,
 ): StreamHandlers {
   const hub = new StreamHub({ shards: nodeShards.shards, clock, holder: chance.uuid(), filtersMax })
-  return new StreamHandlers({ hub, streamsMax: streams.streamsMax, clock, tallies: observation.streams, isEnding })
+  return new StreamHandlers({
+    ...{ hub, streamsMax: streams.streamsMax, messageBytesMax: http.bodyBytesMax },
+    ...{ clock, tallies: observation.streams, isEnding },
+  })
 }
 
 function routesFor(
