@@ -4,7 +4,7 @@ import type { StreamEvent } from '../broker/streams/stream-event.js'
 import type { StreamHub } from '../broker/streams/stream-hub.js'
 import type { Clock } from '../ports.js'
 
-export type Transport = 'sse' | 'websocket'
+export type StreamTransport = 'sse' | 'websocket'
 
 /** Why a stream has ended, for counters. `error`: the client has broken the protocol. */
 export type ClosedBy = 'client' | 'slow' | 'stopping' | 'refused' | 'error'
@@ -14,8 +14,8 @@ export type EndReason = 'stopping' | 'too slow' | 'limit'
 
 /** Counts streams. */
 export interface StreamCounts {
-  begin(transport: Transport): void
-  end(transport: Transport, by: ClosedBy): void
+  begin(transport: StreamTransport): void
+  end(transport: StreamTransport, by: ClosedBy): void
   event(kind: string): void
   fold(count: number): void
 }

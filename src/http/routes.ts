@@ -1,14 +1,12 @@
 // The table of routes: every path and method, with its handler. The order of methods is that of the `Allow` header
 // (docs/interface/requests.md#methods).
 
-import type { Payload } from '../domain/entities/entity.js'
-import type { Result } from '../domain/refusal.js'
 import type { AdminHandlers, ClusterHandlers } from './admin.js'
 import type { AttributeHandlers } from './attributes.js'
 import type { BackupHandlers } from './backup.js'
 import type { BatchHandlers } from './batch.js'
 import type { EntityHandlers } from './entities.js'
-import type { Exchange } from './front.js'
+import type { InnerRequests } from './inner-requests.js'
 import type { RegistrationHandlers } from './registrations.js'
 import type { Reply } from './reply.js'
 import type { Request } from './request.js'
@@ -17,12 +15,6 @@ import type { StreamHandlers } from './streams.js'
 import type { SubscriptionHandlers } from './subscriptions.js'
 import type { TenantHandlers } from './tenants.js'
 import type { TypeHandlers } from './types.js'
-
-/** Serves requests that did not come as exchanges of a front. */
-export interface InnerRequests {
-  /** Serves a request with a body that is parsed already. */
-  serveParsed(exchange: Exchange, payload: Result<Payload>): void
-}
 
 type Plain = (request: Request, reply: Reply, inner: InnerRequests) => void
 export type WithBody = (request: Request, reply: Reply, body: Uint8Array) => void

@@ -10,9 +10,10 @@ import type { Chance, Logger } from '../ports.js'
 import { BodyTurns, parseJsonInTurns, sharedFrom } from './body.js'
 import { type CallWatch, Correlators } from './call.js'
 import { type BodyHandler, chunksMax, type Excess, type Exchange, type FrontHandler } from './front.js'
+import type { InnerRequests } from './inner-requests.js'
 import { hasCors, type Reply } from './reply.js'
 import { type HttpSettings, isLargeJson, type Request, readHead, readVendor, type Vendor } from './request.js'
-import type { InnerRequests, Route, Router, WithBody } from './routes.js'
+import type { Route, Router, WithBody } from './routes.js'
 import { parsePath } from './url.js'
 
 const noBytes = new Uint8Array()

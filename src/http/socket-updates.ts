@@ -7,9 +7,9 @@
 import type { Payload } from '../domain/entities/entity.js'
 import { isArray, isObject, type Json } from '../domain/json.js'
 import { accepted, type Refusal, type Result, refusals } from '../domain/refusal.js'
+import type { InnerRequests } from './inner-requests.js'
 import { MessageExchange, type MessageHead } from './message-exchange.js'
 import { errorText, statusOf } from './reply.js'
-import type { InnerRequests } from './routes.js'
 
 /** Updates of a connection that are not answered yet. */
 export const unansweredMax = 256

@@ -16,6 +16,7 @@ import { watchedPath } from '../domain/subscriptions/subscription.js'
 import { parsedInTurnsFrom, parseJson, parseJsonInTurns } from './body.js'
 import { EventWriter } from './event-writer.js'
 import type { MessageSocket, SocketListener } from './front.js'
+import type { InnerRequests } from './inner-requests.js'
 import type { MessageHead } from './message-exchange.js'
 import {
   beginMsMax,
@@ -27,7 +28,6 @@ import {
   type StreamParts,
 } from './open-stream.js'
 import { errorText } from './reply.js'
-import type { InnerRequests } from './routes.js'
 import { SocketUpdates, type UpdateRef } from './socket-updates.js'
 
 /** The subprotocol, which a client may ask for. */

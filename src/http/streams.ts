@@ -8,10 +8,10 @@ import type { Watch } from '../domain/streams/watch.js'
 import { type WatchScope, watchOfParameters } from '../domain/streams/watch-parser.js'
 import { watchedPath } from '../domain/subscriptions/subscription.js'
 import { EventStream } from './event-stream.js'
+import type { InnerRequests } from './inner-requests.js'
 import type { OpenStream, StreamParts } from './open-stream.js'
 import type { Reply } from './reply.js'
 import { type Request, type StreamHead, tenantOf } from './request.js'
-import type { InnerRequests } from './routes.js'
 import { StreamSocket, subprotocol } from './stream-socket.js'
 
 /** Parameters that do not make a watch: they are the scope of all watches of a connection. */
