@@ -436,6 +436,7 @@ export const refusalRules = {
   cursor: bad('from, or the header Last-Event-ID, is not a cursor of a stream'),
   streamScope: bad`the parameter ${'parameter'} and the header ${'header'} differ`,
   watchEntitiesTwice: bad('Incompatible parameters: entities, and id, type, idPattern or typePattern'),
+  webSocketHandshake: bad('a WebSocket needs a Sec-WebSocket-Key, and Sec-WebSocket-Version 13'),
   foreignOrigin: forbidden`pages of ${'origin'} may not open a WebSocket here (-corsOrigin)`,
   socketMessage: bad('a message must be a JSON object with the member op, and no member twice'),
   socketOp: bad`unknown op: ${'op'}`,

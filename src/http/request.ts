@@ -163,6 +163,8 @@ export interface StreamHead {
   /** The cursor of a reader that comes back (`Last-Event-ID`); '' when absent. */
   readonly lastEventId: string
   readonly asksForWebSocket: boolean
+  /** Whether its handshake can be answered. */
+  readonly canUpgrade: boolean
   /** The subprotocols that the client offers. */
   readonly protocols: readonly string[]
   /** The origin of a page that may not read answers of this broker; '' for other clients. */
@@ -174,7 +176,8 @@ function readStreamHead(exchange: Exchange, cors: CorsSettings | undefined): Str
   return {
     acceptsEvents: likesEvents(exchange.header('accept')),
     lastEventId: exchange.header('last-event-id'),
-    asksForWebSocket: exchange.asksForWebSocket,
+    asksForWebSocket: exchange.header('upgrade').toLowerCase() === 'websocket',
+    canUpgrade: exchange.asksForWebSocket && exchange.header('sec-websocket-version') === '13',
     protocols: protocols === '' ? [] : protocols.split(',').map(name => name.trim()),
     foreignOrigin: foreignOrigin(exchange, cors),
   }

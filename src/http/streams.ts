@@ -27,6 +27,7 @@ export class StreamHandlers {
     const { streamHead } = request
     if (streamsMax === 0 || !streamHead) return reply.refuse(refusals.streamsOff)
     const { asksForWebSocket } = streamHead
+    if (asksForWebSocket && !streamHead.canUpgrade) return reply.refuse(refusals.webSocketHandshake)
     if (!asksForWebSocket && !streamHead.acceptsEvents) return reply.refuse(refusals.acceptEvents)
     if (asksForWebSocket && streamHead.foreignOrigin !== '')
       return reply.refuse(refusals.foreignOrigin(streamHead.foreignOrigin))

@@ -468,6 +468,7 @@ export const refusalTexts: { readonly [Code in RefusalCode]: readonly [RefusalKi
   acceptEvents: ['NotAcceptable', 'acceptable MIME types: text/event-stream'],
   minInterval: ['BadRequest', 'minInterval must be a whole number of milliseconds, at most 17', 17],
   cursor: ['BadRequest', 'from, or the header Last-Event-ID, is not a cursor of a stream'],
+  webSocketHandshake: ['BadRequest', 'a WebSocket needs a Sec-WebSocket-Key, and Sec-WebSocket-Version 13'],
   foreignOrigin: [
     'Forbidden',
     'pages of https://other.example may not open a WebSocket here (-corsOrigin)',

@@ -18,7 +18,7 @@ import { BackupHandlers } from '../../http/backup.js'
 import { BatchHandlers } from '../../http/batch.js'
 import { Compressor } from '../../http/compressor.js'
 import { EntityHandlers } from '../../http/entities.js'
-import type { Front } from '../../http/front.js'
+import type { Front, SocketOptions } from '../../http/front.js'
 import { Inflater } from '../../http/inflater.js'
 import { openFront } from '../../http/open-front.js'
 import { RegistrationHandlers } from '../../http/registrations.js'
@@ -86,10 +86,17 @@ export async function openNodeFront(
   }
   const { connections } = observation
   const { onDropped } = connections
-  const front = await openFront(kind, { ...listening, ...sharing, onStall, onDropped }, server, logger)
+  const sockets = socketsOf(config)
+  const front = await openFront(kind, { ...listening, ...sharing, sockets, onStall, onDropped }, server, logger)
   connections.watch(() => front.connections)
   return { front, streams }
 }
+
+/** Streams may be WebSockets. */
+const socketsOf = ({ streams, http }: Config): SocketOptions | undefined =>
+  streams.streamsMax === 0
+    ? undefined
+    : { paths: ['/v2/stream'], messageBytesMax: http.bodyBytesMax, compression: streams.isCompressed }
 
 function streamsFor(
   { streams, http }: Config,
