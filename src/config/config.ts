@@ -111,6 +111,8 @@ export interface Config {
     readonly streamsMax: number
     /** Memory for the latest changes. */
     readonly bufferBytesMax: number
+    /** Whether the paths of ngsi-proxy are served. */
+    readonly ngsiProxy: boolean
   }
   readonly notifications: {
     readonly delivery: 'atLeastOnce' | 'bestEffort'
@@ -293,6 +295,11 @@ function contradictions(values: Values, given: ReadonlyMap<OptionName, Given>): 
   if (values.t !== undefined && values.logLevel !== 'DEBUG' && !isBad('logLevel')) {
     lines.push(`${where('t')}: needs -logLevel DEBUG`)
   }
+  // A callback may arrive at another process than the one that its reader is connected to.
+  if (values.ngsiProxy && values.workers !== 1 && !isBad('workers'))
+    lines.push(`${where('ngsiProxy')}: not together with -workers; an event source is known in one process`)
+  if (values.ngsiProxy && values.clusterListen !== undefined)
+    lines.push(`${where('ngsiProxy')}: not together with -clusterListen; an event source is known in one process`)
   return [...lines, ...clusterConflicts(values, where, isBad)]
 }
 
@@ -399,6 +406,7 @@ function configOf(values: Values, cores: () => number): Config {
     streams: {
       streamsMax: values.noStreams ? 0 : values.maxStreams,
       bufferBytesMax: values.streamBuffer * bytesPerMb,
+      ngsiProxy: values.ngsiProxy,
     },
     notifications: {
       delivery: values.notifDelivery,

@@ -21,8 +21,8 @@ import type { Request } from './request.js'
 import { tenantOf } from './request.js'
 
 /** A proxy may close a connection on which nothing is sent: while there are no events, an empty comment is. */
-const silenceMsMax = 10_000
-const silence = ':\n\n'
+export const silenceMsMax = 10_000
+export const silence = ':\n\n'
 /** How long the owners of shards may take to learn a filter. */
 const beginMsMax = 10_000
 
