@@ -17,12 +17,10 @@ import {
   filterUnknown,
   type OpenStream,
   type StreamParts,
+  silence,
+  silenceMsMax,
 } from './open-stream.js'
 import type { Reply } from './reply.js'
-
-/** A proxy may close a connection on which nothing is sent: while there are no events, an empty comment is. */
-const silenceMsMax = 10_000
-const silence = ':\n\n'
 
 export class EventStream implements StreamReader, OpenStream {
   private readonly writer: EventWriter

@@ -37,6 +37,10 @@ export interface OpenStream {
   end(reason: EndReason, by: ClosedBy): void
 }
 
+/** A proxy may close a connection on which nothing is sent: while there are no events, an empty comment is. */
+export const silenceMsMax = 10_000
+export const silence = ':\n\n'
+
 /** How long the owners of shards may take to learn a filter. */
 export const beginMsMax = 10_000
 export const filterUnknown = 'not all owners of shards know the filter'

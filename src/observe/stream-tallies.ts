@@ -20,6 +20,7 @@ export class StreamTallies {
   private readonly closed: Record<string, number> = { client: 0, slow: 0, stopping: 0, refused: 0, error: 0 }
   private readonly events: Record<string, number> = Object.fromEntries(kinds.map(kind => [kind, 0]))
   private coalesced = 0
+  private lost = 0
 
   begin(transport: string): void {
     add(this.open, transport, 1)
@@ -39,6 +40,10 @@ export class StreamTallies {
     this.coalesced += count
   }
 
+  lose(): void {
+    this.lost++
+  }
+
   families(): readonly MetricFamily[] {
     return [
       byLabel('orrery_streams', 'gauge', 'Open streams.', 'transport', this.open),
@@ -46,6 +51,11 @@ export class StreamTallies {
       byLabel('orrery_streams_closed_total', 'counter', 'Streams that have ended, by cause.', 'cause', this.closed),
       byLabel('orrery_stream_events_total', 'counter', 'Events for readers of streams, by kind.', 'kind', this.events),
       counter('orrery_stream_coalesced_total', 'Events that were folded for slow readers.', this.coalesced),
+      counter(
+        'orrery_ngsi_proxy_lost_total',
+        'Notifications for event sources that no client read at the moment.',
+        this.lost,
+      ),
     ]
   }
 }

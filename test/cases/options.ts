@@ -250,6 +250,7 @@ export const flagCases: readonly (readonly [name: string, env: string])[] = [
   ['disableNgsiv1', 'DISABLE_NGSIV1'],
   ['noStreams', 'NO_STREAMS'],
   ['streamCompression', 'STREAM_COMPRESSION'],
+  ['ngsiProxy', 'NGSI_PROXY'],
   ['insecureNotif', 'INSECURE_NOTIF'],
   ['clusterInsecure', 'CLUSTER_INSECURE'],
   ['disableCustomNotifications', 'DISABLE_CUSTOM_NOTIF'],

@@ -91,7 +91,7 @@ t.test('without any option the configuration is the default one', async t => {
     backup: { keyFile: undefined },
     expiryIntervalMs: 1000,
     queries: { viewBytesMax: 268435456, scanDeadlineMs: 30000, scanRowsMax: 10000000 },
-    streams: { streamsMax: 10000, bufferBytesMax: 67108864, isCompressed: false },
+    streams: { streamsMax: 10000, bufferBytesMax: 67108864, isCompressed: false, ngsiProxy: false },
     notifications: {
       delivery: 'atLeastOnce',
       descendantsMax: 1000,
@@ -157,7 +157,7 @@ t.test('every option with an effect arrives in the configuration', async t => {
     backup: { keyFile: '/k' },
     expiryIntervalMs: 50,
     queries: { viewBytesMax: 3145728, scanDeadlineMs: 4, scanRowsMax: 5 },
-    streams: { streamsMax: 6, bufferBytesMax: 2097152, isCompressed: true },
+    streams: { streamsMax: 6, bufferBytesMax: 2097152, isCompressed: true, ngsiProxy: false },
     notifications: {
       delivery: 'bestEffort',
       descendantsMax: 13,
@@ -340,6 +340,15 @@ t.test('settings that contradict each other are refused', async t => {
   t.same(faults(['-https', '-key', 'k']), ['-https: needs -cert'])
   t.same(faults(['-notifFlowControl', '1:1:1']), ['-notifFlowControl: needs -notificationMode threadpool'])
   t.same(faults(['-t', '0-255']), ['-t: needs -logLevel DEBUG'])
+  t.equal(config(['-ngsiProxy']).streams.ngsiProxy, true)
+  for (const workers of ['2', 'auto'])
+    t.same(faults(['-ngsiProxy', '-workers', workers]), [
+      '-ngsiProxy: not together with -workers; an event source is known in one process',
+    ])
+  const cluster = ['-clusterListen', '127.0.0.1:7000', '-shardLog', 'etcd://127.0.0.1:2379', '-nodeName', 'a']
+  t.same(faults(['-ngsiProxy', ...cluster]), [
+    '-ngsiProxy: not together with -clusterListen; an event source is known in one process',
+  ])
   t.same(faults(['-t', '0-255', '-logLevel', 'INFO']), ['-t: needs -logLevel DEBUG'])
 })
 

@@ -9,7 +9,7 @@ import { Forwarder } from '../../../src/deliver/forwarder.js'
 import { HttpSender } from '../../../src/deliver/http-sender.js'
 import { MqttSender } from '../../../src/deliver/mqtt-sender.js'
 import type { Sender, SendResult } from '../../../src/deliver/sender.js'
-import { Egress } from '../../../src/deliver/sockets/egress.js'
+import { Egress, mayNotifyItself, mayNotifyPages } from '../../../src/deliver/sockets/egress.js'
 import { openSockets } from '../../../src/deliver/sockets/sockets.js'
 import type { NotificationMessage } from '../../../src/domain/subscriptions/message.js'
 import { aedesBroker } from '../brokers.js'
@@ -207,3 +207,27 @@ t.test('of the addresses of a name only those that are allowed are connected to'
   t.teardown(() => sender.close())
   t.match(await posted(sender, `http://localhost:${receiver.port}/`), { kind: 'answered' })
 })
+
+t.test(
+  'with ngsi-proxy a notification may reach a callback of this broker, and nothing else besides entities',
+  async t => {
+    const callback = '/callbacks/6d3ab640-345c-41e8-aee8-4fe128ae5aa3'
+    t.ok(mayNotifyPages(callback, false))
+    t.ok(mayNotifyPages('/v2/op/notify', false))
+    t.notOk(mayNotifyPages(callback, true), 'in the name of another tenant')
+    t.notOk(mayNotifyItself(callback, false))
+    for (const path of [
+      '/callbacks',
+      '/callbacks/',
+      `${callback}/`,
+      `${callback}?x`,
+      `${callback}/../../admin/log`,
+      '/callbacks/%2e%2e/admin/log',
+      callback.replace('callbacks', 'eventsource'),
+      callback.toUpperCase(),
+      `/x${callback}`,
+      '/admin/log',
+    ])
+      t.notOk(mayNotifyPages(path, false), path)
+  },
+)
