@@ -1,4 +1,4 @@
-// The file of a backup: what was written comes back, and nothing comes back of a file that is not as it was written.
+// The file of a backup: a reader returns the written rows, and none of a file that differs from the written one.
 
 import t from 'tap'
 import {
@@ -36,7 +36,7 @@ function packed(rows: readonly Row[]) {
   return packer.packed()
 }
 
-/** The blocks of a whole file. The first begins with the words by which a file is known. */
+/** The blocks of a whole file. The first begins with the file's magic words. */
 function written(): readonly Buffer[] {
   const writer = new BackupWriter()
   return [
@@ -116,7 +116,7 @@ t.test('a file whose end counts other rows than there are is refused', async t =
   for (const count of ['rows', 'rowBytes'] as const) {
     const writer = new BackupWriter()
     const begin = Buffer.from(writer.begin(header))
-    // As a writer with a fault of its own would leave it: its checksums are right.
+    // As a faulty writer would leave it: its checksums are right.
     writer[count]++
     await t.rejects(read(Buffer.concat([begin, writer.end(2_000)])), { message: /rows are missing/ })
   }

@@ -1,4 +1,4 @@
-// When a path is announced, and what forgetting it waits for.
+// When a path is announced, and which writes a deletion of tenants waits for.
 
 import t from 'tap'
 import { Announcements } from '../../src/broker/announcements.js'
@@ -9,7 +9,7 @@ const there = { tenant: 'u', path: '/a' }
 const done: ShardReply = { kind: 'done' }
 const ignore = (): void => {}
 
-/** Announcements whose keeper replies when it is told to. */
+/** Announcements whose keeper replies when the test calls its callback. */
 function scene() {
   const asked: ((reply: ShardReply) => void)[] = []
   return { asked, announcements: new Announcements((_, onReply) => asked.push(onReply)) }

@@ -1,4 +1,4 @@
-// A batch says what became of it, also when the store does not.
+// A batch reports its outcome, also when the store fails.
 
 import t from 'tap'
 import { BatchOperations } from '../../src/broker/batch.js'
@@ -24,7 +24,7 @@ const item = (id: string) => ({ id, type: 'T', attributes: new Map(), names: [] 
 const scope = { tenant: '', path: '/' }
 const origin = { correlatorRoot: '' }
 
-/** What op/notify answers when the shard gives this reply. */
+/** The answer of op/notify when the shard gives this reply. */
 function notified(reply: WriteReply): Refusal | undefined | 'nothing' {
   let answer: Refusal | undefined | 'nothing' = 'nothing'
   batchesTo(reply).notify(scope, { action: 'append', items: [item('E')] }, origin, result => {
@@ -33,7 +33,7 @@ function notified(reply: WriteReply): Refusal | undefined | 'nothing' {
   return answer
 }
 
-/** What op/update answers when the shard gives these replies to E1, E2 and so on. */
+/** The answer of op/update when the shard gives these replies to E1, E2 and so on. */
 function updated(...replies: WriteReply[]): Refusal | undefined | 'nothing' {
   let answer: Refusal | undefined | 'nothing' = 'nothing'
   const items = replies.map((_, index) => item(`E${index + 1}`))

@@ -1,4 +1,4 @@
-// Shards that move between nodes while they are asked: what an owner has done counts, what it has only read does not.
+// Shards that move between nodes during an ask: the reply to a write counts, and a read is repeated at the new owner.
 
 import t from 'tap'
 import { ClusteredShards, type Nodes } from '../../src/broker/clustered-shards.js'
@@ -14,7 +14,7 @@ const document = { tenant: 't', id: '65f0c2a1b4d3e2f1a0c9b8d7' } as const
 const watching = '{"subject":{"entities":[{"id":"E"}]},"notification":{"http":{"url":"http://h"}}}'
 const done: ShardReply = { kind: 'done' }
 
-/** A node that owns everything and loses it to another one while its own shards are at work; what both were asked. */
+/** A node that owns everything and loses it to another one while its own shards are at work; and the asks to both. */
 function losing(
   reply: ShardReply,
   isLost = false,
@@ -51,7 +51,7 @@ function losing(
   return { shards: new ClusteredShards({ local, nodes, shardMap, clock, pathsOf: () => [], listWaitMs: 1000 }), asked }
 }
 
-/** Its timers keep the process alive, which nothing else does here. */
+/** Its timers keep the process alive: nothing else does that here. */
 const clock: Clock = {
   ...systemClock,
   after: (delayMs, run) => {

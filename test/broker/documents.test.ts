@@ -1,4 +1,4 @@
-// Operations on subscriptions over three owners: who is asked for what, and what their answers come to.
+// Operations on subscriptions over three owners: which owners are asked, and how their replies become one answer.
 
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import t from 'tap'
@@ -149,7 +149,7 @@ const requestClock = ({ deliveries, deadLetters, deadCount }: DeliveryReport) =>
   deadCount,
 })
 
-/** Three owners that have sent and given up notifications of one subscription in turn, at the moments 1 to 9. */
+/** Three owners that have sent and given up notifications of one subscription in turn, at the times 1 to 9. */
 async function withDeliveries() {
   const given = await setting()
   const id = await given.created()

@@ -1,5 +1,5 @@
-// Gathering over three owners, of which some are away or slow: what is told, and what is done. The page that is merged
-// is what sorting all keys and cutting would give, wherever it begins.
+// Gathering over three owners, of which some are away or slow: the answer, and the writes that are made. A merged page
+// equals the page cut from all sorted keys, wherever it begins.
 
 import fc from 'fast-check'
 import t from 'tap'
@@ -21,7 +21,7 @@ const owners = 3
 
 const ownerOf = (id: string): number => shardMap.shardOf('t', '/', id) % owners
 
-/** Ids that an owner has. */
+/** Ids of entities of one owner. */
 function idsOf(owner: number, count: number): string[] {
   const ids: string[] = []
   for (let n = 0; ids.length < count; n++) if (ownerOf(`E${n}`) === owner) ids.push(`E${n}`)
@@ -73,7 +73,7 @@ const list = (given: Partial<ListRequest> = {}): Step => ({
   },
 })
 
-/** A broker over three owners, with these entities; the value of each is where it stands. */
+/** A broker over three owners, with these entities; the value of each is its index. */
 async function worldWith(ids: readonly string[]): Promise<World> {
   const world = await World.of(owners, shardMap, new FakeClock())
   for (const [n, id] of ids.entries()) world.ask(create(id, n))
@@ -284,7 +284,7 @@ const comparing =
 
 const value = fc.constantFrom<Json>(null, 0, 1, 1.5, 'a', 'b', true, [], {})
 
-/** Keys of one part each, many created at the same moment by different owners; a shard is always of the same part. */
+/** Keys of one part each, many created at the same time by different owners; a shard is always of the same part. */
 const keys = (parts: number, width: number) =>
   fc
     .uniqueArray(fc.record({ created: fc.nat(40), shard: fc.nat(15) }), {

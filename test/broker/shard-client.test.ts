@@ -1,4 +1,4 @@
-// The caller of shards: whom it asks, and what comes back becomes a result.
+// The caller of shards: which shards it asks, and which result it makes of their replies.
 
 import t from 'tap'
 import type { Listed, ReadTarget } from '../../src/broker/replies.js'
@@ -20,7 +20,7 @@ import type {
 import { FakeClock } from '../support/fake-clock.js'
 import { meaning } from '../support/selections.js'
 
-/** Shards that keep what they are asked until the test answers. */
+/** Shards that keep their requests until the test answers. */
 class FakeShards implements Shards {
   readonly asked: {
     readonly shard: number
@@ -41,8 +41,7 @@ class FakeShards implements Shards {
     return this.all
   }
 
-  /** A shard belongs to the owner that stands at its remainder. */
-  /** What is known of paths. */
+  /** The known paths; undefined: they are not known. */
   known: readonly string[] | undefined
 
   pathsOf(): readonly string[] | undefined {
@@ -72,13 +71,13 @@ const list: ListRequest = {
 }
 const find: FindRequest = { ...place, kind: 'find' }
 
-/** What a client with these owners has answered, as a list that grows. */
+/** A client over these owners, and the growing list of its results. */
 function setting(...owners: number[]) {
   const shards = new FakeShards(...owners)
   return { shards, client: new ShardClient(shards, shardMap), results: [] as Result<unknown>[] }
 }
 
-/** An entity whose place in the order of creation is `created`. */
+/** An entity with this `created`, its place in the order of creation. */
 function found(created: number): FoundEntity {
   const entity: Entity = { id: `E${created}`, type: 'T', attributes: new Map(), created, modifiedMs: 1 }
   return { path: '/', encoded: encodeEntity(entity, '') }

@@ -1,4 +1,4 @@
-// Tenants over several owners: parts become one answer, and there is none if an owner is missing.
+// Tenants over several owners: their parts become one answer, and there is no answer if an owner is missing.
 
 import t from 'tap'
 import { ShardClient } from '../../src/broker/shard-client.js'
@@ -13,7 +13,7 @@ const size = (tenant: string, entities: number, more: Partial<TenantSize> = {}):
   ...more,
 })
 
-/** Owners that have these tenants; undefined: one that cannot be reached. */
+/** Owners that have these tenants; undefined: an owner that cannot be reached. */
 function operationsOver(owners: readonly (readonly TenantSize[] | undefined)[]): TenantOperations {
   const ask = (shard: number, { step }: TenantsRequest): ShardReply => {
     const sizes = owners[shard]

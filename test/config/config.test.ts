@@ -1,4 +1,4 @@
-// Options and environment: what is taken, what is refused, who wins. The options themselves are in cases/options.ts.
+// Options and environment: accepted values, refusals, and precedence. The options themselves are in cases/options.ts.
 
 import t from 'tap'
 import { commandNames } from '../../src/config/commands.js'

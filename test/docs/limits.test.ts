@@ -1,7 +1,7 @@
 // docs/interface/limits.md, "Every limit", has the numbers of the code.
 //
-// Complete for src/domain/limits.ts, for the limits of delivery, and for options whose name is that of a limit. Of
-// other constants it names some; each has to be where the page says, with this number.
+// The page must have all of src/domain/limits.ts, all limits of delivery, and all options with the name of a limit. It
+// names some other constants: each must be in the file that the page names, with this number.
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -69,7 +69,8 @@ t.test('other constants are where the page says', async t => {
 })
 
 /**
- * An exported number, or a member of an exported object, as a source writes it. Read as text: the modules are large.
+ * An exported number, or a member of an exported object, from the text of a source. The modules are too large to
+ * import.
  */
 function constantIn(source: string, name: string): number {
   const [constant, member] = name.split('.')
