@@ -1,4 +1,4 @@
-// URLs of receivers taken apart (docs/interface/subscriptions.md#urls), and the names of receivers.
+// URLs of receivers in parts (docs/interface/subscriptions.md#urls), and the names of receivers.
 
 import t from 'tap'
 import { httpAddress, mqttAddress } from '../../src/deliver/address.js'

@@ -1,7 +1,7 @@
-// The desk before the notifier: what it makes, in which order it brings it to lanes that have little room, and that
-// nothing waits for ever.
+// The dispatcher before the lanes: when it makes messages, and in which order it offers them to lanes that have little
+// room. No notification waits for ever.
 //
-// Receivers are real; the clock is where retries would take too long.
+// Receivers are real. The clock is a fake one where retries would take too long.
 
 import t, { type Test } from 'tap'
 import { systemClock } from '../../src/clock.js'
@@ -28,14 +28,14 @@ const byDefault: NotifierOptions = {
 }
 
 interface Asked extends Pending {
-  /** Its input is asked for so often. */
+  /** Number of requests for its input. */
   asked: number
 }
 
 interface Wish {
   readonly notification: () => JsonObject
   readonly tenant?: string
-  /** Those of one entity are sent one after the other. */
+  /** Notifications of one entity are sent one after the other. */
   readonly entity?: string
   readonly input?: Partial<NotificationInput>
 }
@@ -95,7 +95,7 @@ function start(t: Test, { clock = systemClock, transports = transportsOf(timeout
   return { dispatcher, take, lines }
 }
 
-/** As `until`, while ticks of a clock end that stands still. */
+/** Like `until`, but meanwhile it ends ticks of a fake clock. */
 const untilWith = (clock: FakeClock, isSo: () => boolean, what?: string): Promise<void> =>
   until(() => {
     clock.tick()
@@ -207,7 +207,7 @@ t.test(
     const { take } = start(t, { clock, limits: { laneRetriesMax: 10, laneQueueMax: 30 } })
     const early = many(60, { notification: to(`http://127.0.0.1:${port}`), entity: 'R1' }, 'early ')
     take(early)
-    // More than what stands in line from the beginning.
+    // Until the lane has returned a failed delivery: then more waits in line than at the beginning.
     const isHeldBack = (): boolean => early.some(one => one.outcomes.some(end => end.kind === 'failed' && !end.held))
     await untilWith(clock, () => {
       clock.advance(100)

@@ -1,5 +1,5 @@
-// Asking providers over real sockets: those that answer, stall, reset, talk nonsense or send too much, and how little
-// they cost each other.
+// Asking providers over real sockets: some answer, stall, reset, send nonsense or send too much. None may cost the
+// others much.
 
 import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:net'
@@ -95,7 +95,7 @@ t.test('a provider that closes its connections is asked on new ones', async t =>
   t.equal(provider.connections, 5)
 })
 
-/** A provider that serves one request of a connection and resets it at the next one. */
+/** A provider that serves one request of a connection, and resets the connection at the next one. */
 async function forgetful(t: Test) {
   let served = 0
   const provider = await plainReceiver(t, socket => {
@@ -161,7 +161,7 @@ t.test('what goes wrong is told in the words of notifications', async t => {
   ]
   for (const [url, reason, more] of table) {
     const answer = await ask(forwarder, url, more)
-    // A machine without a resolver says later that there is no such host.
+    // A machine without a resolver reports the missing host later.
     if (url.endsWith('invalid')) t.match(shown(answer), /^(Couldn't resolve host name|Timeout was reached)$/)
     else t.equal(shown(answer), reason)
   }
@@ -192,14 +192,14 @@ t.test('an answer of ten megabytes is read', async t => {
 })
 
 t.test('a request that is given up while it is connecting costs no more than its deadline', async t => {
-  // A server that accepts nobody: its queue of connections is full.
+  // A server with a queue of one connection. The requests below do not use it.
   const server = createServer()
   await new Promise<void>(resolve => server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, resolve))
   t.teardown(() => server.close())
   const clock = new FakeClock()
   const forwarder = started(t, { clock, timeoutMs: 1_000, few: { laneUnprovenSendsMax: 2 } })
-  // 10.255.255.1 is nobody's: a connection there comes to nothing, or is refused at once on a machine without a
-  // network.
+  // No host has the address 10.255.255.1: a connection there never completes, or is refused at once on a machine
+  // without a network.
   const answers = [1, 2, 3].map(() => ask(forwarder, 'http://10.255.255.1:9'))
   clock.advance(1_000)
   for (const answer of await Promise.all(answers)) t.equal(answer.kind, 'failed')
@@ -233,7 +233,7 @@ t.test('the time of a request may have begun before it was asked for', async t =
   )
 })
 
-/** A provider that answers when it is told to. */
+/** A provider that answers when the test calls `release`. */
 async function patient(t: Test) {
   const held: ServerResponse[] = []
   const provider = await httpReceiver(t, (_request, response) => void held.push(response))
@@ -286,7 +286,7 @@ t.test('who waits is counted within the deadline, and who finds no room fails at
   const clock = new FakeClock()
   const few = { laneUnprovenSendsMax: 1, laneQueueMax: 2 }
   const forwarder = started(t, { clock, timeoutMs: 1_000, few })
-  // From then on a request is under way at once.
+  // After this first request, later ones are in flight at once.
   await ask(forwarder, (await httpReceiver(t)).url)
   const answers = [1, 2, 3].map(() => ask(forwarder, provider.url))
   t.equal(shown(await ask(forwarder, provider.url)), 'Too many requests wait for providers')

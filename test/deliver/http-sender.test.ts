@@ -1,4 +1,4 @@
-// What goes over the wire, and what is told of it, against real sockets.
+// The bytes that the HTTP sender sends, and the outcomes that it reports, over real sockets.
 
 import { lookup } from 'node:dns/promises'
 import { Socket } from 'node:net'
@@ -28,7 +28,7 @@ function senderFor(
 
 const bytes = (...lines: string[]): string => `${lines.join('\r\n')}\r\n\r\n`
 
-/** Answers with these bytes whatever comes, once per socket. */
+/** Answers the first data of each socket with these bytes. */
 const says = (text: string) => (socket: Socket) => {
   socket.once('data', () => socket.write(text))
 }
@@ -283,7 +283,7 @@ t.test('a receiver that stalls is given up in time, whatever it has been doing',
 t.test('who never lets us connect is given up in time and the socket is closed', async t => {
   const sockets: Socket[] = []
   const openSocket = (): Socket => {
-    // Never told where to connect: as if nobody answered at all.
+    // This socket never connects, as if no host answered at all.
     const socket = new Socket()
     sockets.push(socket)
     return socket

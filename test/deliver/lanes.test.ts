@@ -1,4 +1,4 @@
-// Order, widths, retries, breaker and room, with a fake clock and a sender in the test's hand.
+// Order, widths, retries, breaker and room, with a fake clock and a sender that the test controls.
 
 import t from 'tap'
 import { failuresToOpen } from '../../src/deliver/breaker.js'
@@ -231,7 +231,7 @@ t.test('when the pause is over the oldest is sent to find out, and an answer rel
   t.same(bench.underWay, ['1', '2', '3', '4', 'meanwhile'])
 })
 
-/** Five deliveries, of an entity each, have no answer. */
+/** Five deliveries, each of its own entity, get no answer. */
 function openBreaker(bench: LanesBench): void {
   for (let n = 0; n < failuresToOpen; n++) bench.offer('a', { key: `${n}`, entity: `${n}` })
   while (bench.sending.length > 0) bench.end(lost)
@@ -420,7 +420,7 @@ t.test('what finds no room to be held goes back to its owner, in order, and come
   )
 })
 
-/** From now on nothing that is sent is answered. */
+/** Until `stop`, no message gets an answer. */
 function setDead(bench: LanesBench): { stop(): void } {
   let stopped = false
   const step = (): void => {

@@ -1,4 +1,4 @@
-// What the modes of notification mean in widths.
+// The widths and queues of the modes of notification.
 
 import t from 'tap'
 import { limitsByDefault, poolsOf, retrySendsMax, unprovenSendsMax } from '../../src/deliver/limits.js'

@@ -1,4 +1,4 @@
-// Publishing to real brokers: what arrives, over which connections, and what is told when it does not.
+// Publishing to real brokers: the received messages, the connections, and the reported failures.
 
 import t, { type Test } from 'tap'
 import { systemClock } from '../../src/clock.js'

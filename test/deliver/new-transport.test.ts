@@ -1,6 +1,5 @@
-// A transport of a test's own: a sender that appends to memory, and its entry in the table. Queues, order, retries,
-// breaker and numbers need nothing else of it. It is what deliver/sender.ts says that a new transport adds to this
-// folder.
+// A transport that only this test has: a sender that appends to memory, and its entry in the table. Queues, order,
+// retries, breaker and numbers need nothing else of it. deliver/sender.ts lists these parts for a new transport.
 
 import t, { type Test } from 'tap'
 import { addressOf } from '../../src/deliver/address.js'
@@ -20,7 +19,7 @@ interface MemoryMessage extends NotificationMessage {
   readonly drawer: string
 }
 
-/** Puts what it is given into drawers. Those whose name is `locked` do not take anything. */
+/** Appends each message to its drawer, except to the drawer that `locked` names. */
 class MemorySender implements Sender<MemoryMessage> {
   readonly drawers = new Map<string, string[]>()
   readonly prepared: string[] = []

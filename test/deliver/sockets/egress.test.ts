@@ -1,4 +1,4 @@
-// Where messages may go: the decision by name and by address, and that sockets keep to it.
+// Allowed and denied addresses of messages: the decision by name and by address, and its effect on sockets.
 
 import { randomInt } from 'node:crypto'
 import { networkInterfaces } from 'node:os'
@@ -18,7 +18,7 @@ import { httpReceiver } from '../receivers.js'
 
 const egress = (allow: string[], deny: string[] = [], reserved: string[] = []) => new Egress({ allow, deny, reserved })
 
-/** allow | deny | reserved | host | port | address that the host was resolved to | by name | by address. */
+/** allow | deny | reserved | host | port | resolved address of the host | by name | by address. */
 const decisions: readonly (readonly [string, string, string, string, number, string, boolean, boolean])[] = [
   ['', '', '', 'a.example', 80, '10.0.0.1', true, true],
   ['', '', '', '169.254.169.254', 80, '169.254.169.254', false, false],

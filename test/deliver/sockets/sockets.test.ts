@@ -6,7 +6,7 @@ import { sharedLookup } from '../../../src/deliver/sockets/sockets.js'
 
 type Answer = (error: NodeJS.ErrnoException | null, addresses: readonly LookupAddress[]) => void
 
-/** A resolver that answers when the test says so. */
+/** A resolver that answers when the test calls `answer`. */
 function fakeResolver() {
   const asked: string[] = []
   const answers = new Map<string, Answer>()
