@@ -199,9 +199,9 @@ t.test('forbidden characters are found in strings and keys at any depth', async 
   for (const value of good) t.notOk(valueHasForbiddenCharacters(value), JSON.stringify(value))
 })
 
-// The writer of JSON bytes, held against JSON.stringify and against the text the interface would render
+// The writer of JSON bytes, compared with JSON.stringify and with the text that the interface renders
 
-/** One writer for all: what was written before must not show. */
+/** One writer for all tests: earlier output must not show. */
 const shared = new JsonWriter()
 
 function written(value: Json, offset = 0): { text: string; asIs: boolean } {
@@ -325,7 +325,7 @@ t.test('beginning anew leaves the asked room for the caller', async t => {
   t.equal(Buffer.from(writer.bytes.subarray(0, writer.length)).toString(), '........true')
 })
 
-/** By what the writer is brought beyond its first buffer. */
+/** Values that are larger than the writer's first buffer. */
 const large: [by: string, value: Json][] = [
   ['one long plain string', 'a'.repeat(200_000)],
   ['one long string beyond ASCII', 'é漢😀'.repeat(60_000)],

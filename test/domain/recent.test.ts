@@ -1,5 +1,5 @@
-// The latest of many texts: what is in use stays, what is not is forgotten, and there are never more than twice as many
-// as are to be kept.
+// The latest of many texts: texts in use stay, others are forgotten, and there are never more than twice as many as
+// should be kept.
 
 import t from 'tap'
 import { ownText, Recent } from '../../src/domain/recent.js'

@@ -1,4 +1,4 @@
-// Refusals as values: their code and facts, and the text that is made of these.
+// Refusals as values: their code and facts, and the text that is made of them.
 
 import t from 'tap'
 import { type Refusal, refusals, refusalText } from '../../src/domain/refusal.js'

@@ -1,5 +1,4 @@
-// Scopes: tenants, service paths and shards. A header that is accepted is shown with what it means, a refused one with
-// its text.
+// Scopes: tenants, service paths and shards. An accepted header is shown with its meaning, a refused one with its text.
 import fc from 'fast-check'
 import t from 'tap'
 import { type Result, refusalText } from '../../src/domain/refusal.js'
@@ -16,7 +15,7 @@ import {
   workerOf,
 } from '../../src/domain/scope.js'
 
-/** What was accepted as it is, a refusal as the text behind `400`. Every refusal of a scope is a BadRequest. */
+/** The accepted value, or `400` and the text of the refusal. Every refusal of a scope is a BadRequest. */
 function answer(result: Result<string | readonly string[]>): string {
   if (result.ok) return typeof result.value === 'string' ? result.value : result.value.join(' ')
   return result.refusal.kind === 'BadRequest' ? `400 ${refusalText(result.refusal)}` : result.refusal.kind
@@ -209,7 +208,7 @@ const shardsOf = ({ shards, spread }: Placement, tenant: string, path: string, i
 
 const rooms = (count: number): string[] => Array.from({ length: count }, (_, n) => `urn:ngsi-ld:Room:${n}`)
 
-/** Computed once and frozen: data directories are built on them. */
+/** Computed once and frozen, because data directories depend on them. */
 const placed: [tenant: string, path: string, id: string, in64over1: number, in64over8: number, in64over64: number][] = [
   ['', '/', 'R1', 33, 58, 34],
   ['', '/', 'R2', 33, 58, 26],

@@ -1,4 +1,4 @@
-// The ids of documents that stamps make: when they were made, and their order.
+// The ids of documents that stamps make: their time, and their order.
 
 import assert from 'node:assert/strict'
 import fc from 'fast-check'

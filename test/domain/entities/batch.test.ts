@@ -1,5 +1,5 @@
-// The payloads of op/query, op/update and op/notify: what is refused in which words, and how the outcomes of many
-// entities become one answer.
+// The payloads of op/query, op/update and op/notify: the texts of refusals, and the one answer that the outcomes of
+// many entities become.
 import t from 'tap'
 import {
   type BatchAction,
@@ -14,7 +14,7 @@ import { type Refusal, type Result, refusals, refusalText } from '../../../src/d
 
 const payload = (value: Json): Payload => ({ value, duplicates: [], deep: false })
 
-/** The refusal as one reads it: its text, after its kind when that is not BadRequest; undefined when accepted. */
+/** The refusal in short: its text, after its kind if that is not BadRequest; undefined when accepted. */
 function no(result: Result<unknown>): string | undefined {
   if (result.ok) return undefined
   const { kind } = result.refusal
@@ -134,7 +134,7 @@ const selected: readonly (readonly [given: Json, match: object])[] = [
       },
     },
   ],
-  // Forbidden in identifiers, not in patterns.
+  // These characters are forbidden in identifiers, not in patterns.
   [{ entities: [{ idPattern: '^(a|b) c?$' }] }, { source: { selectors: [{ idPattern: '^(a|b) c?$' }] } }],
 ]
 

@@ -1,5 +1,5 @@
-// Reading entities and attributes from JSON. What is refused stands in test/cases/entity-payloads.ts; what is accepted
-// is shown as [type, value, metadata], metadata as `name: [type, value]`.
+// Reading entities and attributes from JSON. The refusals are in test/cases/entity-payloads.ts. Accepted input is shown
+// as [type, value, metadata], metadata as `name: [type, value]`.
 
 import fc from 'fast-check'
 import t from 'tap'
@@ -26,14 +26,14 @@ import {
   refusedNames,
 } from '../../cases/entity-payloads.js'
 
-/** A body as the HTTP layer hands it over; `deep` as it would be for any body that could nest too deep. */
+/** A body as the HTTP layer passes it; `deep` as for any body that could nest too deep. */
 const body = (text: string, duplicates: Payload['duplicates'] = []): Payload => ({
   value: JSON.parse(text) as Json,
   duplicates,
   deep: true,
 })
 
-/** The text of the refusal, with its kind when that is not BadRequest; `accepted` when there is nothing to refuse. */
+/** The text of the refusal, with its kind when that is not BadRequest; `accepted` when there is no refusal. */
 function answer(result: Result<unknown>): string {
   if (result.ok) return 'accepted'
   const { kind } = result.refusal
@@ -154,7 +154,7 @@ t.test('ids and types of the greatest length are legal together', async t => {
   t.equal(answer(parseEntity(body(text), false)), 'accepted')
 })
 
-/** What is sent, and how it is read: the type is the default for the value unless one is given. */
+/** A sent value, and its default type. */
 const values: [sent: string, type: string][] = [
   ['"on"', 'Text'],
   ['""', 'Text'],
@@ -319,7 +319,7 @@ t.test('attributes are read in the order in which they are sent', async t => {
   t.strictSame([...attributes.keys()], ['b', 'a', 'c'])
 })
 
-/** So many levels of brackets, alternately objects and arrays. */
+/** This number of levels of brackets, alternately objects and arrays. */
 const nested = (levels: number): string => {
   let text = '1'
   for (let level = 0; level < levels; level++) text = level % 2 ? `[${text}]` : `{"a":${text}}`
@@ -351,7 +351,7 @@ t.test('a value alone is any JSON', async t => {
 })
 
 // Identifiers: which characters and lengths are legal, and the texts of the refusals. The character table is written
-// down once more from the rule, as one list of what is refused.
+// down once more from the rule, as one list of the refused ones.
 
 const places: IdentifierPlace[] = [
   'entity id',

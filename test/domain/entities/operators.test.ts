@@ -1,4 +1,4 @@
-// Update operators. The tables read: stored value, operator as sent, result; `fails` is the refusal of
+// Update operators. Columns of the tables: stored value, operator as sent, result; `fails` is the refusal of
 // docs/interface/updates.md#operators-that-do-not-fit.
 import fc from 'fast-check'
 import t from 'tap'

@@ -1,5 +1,5 @@
-// What requests do to one entity. Nearly all rules are tables in test/cases/updates.ts, which are run here as a shard
-// would run them: the body is parsed, then the command is decided.
+// The effects of requests on one entity. Nearly all rules are tables in test/cases/updates.ts. This file runs them as a
+// shard does: it parses the body, then it decides the command.
 import t, { type Test } from 'tap'
 import {
   type Entity,
@@ -59,7 +59,7 @@ function room(attributes: string): Entity {
   return after
 }
 
-/** What the request, written as in the tables, does to the entity at `updatedMs`. */
+/** Sends a request, written as in the tables, to the entity at `updatedMs`. */
 function send(before: Entity, request: string, text = '', label = 'R1'): UpdateOutcome {
   const [verb, ...words] = request.split(' ')
   const has = (option: string): boolean => words.includes(option)
@@ -95,7 +95,7 @@ function attributesText(entity: Entity): string {
   return `{${members.join(',')}}`
 }
 
-/** Kind and text; of a text that is ours only the promised beginning. */
+/** Kind and text of the refusal; of a database error only the promised beginning. */
 function toldBy({ refusal }: UpdateOutcome): string {
   if (!refusal) return 'accepted'
   return `${refusal.kind} ${refusalText(refusal).replace(/^(Database Error \().+/, '$1…')}`
@@ -334,7 +334,7 @@ t.test('a bad location of a new entity is refused', async t => {
   )
 })
 
-/** Updates of the attribute loc after which it is no location any more, so that another one may be. */
+/** Updates after which the attribute loc is no location any more, so that another attribute may be it. */
 const givesUp: [request: string, body: string][] = [
   ['PATCH', '{"loc":{"value":"here"}}'],
   ['PATCH', '{"loc":{"type":"geo:json","value":null}}'],

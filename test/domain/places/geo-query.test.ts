@@ -1,4 +1,4 @@
-// How geographical queries are read: what is refused, in which order, and what a query knows before it meets a
+// Reading geographical queries: refusals and their order, and the properties of a query before it is compared with a
 // location.
 import fc from 'fast-check'
 import t from 'tap'

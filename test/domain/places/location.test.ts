@@ -1,4 +1,5 @@
-// Locations: GeoJSON and the legacy forms. Tables read: what is sent, and the geometry or the text of the refusal.
+// Locations: GeoJSON and the legacy forms. Columns of the tables: the sent value, and the geometry or the text of the
+// refusal.
 import fc from 'fast-check'
 import t from 'tap'
 import type { Json } from '../../../src/domain/json.js'

@@ -1,6 +1,6 @@
-// A query that is forwarded: what is asked for in turn, and how the answers and what is local become one page.
+// A query that is forwarded: the requests in turn, and the page that is made of the answers and the local entities.
 //
-// What the specification lists stands in test/cases/forwarding.ts.
+// The cases of the specification are in test/cases/forwarding.ts.
 
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
@@ -55,7 +55,7 @@ function queryOf(index: ProviderIndex, given: Given): ForwardedQuery {
   return new ForwardedQuery(index, sought, { limit, offset }, { entities: local, total }, '/', 0, requestsMax)
 }
 
-/** Asks to the end; `answer` plays the providers. */
+/** Sends all requests of a query; `answer` plays the providers. */
 function run(
   query: ForwardedQuery,
   answer: (request: QueryRequest) => { readonly entities: readonly Entity[]; readonly total?: number } | undefined,
@@ -140,7 +140,7 @@ t.test('requests beyond the limit are not made', async t => {
 
 // Paging (docs/interface/registrations.md#queries)
 
-/** Five entities here, ten at each of two providers, which page as they should. */
+/** Five entities here, ten at each of two providers, which page correctly. */
 function paged(limit: number, offset: number) {
   const here = [1, 2, 3, 4, 5].map(n => entity(`A${n}`, '', ''))
   const index = indexOf(
@@ -262,7 +262,7 @@ t.test('registrations of a hundred thousand devices do not slow down who names o
   t.ok(ms < 1000, `${ms} ms`)
 })
 
-// Whatever providers answer
+// Any answers of providers
 
 const names = fc.uniqueArray(fc.constantFrom('a', 'b', 'c'), { maxLength: 3 })
 const entities = (value: string) =>
@@ -324,7 +324,7 @@ t.test('whatever providers answer: what is here stays, each entity is there once
         for (const [name, attribute] of one.attributes) assert.equal(page[at]!.entity.attributes.get(name), attribute)
         assert.equal(page[at]!.isJoined, page[at]!.entity.attributes.size > one.attributes.size)
       }
-      // Nobody is asked for one entity twice, and no more than was named.
+      // No provider is asked for one entity twice, and each only for named attributes.
       const asked = requests.map(({ registration, entity }) => JSON.stringify([registration.provider.url, entity]))
       assert.equal(new Set(asked).size, asked.length)
       if (attrs.length > 0)
@@ -360,7 +360,7 @@ t.test('where nobody may provide anything, nobody is asked', async t => {
   t.ok(seen.yes > 5 && seen.no > 5, JSON.stringify(seen))
 })
 
-// Entities as providers answer them: what makes sense is taken, whatever else they send.
+// Entities in the answers of providers: sensible parts are accepted, the rest is ignored.
 
 const read = (json: Json) => readProvidedEntities(json, 'Thing')
 const view = { mode: 'normalized', attrs: undefined, metadata: undefined } as const

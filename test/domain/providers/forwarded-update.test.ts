@@ -1,4 +1,4 @@
-// An update that is forwarded: what goes to whom, and what comes of it. What the specification lists stands in
+// A forwarded update: the parts that each provider gets, and the outcome. The cases of the specification are in
 // test/cases/forwarding.ts.
 
 import t from 'tap'

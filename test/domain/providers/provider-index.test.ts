@@ -1,5 +1,5 @@
-// The index of registrations against a plain list of them: whatever was added and removed, it finds what a walk over
-// all would.
+// The index of registrations against a plain list of them: after any additions and removals, it finds the same
+// registrations as a walk over all.
 
 import assert from 'node:assert/strict'
 import fc from 'fast-check'

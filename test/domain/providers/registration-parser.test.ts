@@ -1,5 +1,5 @@
-// Reading the bodies of POST and PATCH on registrations. What is refused, with which words and in which order, stands
-// in test/cases/registration-refusals.ts.
+// Reading the bodies of POST and PATCH on registrations. The refusals, their texts and their order are in
+// test/cases/registration-refusals.ts.
 
 import t, { type Test } from 'tap'
 import { type Result, refusalText } from '../../../src/domain/refusal.js'
@@ -12,7 +12,7 @@ const P = '{"http":{"url":"http://h"}}'
 const plain = `{"dataProvided":${D},"provider":${P}}`
 const existing = registration(plain)
 
-/** The text of the refusal, with its kind when that is not BadRequest; `accepted` when there is nothing to refuse. */
+/** The text of the refusal, with its kind when that is not BadRequest; `accepted` when there is no refusal. */
 function answer(result: Result<unknown>): string {
   if (result.ok) return 'accepted'
   const { kind } = result.refusal
@@ -20,7 +20,7 @@ function answer(result: Result<unknown>): string {
   return kind === 'BadRequest' ? text : `${kind} ${text}`
 }
 
-/** Checks each row of a table, its JSON put where it belongs, against POST and PATCH. */
+/** Checks each row of a table against POST and PATCH; `place` puts the JSON of the row into a body. */
 function refuses(t: Test, table: readonly Refused[], place: (json: string) => string): void {
   for (const [what, json, description] of table) {
     const body = place(json)
@@ -55,7 +55,7 @@ t.test('of several mistakes the first one is told, in the order of the interface
       ['dataProvided', D],
       ['provider', P],
     ])
-    // Written in the other order: that of the body does not count.
+    // Written in the opposite order, because the order of the body does not count.
     for (const [member, bad] of cases.inOrder.slice(first).reverse()) members.set(member, bad)
     const body = `{${[...members].map(([name, json]) => `"${name}":${json}`).join()}}`
     t.equal(answer(registered(body)), cases.inOrder[first]![2])

@@ -1,5 +1,5 @@
-// Registrations: which ones a request is forwarded to and where that is, what is shown, and what is stored. What the
-// specification lists stands in test/cases/forwarding.ts.
+// Registrations: those to which a request is forwarded, at which URL, their shown and their stored form. The cases of
+// the specification are in test/cases/forwarding.ts.
 
 import assert from 'node:assert/strict'
 import fc from 'fast-check'

@@ -1,4 +1,4 @@
-// The order of a list: by which keys, and how values of different kinds stand to each other.
+// The order of a list: its keys, and the order of values of different kinds.
 import t from 'tap'
 import type { Attribute, Entity } from '../../../src/domain/entities/entity.js'
 import type { Json } from '../../../src/domain/json.js'
@@ -32,7 +32,7 @@ function keysOf(orderBy: string): readonly OrderKey[] {
   return keys.value
 }
 
-/** The ids in order; ties stay as they were given. */
+/** The ids in order; entities with equal values keep the given order. */
 function ordered(orderBy: string, entities: readonly Entity[], paths: Readonly<Record<string, string>> = {}): string {
   const keys = keysOf(orderBy)
   return entities
@@ -54,7 +54,7 @@ t.test('an order is a list of keys, each of which may be reversed', async t => {
 t.test('a key that stands again counts once, and many keys are refused', async t => {
   t.strictSame(keysOf('a,!a,b,a'), [
     { name: 'a', descending: false },
-    // Of an array the other end counts in the other direction.
+    // In the other direction the other end of an array counts.
     { name: 'a', descending: true },
     { name: 'b', descending: false },
   ])
@@ -112,7 +112,7 @@ t.test('the first key that tells decides', async t => {
   t.equal(ordered('a,!b,!id', rows), '4 3 1 2')
 })
 
-/** Values from the lowest to the highest; those in one row stand equal. */
+/** Values from the lowest to the highest; those in one row are equal. */
 const ascending: readonly (readonly (Given | undefined)[])[] = [
   [undefined, null],
   [-3],

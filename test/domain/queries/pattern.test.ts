@@ -71,7 +71,7 @@ t.test('what is too large is refused before it is compiled', async t => {
   for (const source of large) t.equal(compilePattern(source), undefined, source.slice(0, 30))
 })
 
-/** So many characters that are no neighbours: as a class, as many ranges. */
+/** This number of characters, of which no two are neighbours: as a class, as many ranges. */
 const wide = (count: number): string =>
   Array.from({ length: count }, (_, at) => String.fromCharCode(0x4e00 + 2 * at)).join('')
 

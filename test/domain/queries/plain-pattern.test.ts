@@ -1,4 +1,4 @@
-// Patterns that need no engine: which they are, and that they mean what they mean to the engine of the language.
+// Patterns that need no engine: which ones they are, and that they match as in the engine of the language.
 import fc from 'fast-check'
 import t from 'tap'
 import { plainTextsLengthMax } from '../../../src/domain/limits.js'

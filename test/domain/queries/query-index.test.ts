@@ -24,14 +24,14 @@ const entityWith = (attributes: Readonly<Record<string, Attribute | undefined>>)
 const valued = (values: Readonly<Record<string, Json>>) =>
   entityWith(Object.fromEntries(Object.entries(values).map(([name, value]) => [name, attribute(value)])))
 
-/** How often each query is shown. */
+/** The number of times that each query is shown. */
 function shown(index: QueryIndex<GuardedQuery>, entity: ReturnType<typeof valued>): Map<GuardedQuery, number> {
   const times = new Map<GuardedQuery, number>()
   index.visit(entity, '/', query => times.set(query, (times.get(query) ?? 0) + 1))
   return times
 }
 
-/** About `a` and, to have more than one attribute, about `b`. */
+/** Queries about `a` and, to have more than one attribute, about `b`. */
 const queryTexts = fc
   .array(fc.tuple(statementTexts, fc.boolean()), { minLength: 1, maxLength: 3 })
   .map(all => all.map(([text, isOfB]) => (isOfB ? text.replace(/^(!?)a/, '$1b') : text)).join(';'))
@@ -73,7 +73,7 @@ t.test('every query is shown that holds, whatever has come and gone', async t =>
   t.ok(passedOver > holding, `${passedOver} times a query was passed over`)
 })
 
-/** What is said of a hundred rooms or limits, an entity, and how many of the hundred it may be worth to try. */
+/** Queries about a hundred rooms or limits, an entity, and the largest number of them that may be tried on it. */
 const selections: readonly [
   why: string,
   text: (n: number) => string,
@@ -155,7 +155,7 @@ t.test('a look finds what a walk through all intervals would', async t => {
           intervals.add(...ends, at)
           there.set(at, ends)
         }
-        // Some of them wait, some stand in the tree, and some are holes in it.
+        // Meanwhile some of them wait, some are in the tree, and some are holes in it.
         if (at % 50 === 0) found(intervals, 0, 0)
       }
       if (intervals.size !== there.size) throw new Error(`${intervals.size} are not ${there.size}`)

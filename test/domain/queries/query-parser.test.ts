@@ -1,5 +1,5 @@
-// The syntax of q and mq: every refusal of docs/interface/errors.md#queries, what a statement is parsed to, the limits,
-// and 100,000 mutilated texts.
+// The syntax of q and mq: every refusal of docs/interface/errors.md#queries, the parsed form of a statement, the
+// limits, and 100,000 mutilated texts.
 import fc from 'fast-check'
 import t from 'tap'
 import {

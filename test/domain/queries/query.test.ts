@@ -134,7 +134,7 @@ function meaning({ quoted, text }: Word): Meant {
   return text === 'null' ? { kind: 'null', as: null } : { kind: 'string', as: text }
 }
 
-/** docs/interface/queries.md#operators: which right sides are legal for which operators. */
+/** docs/interface/queries.md#operators: the legal right sides of each operator. */
 function isLegal(asked: Asked): boolean {
   if (asked.form === 'exists' || asked.form === 'missing' || asked.form === '~=') return true
   const kinds = asked.words.map(word => meaning(word).kind)

@@ -1,4 +1,4 @@
-// Which entities a selection means, by identity and by content, and which of its mistakes is told first.
+// The entities that a selection means, by identity and by content, and the one of its mistakes that the refusal names.
 import t from 'tap'
 import type { Entity } from '../../../src/domain/entities/entity.js'
 import type { Json } from '../../../src/domain/json.js'

@@ -1,4 +1,4 @@
-// What requests are to subscriptions: their class, the names they touch, and which conditions they concern.
+// Requests as events for subscriptions: their class, the names they touch, and the conditions they concern.
 import t from 'tap'
 import {
   actionTypeOf,
@@ -120,7 +120,7 @@ t.test('a change of metadata alone is no change to who does not ask for metadata
 
 // docs/interface/subscriptions.md#alteration-types
 
-/** For each alteration type alone and for none: which events concern it. */
+/** For each alteration type alone and for none: the events that concern it. */
 const classes: readonly (readonly [types: string, create: boolean, change: boolean, update: boolean, gone: boolean])[] =
   [
     ['', true, true, false, false],

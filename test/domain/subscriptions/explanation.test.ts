@@ -1,4 +1,4 @@
-// What a person is told who asks why a subscription would or would not fire for an entity.
+// The answer to the question why a subscription would or would not trigger for an entity.
 import t from 'tap'
 import { type ExplainedCondition, explain } from '../../../src/domain/subscriptions/explanation.js'
 import {
@@ -44,7 +44,7 @@ t.test('a plain subscription has its conditions listed in the order in which the
   ])
 })
 
-/** A subscription, what became of it, and one line of its explanation. */
+/** A subscription, its progress, and one line of its explanation. */
 const cases: readonly (readonly [Subscription, Partial<SubscriptionProgress>, line: string])[] = [
   [
     wish('{"alterationTypes":["entityCreate"]}'),

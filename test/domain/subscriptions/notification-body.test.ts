@@ -1,5 +1,5 @@
-// What a notification says of an entity, as tables; and that the text of an image, where it may be used, changes
-// nothing.
+// The contents of a notification about an entity, as tables. The JSON text of an encoded entity, where it may be used,
+// gives the same body.
 import fc from 'fast-check'
 import t from 'tap'
 import type { Json } from '../../../src/domain/json.js'

@@ -1,5 +1,5 @@
-// Notifications: the message around what is said (headers are read as on the wire), and custom notifications, as
-// tables, and what must hold whatever the templates and the values.
+// Notifications: the message around the contents (headers are read as on the wire), and custom notifications, as
+// tables; and the properties that hold for all templates and values.
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: a macro looks like that
 
 import fc from 'fast-check'
@@ -65,7 +65,7 @@ t.test('the legacy format is not told', async t => {
   t.notOk(headersOf({}, { attrsFormat: 'legacy', httpCustom: { url: sink } }).some(line => line.startsWith('Ngsiv2')))
 })
 
-/** A deletion, and what its headers say of it. */
+/** The headers that mark a deletion. */
 const markOf = (notification = {}, changes: Partial<NotificationOptions> = {}) =>
   headersOf({ alteration: 'entityDelete' }, notification, changes).filter(line => /^[a-z]*-alteration:/i.test(line))
 
@@ -199,7 +199,7 @@ for (const [template, text, json] of syntaxCases)
     t.strictSame(JSON.parse(bodyOf(sentHttp({ json: [template] }))), [json])
   })
 
-/** What every notification has. */
+/** Headers that every notification has. */
 const everywhere = new Map([
   ['User-Agent', 'ctxbroker/1.0'],
   ['Ctx-Service', 'acme'],
@@ -210,7 +210,7 @@ const everywhere = new Map([
   ['Ctx-Notification-Id', 'n-1'],
 ])
 
-/** As the table has them. */
+/** Headers in the form of the table. */
 function headerLines({ headers }: HttpMessage): string[] {
   const names = headers.map(([name]) => name)
   const missing = [...everywhere.keys()].filter(name => !names.includes(name)).map(name => `- ${name}`)
@@ -342,9 +342,9 @@ t.test('what a custom MQTT message says is what the same HTTP notification says'
   }
 })
 
-// Whatever the templates and values
+// Any templates and values
 
-/** Texts that are good at breaking out. */
+/** Texts that often break out of the place they are put into. */
 const nasty = fc.string({
   unit: fc.oneof(
     fc.constantFrom(
@@ -371,7 +371,7 @@ const nasty = fc.string({
 })
 const value = fc.oneof(nasty, fc.jsonValue() as fc.Arbitrary<Json>)
 const values = fc.record({ a: value, b: value, c: value, o: fc.dictionary(nasty, value) })
-/** Without the characters that a subscription may not hold. */
+/** Texts without the characters that a subscription may not have. */
 const template = nasty.map(text => text.replace(/[<>"'=;()]/g, ''))
 const runs = { numRuns: 2_000 }
 

@@ -1,5 +1,5 @@
-// What patterns of subscriptions may cost for one event: who counts together, that nothing is left of what has gone,
-// and that no event costs more.
+// The cost of subscription patterns for one event: which patterns count together, that removed ones leave nothing
+// behind, and that no event costs more.
 import fc from 'fast-check'
 import t from 'tap'
 import { eventWorkMax, subscriptionTextLengthMax } from '../../../src/domain/limits.js'
@@ -134,7 +134,7 @@ t.test('after any changes the account is what it would be if only what is left h
   t.notOk(outcome.failed, `seed ${outcome.seed} ${JSON.stringify(outcome.counterexample)}`)
 })
 
-/** Takes in subscriptions until one is refused; gives how many were taken. */
+/** Adds subscriptions until one is refused; returns the number of accepted ones. */
 function fill(matcher: Matcher, make: (n: number) => Subscription): number {
   const account = new PatternAccount()
   for (let n = 1; ; n++) {
@@ -146,7 +146,7 @@ function fill(matcher: Matcher, make: (n: number) => Subscription): number {
   }
 }
 
-/** Processor time of one event, the least of some: this thread may be interrupted. */
+/** Processor time of one event, the least of several tries, because this thread may be interrupted. */
 function timeOf(matcher: Matcher, text: () => string): number {
   let least = Number.POSITIVE_INFINITY
   for (let round = 0; round < 5; round++) {
@@ -170,7 +170,7 @@ t.test('whatever subscriptions were taken, an event runs all their patterns, in 
     )
     const ms = timeOf(ids, () => 'x')
     t.ok(count > 2 && ms < 100, `${count} patterns of ids like ${shape}: ${ms} ms`)
-    // A `q` takes no brackets.
+    // A `q` may have no brackets.
     if (shape.includes('(')) continue
     const queries = new Matcher()
     const pattern = (n: number): string => shape.replace('$', `c{0,${n}}$`)

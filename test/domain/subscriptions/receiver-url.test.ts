@@ -1,4 +1,4 @@
-// URLs of receivers and their parts. What is refused stands in test/cases/subscription-refusals.ts.
+// URLs of receivers and their parts. Refused ones are in test/cases/subscription-refusals.ts.
 import t from 'tap'
 import { parseReceiverUrl } from '../../../src/domain/subscriptions/receiver-url.js'
 import { wrongUrls } from '../../cases/subscription-refusals.js'

@@ -1,5 +1,5 @@
-// Reading the bodies of POST and PATCH on subscriptions. What is refused, with which words and in which order, stands
-// in test/cases/subscription-refusals.ts.
+// Reading the bodies of POST and PATCH on subscriptions. The refusals, their texts and their order are in
+// test/cases/subscription-refusals.ts.
 import t, { type Test } from 'tap'
 import { selectionPatternsMax } from '../../../src/domain/limits.js'
 import { type Result, refusalText } from '../../../src/domain/refusal.js'
@@ -14,7 +14,7 @@ const N = '{"http":{"url":"http://h"}}'
 const plain = `{"subject":${S},"notification":${N}}`
 const existing = subscription(plain)
 
-/** The text of the refusal, with its kind when that is not BadRequest; `accepted` when there is nothing to refuse. */
+/** The text of the refusal, with its kind when that is not BadRequest; `accepted` when there is no refusal. */
 function answer(result: Result<unknown>): string {
   if (result.ok) return 'accepted'
   const { kind } = result.refusal
@@ -22,7 +22,7 @@ function answer(result: Result<unknown>): string {
   return kind === 'BadRequest' ? text : `${kind} ${text}`
 }
 
-/** Checks each row of a table, its JSON put where it belongs, against POST and PATCH. */
+/** Checks each row of a table against POST and PATCH; `place` puts the JSON of the row into a body. */
 function refuses(t: Test, table: readonly cases.Refused[], place: (json: string) => string): void {
   for (const [what, json, description] of table) {
     const body = place(json)

@@ -1,4 +1,4 @@
-// The small rules of subscriptions: the path they watch, their ids, what they listen to when they do not say.
+// The small rules of subscriptions: the path they watch, their ids, and their alteration types by default.
 
 import t from 'tap'
 import { refusalText } from '../../../src/domain/refusal.js'

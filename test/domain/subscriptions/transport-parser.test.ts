@@ -1,4 +1,4 @@
-// Masks that a client sends back in a PATCH, and what they stand for.
+// Masks that a client sends back in a PATCH, and the values that they stand for.
 
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: macros of notifications look like templates
 

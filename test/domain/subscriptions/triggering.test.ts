@@ -1,4 +1,4 @@
-// Whether a subscription that an event matches fires, and what holds it back.
+// Whether a subscription that an event matches triggers, and the rule that holds it back.
 import t from 'tap'
 import type { Event } from '../../../src/domain/subscriptions/event.js'
 import {
@@ -23,7 +23,7 @@ interface Wish {
   readonly path?: string
 }
 
-/** A subscription whose parts are given as JSON, the braces left out. */
+/** A subscription whose parts are given as JSON without the braces. */
 const wish = ({
   entities = '{"idPattern":".*"}',
   condition,
@@ -47,7 +47,7 @@ const fires = (
   nowMs = updatedMs,
 ) => decideTrigger(subscription, progress, event, nowMs)
 
-// Which entities (docs/interface/entities.md#changes, docs/interface/subscriptions.md#service-path-rule)
+// Watched entities (docs/interface/entities.md#changes, docs/interface/subscriptions.md#service-path-rule)
 
 const entityCases: readonly (readonly [entities: string, matches: boolean])[] = [
   ['{"id":"R1"}', true],
@@ -93,7 +93,7 @@ t.test('an inactive subscription matches nothing', async t => {
   t.ok(matches(wish({ rest: '"status":"oneshot"' }), warmer()))
 })
 
-// What holds back, in the order of docs/interface/subscriptions.md#triggering
+// Rules that hold back, in the order of docs/interface/subscriptions.md#triggering
 
 t.test('a subscription that has been spent, by its one shot or by failures, does not fire', async t => {
   const once = wish({ rest: '"status":"oneshot"' })
