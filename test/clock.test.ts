@@ -6,7 +6,7 @@ import { FineWallClock, HybridClock, systemChance, systemClock, timerDelayMsMax 
 import { stampMs, stampOf, stampsPerMs } from '../src/domain/stamp.js'
 import { FakeClock } from './support/fake-clock.js'
 
-/** A wall clock that reads what the test says. */
+/** A wall clock that the test sets. */
 function wall(ms: number): { ms: number; wallMs(): number } {
   return {
     ms,
@@ -105,7 +105,7 @@ t.test('a clock that tells fractions of a millisecond gives stamps in between', 
   t.equal(stamps.next(), now * stampsPerMs + (stampsPerMs / 4) * 3)
 })
 
-/** A machine's clocks, and what one reads of the fine one. */
+/** The clocks of a machine, and a fine wall clock over them. */
 function machine(beganMs: number) {
   const clocks = { mono: 0, setMs: 0 }
   const coarse = { monoMs: () => clocks.mono, wallMs: () => Math.floor(beganMs + clocks.mono + clocks.setMs) }

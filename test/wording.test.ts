@@ -1,4 +1,4 @@
-// No decision by wording: code under src/ decides by the code and the facts of a refusal. The rule is in
+// No decision depends on wording: code under src/ decides by the code and the facts of a refusal. The rule is in
 // support/wording-rules.ts.
 
 import t from 'tap'

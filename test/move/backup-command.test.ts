@@ -1,4 +1,4 @@
-// `orrery backup`: a file that is whole and belongs to its user alone, or none.
+// `orrery backup`: a whole file that only its user can read, or none.
 
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
@@ -18,7 +18,7 @@ function whole(): Buffer {
   return Buffer.concat([Buffer.from(writer.begin(header)), writer.end(2)])
 }
 
-/** Something that answers like a broker; gives its URL. */
+/** A server that answers like a broker; returns its URL. */
 async function brokerOf(t: Test, listener: RequestListener): Promise<string> {
   const server = createServer(listener)
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
@@ -36,7 +36,7 @@ function folderWithKey(t: Test): { readonly to: string; readonly folder: string;
   return { folder, keyFile, to: join(folder, 'file') }
 }
 
-/** Runs the command; gives its status and what it said. */
+/** Runs the command; returns its status and its output. */
 async function run(t: Test, argv: readonly string[], env = {}): Promise<{ status: number; said: string }> {
   const lines = t.capture(process.stderr, 'write', () => true)
   const status = await runBackup(argv, env)

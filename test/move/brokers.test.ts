@@ -1,4 +1,4 @@
-// Running brokers as sources and as targets: our own, and one that is made to be difficult.
+// Running brokers as sources and as targets: our own, and one that is difficult on purpose.
 
 import { writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage } from 'node:http'
@@ -24,7 +24,7 @@ import { exportWith, type Moved, type MoveWishes, moveAll } from '../support/mov
 t.setTimeout(400_000)
 
 const openSocket = openSockets({ insecure: false, caFile: undefined })
-/** So that answers that are too large are quickly made. */
+/** So small that a too large answer is quickly made. */
 const answerBytesMax = 8 * 1024 * 1024
 
 const clientOf = (port: number, token?: string): BrokerClient =>
@@ -39,7 +39,7 @@ function sourceOf(port: number, { tenants = [''], paths, token, told = [] }: Wis
   return BrokerSource.open(clientOf(port, token), { tenants, paths, warn: line => told.push(line) })
 }
 
-/** Imports from a broker into a new data directory; gives its path. */
+/** Imports from a broker into a new data directory; returns its path. */
 async function taken(t: Test, port: number, wishes: Wishes = {}): Promise<{ path: string; moved: Moved }> {
   const path = tempDir(t)
   const directory = openDataDirectory(path, { ...placementDefault, workers: 1 }, () => 'an-id')
@@ -63,7 +63,7 @@ const scoped = (tenant: string, path = ''): string[] => [
 
 const point = (x: number, y: number) => ({ type: 'geo:json', value: { type: 'Point', coordinates: [x, y] } })
 
-/** A node with some of everything. */
+/** A node with entities and documents of all sorts. */
 async function furnished(t: Test): Promise<LocalNode> {
   const node = await startLocalNode(t, { forwarding: { requestsMax: 0 }, expiryIntervalMs: 100_000 })
   const post = async (path: string, body: object, headers: string[]): Promise<void> => {
@@ -312,7 +312,7 @@ t.test('what is alike but for its path, its tenant or its number is another one'
   t.match((await intoBroker(file, target.port)).tally, { subscription: { same: 6 }, registration: { same: 2 } })
   const [first] = await documentsOf(target, 'subscriptions')
   t.equal((await target.ask(`DELETE /v2/subscriptions/${first!.id}`)).status, 204)
-  // Those of other paths do not stand in for the one that watches everything.
+  // Subscriptions of other paths do not replace the one that watches everything.
   t.match((await intoBroker(file, target.port)).tally.subscription, { written: 1, same: 5 })
   t.equal((await documentsOf(target, 'subscriptions')).length, 5)
 })
@@ -342,7 +342,7 @@ t.test('what another broker tells of a subscription in its own words is compared
     posts.push(url)
     return [201, '']
   })
-  // It does not tell paths apart, so that of the file counts.
+  // This broker does not distinguish paths, so the path of the file counts.
   t.match((await intoBroker(fileWith(t, subscriptionLine(1, {}, '/a')), port)).tally.subscription, { same: 1 })
   t.match((await intoBroker(fileWith(t, subscriptionLine(78, {}, '/a')), port)).tally.subscription, { same: 1 })
   t.strictSame(posts, [])
@@ -400,7 +400,7 @@ t.test('a status that differs is told; one that has come by itself does not diff
   for (const id of ids) await node.json(`PATCH /v2/subscriptions/${id}`, { status: 'inactive' })
   t.match((await intoBroker(file, node.port)).tally.subscription, { written: 0, same: 1, kept: 1 })
   t.match((await intoBroker(file, node.port, { overwrites: true })).tally.subscription, { replaced: 2 })
-  // Secrets were sent again, since they cannot be compared; the one-shot did not begin anew.
+  // Secrets were sent again, because they cannot be compared. The one-shot did not begin anew.
   t.match(await documentsOf(node, 'subscriptions'), [{ status: 'active' }, { status: 'inactive' }])
 })
 
@@ -445,7 +445,7 @@ t.test('an entity that a broker refuses is found in its batch', async t => {
   t.equal(placed.filter(one => 'outcome' in one && one.outcome === 'written').length, items.length - 1)
 })
 
-// A broker that is made to be difficult
+// A broker that is difficult on purpose
 
 type Answer = readonly [status: number, body: unknown, headers?: Record<string, string>]
 
@@ -477,7 +477,7 @@ const builtins = (path: string) => ({
   dateModified: text('2021-01-01T00:00:00.000Z', 'DateTime'),
 })
 
-/** Answers as a broker with these entities and nothing else; with those whose `dateExpires` ends them. */
+/** Answers as a broker with these entities and nothing else; `expiring`: those whose `dateExpires` ends them. */
 const brokerOf =
   (entities: readonly { readonly id: string }[], expiring: readonly string[] = []) =>
   ({ url, method }: IncomingMessage, body: string): Answer => {
@@ -485,7 +485,7 @@ const brokerOf =
       const asked = JSON.parse(body)
       const ids = asked.entities.map(({ id }: { id: string }) => id)
       const found = entities.filter(({ id }) => ids.includes(id) && (!asked.expression || expiring.includes(id)))
-      // It hides them by their name alone.
+      // This broker hides the attribute by its name alone.
       return [
         200,
         found.map(entity => Object.fromEntries(Object.entries(entity).filter(([name]) => name !== 'dateExpires'))),

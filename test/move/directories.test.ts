@@ -1,5 +1,5 @@
-// Data directories in and out: an export imported again is the same export, whatever the number of workers, and its
-// indexes are what its rows call for. Stores are real.
+// Data directories in and out: an export imported again is the same export, for any number of workers, and its indexes
+// match its rows. Stores are real.
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -74,7 +74,7 @@ const registrationLine = (n: number) => ({
 /** The lines of a file between its first and its last one. */
 const linesOf = (text: string): string[] => text.trimEnd().split('\n').slice(1, -1)
 
-/** MOVE_ROUNDS sets how many; `npm run soak` wants more. */
+/** Number of rounds; `npm run soak` sets more. */
 const rounds = Number(process.env.MOVE_ROUNDS ?? 1)
 
 for (let round = 0; round < rounds; round++)
@@ -476,7 +476,7 @@ t.test('an export that was stopped goes on where it was', async t => {
     moveAll(await open(), sink, { statePath, signal: stop.signal, onProgress: () => stop.abort() }),
     /stopped/,
   )
-  // What a kill may have left behind the last position.
+  // A kill may leave this behind the last position.
   writeFileSync(file, '{"half a', { flag: 'a' })
   await moveAll(await open(), sink, { statePath })
   t.equal(readFileSync(file, 'utf8'), text)

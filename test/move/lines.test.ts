@@ -1,4 +1,4 @@
-// Lines of an export: what goes in comes out, whatever it is; and what is refused.
+// Lines of an export: every item is read as it was written; and refused lines.
 
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
@@ -23,7 +23,7 @@ t.comment(`SEED=${random.seed}`)
 const nowMs = Date.UTC(2025, 0)
 const read = (line: string) => readLine(Buffer.from(line), nowMs)
 
-/** What comes out of an item's line, which must be right. */
+/** The item that is read from an item's line; the line must be accepted. */
 function again(item: MovedItem): MovedItem {
   const found = read(writeItem(item))
   assert(found.ok, found.ok ? '' : `${refusalText(found.refusal)}: ${writeItem(item).slice(0, 300)}`)
@@ -44,7 +44,7 @@ const moved = (entity: Entity, more: Partial<MovedEntity> = {}): MovedEntity => 
 
 t.test('odd entities come out of their lines as they went in', async t => {
   for (const [index, odd] of oddEntities.entries()) {
-    // As it is stored: without `-0`, and with a dateExpires that hides itself at the end.
+    // The entity as it is stored: without `-0`, and with a hidden dateExpires at the end.
     const entity = decodeEntity(encodeEntity(odd, ''))
     const item = moved(entity, { tenant: 'a_b', path: '/x/y', root: 'é-1' })
     const found = again(item)
@@ -149,7 +149,7 @@ t.test('what GET shows of a subscription is a line as it is', async t => {
 t.test('registrations come out of their lines as they went in', async () => {
   const legal = registrations.filter(
     ({ description, expiresMs, dataProvided: { entities, attrs } }) =>
-      // As a POST would have made them.
+      // Registrations that a POST could have made.
       !/[<>"'=;()]/.test(description) &&
       (expiresMs === undefined || Math.abs(expiresMs) < 1e13) &&
       (entities.length > 0 || attrs.length > 0) &&

@@ -1,4 +1,4 @@
-// Which items are asked for, and what is said of those that are not.
+// The items that a selection takes, and the report about names that were not found.
 
 import t from 'tap'
 import { isWhole, type Tally } from '../../src/move/move.js'

@@ -1,4 +1,4 @@
-// Alarms: when they are told, and in which words; and the summary's arithmetic
+// Alarms: when they are logged, and in which words; and the summary's arithmetic
 // (docs/interface/administration.md#alarms, docs/interface/administration.md#summary).
 
 import t from 'tap'

@@ -1,4 +1,4 @@
-// The log line, byte by byte, and that it gets out.
+// The log line, byte by byte, and its way out of the process.
 
 import { execFile } from 'node:child_process'
 import t from 'tap'
@@ -151,7 +151,7 @@ t.test('a line of the highest length is written, one byte more is not', async t 
   t.same(lines.slice(2), ['LINE TOO LONG', 'LINE TOO LONG'])
 })
 
-/** Runs a script with a logger on standard output; gives what it wrote. */
+/** Runs a script with a logger on standard output; returns the messages that it wrote. */
 function outputOf(script: string): Promise<string[]> {
   const face = new URL('../../src/observe/logger.js', import.meta.url)
   const source = `import { openLogger } from '${face}'; const log = openLogger({ settings: ${JSON.stringify(settingsAt('INFO'))} }); ${script}`

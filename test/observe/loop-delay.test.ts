@@ -1,10 +1,10 @@
-// How late the event loop is, on a clock that the test lets go.
+// The delay of the event loop, on a clock that the test advances.
 
 import t from 'tap'
 import { LoopDelay } from '../../src/observe/loop-delay.js'
 import { FakeClock } from '../support/fake-clock.js'
 
-/** A clock whose timers ring as late as the test says. */
+/** A clock whose timers run late by the time that the test sets. */
 const lateBy = (clock: FakeClock, lateMs: () => number) => ({
   monoMs: () => clock.monoMs(),
   after: (delayMs: number, run: () => void) => clock.after(delayMs + lateMs(), run),

@@ -1,4 +1,4 @@
-// What an operator sees of long work: a bar at a terminal, lines in the log elsewhere.
+// Long work as an operator sees it: a bar at a terminal, lines in the log elsewhere.
 
 import t from 'tap'
 import { openProgress, type ProgressDisplay } from '../../src/observe/progress.js'
@@ -8,7 +8,7 @@ interface Shown {
   readonly progress: ProgressDisplay
   readonly clock: FakeClock
   readonly logged: string[]
-  /** What was written to the terminal. */
+  /** The text written to the terminal. */
   readonly drawn: string[]
 }
 

@@ -1,9 +1,9 @@
-// What operators read about the shards of a cluster.
+// Log lines for operators about the shards of a cluster.
 
 import t, { type Test } from 'tap'
 import { LogReporter } from '../../src/observe/reporters.js'
 
-/** A teller, and the lines that it logs at a level. */
+/** A reporter, and the lines that it logs at a level. */
 function telling(t: Test) {
   const lines = { warn: [] as string[], info: [] as string[] }
   const teller = new LogReporter(

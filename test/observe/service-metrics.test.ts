@@ -1,4 +1,4 @@
-// Metrics by tenant and path: what is counted, that it is bounded, names, sums and the tree
+// Metrics by tenant and path: counts and their bound, names, sums and the tree
 // (docs/interface/administration.md#metrics-by-tenant).
 
 import t from 'tap'

@@ -1,4 +1,4 @@
-// Statistics: what is left out, what is shown in full, and several processes as one
+// Statistics: omitted counters, the full form, and several processes as one
 // (docs/interface/administration.md#statistics).
 
 import t from 'tap'

@@ -1,4 +1,4 @@
-// What V8 is told about its collector.
+// The settings of V8's garbage collector.
 
 import t from 'tap'
 import { collectorFlags, tuneCollector } from '../../src/process/collector.js'

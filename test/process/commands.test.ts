@@ -1,4 +1,4 @@
-// The commands besides the start: which words call one, and what each tells of itself.
+// The commands besides the start: the words that call each, and its usage text.
 
 import t, { type Test } from 'tap'
 import { commandNames, commands } from '../../src/config/commands.js'

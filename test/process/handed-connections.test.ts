@@ -1,4 +1,4 @@
-// How the supervisor accepts connections for its workers, over real sockets.
+// The supervisor accepts connections for its workers, over real sockets.
 
 import type { Socket } from 'node:net'
 import t, { type Test } from 'tap'
@@ -6,7 +6,7 @@ import { ConnectionSharing, HandedConnections, type Taker } from '../../src/proc
 import { Wire } from '../http/wire.js'
 import { freePort } from '../support/broker-process.js'
 
-/** A worker that greets each connection with its name; one that is lost gives them back. */
+/** A worker that greets each connection with its name; a lost one gives each back. */
 function worker(name: string, isLost = false): Taker & { readonly taken: Socket[] } {
   const taken: Socket[] = []
   return {
@@ -68,7 +68,7 @@ t.test('closing hands out what has connected, and then nobody listens', async t 
   const one = worker('one')
   sharing.add(port, one)
   const connecting = Array.from({ length: 20 }, () => greeting(port))
-  // Each is connected with the system, if not with the listener, before the first has its answer.
+  // The system, if not the listener, has accepted each of them before the first has its answer.
   await connecting[0]
   await sharing.close()
   for (const text of await Promise.all(connecting)) t.equal(text, 'one')

@@ -1,4 +1,4 @@
-// Probes for life on a port of their own: answered whatever the node does, until it has been silent for long.
+// Liveness probes on a port of their own: they are answered whatever the node does, until it has been silent for long.
 
 import { once } from 'node:events'
 import { setImmediate as tick } from 'node:timers/promises'

@@ -1,4 +1,4 @@
-// Which versions of Node.js are refused.
+// The refused versions of Node.js.
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-// What is looked at before a start makes anything, and what `orrery config check` looks at besides.
+// The checks before a start makes anything, and the further checks of `orrery config check`.
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer, Server } from 'node:net'
@@ -35,7 +35,7 @@ const backupKey = file('backup.key', 'a-key-that-nobody-guesses\n')
 const nothing = file('nothing.pem', '')
 const nowhere = join(folder, 'nowhere')
 
-/** What is found about options, with a free port and a directory that is not there unless they say something else. */
+/** The findings about options. By default the port is free and the directory does not exist. */
 async function found(...words: string[]): Promise<Findings> {
   const reading = readConfig(['-port', port, '-dataDir', nowhere, ...words], {})
   if (reading.kind !== 'run') throw new Error(JSON.stringify(reading))

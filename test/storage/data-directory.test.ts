@@ -1,4 +1,4 @@
-// What is accepted as a data directory, and the sentences an operator reads otherwise.
+// Accepted data directories, and the texts of refusals for an operator.
 
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

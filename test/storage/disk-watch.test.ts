@@ -23,9 +23,9 @@ import { temporaryDirectory } from './store-contract.js'
 const mb = 1024 * 1024
 const reserveBytes = 64 * mb
 
-/** A disk of the test's own, with a reserve file that takes room. */
+/** A fake disk, with a reserve file that takes room. */
 class FakeDisk {
-  /** Free besides the reserve, if that is there. */
+  /** Free bytes besides the reserve, if there is one. */
   spareBytes: number
   heldBytes: number
   looks = 0
@@ -61,7 +61,7 @@ class FakeDisk {
   }
 }
 
-/** Lets the look under way end. */
+/** Waits until the look in flight has ended. */
 async function rest(): Promise<void> {
   for (let turns = 0; turns < 5; turns++) await turnOfTheLoop()
 }
@@ -77,7 +77,7 @@ function watching(disk: FakeDisk, keeper = true) {
     onState: (state, before) => told.push(`${before} -> ${state}`),
     onFailure: (_, error) => told.push(error.message),
   })
-  /** Lets it look again. */
+  /** Makes the watch look again. */
   const look = async (): Promise<void> => {
     await rest()
     clock.advance(lookMsMax)

@@ -1,4 +1,4 @@
-// Which store a data directory gets, and the refusals around it.
+// The store that a data directory gets, and the refusals.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

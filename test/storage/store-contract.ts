@@ -1,8 +1,8 @@
-// What every store promises, as tests that each of them runs.
+// The promises of every store, as tests that each store runs.
 //
-// The property at the end compares a store with the plainest model there is: a list of pairs, sorted when asked.
+// The property at the end compares a store with a plain model: a list of pairs, sorted at each read.
 //
-// Not here: what only one of them does (its own test file), data directories.
+// Not here: the behaviour of one store alone (its own test file), data directories.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -378,7 +378,7 @@ type Operations = readonly { readonly key: Buffer; readonly value: Uint8Array | 
 function matchesModel(store: Store) {
   return async (batches: Operations[], ranges: [Buffer, Buffer, number][]): Promise<boolean> => {
     const model = new Map<string, string>()
-    // The store is shared by all runs: begin with nothing.
+    // All runs share the store, so each begins by emptying it.
     const before = await rowsOf(store, { gte: bytes(), lt: bytes(0xff, 0xff, 0xff, 0xff, 0xff) })
     await commit(store, batch => {
       for (const row of before) batch.del(row.key)

@@ -1,4 +1,4 @@
-// Which folders belong to which number of workers, and what may be removed.
+// The folders of each number of workers, and the folders that may be removed.
 
 import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
