@@ -1,4 +1,4 @@
-// What an owner of shards puts into a backup: which rows, of which moment, and for how long it keeps them.
+// The part of a backup that an owner of shards gives: which rows, of which moment, and how long it keeps them.
 
 import t from 'tap'
 import type { BackupReply, BackupStep } from '../../src/messages/messages.js'
@@ -76,7 +76,7 @@ class Scene {
     )
   }
 
-  /** The names of all rows that it gives, each with its value. */
+  /** The names of all rows that the source returns, each with its value. */
   async rows(session: string): Promise<string[]> {
     const found: string[] = []
     for (;;) {

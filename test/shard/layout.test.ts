@@ -1,4 +1,4 @@
-// Keys: no two places share one, they sort as their parts do, and a range holds what begins with it and nothing else.
+// Keys: no two places share one, they sort as their parts do, and a range has exactly the keys that begin with it.
 
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
@@ -304,7 +304,7 @@ t.test('a key beyond all limits is not written', async t => {
   t.throws(() => entityKey(1, 't', '/', 'é'.repeat(9000)))
 })
 
-/** Images begin with their version, which is far below the mark of a row of several. */
+/** Encoded entities begin with their version, which is far below the mark of a row of several. */
 const encodedEntities = fc.uint8Array({ minLength: 1, maxLength: 30 }).map(bytes => Buffer.from([1, ...bytes]))
 
 t.test('a row of one or several encoded entities gives them back', async () => {

@@ -49,7 +49,7 @@ class Node {
     return new Node(store, clock, failures, shards)
   }
 
-  /** Asks, and gives a list that holds the reply once it came. */
+  /** Sends a request, and returns a list that has the reply when it has come. */
   ask(request: WriteRequest | ReadRequest): ShardReply[] {
     const replies: ShardReply[] = []
     const { tenant, path, id } = 'target' in request ? request.target : { tenant: request.tenant, path: '/', id: '' }
@@ -57,7 +57,7 @@ class Node {
     return replies
   }
 
-  /** Lets everything staged become durable, and all who wait be told. */
+  /** Makes all staged changes durable, and lets all waiting replies leave. */
   async rest(): Promise<void> {
     for (let rounds = 0; rounds < 4; rounds++) {
       this.clock.tick()
@@ -65,14 +65,14 @@ class Node {
     }
   }
 
-  /** Asks, and rests. */
+  /** Sends a request, and rests. */
   async end(request: WriteRequest | ReadRequest): Promise<ShardReply | undefined> {
     const replies = this.ask(request)
     await this.rest()
     return replies[0]
   }
 
-  /** The attribute `n` of the only entity of an id, however it may stand in the store or in memory. */
+  /** The attribute `n` of the only entity with this id, from the store or from memory. */
   async n(id: string, type?: string): Promise<Json | undefined> {
     const reply = await this.end(find(id, type))
     if (reply?.kind !== 'found' || reply.entities.length !== 1) return undefined
@@ -398,7 +398,7 @@ t.test('stamps go on from the last one that is on disk', async t => {
   t.ok(lastStamp(first.store) > last)
 })
 
-// Random commands against the plainest model there is: a map of entities.
+// Random commands against a plain model: a map of entities.
 
 const day = 86_400_000
 const startMs = new FakeClock().wallMs()
@@ -444,7 +444,7 @@ function requestOf(command: Command): WriteRequest {
   }
 }
 
-/** What the model says of a command, and does to itself. */
+/** The model's reply to a command. The command also changes the model. */
 function expected(entities: Map<string, Model>, command: Command): ShardReply {
   const { kind, path, id, type = 'A', n } = command
   const refuse = (refusal: (typeof refusals)['entityNotFound']): ShardReply => ({ kind: 'refused', refusal })

@@ -1,4 +1,5 @@
-// Rows on their way into a store of another division: where a transfer goes on, what it repairs, what it will not lose.
+// Rows on their way into a store of another division: where a transfer continues, which rows it repairs, and which it
+// refuses to lose.
 
 import t, { type Test } from 'tap'
 import { keeper, ShardMap, workerOf } from '../../src/domain/scope.js'
@@ -38,7 +39,7 @@ const all = [0, 1, 2, 3, 4, 5, 6, 7]
 const tenant = 't'
 const stamp = 4711
 
-/** Primary rows and a stamp; indexes are of no interest to who only reads. */
+/** A store with primary rows and a stamp. A transfer only reads it, so it needs no indexes. */
 async function sourceOf(entities: number): Promise<Store> {
   const store = new MemoryStore()
   await commit(store, batch => {
@@ -52,7 +53,7 @@ async function sourceOf(entities: number): Promise<Store> {
   return store
 }
 
-/** Fills a target that is alone, where nothing else is said, from one store. */
+/** Fills a target from one store; by default the target is alone. */
 function into(target: Store, source: Store, rest: Partial<Transfer> = {}): Promise<void> {
   const limits = { batchRowsMax: 10, batchBytesMax: 1_000_000 }
   const alone = { worker: 0, workers: 1, isNode: false, sources: [source], shards: all.length }
@@ -151,8 +152,8 @@ const keyOf = (of: string, n: number, kind: (typeof kinds)[number] = 'subscripti
   documentKey(kind, { register: shardMap.register, tenant: of, id: String(n).padStart(24, '0') })
 
 /**
- * Entities, two dead letters in each shard, and ten subscriptions and registrations of each tenant; all but the
- * entities say who has told of them.
+ * Entities, two dead letters in each shard, and ten subscriptions and registrations of each tenant. All rows but the
+ * entities contain `said`, which shows their store.
  */
 async function withSubscriptions(entities: number, said: string): Promise<Store> {
   const store = await sourceOf(entities)
@@ -219,7 +220,7 @@ t.test('a transfer that was stopped among dead letters and subscriptions goes on
 
 // Notifications
 
-/** What two stores know: of each shard two rows that are owed, and of each tenant's first subscription a part. */
+/** Adds two pending rows of each shard, and a part of the progress of each tenant's first subscription. */
 async function withNotifications(store: Store, at: number): Promise<Store> {
   await commit(store, batch => {
     for (const shard of all)
@@ -283,7 +284,7 @@ t.test('a transfer that was stopped among what is owed goes on there, and counts
   }
 })
 
-// What would be lost
+// Rows that would be lost
 
 const evens = (shard: number) => shard % 2 === 0
 const row = (key: Buffer) => ({ key, value: Buffer.from('x') })

@@ -1,4 +1,4 @@
-// Group commit: replies after durability, one commit at a time, and an end without excuses when the store fails.
+// Group commit: replies after durability, one commit at a time, and the end of all commits when the store fails.
 
 import t from 'tap'
 import { DeposedError } from '../../../cluster/replication/shard-host.js'
@@ -13,7 +13,7 @@ import type { ShardRecord } from '../../../src/shard/turn/apply.js'
 import { FakeClock } from '../../support/fake-clock.js'
 import { MemoryStore } from '../../support/memory-store.js'
 
-/** A store whose commits end when the test says so. */
+/** A store whose commits end when the test calls `release`. */
 class HeldStore extends MemoryStore {
   /** Operations of each commit that began. */
   readonly begun: number[] = []
@@ -39,7 +39,7 @@ interface Setting {
   readonly commit: GroupCommit
   readonly failures: Error[]
   readonly log: string[]
-  /** Appends the removal of an id and notes in `log` when and how it is told of its end. */
+  /** Appends the removal of an id, and notes in `log` when and how its end is reported. */
   append(id: string): void
 }
 

@@ -1,5 +1,5 @@
-// Counts: what is in memory is what is on disk, whether a tenant is read before or after its counts change, and
-// whichever shards come and go meanwhile.
+// Counts: memory equals the disk, whether a tenant is read before or after its counts change, and also when shards come
+// and go meanwhile.
 
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
@@ -19,7 +19,7 @@ type PlainPaths = Readonly<Record<string, Readonly<Record<string, number>>>>
 const plain = (paths: Paths): PlainPaths =>
   Object.fromEntries([...paths].map(([path, types]) => [path, Object.fromEntries(types)]))
 
-/** What is in memory of a tenant. */
+/** The counts of a tenant in memory. */
 const known = (counts: Counts, tenant: string): PlainPaths | undefined => {
   const paths = counts.paths(tenant)
   return paths && plain(paths)
@@ -305,12 +305,12 @@ const steps: fc.Arbitrary<readonly Step[]> = fc.array(
   { maxLength: 40 },
 )
 
-/** Counts, and beside them the plainest program that counts the same. */
+/** Counts, and beside them a plain program that counts the same. */
 class Compared {
   private readonly store = new MemoryStore()
   private readonly owned = new Uint8Array(shards.length)
   private readonly counts: Counts
-  /** By what tells a row, with what is staged. */
+  /** By the parts of a row's key, with staged counts. */
   private readonly model = new Map<string, { readonly step: Counting; readonly slot: number; count: number }>()
   private readonly loads: Promise<unknown>[] = []
   private readonly isWhole: boolean
@@ -340,7 +340,7 @@ class Compared {
     this.model.set(key, { step, slot, count })
   }
 
-  /** A shard comes or goes: nothing is staged of it, and nothing is in flight. */
+  /** A shard comes or goes: it has no staged counts, and none in flight. */
   private async turn(shard: number): Promise<void> {
     await flush(this.store, this.counts)
     this.owned[shard] = this.owned[shard] ? 0 : 1

@@ -1,4 +1,4 @@
-// How many entities there are: what was there, and what has changed since, whichever comes first.
+// The number of entities: those in the store, and later changes, in either order of arrival.
 
 import t from 'tap'
 import type { Store } from '../../../src/ports.js'

@@ -11,7 +11,7 @@ import { MemoryStore } from '../../support/memory-store.js'
 const number = 7
 const everybody = async (tenants: readonly string[]) => tenants
 
-/** A keeper whose commits are durable when `settle` has been called. */
+/** A keeper whose commits become durable when the test calls `settle`. */
 async function keeper() {
   const store = new MemoryStore()
   const batches: (() => void)[] = []

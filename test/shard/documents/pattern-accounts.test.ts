@@ -1,5 +1,5 @@
-// What the patterns of a tenant may cost, as its home asks: who is refused, what gives back, and that it is known again
-// after a start.
+// The bound on the cost of a tenant's patterns, at its document owner: refused subscriptions, changes that give cost
+// back, and the account after a start.
 
 import t, { type Test } from 'tap'
 import { systemClock } from '../../../src/clock.js'
@@ -49,7 +49,7 @@ const isRefused = (t: Test, reply: ShardReply): unknown =>
   t.match(reply, { kind: 'refused', refusal: { kind: 'Forbidden', code: 'patternsTooCostly' } })
 const isDone = (t: Test, reply: ShardReply, why?: string): unknown => t.strictSame(reply, { kind: 'done' }, why ?? '')
 
-/** Creates subscriptions until one is refused; gives the number of that one. */
+/** Creates subscriptions until one is refused; returns the number of that one. */
 async function fill(t: Test, shards: LocalShards): Promise<number> {
   for (let n = 1; n < 50; n++) {
     const reply = await create(shards, made(n))

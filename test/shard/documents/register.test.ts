@@ -1,5 +1,5 @@
-// Several owners know the same subscriptions, whatever happens to them on the way: what is acknowledged, all have; what
-// is not, all have soon, or none.
+// Several owners know the same subscriptions, whatever happens to them meanwhile. All owners have an acknowledged
+// change. Of a change without acknowledgement, all have it soon, or none.
 
 import assert from 'node:assert/strict'
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
@@ -53,7 +53,7 @@ class Setting {
     return new Setting(clock, await ManyShards.of(owners, shardMap, clock))
   }
 
-  /** Lets everything go on until something is settled. */
+  /** Runs everything until a promise is settled. */
   async settled<T>(promise: Promise<T>): Promise<T> {
     let isSettled = false
     const end = (): void => {
@@ -62,7 +62,7 @@ class Setting {
     promise.then(end, end)
     for (let turns = 1; !isSettled; turns++) {
       await this.turn()
-      // What still waits by then waits for time to pass.
+      // Work that still waits by then waits for time to pass.
       if (turns % patienceTurns === 0) this.clock.advance(500)
     }
     return promise
@@ -73,7 +73,7 @@ class Setting {
     await turnOfTheLoop()
   }
 
-  /** Lets everything go on that can without time. */
+  /** Runs everything that does not wait for time. */
   async rest(): Promise<void> {
     for (let turns = 0; turns < 50; turns++) await this.turn()
   }
@@ -86,7 +86,7 @@ class Setting {
     return this.settled(this.asked(request))
   }
 
-  /** What an owner has in memory, as texts by tenant and id. */
+  /** The subscriptions in an owner's memory, as texts by tenant and id. */
   knownTo(owner: number): ReadonlyMap<string, string> {
     const all = [...this.shards.one(owner).parts.subscriptions.all()]
     return new Map(all.map(one => [`${one.tenant}/${one.id}`, encodeSubscription(one)]).sort() as [string, string][])
@@ -239,10 +239,10 @@ t.test('whatever happens, what is acknowledged all have, and in the end all have
   for (let round = 0; round < 30; round++) await wild(t, random)
 })
 
-/** Changes while owners come and go; each reply is looked at when it comes. */
+/** Changes while owners come and go; each reply is checked when it comes. */
 async function wild(t: Test, random: Random): Promise<void> {
   const setting = await opened()
-  /** The last state that was acknowledged of each, and those that may be instead. */
+  /** The last acknowledged state of each, and the states that may have replaced it. */
   const states = new Map<string, { sure: string | undefined; perhaps: (string | undefined)[] }>()
   const busy = new Set<string>()
   const seen = { done: 0, others: 0 }
@@ -271,7 +271,7 @@ async function wild(t: Test, random: Random): Promise<void> {
         seen.done++
         state.sure = after
         state.perhaps = []
-        // One that has just been killed may not have read yet what it has.
+        // An owner that has just been killed may not have read its rows yet.
         const known = setting.descriptions(tenant, n).filter((_, owner) => owner !== restarting)
         assert.ok(
           known.every(one => one === after),

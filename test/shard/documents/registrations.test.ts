@@ -1,7 +1,6 @@
-// What owners know of registrations: kept, listed, changed, limited, and told to each other in one breath with
-// subscriptions.
+// Registrations at their owners: kept, listed, changed, limited, and sent to other owners together with subscriptions.
 //
-// What is the same for both kinds is looked at with subscriptions (subscriptions.test, sharing.test).
+// The tests of subscriptions cover the rules of both kinds (subscriptions.test, register.test).
 
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import t from 'tap'

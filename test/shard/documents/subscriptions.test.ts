@@ -1,4 +1,4 @@
-// What one owner knows of subscriptions: in memory, in its store, and by those who follow.
+// Subscriptions of one owner: in memory, in its store, and at its followers.
 
 import t from 'tap'
 import { systemClock } from '../../../src/clock.js'

@@ -1,4 +1,4 @@
-// Whom the keeper asks about tenants, when, and what ends a round. What it does with the answers:
+// The owners that the keeper asks about tenants, the times, and the end of a round. The use of their answers:
 // path-register.test.ts.
 
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
@@ -10,8 +10,8 @@ import { askPauseMs, roundMs, tenantsPerAsk, UnusedTenants } from '../../../src/
 import { FakeClock } from '../../support/fake-clock.js'
 
 /**
- * A register with so many tenants, and two owners: one has every tenant whose number is even, the other one those that
- * a third divides.
+ * A register with this number of tenants, and two owners: one has the tenants with an even number, the other those
+ * whose number is divisible by three.
  */
 function scene(size: number) {
   const clock = new FakeClock()

@@ -1,6 +1,6 @@
-// What one owner keeps of notifications that were sent: the last tries in memory, dead letters in its store.
+// The records of sent notifications at one owner: the last tries in memory, dead letters in its store.
 //
-// Stores are real, but where a store has to fail.
+// Stores are real, except where a store must fail.
 
 import t, { type Test } from 'tap'
 import { systemClock } from '../../../src/clock.js'
@@ -46,7 +46,7 @@ async function realStore(t: Test): Promise<Store> {
 
 interface Setting {
   readonly shards: LocalShards
-  /** What was handed over to be sent again. */
+  /** Messages passed on to be sent again. */
   readonly sent: string[]
 }
 
@@ -191,7 +191,7 @@ t.test('random notes of many subscriptions leave what a list that is cut at both
   const { shards } = setting
   for (const n of [3, 4, 5]) await asked(shards, { kind: 'createSubscription', subscription: made(n) })
   let model: { readonly n: number; readonly at: number }[] = []
-  // Steps that have no common measure meet all orders of the five.
+  // Steps without a common measure produce all orders of the five.
   for (const at of range(0, 400)) {
     const n = 1 + (Math.floor(at * at * 0.37 + at / 7) % 5)
     note(setting, n, at)

@@ -1,4 +1,5 @@
-// What is there at start is found as if it had been taken in at once, and is taken in without being asked for.
+// Subscriptions that are stored at start are found as if they had been added at once, and are also added without an
+// event.
 
 import t from 'tap'
 import type { Subscription } from '../../../src/domain/subscriptions/subscription.js'
@@ -7,7 +8,7 @@ import { eventAfter, room } from '../../support/events.js'
 import { FakeClock } from '../../support/fake-clock.js'
 import { subscription } from '../../support/subscriptions.js'
 
-/** Of which each reading is later by this: to take in a subscription takes time. */
+/** Each reading of this clock is later by `stepMs`, because adding a subscription takes time. */
 class BusyClock extends FakeClock {
   stepMs = 0
   readings = 0
@@ -23,7 +24,7 @@ const numbered = (n: number, entity = 'R1'): Subscription => ({
 })
 const inactive = (n: number): Subscription => ({ ...numbered(n), status: 'inactive' })
 
-/** A matcher to which these are known, in this order. */
+/** A matcher that has recalled these, in this order. */
 function recalled(subscriptions: readonly Subscription[], clock = new FakeClock()) {
   const stored = new Map(subscriptions.map(one => [one.id, one]))
   const reads: string[] = []

@@ -1,4 +1,5 @@
-// From a change to who sends: what is handed over, when, with which number, and what is written down of its end.
+// From a change to the sender: the notifications that are passed on, when, with which number, and the record of their
+// end.
 
 import t from 'tap'
 import type { ShardReply } from '../../../src/messages/messages.js'
@@ -343,7 +344,7 @@ t.test('several changes of one tick fire a one-shot once', async t => {
   t.equal((await owner.handed()).length, 1)
 })
 
-/** How many rows of the outbox and dead letters there were after each commit. */
+/** The numbers of rows of the outbox and of dead letters after each commit. */
 function watchedCommits(owner: NotifyingOwner): [rows: number, letters: number][] {
   const seen: [number, number][] = []
   const plain = owner.store.commit.bind(owner.store)

@@ -1,5 +1,6 @@
-// What is owed to receivers is a row in the commit of the change that owes it, and goes in a later one when all of it
-// has ended: so a crash owes again what had not ended, and nothing else but what shares its bundle.
+// Pending notifications are a row in the commit of the change that triggers them. The row goes in a later commit when
+// all of them have ended. So after a crash the notifications that had not ended are pending again, and no others but
+// those of the same bundle.
 
 import t, { type Test } from 'tap'
 import type { Cursor, PendingNotification, Range, Store } from '../../../src/ports.js'
@@ -44,7 +45,7 @@ function commitsOf<S extends Store>({ store }: NotifyingOwner<S>): { count: numb
   return commits
 }
 
-/** Counts how often rows of the outbox are looked up. */
+/** Counts the lookups of rows of the outbox. */
 function readsOf({ store }: NotifyingOwner): { count: number } {
   const reads = { count: 0 }
   const plain = store.get.bind(store)
@@ -55,7 +56,7 @@ function readsOf({ store }: NotifyingOwner): { count: number } {
   return reads
 }
 
-/** After which a bundle of which something is owed has been taken apart: it waits, and so do riders. */
+/** After this time a bundle with a pending notification has been split. Piggybacked writes wait as well. */
 const bundlesWaitMs = 350
 
 const limited = (limits: Partial<typeof shardLimitsDefault>) => ({ limits: { ...shardLimitsDefault, ...limits } })
@@ -152,7 +153,7 @@ t.test(
     const meanwhile = dues.slice(5).map(told)
     t.equal(reads.count, 0, 'nor are they looked for while they move')
     t.strictSame(meanwhile, first.slice(5))
-    // It ends while it moves.
+    // These end while the bundle is being split.
     for (const due of dues.slice(8)) due.onOutcome(delivered)
     owner.store.isHeld = false
     owner.store.land()
@@ -225,14 +226,14 @@ t.test('a crash owes again all of a bundle of which anything is owed, in order a
   await owner.rest()
   const dues = await owner.handed()
   t.equal((await owner.bundles()).length, 2)
-  // All of the first bundle, and nearly all of the second.
+  // All of the first bundle, and nearly all of the second, have ended.
   for (const due of dues.slice(0, 59)) due.onOutcome(delivered)
   await owner.rest(100)
   const after = await owner.killed()
   t.strictSame(ids(await after.handed()), ids(dues.slice(30)).sort())
   t.strictSame(await after.bundles(), [])
   t.equal((await after.rows()).length, 30)
-  // Whoever is stopped while it splits them begins again.
+  // An owner that is stopped while it splits them begins again.
   t.strictSame(ids(await (await after.killed()).handed()), ids(dues.slice(30)).sort())
 })
 
@@ -376,7 +377,7 @@ for (const [what, made] of [
     await owner.rest(bundlesWaitMs)
     await owner.shards.drain()
     t.strictSame(await owner.bundles(), [])
-    // What a row owes stands or goes with the row, until it is written again because a try has failed.
+    // The pending notifications of a row stay or go together, until the row is written again because a try has failed.
     const rowOf = (id: string): string => id.slice(0, -6)
     const rows = new Set([...open.keys()].map(rowOf))
     const rewritten = new Set(dues.filter(({ attempts }) => attempts > 0).map(({ id }) => rowOf(id)))
@@ -560,7 +561,7 @@ t.test('two owners of one clock make no id twice', async t => {
   const all: string[] = []
   for (const [at, owner] of owners.entries()) {
     await owner.end({ kind: 'createSubscription', subscription: watching(1) })
-    // Each has the shards of one remainder.
+    // Each owner has the shards of one remainder.
     const own = entityIds(40).filter(id => shardMap.shardOf('t', '/', id) % 2 === at)
     for (const id of own) await owner.end(create(id))
     all.push(...ids(await owner.handed()))

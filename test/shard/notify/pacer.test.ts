@@ -1,5 +1,5 @@
 // Flow control: when a reply leaves, by the algorithm of docs/interface/notifications.md#flow-control, over queues that
-// a test makes up.
+// the test invents.
 
 import t from 'tap'
 import type { ShardReply } from '../../../src/messages/messages.js'
@@ -11,13 +11,13 @@ interface Run {
   readonly control: FlowControl
   /** Length of the queue before the request. */
   readonly before: number
-  /** Its length each time that it is looked at afterwards; the last one stays. */
+  /** Its length at each later look; the last one stays. */
   readonly lengths: readonly number[]
   /** Notifications of the request. */
   readonly sent: number
 }
 
-/** How often the algorithm sleeps. */
+/** The number of sleeps of the algorithm. */
 function sleepsOf({ control: { gauge, stepMs, waitMsMax }, before, lengths, sent }: Run): number {
   const target = Math.floor(before + (1 - gauge) * sent)
   let waitedMs = 0
@@ -30,7 +30,7 @@ function sleepsOf({ control: { gauge, stepMs, waitMsMax }, before, lengths, sent
   return sleeps
 }
 
-/** When a paced reply leaves, in ms after it could have. */
+/** The time at which a paced reply leaves, in ms after it could have left. */
 async function replied({ control, before, lengths, sent }: Run, isPaced = true): Promise<number> {
   const subscriptions = Array.from({ length: sent }, (_, n) => watching(n))
   const owner = await NotifyingOwner.with(subscriptions, {

@@ -32,7 +32,7 @@ const owners = 3
 const documentOwner: number = keeper
 const [other, third] = [0, 1, 2].filter(owner => owner !== documentOwner) as [number, number]
 
-/** Ids of entities that an owner has, as many as a test may want. */
+/** Ids of entities of one owner, as many as a test may need. */
 const entitiesOf = (owner: number): string[] =>
   Array.from({ length: 200 }, (_, n) => `E${n}`).filter(id => shardMap.shardOf(tenant, '/', id) % owners === owner)
 
@@ -64,7 +64,7 @@ class Company {
     return this.shards.one(owner).parts.notifications.begin(this.despatches[owner]!, this.shards)
   }
 
-  /** Kills an owner, and begins another one with its store. */
+  /** Kills an owner, and starts another one with its store. */
   async restart(owner: number): Promise<void> {
     this.shards.one(owner).parts.notifications.end()
     await this.settled(this.shards.restart(owner))
@@ -97,13 +97,13 @@ class Company {
     }
   }
 
-  /** What all have handed over since this was asked last. */
+  /** Notifications that all owners have passed on since the last call. */
   async handed(): Promise<PendingNotification[]> {
     await this.rest()
     return this.despatches.flatMap(despatch => despatch.next())
   }
 
-  /** Which entities are told of after some changes. */
+  /** Ids of the entities in notifications after some changes. */
   async fired(...requests: WriteRequest[]): Promise<(string | undefined)[]> {
     for (const request of requests) await this.end(request)
     return (await this.handed()).map(due => due.input()?.entity.id)

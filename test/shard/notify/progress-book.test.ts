@@ -1,4 +1,4 @@
-// What became of notifications is written down with the commits of changes, and read again at start.
+// The outcomes of notifications are written with the commits of changes, and read again at start.
 
 import t from 'tap'
 import { noProgress } from '../../../src/domain/subscriptions/subscription.js'

@@ -1,5 +1,5 @@
-// An owner flushes the outcomes of notifications to the document owner: again until that one has them. Each counts once,
-// however often it arrives.
+// An owner flushes the outcomes of notifications to the document owner, and repeats the flush until that one has them.
+// Each counts once, however often it arrives.
 
 import t from 'tap'
 import { encodeSubscription } from '../../../src/domain/subscriptions/subscription-json.js'
@@ -18,7 +18,7 @@ import { FakeClock } from '../../support/fake-clock.js'
 import { MemoryStore } from '../../support/memory-store.js'
 import { idOf, shardMap, tenant, until, watching } from '../../support/notifying.js'
 
-/** An owner that keeps no rows, and a document owner that replies what the test wants. */
+/** An owner that keeps no rows, and a document owner whose replies the test chooses. */
 class Owner {
   readonly clock: FakeClock
   readonly asked: FlushRequest[] = []
@@ -75,7 +75,7 @@ class Owner {
     this.book.noteReport(tenant, idOf(1), { kind: 'success', code: 200 })
   }
 
-  /** The time passes after which it flushes, and the document owner replies. */
+  /** Advances the time to the next flush; the document owner replies. */
   pause(reply?: ShardReply): void {
     this.clock.advance(500)
     if (reply) this.reply(reply)
@@ -105,7 +105,7 @@ async function documentOwnerOver(store: MemoryStore): Promise<Owner> {
   return documentOwner
 }
 
-/** Has the document owner do what it is asked; resolves with its reply when that is durable. */
+/** Passes a request to the document owner; resolves with its reply when that is durable. */
 async function asked(documentOwner: Owner, request: FlushRequest): Promise<ShardReply> {
   const replies: ShardReply[] = []
   documentOwner.reportFlush.onFlush(request, reply => replies.push(reply))

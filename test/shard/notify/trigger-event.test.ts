@@ -1,5 +1,6 @@
-// A trigger event and the one read from its row render to the same messages: whatever the entity, the request and the
-// subscription. biome-ignore-all lint/suspicious/noTemplateCurlyInString: a macro looks like that
+// A trigger event and the one read from its row render to the same messages, for every entity, request and
+// subscription.
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: a macro looks like that
 
 import fc from 'fast-check'
 import t from 'tap'
@@ -80,11 +81,11 @@ function eventOf(entity: Entity, more: Partial<TriggerEvent> = {}): TriggerEvent
 const again = (event: TriggerEvent, intents?: readonly DeliveryIntent[]): TriggerEvent =>
   decodeTriggerEvent(encodeTriggerEvent(event, intents), event)
 
-/** All that an event tells its subscriptions. */
+/** All messages of an event. */
 const messagesOf = (event: TriggerEvent): unknown[] =>
   event.intents.map(intent => messageOf(inputOf(event, intent, subscriptions[indexOf(intent)]!), options))
 
-/** Which of `subscriptions` an intent is for: they all have one id. */
+/** The index in `subscriptions` of an intent's subscription: they all have one id. */
 const indexOf = ({ id }: DeliveryIntent): number => Number.parseInt(id.slice(-6), 16)
 
 function namedOf(random: Random, entity: Entity, other: Entity): NamedAttribute[] {
@@ -108,7 +109,7 @@ t.test('a trigger event from its row renders to the same messages', async t => {
       correlator: random.pick(['', '0f0e', 'é\u0000"; cbnotif=1; cbnotif=2']),
       tenant: random.pick(['', 'acme']),
       path: random.pick(['/', '/b1', '/ä/b_2']),
-      // Half of them are enough: entities are many.
+      // Half of them are enough, because there are many entities.
       intents: subscriptions
         .map((_, index) => intentOf(index, { alteration, number: 1 + at * 100 + index }))
         .filter((_, index) => (index + at) % 2 === 0),

@@ -1,4 +1,4 @@
-// Reads over paths: which entities of an id are found, and which a page holds.
+// Reads over paths: the entities found for an id, and those of a page.
 
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import t from 'tap'
@@ -26,7 +26,7 @@ class Node {
     this.shards = shards
   }
 
-  /** One with entities in this order, each as `path id type`. */
+  /** A node with entities in this order, each as `path id type`. */
   static async with(...places: string[]): Promise<Node> {
     const store = new MemoryStore()
     const clock = new FakeClock()
@@ -47,7 +47,7 @@ class Node {
     }
   }
 
-  /** Entities in this order, each as `path id type`. */
+  /** Adds entities in this order, each as `path id type`. */
   async with(...places: string[]): Promise<this> {
     for (const place of places) this.create(place)
     await this.rest()
@@ -96,7 +96,7 @@ const list = (wanted: Partial<ListRequest>): ListRequest => ({
   ...wanted,
 })
 
-/** What a reply holds, each as `path id type`. */
+/** The entities of a reply, each as `path id type`. */
 function places(reply: ShardReply | undefined): string[] {
   if (reply?.kind !== 'found' && reply?.kind !== 'listed') return [JSON.stringify(reply)]
   return reply.entities.map(({ path, encoded }) => {
@@ -182,7 +182,7 @@ t.test('a find by the id index waits for a removal in flight', async t => {
   const many = Array.from({ length: 12 }, (_, k) => `/p${k} E T`)
   const node = await Node.with(...many, '/p1 F T')
   await node.find('F', ['/#'])
-  // A commit whose end the test decides.
+  // A commit that ends when the test calls `land`.
   let land = () => {}
   const commit = node.store.commit.bind(node.store)
   node.store.commit = (batch, onDone) =>

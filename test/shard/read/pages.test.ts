@@ -1,5 +1,5 @@
-// What a list answers: entities, or the keys by which several owners' parts are merged. A page is read no further than
-// its bytes go, in steps that begin small; of many long reads one goes on in each turn of the event loop.
+// The answer of a list: entities, or the keys by which several owners' parts are merged. A page is read no further than
+// its bytes allow, in steps that begin small. Of many long reads, one continues in each turn of the event loop.
 
 import t from 'tap'
 import { refusals } from '../../../src/domain/refusal.js'
@@ -61,7 +61,7 @@ t.test('long texts count', async t => {
   t.strictSame(page(65), { kind: 'refused', refusal: refusals.pageTooDeep })
 })
 
-/** A page of entities of these sizes; 0: it has gone. */
+/** A page of entities of these sizes; 0: the entity has gone. */
 function pageOf(sizes: readonly number[], bytesMax: number | undefined, needed?: number) {
   const steps: number[] = []
   const page = new PageEntities(

@@ -1,5 +1,5 @@
-// Scans on the reader thread, over a real RocksDB: they answer as scans in steps do, and whatever becomes of the
-// thread, who waits is told and the store can be closed.
+// Scans on the reader thread, over a real RocksDB: they answer as scans in steps do. Whatever happens to the thread,
+// all callers get an answer, and the store can be closed.
 
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
@@ -75,7 +75,7 @@ function threadOver(t: Test, store: Store, entry = reader, owned?: Uint8Array): 
 
 const contents = (tables: readonly TableParts[]): string[][] => tables.map(parts => contentOf(Table.of(parts)))
 
-/** Most tests share a store, in tenants of their own, and a thread: to start one takes longer than all that it does. */
+/** Most tests share a store, in tenants of their own, and a thread: starting one takes longer than all its work. */
 function threadTests(t: Test, shared: Store): void {
   const thread = threadOver(t, shared)
   const steps = new StepwiseScanner(shared, shardMap, systemClock)
@@ -205,7 +205,7 @@ function threadTests(t: Test, shared: Store): void {
   t.test('a thread that throws or exits fails what it was doing, and the next scan starts another', async t => {
     const directory = temporaryDirectory(t)
     const store = await opened(t)
-    // The first throws, the second exits when it is asked, the third reads.
+    // The first throws, the second exits at its first request, the third reads.
     const entry = entryOf(`
       import { readdirSync, writeFileSync } from 'node:fs'
       import { parentPort } from 'node:worker_threads'

@@ -8,7 +8,7 @@ import { MemoryStore } from '../../support/memory-store.js'
 const key = (text: string): Buffer => Buffer.from(text)
 const one = Buffer.from('1')
 
-/** Notes what it is asked for. */
+/** Records its calls. */
 class NotingStore extends MemoryStore {
   readonly lengths: (number | 'sync')[] = []
 

@@ -1,5 +1,5 @@
-// Hosts that lose shards to others in the midst of commits: they go on with the rest, nothing of what is lost stays
-// with them, and those who wait are told.
+// Hosts that lose shards to others in the midst of commits: they continue with the rest, keep nothing of the lost
+// shards, and report the loss to all waiting callers.
 
 import t, { type Test } from 'tap'
 import type { ShardReply, ShardRequest } from '../../../src/messages/messages.js'
@@ -11,7 +11,7 @@ import { selectionOf } from '../../support/selections.js'
 
 const shardOfId = (id: string): number => shardMap.shardOf(tenant, '/', id)
 
-/** The id of the shard that is lost, of one that stays, and of another one that is lost. */
+/** An id in the lost shard, that shard, an id in another one, and a second id in the lost shard. */
 const lostId = 'E'
 const lostShard = shardOfId(lostId)
 const stays = Array.from({ length: 20 }, (_, n) => `S${n}`).find(id => shardOfId(id) !== lostShard)!
@@ -29,13 +29,13 @@ const askId = (host: Host, request: ShardRequest & { readonly target: { readonly
 const find = (host: Host, id: string): Promise<ShardReply> =>
   ask(host, { kind: 'find', tenant, paths: ['/'], id, type: undefined }, shardOfId(id))
 
-/** Two hosts, of which the first owns all. */
+/** Two hosts, the first of which owns all shards. */
 async function hostsOf(t: Test): Promise<{ readonly cluster: Cluster; readonly host: Host }> {
   const cluster = await Cluster.of(t, new FakeClock(), 2)
   return { cluster, host: cluster.host(0) }
 }
 
-/** All of it is in one commit, of which the host loses a shard. */
+/** Sends all requests into one commit, during which the host loses a shard. */
 async function loseDuring<T>(cluster: Cluster, shard: number, asked: () => Promise<T>): Promise<T> {
   let replies: Promise<T> | undefined
   await cluster.depose(shard, 1, async () => {
@@ -96,7 +96,7 @@ t.test('what was staged behind a lost commit is lost as well, and the commits be
 
 t.test('a batch whose parts are in several commits is told of the one that was lost', async t => {
   const { cluster, host } = await hostsOf(t)
-  // The clock goes on by itself, so that there are several slices; between these is time for commits.
+  // The clock advances by itself, so that there are several slices, with time for commits between them.
   const { clock } = cluster
   const monoMs = clock.monoMs.bind(clock)
   let looks = 0

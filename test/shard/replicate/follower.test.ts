@@ -1,5 +1,5 @@
-// Hosts that follow: from the log, from a snapshot that was read while things changed, and after a death between the
-// log and the store.
+// Hosts that follow: from the log, from a snapshot that was read during changes, and after a death between the log and
+// the store.
 
 import assert from 'node:assert/strict'
 import t, { type Test } from 'tap'
@@ -19,7 +19,7 @@ import { Random } from '../../support/random.js'
 import { RandomRequests } from '../../support/random-requests.js'
 import { allShards, Cluster, Host, register, shardCount, shardMap } from '../../support/replicated-hosts.js'
 
-/** Another host, of an empty store, that is asked nothing and follows nothing by itself. */
+/** Another host, with an empty store, that gets no requests and follows nothing by itself. */
 async function another(t: Test, cluster: Cluster, room = ampleRoom): Promise<Host> {
   const store = await openRocksStore(temporaryDirectory(t), { durability: 'os', memoryBytes: 8 * 1024 * 1024 })
   const { clock, log } = cluster
@@ -44,7 +44,7 @@ async function write(cluster: Cluster, requests: RandomRequests): Promise<void> 
   await Promise.all(requests.writes(20, true).map(one => end(cluster, one, shardOf(one))))
 }
 
-/** The rows of all shards, in words. */
+/** The rows of all shards, as text. */
 async function contentOf(host: Host): Promise<readonly string[]> {
   const rows = await Promise.all(allShards.map(shard => host.rows(shard)))
   return rows.flat().map(({ key, value }) => `${key.toString('latin1')} = ${value.toString('latin1')}`)
@@ -121,11 +121,11 @@ interface Pages {
   readonly to: Host
   readonly shard: number
   readonly bytesMax: number
-  /** Happens after each page. */
+  /** Called after each page. */
   readonly between: () => Promise<void>
 }
 
-/** Brings a snapshot over, and then what the log has from before. */
+/** Transfers a snapshot, and then the log since its beginning. */
 async function bring(cluster: Cluster, { from, to, shard, bytesMax, between }: Pages): Promise<void> {
   const position = from.shardHost.position(shard)
   let after: Buffer | undefined
@@ -160,7 +160,7 @@ t.test('a snapshot that is read while everything changes, with the log behind it
   let n = 5
   let pages = 0
   const between = async (): Promise<void> => {
-    // What is owed grows: slower than it is read.
+    // Pending notifications grow, but more slowly than they are read.
     if (++pages % 6 > 0) return
     await write(cluster, requests)
     await end(cluster, { kind: 'removeSubscription', tenant, id: idOf(random.between(1, n)) })
@@ -225,7 +225,7 @@ t.test('who dies between the log and the store follows the log from where its st
   await cluster.rest(200)
   const written = allShards.map(shard => first.shardHost.position(shard))
   const stamp = lastStamp(first.store)
-  // What is appended now stays on its way.
+  // Appends from now on stay in flight.
   first.replication.isHeld = true
   const replies: ShardReply[] = []
   for (const one of requests.writes(20, true)) first.local.ask(shardOf(one), one, reply => replies.push(reply))

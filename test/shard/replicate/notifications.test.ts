@@ -1,5 +1,5 @@
-// Notifications of shards that move: what is owed is sent by who owns the shard, at least once, and what depends on the
-// past of a subscription goes on wherever its home is.
+// Notifications of shards that move: the owner of a shard sends its pending notifications, at least once. Rules that
+// depend on the past of a subscription keep working wherever its document owner is.
 
 import assert from 'node:assert/strict'
 import t, { type Test } from 'tap'
@@ -27,7 +27,7 @@ import { allShards, Cluster, register, shardCount, shardMap } from '../../suppor
 const shardOf = (request: ShardRequest): number =>
   'target' in request ? shardMap.shardOf(tenant, request.target.path, request.target.id) : register
 
-/** Asks, and gives the reply. */
+/** Sends a request, and returns the reply. */
 async function end(cluster: Cluster, request: ShardRequest): Promise<ShardReply> {
   return cluster.waitFor(new Promise(resolve => cluster.ask(shardOf(request), request, resolve)))
 }
@@ -41,7 +41,7 @@ async function clusterWith(t: Test, hosts: number, ...subscriptions: Parameters<
   return cluster
 }
 
-/** What a host was given to send since this was asked last: so many at least, for rows are read on another thread. */
+/** Notifications that a host got since the last call: at least `count`, for rows are read on another thread. */
 async function handed(cluster: Cluster, host: number, count = 0): Promise<PendingNotification[]> {
   const { despatch } = cluster.host(host)
   await until(cluster.clock, () => despatch.taken.length >= count)
@@ -300,7 +300,7 @@ t.test('whatever moves while notifications are owed, each is sent, and counted o
   }
   for (let shard = 0; shard < shardCount; shard++) await cluster.move(shard, 0)
   await cluster.rest(5000)
-  // What is owed by now has all been handed over, or will be when its rows are read.
+  // All notifications that are pending by now have been passed on, or will be when their rows are read.
   const { rows } = cluster.host(0).local.parts.notifications.pending
   t.ok(rows > 0, 'something is still owed')
   const { taken } = cluster.host(0).despatch

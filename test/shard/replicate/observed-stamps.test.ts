@@ -1,4 +1,4 @@
-// What a node makes of the stamps that others gave.
+// The use of other nodes' stamps at a node.
 
 import t from 'tap'
 import { HybridClock } from '../../../src/clock.js'

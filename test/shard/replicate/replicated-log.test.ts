@@ -1,5 +1,4 @@
-// What is staged for the logs: by shard, in order, and not without end; and a commit that is written only when the logs
-// have it.
+// Changes staged for the logs: by shard, in order, and with a bound. A commit is written only when the logs have it.
 
 import t from 'tap'
 import { DeposedError } from '../../../cluster/replication/shard-host.js'
@@ -19,7 +18,7 @@ const key = (shard: number): Buffer => entityKey(shard, 't', '/', 'E')
 
 type OnAppended = (outcome: ReadonlyMap<number, FollowedPosition> | Error) => void
 
-/** A log whose appends end when the test says so. */
+/** A log whose appends end when the test chooses. */
 class Setting {
   readonly store = new MemoryStore()
   readonly positions = new Positions()

@@ -1,5 +1,5 @@
-// The bytes of records: what is put together comes apart again, and what is damaged, or of another shard, is refused as
-// a whole.
+// The bytes of records: encoded operations decode to the same ones. Damaged bytes, and those of another shard, are
+// refused as a whole.
 
 import assert from 'node:assert/strict'
 import fc from 'fast-check'

@@ -1,4 +1,4 @@
-// Which tenants an owner has, and how large it says they are; and the keys and rows of marks.
+// The tenants of an owner and the sizes that it reports; and the keys and rows of marks.
 
 import t from 'tap'
 import { pathKey } from '../../../src/shard/replicate/replicated-layout.js'

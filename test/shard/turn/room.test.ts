@@ -1,4 +1,4 @@
-// What a shard does when the disk has no room: a refusal, or patience, but never a write that would end the node.
+// A shard on a disk without room: it refuses or waits, but never makes a write that would end the node.
 
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import t from 'tap'

@@ -1,4 +1,4 @@
-// The geographical index: whatever has come, moved and gone, it finds what each location by itself would say.
+// The geographical index: after any additions, moves and removals, it finds the same as a look at each location.
 
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
@@ -16,7 +16,7 @@ function ask(georel: string, geometry: string, coords: string): GeoQuery {
   return parsed.value
 }
 
-/** What a search would do: candidates or all rows, then sifted. */
+/** The result of a search: candidates or all rows, then sifted. */
 function found(index: GeoIndex, query: GeoQuery, rows: number, candidates?: Uint32Array): number[] {
   const all = candidates ? Uint32Array.from(candidates) : Uint32Array.from({ length: rows }, (_, row) => row)
   return [...all.subarray(0, index.sift(query, all, all.length))]
@@ -74,7 +74,7 @@ const query: fc.Arbitrary<GeoQuery> = fc.oneof(
   position.map(one => ask('near;minDistance:1000', 'point', asCoords([one]))),
 )
 
-/** As many rows as make the grid worth its while, few of them with a location. */
+/** Enough rows to make the grid worth its cost, few of them with a location. */
 const rowsMax = 600
 const step = fc.oneof(
   { weight: 20, arbitrary: fc.record({ row: fc.nat(15), geometry }) },

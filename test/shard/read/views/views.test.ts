@@ -1,4 +1,4 @@
-// Views: they say what the store says, whatever changes while they are built and afterwards, and keep to their memory.
+// Views: they agree with the store, whatever changes while they are built and afterwards, and keep to their memory.
 
 import fc from 'fast-check'
 import t from 'tap'
@@ -19,17 +19,17 @@ const layoutOf = (...names: string[]): Layout => ({
 const layout = layoutOf('a')
 const range = (type = 'T', count = 20): CountedRange => ({ path: '/', type, count })
 const lots = 64 * 1024 * 1024
-/** What a table of up to 51 entities takes with its bookkeeping; texts not counted. */
+/** Bytes of a table of up to 51 entities with its bookkeeping, without texts. */
 const bytesOfOne = (columns = 1): number => bytesFor(20, layoutOf(...['a', 'b', 'c'].slice(0, columns))) + 2048
 
-/** What the store says now. */
+/** A table built from the store as it is now. */
 async function fresh({ store, shardMap, clock }: Changes, wanted: Layout, type = 'T'): Promise<Table> {
   const ground = { store, shardMap, clock, breathe: async () => {} }
   const [parts] = await buildTables({ tenant, parts: [{ path: '/', type, count: 20, layout: wanted }] }, ground)
   return Table.of(parts!)
 }
 
-/** A build that the test holds: it sees the store when it sweeps, and the views have it when it is released. */
+/** A build that the test holds: it reads the store at its sweep, and the views get it when it is released. */
 class Held {
   readonly scan: BuildScan
   readonly outcome: Promise<readonly TableParts[]>
@@ -71,7 +71,7 @@ class HeldScanner implements Pick<Scanner, 'build'> {
     return held.outcome
   }
 
-  /** The names of the attributes that each build was asked for. */
+  /** The names of the attributes of each build. */
   get columns(): string[] {
     return this.builds.map(({ scan }) =>
       scan.parts.map(part => part.layout.columns.map(column => column.path.attribute).join()).join(' '),
@@ -93,7 +93,7 @@ async function setting({ bytesMax = lots, entities = 20, types = ['T'] } = {}) {
     const [table] = views.tables(tenant, [range(type)], wanted) ?? []
     return table && contentOf(table)
   }
-  /** Asks for views, and waits until their build waits for its sweep. */
+  /** Requests views, and waits until their build waits for its sweep. */
   const begun = async (wanted = layout, types = ['T']) => {
     const ready = views.prepare(
       tenant,
@@ -103,7 +103,7 @@ async function setting({ bytesMax = lots, entities = 20, types = ['T'] } = {}) {
     await changes.settle()
     return { ready, build: scanner.builds.at(-1) as Held }
   }
-  /** Builds a view that nothing disturbs. */
+  /** Builds a view without changes meanwhile. */
   const built = async (wanted = layout, type = 'T'): Promise<boolean> => {
     const { ready, build } = await begun(wanted, [type])
     await build?.release(changes)
@@ -238,7 +238,7 @@ interface Run {
   readonly isReady: boolean
   readonly content: string[] | undefined
   readonly stored: string[]
-  /** Whether there was nothing left at some time: then the view may be missing. */
+  /** Whether the view was empty at some time: then it may be missing. */
   readonly wasEmpty: boolean
 }
 
