@@ -185,7 +185,7 @@ t.test('a number is read alone as it was stored, to the last bit', async () => {
   )
 })
 
-t.test('an entity comes out of its image as it went in, a hidden dateExpires last', async () => {
+t.test('an entity is decoded as it was encoded, a hidden dateExpires last', async () => {
   fc.assert(
     fc.property(entities, entity => {
       const decoded = decodeEntity(encodedOf(entity))
@@ -225,7 +225,7 @@ t.test('the JSON of an encoded entity is the normalized entity without dateExpir
   )
 })
 
-t.test('an encoded entity says that it is the answer exactly when rendering gives the same text', async () => {
+t.test('an encoded entity is marked as the answer exactly when rendering gives the same text', async () => {
   fc.assert(
     fc.property(entities, entity => {
       const encoded = encodedOf(entity)

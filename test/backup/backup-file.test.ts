@@ -56,7 +56,7 @@ async function read(file: Buffer, pieceBytes = file.length): Promise<Block[]> {
   return blocks
 }
 
-t.test('what was written comes back, in whatever pieces it arrives', async t => {
+t.test('a file is read back as it was written, in pieces of any size', async t => {
   const file = Buffer.concat(written())
   for (const pieceBytes of [1, 7, 64, file.length])
     t.strictSame(await read(file, pieceBytes), [
@@ -122,7 +122,7 @@ t.test('a file whose end counts other rows than there are is refused', async t =
   }
 })
 
-t.test('a backup that failed says why', async t => {
+t.test('a failed backup contains the reason', async t => {
   const writer = new BackupWriter()
   const file = [
     Buffer.from(writer.begin(header)),
@@ -135,7 +135,7 @@ t.test('a backup that failed says why', async t => {
   })
 })
 
-t.test('another version is refused with the name of what wrote it', async t => {
+t.test('another version is refused with the name of its writer', async t => {
   const writer = new BackupWriter()
   const later = { ...header, version: backupVersion + 1 }
   await t.rejects(read(writer.begin(later)), { message: /has version 2, .* \(orrery 1\.2\.3\)$/ })

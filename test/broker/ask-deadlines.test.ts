@@ -39,7 +39,7 @@ for (const request of [write, read])
     t.match(replies, [{ kind: 'lost', reason: /not done within 5000 ms/ }])
   })
 
-t.test('a reply in time is told once, and the one that comes late is dropped', async t => {
+t.test('a reply in time is passed on once, and a late one is dropped', async t => {
   const { clock, asked, replies, ask } = scene()
   ask(write)
   ask(write)

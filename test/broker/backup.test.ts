@@ -152,7 +152,7 @@ t.test('the keeper of the register begins first: of two backups that begin toget
   t.strictSame(busy.asked, ['begin 1'], 'nothing else is asked, least of all to end the other one')
 })
 
-t.test('it does not begin without a shard that nobody owns, and says which one', async t => {
+t.test('it does not begin while a shard has no owner, and names that shard', async t => {
   const scene = new Scene([{ shards: [0, 1, 3], isKeeper: true }])
   t.strictSame(await refusal(scene), {
     kind: 'Unavailable',
@@ -201,7 +201,7 @@ t.test('it fails when an owner that has begun owns nothing any more', async t =>
   await t.rejects(blocks(scene), { message: /a node that took part owns no shard any more$/ })
 })
 
-t.test('when an owner has gone in the midst of it, the file says so, and whoever reads it fails', async t => {
+t.test('when an owner is lost meanwhile, the file ends with the reason, and reading it fails', async t => {
   const scene = new Scene(both)
   scene.change = (owner, step, reply) =>
     owner === 1 && step.what === 'page' && scene.left[1]! < 2 ? { kind: 'lost', reason: 'worker 1 has gone' } : reply

@@ -59,15 +59,12 @@ t.test('a notification that found the shard busy is to be sent again', async t =
 const failed: WriteReply = { kind: 'failed', reason: 'disk' }
 const second: WriteReply = { kind: 'refused', refusal: refusals.locationSecond }
 
-t.test(
-  'an entity that was perhaps not made durable is named, and what else there is to say comes after it',
-  async t => {
-    const unknown = (id: string, others: 'done' | Refusal) =>
-      refusals.batchUnknown('InternalServerError', [`${id}/T`], 2, ['disk'], others)
-    t.strictSame(updated({ kind: 'done' }, failed), unknown('E2', 'done'))
-    t.strictSame(updated(failed, second), unknown('E1', refusals.locationSecond))
-  },
-)
+t.test('an entity that was perhaps not made durable is named first, and the other refusals follow', async t => {
+  const unknown = (id: string, others: 'done' | Refusal) =>
+    refusals.batchUnknown('InternalServerError', [`${id}/T`], 2, ['disk'], others)
+  t.strictSame(updated({ kind: 'done' }, failed), unknown('E2', 'done'))
+  t.strictSame(updated(failed, second), unknown('E1', refusals.locationSecond))
+})
 
 t.test('a batch of which all is done or refused is answered by the rules alone', async t => {
   t.equal(updated({ kind: 'done' }, { kind: 'done' }), undefined)

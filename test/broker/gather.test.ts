@@ -96,7 +96,7 @@ const failure = (answer: string | undefined): Refusal => JSON.parse(answer as st
 
 const further = { offset: 2, limit: 3 }
 
-t.test('a page further on is fetched from those who have its entities', async t => {
+t.test('a later page is fetched from the owners of its entities', async t => {
   const world = await worldWith(alternating.slice(0, 9))
   const [, , c, d, e] = alternating as [string, string, string, string, string]
   t.strictSame(pageOf(await world.end(list(further))), expected(9, [c, 2], [d, 3], [e, 4]))
@@ -178,7 +178,7 @@ for (const condition of ['unreachable', 'lost'] as const) {
     t.match(failure(answers[0]), { kind: 'Unavailable' })
   })
 
-  t.test(`what other owners have is read and written while one is ${condition}`, async t => {
+  t.test(`entities of other owners are read and written while one is ${condition}`, async t => {
     const world = await worldWith(alternating)
     world.shards.set(2, condition)
     for (const [id] of [near, far]) {
@@ -193,7 +193,7 @@ for (const condition of ['unreachable', 'lost'] as const) {
     t.match(failure(await world.end(retrieve(away[0]!))), { kind: 'Unavailable' })
   })
 
-  t.test(`a batch of which one owner is ${condition} names what is unknown, and the rest is done`, async t => {
+  t.test(`a batch with an owner that is ${condition} names the unknown items, and the rest is done`, async t => {
     const world = await worldWith(alternating)
     world.shards.set(2, condition)
     const answer = failure(await world.end(update('append', alternating.slice(0, 6), 5)))
@@ -211,7 +211,7 @@ for (const condition of ['unreachable', 'lost'] as const) {
       t.match(pageOf(await world.end(total(n))), expected(1, [id, n % 3 < 2 || condition === 'lost' ? 5 : n]), id)
   })
 
-  t.test(`a batch says what else was refused when one owner is ${condition}`, async t => {
+  t.test(`a batch reports the other refusals when one owner is ${condition}`, async t => {
     const world = await worldWith(near.slice(0, 1))
     world.shards.set(2, condition)
     const refusal = failure(await world.end(update('update', [near[0]!, far[0]!, away[0]!])))
@@ -237,14 +237,14 @@ for (const condition of ['unreachable', 'lost'] as const) {
   })
 }
 
-t.test('a long list of what is unknown in a batch is cut', async t => {
+t.test('a long list of unknown items in a batch is cut', async t => {
   const world = await worldWith([])
   world.shards.set(2, 'lost')
   const refusal = failure(await world.end(update('append', idsOf(2, 12))))
   t.match(refusalText(refusal), `${idsOf(2, 10).at(-1)}/T and 2 more)`)
 })
 
-t.test('an entity that stands several times in a batch of several owners and steps sees its earlier items', async t => {
+t.test('an entity that occurs several times in a batch of several owners and steps sees its earlier items', async t => {
   const world = await worldWith([])
   const ids = [near[0]!, far[0]!, away[0]!, near[1]!, far[1]!]
   for (const id of ids) await world.end(create(id, 0))

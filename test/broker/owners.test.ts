@@ -124,7 +124,7 @@ function note(step: Step, answer: string, stored: number): void {
   else shown.viewed++
 }
 
-t.test('whatever is asked, three owners answer as one does', async t => {
+t.test('three owners answer every request as one does', async t => {
   await fc.assert(
     fc.asyncProperty(
       someWanted,

@@ -35,7 +35,7 @@ function operationsOver(owners: readonly (readonly TenantSize[] | undefined)[]):
 const list = (operations: TenantOperations): Promise<Result<TenantPage>> =>
   new Promise(resolve => operations.list(0, 10, resolve))
 
-t.test('entities add up, and what all owners know counts once', async t => {
+t.test('entities add up, and facts that all owners know count once', async t => {
   const since = stampOf(5_000)
   const operations = operationsOver([
     [size('b', 3, { changedMs: 7 }), size('', 1)],

@@ -140,7 +140,7 @@ t.test('an update is not sent on a connection that has rested', async t => {
   t.equal(provider.connections, 2)
 })
 
-t.test('what goes wrong is told in the words of notifications', async t => {
+t.test('failures are reported in the words of notifications', async t => {
   const forwarder = started(t, { timeoutMs: 200, messageBytesMax: 1_000 })
   const silent = await plainReceiver(t, () => {})
   const closing = await plainReceiver(t, socket => socket.on('data', () => socket.end()))
@@ -258,7 +258,7 @@ t.test('to one provider so many requests go at a time, fewer until it has answer
   t.strictSame([...new Set((await Promise.all(answers)).map(shown))], ['204 '])
 })
 
-t.test('a provider that does not answer delays nobody else', async t => {
+t.test('a provider that does not answer delays no other one', async t => {
   const dead = await patient(t)
   const alive = await httpReceiver(t)
   const forwarder = started(t, { few: { laneUnprovenSendsMax: 2, sendsMax: 4 } })
@@ -281,7 +281,7 @@ t.test('many providers that do not answer leave room for those that do', async t
   t.equal(shown(await ask(forwarder, alive.url)), '204 ')
 })
 
-t.test('who waits is counted within the deadline, and who finds no room fails at once', async t => {
+t.test('waiting counts within the deadline, and a request without room fails at once', async t => {
   const { provider } = await patient(t)
   const clock = new FakeClock()
   const few = { laneUnprovenSendsMax: 1, laneQueueMax: 2 }
@@ -299,7 +299,7 @@ t.test('who waits is counted within the deadline, and who finds no room fails at
   t.equal(shown(await next), 'Timeout was reached', 'and there is room again')
 })
 
-t.test('who has waited for nearly all of its time is not begun any more, and is told when that is over', async t => {
+t.test('a request that has waited for nearly all of its time is not begun, and fails when it is over', async t => {
   const { provider } = await patient(t)
   const clock = new FakeClock()
   const forwarder = started(t, { clock, timeoutMs: 1_000, few: { laneUnprovenSendsMax: 1, timeLeftShareMin: 0.1 } })

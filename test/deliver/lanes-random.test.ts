@@ -137,7 +137,7 @@ class Run {
   }
 }
 
-t.test('whatever happens, nothing is lost, doubled, out of order or out of bounds', async t => {
+t.test('under random load nothing is lost, doubled, out of order or out of bounds', async t => {
   const random = Random.fromEnvironment()
   t.comment(`SEED=${random.seed}`)
   const ends = { sent: 0, heldBack: 0, opened: 0, full: 0 }

@@ -113,7 +113,7 @@ t.test('messages of a new transport arrive in order, and are counted, logged and
   t.match(tries[0], { what: 'notification', receiver: 'a:1/', requestBytes: 1, failure: undefined })
 })
 
-t.test('what a new transport could not send is tried again, and its receiver gets a breaker', async t => {
+t.test('a message that a new transport could not send is tried again, and its receiver gets a breaker', async t => {
   const sender = new MemorySender()
   sender.locked = 'a'
   const { clock, notifier, lines, all } = startedWith(t, [['memory', entryOf(sender)]])
@@ -128,7 +128,7 @@ t.test('what a new transport could not send is tried again, and its receiver get
   t.equal(sender.drawers.get('a')?.length, 5)
 })
 
-t.test('what is not a URL of a new transport, or too large, ends as with any other', async t => {
+t.test('an invalid URL of a new transport, or a too large message, ends as with any other', async t => {
   const { notifier, all } = startedWith(t, [['memory', entryOf(new MemorySender())]])
   const [other, large] = [pendingOf(), pendingOf()]
   notifier.offer(other, { ...to('a', ''), url: 'http://a' }, '', {})
@@ -146,7 +146,7 @@ t.test('a sender is closed with the notifier', async t => {
   t.ok(sender.isClosed)
 })
 
-t.test('notifications of subscriptions arrive at whatever sends in the place of HTTP', async t => {
+t.test('notifications of subscriptions arrive at a sender in the place of HTTP', async t => {
   const bodies: string[] = []
   const sender: Sender = {
     send({ message }, onSent) {

@@ -51,7 +51,7 @@ function textOf(code: RefusalCode, { names, text }: Rule): string {
 
 const errorName = (kind: RefusalKind): string => (kind === 'PartlyForwarded' ? 'PartialUpdate' : kind)
 
-t.test('every refusal stands in docs/interface/errors.md with its status, name and text, and nothing else', async t => {
+t.test('docs/interface/errors.md has every refusal with its status, name and text, and nothing else', async t => {
   const { error, description } = JSON.parse(ambiguousBody) as { error: RefusalKind; description: string }
   // This refusal is made before there is a request, so the rules do not have it.
   const wanted = new Set([`${statusOf[error]} ${error}: ${description}`])
@@ -82,7 +82,7 @@ t.test('every refusal stands in docs/interface/errors.md with its status, name a
   )
 })
 
-t.test('every name of an error stands there with its statuses', async t => {
+t.test('it has every name of an error with its statuses', async t => {
   const wanted = new Map<string, number[]>()
   for (const [kind, status] of Object.entries(statusOf)) {
     const name = errorName(kind as RefusalKind)

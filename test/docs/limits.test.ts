@@ -31,7 +31,7 @@ const valuesIn = (rows: string[][]): Record<string, number> =>
 
 const sorted = (names: Iterable<string>): string[] => [...names].sort()
 
-t.test('all constants of src/domain/limits.ts stand in the page with their numbers', async t => {
+t.test('the page has all constants of src/domain/limits.ts with their numbers', async t => {
   const { valuesMax, ...wanted } = domainLimits
   const { valuesMax: formula, ...listed } = valuesIn(
     ['Requests and entities', 'Queries and patterns', 'Subscriptions and registrations'].flatMap(partOf),
@@ -41,11 +41,11 @@ t.test('all constants of src/domain/limits.ts stand in the page with their numbe
   t.equal(valuesMax(1024 * 1024), (1024 * 1024) / 8, 'one value for 8 bytes')
 })
 
-t.test('so do the limits of delivery', async t => {
+t.test('and the limits of delivery', async t => {
   t.strictSame(valuesIn(partOf('Delivery')), limitsByDefault)
 })
 
-t.test('so do all options that are limits, with their defaults', async t => {
+t.test('and all options that are limits, with their defaults', async t => {
   const isLimit = /max|size|limit|timeout|deadline|rows|memory|reserve|descendants/i
   const wanted = Object.entries(options)
     .filter(
@@ -57,7 +57,7 @@ t.test('so do all options that are limits, with their defaults', async t => {
   for (const [name, value] of rows) t.equal(numberOf(value), options[name!.slice(1) as OptionName].byDefault, `${name}`)
 })
 
-t.test('other constants are where the page says', async t => {
+t.test('other constants are in the file that the page names', async t => {
   const rows = partOf('Other constants')
   t.ok(rows.length > 20, `${rows.length} constants`)
   for (const [name, value, where] of rows)

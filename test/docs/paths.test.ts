@@ -16,7 +16,7 @@ const source = (path: string): string => readFileSync(join(root, path), 'utf8')
 
 const sorted = (words: Iterable<string>): string[] => [...words].sort()
 
-t.test('every path that is served stands in a page with its methods, and no other', async t => {
+t.test('the pages have every served path with its methods, and no other', async t => {
   const served = new Map<string, string[]>()
   // An entry is its path, and all text up to the next entry.
   for (const [, path, entry] of source('src/http/routes.ts').matchAll(
@@ -36,7 +36,7 @@ t.test('every path that is served stands in a page with its methods, and no othe
   t.strictSame(Object.fromEntries([...listed].sort()), Object.fromEntries([...served].sort()))
 })
 
-t.test('every word of options stands in the page, and no other', async t => {
+t.test('the page has every word of options, and no other', async t => {
   const [, list = ''] = /const optionWords[^=]*= new Set\(\[([^\]]*)\]\)/.exec(source('src/http/url.ts')) ?? []
   const known = [...list.matchAll(/'(\w+)'/g)].map(match => match[1] as string)
   t.ok(known.length > 10, `${known.length} words`)

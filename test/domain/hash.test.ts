@@ -88,7 +88,7 @@ function plainHash(bytes: Uint8Array): bigint {
   return hash ^ (hash >> 32n)
 }
 
-t.test('arithmetic in halves gives what arithmetic with whole 64-bit numbers gives', async () => {
+t.test('arithmetic in halves equals arithmetic with whole 64-bit numbers', async () => {
   const text = fc.string({ unit: 'binary-ascii', maxLength: 150 })
   fc.assert(
     fc.property(text, text => BigInt(`0x${hex(text)}`) === plainHash(Buffer.from(text, 'latin1'))),

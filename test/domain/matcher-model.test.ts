@@ -181,7 +181,7 @@ const hasAll = ({ class: kind, alterations, entity }: Event): boolean =>
 
 const sorted = (names: Iterable<string>): string => [...names].sort().join()
 
-t.test('what a change touches and fires is what the plain rules say', async t => {
+t.test('a change touches and triggers the subscriptions of the plain rules', async t => {
   const random = Random.fromEnvironment()
   t.comment(`SEED=${random.seed}`)
   const counts = new Map<string, number>()

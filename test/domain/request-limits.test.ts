@@ -92,7 +92,7 @@ t.test('a body names at most so many attributes of an entity, id and type not co
   }
 })
 
-t.test('an entity grows up to as many attributes, whatever makes it grow', async t => {
+t.test('an entity grows up to as many attributes, by any request', async t => {
   const full = entityOf(attributesMax)
   const more = wanted({ more: attribute })
   t.equal(told(appendAttributes(entityOf(attributesMax - 1), more, plain, nowMs)), 'taken')

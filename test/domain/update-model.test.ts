@@ -315,7 +315,7 @@ function leavesNumbers(model: Model, request: Request): boolean {
   })
 }
 
-t.test('any sequence of requests does to an entity what the specification says', async t => {
+t.test('any sequence of requests has the effect that the specification states', async t => {
   const startMs = Date.UTC(2024, 4, 1)
   const refusals = new Set<string | undefined>()
   fc.assert(

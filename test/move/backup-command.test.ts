@@ -45,7 +45,7 @@ async function run(t: Test, argv: readonly string[], env = {}): Promise<{ status
   return { status, said: said.join('') }
 }
 
-t.test('the key is sent, and what comes is in the file, which nobody else can read', async t => {
+t.test('the key is sent, and the backup is in a file that no other user can read', async t => {
   const { to, keyFile, folder } = folderWithKey(t)
   const asked: unknown[] = []
   const from = await brokerOf(t, ({ method, url, headers }, response) => {
@@ -88,7 +88,7 @@ for (const [what, answer, said] of [
   ],
   ['is something else', (response => response.end('hello')) satisfies Answer, /it ends too early|no backup of Orrery/],
 ] as const)
-  t.test(`a backup that ${what} leaves no file, and the reason is told`, async t => {
+  t.test(`a backup that ${what} leaves no file, and the reason is printed`, async t => {
     const { to, keyFile, folder } = folderWithKey(t)
     const from = await brokerOf(t, (_, response) => answer(response))
     const told = await run(t, ['--from', from, '--to', to, '--backupKeyFile', keyFile])
@@ -107,7 +107,7 @@ t.test('a file that is there stays as it is', async t => {
   t.equal(readFileSync(to, 'utf8'), 'of last week')
 })
 
-t.test('what is missing or wrong on the command line is told with the usage', async t => {
+t.test('a missing or wrong argument is reported with the usage', async t => {
   const { to, keyFile } = folderWithKey(t)
   for (const [argv, fault] of [
     [[], /Usage[\s\S]*--from, --to and --backupKeyFile are needed/],

@@ -192,7 +192,7 @@ t.test('a running broker that was filled answers as the source did, but for time
   t.match(json, [{ description: 'of /a/#', throttling: 2 }])
 })
 
-t.test('what a running broker has stays, or is replaced as a whole', async t => {
+t.test('an entity of a running broker stays, or is replaced as a whole', async t => {
   const node = await startLocalNode(t)
   const target = await startLocalNode(t)
   const made = (value: number, name: string) => ({
@@ -210,7 +210,7 @@ t.test('what a running broker has stays, or is replaced as a whole', async t => 
   t.strictSame((await target.ask('GET /v2/entities/E')).json, made(1, 'a'))
 })
 
-t.test('what a running broker has already is compared with what comes', async t => {
+t.test('entities that a running broker has already are compared with the imported ones', async t => {
   const node = await furnished(t)
   const target = await startLocalNode(t, { forwarding: { requestsMax: 0 }, expiryIntervalMs: 100_000 })
   const file = join(tempDir(t), 'out.ndjson')
@@ -298,7 +298,7 @@ t.test('subscriptions and registrations that are imported twice are there once',
   t.strictSame(await answersOf(target, timedAsks.slice(1)), there)
 })
 
-t.test('what is alike but for its path, its tenant or its number is another one', async t => {
+t.test('documents that differ in their path, tenant or number alone are different ones', async t => {
   const target = await startLocalNode(t)
   const lines = [
     registrationLine(1),
@@ -317,7 +317,7 @@ t.test('what is alike but for its path, its tenant or its number is another one'
   t.equal((await documentsOf(target, 'subscriptions')).length, 5)
 })
 
-t.test('what another broker tells of a subscription in its own words is compared all the same', async t => {
+t.test('a subscription that another broker shows in its own words is compared all the same', async t => {
   const { subscription } = subscriptionLine(1)
   const { json, url } = subscription.notification.httpCustom
   const shown = {
@@ -377,7 +377,7 @@ t.test(
   },
 )
 
-t.test('a path that NGSIv2 cannot give is told, and nothing is changed', async t => {
+t.test('a path that NGSIv2 does not allow is reported, and nothing is changed', async t => {
   const node = await startLocalNode(t)
   await node.json(
     'POST /v2/subscriptions',
@@ -392,7 +392,7 @@ t.test('a path that NGSIv2 cannot give is told, and nothing is changed', async t
   t.match(await documentsOf(node, 'subscriptions', ...scoped('', '/a/#')), [{ id, description: 'x' }])
 })
 
-t.test('a status that differs is told; one that has come by itself does not differ', async t => {
+t.test('a different status is reported; one that has come by itself does not differ', async t => {
   const node = await startLocalNode(t)
   const file = fileWith(t, subscriptionLine(1), subscriptionLine(2, { description: 'once', status: 'oneshot' }))
   await intoBroker(file, node.port)
@@ -496,7 +496,7 @@ const brokerOf =
     return [200, list, { 'Fiware-Total-Count': String(isList ? entities.length : 0) }]
   }
 
-t.test('a broker with other header names is understood, and told the tenant and the token in both', async t => {
+t.test('a broker with other header names is understood, and gets the tenant and the token in both', async t => {
   const seen: IncomingMessage['headers'][] = []
   const entities = [{ id: 'E', type: 'T', a: text(1, 'Number'), ...builtins('/x') }]
   const port = await fake(t, (request, body) => {
@@ -550,7 +550,7 @@ t.test('a dateExpires that does not end its entity there does not end it here', 
   t.pass('its first update has made it one that ends the entity')
 })
 
-t.test('a broker that does not tell service paths has to be asked for each of them', async t => {
+t.test('a broker that does not show service paths must be asked for each of them', async t => {
   const entities = [{ id: 'E', type: 'T' }]
   const port = await fake(t, brokerOf(entities))
   const { moved } = await taken(t, port, { skipsBad: true })
@@ -561,7 +561,7 @@ t.test('a broker that does not tell service paths has to be asked for each of th
   t.match(named.moved.tally.entity, { written: 1, bad: 0 })
 })
 
-t.test('a failure that passes is tried again, three times, and then told with its page', async t => {
+t.test('a failure that passes is tried again, three times, and then reported with its page', async t => {
   let requests = 0
   const flaky = (failuresPerRequest: number) => {
     const failures = new Map<string, number>()
@@ -585,7 +585,7 @@ t.test('a failure that passes is tried again, three times, and then told with it
   t.equal(requests, 4)
 })
 
-t.test('what a broker refuses is told at once, in its words', async t => {
+t.test('a refusal of a broker is reported at once, in its words', async t => {
   const port = await fake(t, ({ url }, body) =>
     url?.includes('offset=')
       ? [400, { error: 'BadRequest', description: 'no such thing' }]

@@ -69,7 +69,7 @@ const withExpiry = (expiry: Attribute): Entity => ({
   modifiedMs: nowMs,
 })
 
-t.test('a dateExpires that ends its entity stands beside it, and a plain one in it', async t => {
+t.test('a dateExpires that ends its entity is beside it, and a plain one in it', async t => {
   const transient = moved(withExpiry(attribute()))
   t.match(JSON.parse(writeItem(transient)), { expires: { type: 'DateTime' } })
   t.strictSame(again(transient), transient)
@@ -78,7 +78,7 @@ t.test('a dateExpires that ends its entity stands beside it, and a plain one in 
   t.strictSame(again(plain), plain)
 })
 
-t.test('an entity of which only the millisecond is known says no more', async t => {
+t.test('a line of an entity with a known millisecond alone has no more', async t => {
   const line = '{"entity":{"id":"E","type":"T","a":{"value":1}},"dateCreated":"2024-05-01T08:00:00Z"}'
   const found = read(line)
   t.match(found, { ok: true, value: { tenant: '', path: '/', isStamped: false, root: '' } })
@@ -108,7 +108,7 @@ t.test('subscriptions come out of their lines as they went in, passwords and cou
   t.pass('1000 subscriptions')
 })
 
-t.test('the status of a subscription counts from the beginning, and what was spent is spent', async t => {
+t.test('the status of a subscription counts from the beginning, and a spent one stays spent', async t => {
   const parsed = posted(randomBody(new Random(1)))
   assert(parsed.ok)
   const subscription = { ...parsed.value, statusRevision: 7 }
@@ -118,7 +118,7 @@ t.test('the status of a subscription counts from the beginning, and what was spe
   t.match(active, { subscription: { statusRevision: 1 }, progress: { spentRevision: 0 } })
 })
 
-t.test('what GET shows of a subscription is a line as it is', async t => {
+t.test('a subscription as GET shows it is a line', async t => {
   const shown = {
     id: '65F0c2a1b4d3e2f1a0c9b8d7',
     status: 'expired',

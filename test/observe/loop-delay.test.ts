@@ -25,7 +25,7 @@ t.test('each ring is observed, by how much it is late', async t => {
   t.ok(Math.abs(loop.seconds.sum - 0.3) < 1e-9, `${loop.seconds.sum} s`)
 })
 
-t.test('the longest delay of late is remembered for a while, and the one under way counts', async t => {
+t.test('the longest recent delay is remembered for a while, and the one in progress counts', async t => {
   const clock = new FakeClock()
   let lateMs = 300
   const loop = new LoopDelay(lateBy(clock, () => lateMs))

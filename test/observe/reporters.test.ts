@@ -29,7 +29,7 @@ t.test('shards that were taken over at once are a line for each new owner, and n
   ])
 })
 
-t.test('what nodes that begin take from each other is no warning', async t => {
+t.test('shards that starting nodes take from each other cause no warning', async t => {
   const { teller, lines } = telling(t)
   const loss = { shard: 5, node: 'b', epoch: 9, certainMs: 185 }
   teller.onLost([loss], 110)

@@ -60,7 +60,7 @@ t.test('two routes may be counted under one name', async t => {
   })
 })
 
-t.test('nobody waits for locks', async t => {
+t.test('no request waits for locks', async t => {
   const names = ['request', 'dbConnectionPool', 'transaction', 'subCache', 'connectionContext', 'timeStat', 'metrics']
   const semWait = Object.fromEntries(names.map(name => [name, 0]))
   t.match(shown({ ...none, hasSemWait: true }), { semWait })

@@ -79,7 +79,7 @@ function watching(t: Test, wallMs = Date.now()) {
   }
 }
 
-t.test('a new pair is taken with the next look, and the log says which', async t => {
+t.test('a new pair is taken with the next look, and named in the log', async t => {
   const watched = watching(t)
   await watched.next()
   t.strictSame([watched.taken, watched.lines], [0, []], 'nothing has changed')
@@ -190,7 +190,7 @@ t.test('a symbolic link that leads elsewhere is a change, as Kubernetes and cert
   t.equal(watched.taken, 1)
 })
 
-t.test('what changed while nobody used it is taken as soon as somebody does', async t => {
+t.test('a change without a user is taken as soon as there is one', async t => {
   const watched = watching(t)
   const folder = watched.folder
   const clock = new FakeClock()

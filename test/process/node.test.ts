@@ -9,7 +9,7 @@ import { startNode } from '../../src/process/node.js'
 import { freePort, tempDir } from '../support/broker-process.js'
 import { errorsOnly, startLocalNode } from '../support/local-node.js'
 
-t.test('a node that has to end answers what is in flight first, and takes no more', async t => {
+t.test('a node that has to end answers requests in flight first, and accepts no more', async t => {
   let arrived = (): void => {}
   const hasArrived = new Promise<void>(resolve => {
     arrived = resolve

@@ -148,23 +148,20 @@ t.test('with another number of workers than it was begun with it begins anew', a
   t.strictSame(await contentsOf(path), before)
 })
 
-t.test(
-  'with the old number of workers what was begun is given up, and what is written then is not lost later',
-  async t => {
-    const path = tempDir(t)
-    await populated(path, random, 1000)
-    await divideInPart(t, path, 3, 10)
-    const { directory } = await divide(path, 1)
-    t.strictSame(folders(path), ['orrery.json', 'store'])
-    t.equal(directory.becoming, undefined)
-    await populated(path, new Random(random.seed + 1), 500)
-    const before = await contentsOf(path)
-    await divide(path, 3)
-    t.strictSame(await contentsOf(path), before)
-  },
-)
+t.test('with the old number of workers begun work is given up, and later writes are not lost', async t => {
+  const path = tempDir(t)
+  await populated(path, random, 1000)
+  await divideInPart(t, path, 3, 10)
+  const { directory } = await divide(path, 1)
+  t.strictSame(folders(path), ['orrery.json', 'store'])
+  t.equal(directory.becoming, undefined)
+  await populated(path, new Random(random.seed + 1), 500)
+  const before = await contentsOf(path)
+  await divide(path, 3)
+  t.strictSame(await contentsOf(path), before)
+})
 
-t.test('until it has ended or was given up, nobody else can open a store', async t => {
+t.test('until it has ended or was given up, no other process can open a store', async t => {
   const path = tempDir(t)
   await populated(path, random, 500)
   await divideInPart(t, path, 2, 5)
@@ -268,7 +265,7 @@ t.test('rows that this version does not know are not lost silently: nothing is b
   t.strictSame(folders(path), ['orrery.json', 'store'])
 })
 
-t.test('what several changes owe as one row is owed by the shard of each', async t => {
+t.test('pending notifications of several changes in one row go to the shard of each', async t => {
   const path = tempDir(t)
   const directory = await populated(path, random, 200)
   const owed = [3, 4, 7, 8].map(shard => ({ shard, stamp: 10 + shard }))
@@ -292,7 +289,7 @@ t.test('what several changes owe as one row is owed by the shard of each', async
   }
 })
 
-t.test('counts that were wrong are right afterwards, and somebody is told', async t => {
+t.test('counts that were wrong are right afterwards, and a warning is logged', async t => {
   const path = tempDir(t)
   const directory = await populated(path, random, 200)
   const { entities } = await contentsOf(path)

@@ -138,7 +138,7 @@ t.test('a backup', async t => {
     )
   })
 
-  t.test('has the highest of all stamps: what is created next comes after everything', async t => {
+  t.test('has the highest of all stamps: later creations come after everything', async t => {
     const to = join(folder, 'stamped')
     await restore({ from: file, to }, neverStopped)
     const { stamp } = await contentsOf(to)

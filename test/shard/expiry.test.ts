@@ -145,7 +145,7 @@ t.test('an entity without a date stays, and those due later do', async t => {
   t.equal(await node.entities(), 2)
 })
 
-t.test('a run does not begin before what the one before has removed', async t => {
+t.test('a run does not begin before the removals of the one before have ended', async t => {
   const node = await started(2_000, 5_000)
   await node.pass(3_000)
   t.equal(await node.entities(), 1)
@@ -208,14 +208,14 @@ t.test('removal is silent', async t => {
   t.strictSame(node.logged, [])
 })
 
-t.test('a run with nothing due asks nobody', async t => {
+t.test('a run with nothing due sends no request', async t => {
   const node = await started(60_000, undefined)
   node.shards.asked.length = 0
   await node.pass(3_000)
   t.strictSame(node.shards.asked, [])
 })
 
-t.test('what could not be removed because its shard is busy goes at a later run', async t => {
+t.test('an entity that could not be removed because its shard is busy goes at a later run', async t => {
   const node = await started(500)
   node.shards.answer = { kind: 'busy' }
   await node.pass(intervalMs)
@@ -225,7 +225,7 @@ t.test('what could not be removed because its shard is busy goes at a later run'
   t.equal(await node.entities(), 0)
 })
 
-t.test('a run that fails is told in the log, and the next one comes', async t => {
+t.test('a run that fails is logged, and the next one comes', async t => {
   const node = await started(500)
   node.shards.answer = { kind: 'failed', reason: 'disk full' }
   await node.pass(intervalMs)
@@ -243,7 +243,7 @@ t.test('no run begins after stopping', async t => {
   t.equal(node.clock.waiting, 0)
 })
 
-t.test('stopping waits for the run under way, which is the last one', async t => {
+t.test('stopping waits for the run in flight, which is the last one', async t => {
   const node = await started(500)
   node.clock.advance(intervalMs)
   let stopped = false

@@ -164,7 +164,7 @@ function countingClock() {
   return { clock, turns }
 }
 
-t.test('what is asked of many paths and types is found bit by bit', async t => {
+t.test('lists over many paths and types are read bit by bit', async t => {
   const { clock, turns } = countingClock()
   const shards = await localShards(new MemoryStore(), shardMap, clock, {
     queries: { ...queriesForTests, scanDeadlineMs: 10_000_000 },

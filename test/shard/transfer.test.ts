@@ -88,7 +88,7 @@ t.test('a store gets the rows of its shards and no others, as they are, and all 
   t.equal(lastStamp(target), stamp)
 })
 
-t.test('each batch is within its limits, and told with the number of its entities', async t => {
+t.test('each batch is within its limits, and reported with the number of its entities', async t => {
   const source = await sourceOf(100)
   const rowBytes = (await primary(source)).map(({ key, value }) => key.length + value.length)
   const told = async (limits: Transfer['limits']) => {
@@ -121,7 +121,7 @@ t.test('a transfer that was stopped goes on behind the last row it has', async t
   t.equal(target.get(copiedKey()), undefined, 'and nothing remains to tell how far it is')
 })
 
-t.test('a store on its way has no stamp: nobody takes it for a finished one', async t => {
+t.test('an unfinished store has no stamp, so it is not taken for a finished one', async t => {
   t.equal((await begun(t, await sourceOf(100), 1)).get(stampKey()), undefined)
 })
 
@@ -234,7 +234,7 @@ async function withNotifications(store: Store, at: number): Promise<Store> {
   return store
 }
 
-t.test('a store gets what the shards that it has owe, and no other, as it is', async t => {
+t.test('a store gets the pending notifications of its shards and no others, unchanged', async t => {
   const sources = [await withNotifications(await sourceOf(3), 0), await withNotifications(await sourceOf(3), 1)]
   for (const part of parts) {
     const shards = shardsOf(part)
@@ -250,7 +250,7 @@ t.test('a store gets what the shards that it has owe, and no other, as it is', a
   }
 })
 
-t.test('what became of notifications is one with the keeper, from all stores, and nowhere else', async t => {
+t.test('the progress of notifications is merged at the keeper, from all stores, and nowhere else', async t => {
   const sources = [await withNotifications(await sourceOf(3), 0), await withNotifications(await sourceOf(3), 1)]
   const seen: string[] = []
   for (const part of parts) {
@@ -270,7 +270,7 @@ t.test('what became of notifications is one with the keeper, from all stores, an
   t.strictSame(seen.sort(), [...tenants].sort())
 })
 
-t.test('a transfer that was stopped among what is owed goes on there, and counts nothing twice', async t => {
+t.test('a transfer that was stopped among pending notifications continues there, and counts nothing twice', async t => {
   const source = await withNotifications(await sourceOf(5), 0)
   for (const batches of [1, 2]) {
     const target = await begun(t, source, batches)
@@ -304,7 +304,7 @@ t.test('a store that is whole has no stranger', async t => {
   t.equal(await findStranger(new MemoryStore(), evens), undefined)
 })
 
-t.test('a row of an unknown kind is a stranger, wherever it stands', async t => {
+t.test('a row of an unknown kind is a stranger, in every place', async t => {
   for (const key of ['\0', '0', 'a', 'd', 'n', 'Zone', 'zone', '\xff\xff'].map(text => Buffer.from(text, 'latin1'))) {
     const found = await strangerAmong(row(entityKey(2, 't', '/', 'a')), row(stampKey()), row(key))
     t.equal(found, `a row of a kind that this version does not know, key ${JSON.stringify(key.toString('latin1'))}`)
@@ -397,7 +397,7 @@ t.test('so is a dead letter of one, and those of shards that it owns are none', 
   t.match(await strangerAmong(...letters), /^a dead letter of shard 5, which belongs into another store, key "L/)
 })
 
-t.test('so is what a shard owes that it does not own', async t => {
+t.test('so is a pending notification of a shard that it does not own', async t => {
   const owed = [2, 4, 5].map(shard => row(outboxKey({ shard, stamp: 1 })))
   t.equal(await strangerAmong(...owed.slice(0, 2)), undefined)
   t.match(await strangerAmong(...owed), /^a pending notification of shard 5, which belongs into another store, key "O/)

@@ -134,7 +134,7 @@ function attachedTests(t: Test): void {
     return store
   }
 
-  t.test('it reads what is committed, and a cursor what was when it was opened', async t => {
+  t.test('it reads committed rows, and a cursor those from the time of its opening', async t => {
     const store = await opened(t)
     for (const key of ['a', 'b', 'c']) await commit(store, row(key, `1${key}`))
     const attached = await Attached.to(t, store)

@@ -83,7 +83,7 @@ const filters: [attrs: string | undefined, answered: string][] = [
   ['constructor,__proto__', ''],
 ]
 
-t.test('attrs selects and orders what is answered, and never leaves an entity out', async t => {
+t.test('attrs selects and orders the attributes of the answer, and never leaves an entity out', async t => {
   for (const [attrs, answered] of filters) {
     const members = ['"id":"R1"', '"type":"Room"', ...(answered === '' ? [] : [answered])].join(',')
     t.equal(entityText(plainRoom, view('normalized', attrs)), `{${members}}`, `${attrs}`)
@@ -116,7 +116,7 @@ const metadataFilters: [metadata: string | undefined, answered: string][] = [
   ['constructor', ''],
 ]
 
-t.test('metadata selects and orders what is answered of each attribute', async t => {
+t.test('metadata selects and orders the metadata of each attribute in the answer', async t => {
   for (const [metadata, answered] of metadataFilters) {
     const attribute = `{"type":"Celsius","value":21,"metadata":{${answered}}}`
     t.equal(attrsText(measured, view('normalized', undefined, metadata)), `{"temp":${attribute}}`, `${metadata}`)
@@ -429,7 +429,7 @@ t.test('an attribute is stored as it is answered', async t => {
   )
 })
 
-t.test('a long list of names means what a short one means', async t => {
+t.test('a long list of names has the same meaning as a short one', async t => {
   const metadata = new Map(['m', 'n', 'dateCreated'].map(name => [name, { type: 'Text', value: name }]))
   const attribute = (value: number) => ({ type: 'Number', value, metadata, createdMs: 0, modifiedMs: 0 })
   const attributes = new Map(['b', 'a', 'c'].map((name, at) => [name, attribute(at)]))

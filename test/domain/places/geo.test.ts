@@ -27,9 +27,9 @@ function check(t: Test, stored: readonly Location[], asked: readonly GeoCase[]):
   }
 }
 
-t.test('who matches', async t => check(t, locations, cases))
+t.test('the matches of the table', async t => check(t, locations, cases))
 
-t.test('who matches at the antimeridian and the poles', async t => check(t, locationsAtTheEdge, casesAtTheEdge))
+t.test('the matches at the antimeridian and the poles', async t => check(t, locationsAtTheEdge, casesAtTheEdge))
 
 t.test('an altitude does not keep a point from being equal', async t => {
   t.ok(matchesGeo(ask('equals', 'point', '1,2'), { type: 'Point', coordinates: [2, 1, 300] }))
@@ -213,7 +213,7 @@ t.test('intersects and disjoint agree with the model', async () => {
   )
 })
 
-t.test('coveredBy agrees with the model, and what is covered intersects', async () => {
+t.test('coveredBy agrees with the model, and covered shapes intersect', async () => {
   fc.assert(
     fc.property(fc.oneof(area, box), geometry, ([word, coords], stored) => {
       const query = ask('coveredBy', word, coords)
@@ -243,7 +243,7 @@ t.test('a line or ring within a ring is covered, on grids where most are', async
   )
 })
 
-t.test('whatever is asked of itself intersects, is covered and is equal', async () => {
+t.test('every shape intersects itself, is covered by itself and equals itself', async () => {
   fc.assert(
     fc.property(fc.oneof(point, path, area, box), ([word, coords]) => {
       const { shape } = ask('equals', word, coords)
@@ -253,7 +253,7 @@ t.test('whatever is asked of itself intersects, is covered and is equal', async 
   )
 })
 
-t.test('two shapes intersect whichever is asked', async () => {
+t.test('two shapes intersect in either order', async () => {
   const shape = fc.oneof(point, path, area, box)
   fc.assert(
     fc.property(shape, shape, ([word, coords], [otherWord, otherCoords]) => {

@@ -21,7 +21,7 @@ const rings: [name: string, simple: boolean, ring: string][] = [
   ['one place', false, '0 0, 0 0, 0 0, 0 0'],
 ]
 
-t.test('rings that cross or touch themselves are told from those that do not', async t => {
+t.test('rings that cross or touch themselves are distinguished from others', async t => {
   for (const [name, simple, text] of rings) {
     const ring = positions(text)
     t.equal(isSimpleRing(ring), simple, name)

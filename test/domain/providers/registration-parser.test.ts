@@ -29,7 +29,7 @@ function refuses(t: Test, table: readonly Refused[], place: (json: string) => st
   }
 }
 
-t.test('a POST needs what is provided and a provider, a PATCH neither', async t => {
+t.test('a POST needs dataProvided and a provider, a PATCH neither', async t => {
   for (const [what, body, description] of cases.incomplete) {
     t.equal(answer(registered(body)), description, what)
     t.equal(answer(repatched(existing, body)), 'accepted', what)
@@ -49,7 +49,7 @@ t.test('provided entities and attributes are refused in the words of subscriptio
   refuses(t, attrs, json => `{"dataProvided":{"entities":[{"id":"E"}],"attrs":${json}},"provider":${P}}`)
 })
 
-t.test('of several mistakes the first one is told, in the order of the interface', async t => {
+t.test('of several mistakes the refusal names the first one, in the order of the interface', async t => {
   for (let first = 0; first < cases.inOrder.length; first++) {
     const members = new Map([
       ['dataProvided', D],
@@ -62,7 +62,7 @@ t.test('of several mistakes the first one is told, in the order of the interface
   }
 })
 
-t.test('what is left out has its default', async t => {
+t.test('a missing member has its default', async t => {
   t.strictSame(registration(plain, '/a'), {
     id: existing.id,
     tenant: '',
@@ -75,7 +75,7 @@ t.test('what is left out has its default', async t => {
   })
 })
 
-t.test('everything that can be said is taken, unknown and read-only fields are passed over', async t => {
+t.test('all members of the interface are accepted, unknown and read-only fields are passed over', async t => {
   const body = {
     id: 'mine',
     description: 'd',

@@ -51,7 +51,7 @@ t.test('an order is a list of keys, each of which may be reversed', async t => {
   t.strictSame(parseOrder(undefined), { ok: true, value: [] })
 })
 
-t.test('a key that stands again counts once, and many keys are refused', async t => {
+t.test('a repeated key counts once, and many keys are refused', async t => {
   t.strictSame(keysOf('a,!a,b,a'), [
     { name: 'a', descending: false },
     // In the other direction the other end of an array counts.
@@ -100,7 +100,7 @@ t.test('every key orders', async t => {
     t.equal(ordered(orderBy, stock, paths), expected, orderBy)
 })
 
-t.test('the first key that tells decides', async t => {
+t.test('the first key with a difference decides', async t => {
   const rows = [
     entity('1', { a: 1, b: 1 }),
     entity('2', { a: 2, b: 1 }),
@@ -152,7 +152,7 @@ t.test('values of all kinds have one order', async t => {
       }
 })
 
-t.test('an array stands where its smallest element stands, descending its largest', async t => {
+t.test('an array is ordered by its smallest element, descending by its largest', async t => {
   const rows = [
     entity('wide', { v: [9, 1] }),
     entity('five', { v: 5 }),
@@ -163,7 +163,7 @@ t.test('an array stands where its smallest element stands, descending its larges
   t.equal(ordered('!v', rows), 'word wide five two')
 })
 
-t.test('objects stand alike among themselves, and so do arrays in arrays', async t => {
+t.test('all objects are equal in the order, and so are arrays in arrays', async t => {
   const rows = [entity('b', { v: { k: 2 } }), entity('a', { v: { k: 1 } }), entity('n', { v: 7 })]
   t.equal(ordered('v', rows), 'n b a')
   t.equal(ordered('!v', rows), 'b a n')

@@ -36,7 +36,7 @@ const queryTexts = fc
   .array(fc.tuple(statementTexts, fc.boolean()), { minLength: 1, maxLength: 3 })
   .map(all => all.map(([text, isOfB]) => (isOfB ? text.replace(/^(!?)a/, '$1b') : text)).join(';'))
 
-t.test('every query is shown that holds, whatever has come and gone', async t => {
+t.test('every query that holds is shown, after any additions and removals', async t => {
   let holding = 0
   let passedOver = 0
   fc.assert(
@@ -140,7 +140,7 @@ function found(intervals: Intervals<number, number>, least: number, most: number
   return items.sort((a, b) => a - b)
 }
 
-t.test('a look finds what a walk through all intervals would', async t => {
+t.test('a look finds the same as a walk through all intervals', async t => {
   fc.assert(
     fc.property(fc.array(act, { maxLength: 300, size: 'max' }), looks, (acts, looks) => {
       const intervals = new Intervals<number, number>()
@@ -170,7 +170,7 @@ t.test('a look finds what a walk through all intervals would', async t => {
   t.pass()
 })
 
-t.test('the same interval may stand there many times, and each goes by itself', async t => {
+t.test('the same interval may be there many times, and each is removed by itself', async t => {
   const intervals = new Intervals<number, number>()
   for (let n = 0; n < 200; n++) intervals.add(1, undefined, n)
   t.equal(found(intervals, 1, 1).length, 200)

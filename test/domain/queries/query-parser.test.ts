@@ -25,7 +25,7 @@ function only(text: string, language: QueryLanguage = 'q'): Statement {
   return query.value.statements[0]!
 }
 
-t.test('what is no query is refused with the text of the interface', async t => {
+t.test('an invalid query is refused with the text of the interface', async t => {
   for (const [language, text, description] of refusedQueries)
     t.equal(refusalOf(text, language), `BadRequest ${description}`, `${language}=${text}`)
 })

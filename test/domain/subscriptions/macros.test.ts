@@ -17,7 +17,7 @@ const piece = fc.string({ unit: fc.constantFrom('a', 'b', '$', '{', '}', '${a}',
 /** Text between macros, in which no macro begins. */
 const literal = fc.string({ unit: fc.constantFrom('a', '{', '}', ' ', '"', '\\', 'é') })
 
-t.test('what has been put in is never looked at again', async t => {
+t.test('an inserted value is never scanned again', async t => {
   fc.assert(
     fc.property(fc.array(fc.tuple(literal, name, piece)), literal, (parts, end) => {
       const values = Object.fromEntries(parts.map(([, name, value]) => [name, value]))

@@ -29,7 +29,7 @@ function touched(matcher: Matcher, event: Event): number[] {
   return found.map(({ id }) => Number.parseInt(id, 16))
 }
 
-t.test('what is found stands behind what the caller has, in ascending order of ids', async t => {
+t.test('found subscriptions come after those that the caller has, in ascending order of ids', async t => {
   const matcher = new Matcher()
   for (const n of [5, 1, 30, 4]) matcher.add(numbered(n, everything))
   matcher.add(numbered(2, '{"id":"R1"}'))
@@ -63,7 +63,7 @@ t.test('a subscription takes the place of the one with its id', async t => {
   t.equal(matcher.size, 0)
 })
 
-t.test('what has been removed is not found, and may be removed again', async t => {
+t.test('a removed subscription is not found, and may be removed again', async t => {
   const matcher = new Matcher()
   for (let n = 0; n < 20; n++) matcher.add(numbered(n, everything))
   matcher.remove(idOf(7))

@@ -56,11 +56,11 @@ t.test('an empty token is none', async t => {
 })
 
 for (const attrsFormat of ['normalized', 'simplifiedNormalized', 'keyValues', 'simplifiedKeyValues', 'values'])
-  t.test(`the format is told as it was asked for: ${attrsFormat}`, async t => {
+  t.test(`the header names the requested format: ${attrsFormat}`, async t => {
     t.equal(headersOf({}, { attrsFormat }).at(-1), `Ngsiv2-AttrsFormat: ${attrsFormat}`)
   })
 
-t.test('the legacy format is not told', async t => {
+t.test('no header names the legacy format', async t => {
   t.notOk(headersOf({}, { attrsFormat: 'legacy' }).some(line => line.startsWith('Ngsiv2-AttrsFormat')))
   t.notOk(headersOf({}, { attrsFormat: 'legacy', httpCustom: { url: sink } }).some(line => line.startsWith('Ngsiv2')))
 })
@@ -117,7 +117,7 @@ for (const facts of [{ correlator: 'a\r\nX: y' }, { authToken: 'a\0' }, { notifi
 
 const mqtt = { url: 'mqtt://broker.example:1884', topic: 'a/${id}', qos: 2, retain: true, user: 'u', passwd: 'p' }
 
-t.test('a regular MQTT message says what the HTTP notification says, under its literal topic', async t => {
+t.test('a regular MQTT message has the contents of the HTTP notification, under its literal topic', async t => {
   const literal = { ...mqtt, topic: 'a/b' }
   t.strictSame(sent({ mqtt: literal, attrsFormat: 'keyValues' }), {
     transport: 'mqtt',
@@ -242,7 +242,7 @@ for (const { rule, notification, values, text, level } of refusalCases)
     t.match(message, { level, text, failure: undefined })
   })
 
-t.test('the log of a malformed URL does not tell what macros gave', async t => {
+t.test('the log of a malformed URL does not show the values of macros', async t => {
   const message = sent({ httpCustom: { url: 'x://h/${authToken}', qs: { t: '${authToken}' } } }, { authToken: 'hush' })
   t.match(message, {
     text: "Runtime Error (not sending notification: malformed URL: 'x://h/${authToken}')",
@@ -313,7 +313,7 @@ t.test('macros do not depend on the attributes that are listed', async t => {
   t.equal(bodyOf(sentHttp({ payload: '${text} ${dateCreated}' }, { attrs: ['whole'] })), 'ab 2024-05-01T08:00:00.000Z')
 })
 
-t.test('what a custom MQTT message says is what the same HTTP notification says', async t => {
+t.test('a custom MQTT message has the contents of the same HTTP notification', async t => {
   for (const body of [
     {},
     { payload: 'n %22${number}%22' },

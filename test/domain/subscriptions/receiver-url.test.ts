@@ -27,7 +27,7 @@ t.test('anything else is no URL', async t => {
   for (const url of wrongUrls) t.equal(parts(JSON.parse(`"${url}"`)), undefined, url)
 })
 
-t.test('what is a URL here is one for those who open it', async t => {
+t.test('a URL here is also one for the code that opens it', async t => {
   const random = Random.fromEnvironment()
   t.comment(`SEED=${random.seed}`)
   const pieces: [string, ...string[]] = [

@@ -31,7 +31,7 @@ const shownNotification = `"notification":{"attrs":[],"onlyChangedAttrs":false,"
 
 const withComma = (members: string): string => (members === '' ? '' : `,${members}`)
 
-t.test('the example of the specification is shown as it stands there', async t => {
+t.test('the example of the specification is shown literally', async t => {
   const body = `{"throttling":5,"notification":{"attrsFormat":"keyValues","http":{"timeout":2000,"url":"http://sink.example:8080/in"},"attrs":["temperature","humidity"]},
     "subject":{"condition":{"alterationTypes":["entityChange"],"expression":{"q":"temperature<4"},"attrs":["temperature"]},"entities":[{"type":"Room","idPattern":"^room"}]},
     "expires":"2031-01-01","description":"cold rooms"}`
@@ -140,7 +140,7 @@ function failing(t: Test, count: number, holds: (body: string, random: Random) =
   return Array.from({ length: count }, () => randomBody(random)).filter(body => !holds(body, random))
 }
 
-t.test('what is shown is accepted again, and shown the same', async t => {
+t.test('a shown subscription is accepted again, and shown the same', async t => {
   t.strictSame(
     failing(t, 1_000, body => shown(shown(body)) === shown(body)),
     [],
@@ -168,7 +168,7 @@ const hasSecret = (body: string): boolean => shown(body).includes('"*****"')
 /** A condition with all of its expression, because a stored one is compiled only when it is used. */
 const compiled = ({ expression: { source, q, mq, geo }, ...condition }: Condition) => [source, q, mq, geo, condition]
 
-t.test('a subscription is stored without loss, what was compiled included', async t => {
+t.test('a subscription is stored without loss, compiled expressions included', async t => {
   const isKept = (body: string) => {
     const before = subscription(body, '/a/#')
     const after = decodeSubscription(encodeSubscription(before))
@@ -201,7 +201,7 @@ t.test('the stored form of earlier releases is read', async t => {
   t.throws(() => decodeSubscription('{"version":3}'), /has version 3/)
 })
 
-t.test('what is alike in subscriptions that are read one after the other is there once', async t => {
+t.test('equal parts of subscriptions that are read one after the other are there once', async t => {
   const reader = new SubscriptionReader()
   const [one, another, third] = ['a', 'a', 'b'].map(attribute => {
     const watched = `"subject":{"entities":[{"id":"E"}],"condition":{"attrs":["${attribute}"]}}`

@@ -53,7 +53,7 @@ t.test('expiry hides the stored status, which shows again when it is taken back'
   t.equal(shownStatus(afterPatch(expired, '{"expires":""}'), noProgress, Date.UTC(2030)), 'inactive')
 })
 
-t.test('a notification that is handed over is counted and dated', async t => {
+t.test('a notification that is passed on is counted and dated', async t => {
   const sent = recordSent(plain, recordSent(plain, noProgress, 5), 7)
   t.strictSame(sent, { ...noProgress, timesSent: 2, lastNotificationMs: 7 })
 })
@@ -125,7 +125,7 @@ t.test('failures of an inactive subscription count, but switch nothing off', asy
   t.equal(storedStatus(afterPatch(inactive, '{"status":"active"}'), progress), 'active')
 })
 
-t.test('a notification is throttled until the time has passed, whatever became of the last one', async t => {
+t.test('a notification is throttled until the time has passed, after any outcome of the last one', async t => {
   const throttled = given(',"throttling":2')
   const sent = recordSent(throttled, noProgress, 1_000)
   t.notOk(isThrottled(throttled, noProgress, 0), 'none was sent yet')

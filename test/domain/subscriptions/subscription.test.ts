@@ -13,7 +13,7 @@ t.test('a subscription watches the path of its request, or everything', async t 
   })
 })
 
-t.test('an id that nothing can have is told from one that is not found', async t => {
+t.test('an impossible id is distinct from one that is not found', async t => {
   const answer = (id: string) => {
     const refusal = checkSubscriptionId(id)
     return refusal && refusalText(refusal)

@@ -74,7 +74,7 @@ t.test('a tenant that a commit in flight empties stays empty, however often it i
 })
 
 t.test(
-  'whether a tenant has anything is known of own shards, also of what is in flight, and not remembered',
+  'whether a tenant has anything is known of own shards, commits in flight included, and not remembered',
   async t => {
     const { store, counts } = await filled()
     t.equal(await counts.has('t'), true)
@@ -91,7 +91,7 @@ t.test(
   },
 )
 
-t.test('a staged count tells nothing until it is written', async t => {
+t.test('a staged count does not show until it is written', async t => {
   const { store, counts } = await filled()
   await counts.load('t')
   counts.count('t', '/', 'A', 1, 2)
@@ -139,7 +139,7 @@ t.test('the last one of a type in a shard is not the last one of all', async t =
   t.strictSame(known(counts, 't'), { '/a': { B: 1 } })
 })
 
-t.test('what changes before a tenant is read is not taken back by reading it', async t => {
+t.test('changes before a tenant is read are not undone by reading it', async t => {
   const { store, counts } = await filled()
   counts.count('t', '/a', 'B', -1, 0)
   counts.count('t', '/', 'A', 1, 1)
@@ -148,7 +148,7 @@ t.test('what changes before a tenant is read is not taken back by reading it', a
   t.strictSame(known(counts, 't'), { '/': { A: 3 } })
 })
 
-t.test('what changes while a tenant is read is not taken back by what the reader saw', async t => {
+t.test('changes while a tenant is read are not undone by the rows of the reader', async t => {
   const { store, counts } = await filled()
   const loading = counts.load('t')
   counts.count('t', '/a', 'B', -1, 0)
@@ -159,7 +159,7 @@ t.test('what changes while a tenant is read is not taken back by what the reader
   t.strictSame(known(counts, 't'), { '/': { A: 3 }, '/b': { C: 1 } })
 })
 
-t.test('one that comes and one that goes within a batch write what the count is', async t => {
+t.test('an addition and a removal within a batch write the resulting count', async t => {
   const { store, counts } = await filled()
   counts.count('t', '/', 'A', 1, 0)
   counts.count('t', '/', 'A', -1, 0)
@@ -368,7 +368,7 @@ class Compared {
   }
 }
 
-t.test('whatever is counted, and whichever shards come and go, memory, store and a plain count agree', async () => {
+t.test('after any counts, and any shards that come and go, memory, store and a plain count agree', async () => {
   await fc.assert(
     fc.asyncProperty(steps, fc.constantFrom(0, 1, 2, 100), fc.boolean(), async (all, limit, isWhole) => {
       const compared = new Compared(limit, isWhole)

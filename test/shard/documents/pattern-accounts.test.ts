@@ -84,7 +84,7 @@ t.test('a removal, a switch-off and a cheaper pattern give back', async t => {
   isDone(t, await change(shards, 2, { status: 'active' }))
 })
 
-t.test('what was there at start counts, once it has been decoded', async t => {
+t.test('stored subscriptions count, once they have been decoded', async t => {
   const store = new MemoryStore()
   const before = await opened(store)
   const refused = await fill(t, before)
@@ -96,7 +96,7 @@ t.test('what was there at start counts, once it has been decoded', async t => {
   isRefused(t, await create(after, made(refused)))
 })
 
-t.test('what the store has above the bound is kept, and may be changed to what costs no more', async t => {
+t.test('stored subscriptions above the bound are kept, and may change to ones that cost no more', async t => {
   const shards = await opened()
   const accounts = new PatternAccounts(shards.parts.subscriptions, systemClock, 1_000)
   for (const n of [1, 2]) await create(shards, made(n))

@@ -49,7 +49,7 @@ function scene(size: number) {
   return { keeper, asked, left, state, troubles, pass }
 }
 
-t.test('each owner is asked only what the one before has nothing of, and asks have pauses', async t => {
+t.test('each owner is asked only about tenants that the one before does not have, and asks have pauses', async t => {
   const { asked, left, pass } = scene(2_500)
   await pass(roundMs - 1)
   t.strictSame(asked, [])
@@ -66,7 +66,7 @@ t.test('each owner is asked only what the one before has nothing of, and asks ha
   t.equal(asked.length, 8, 'a next round')
 })
 
-t.test('nobody is found unused when the owners change meanwhile', async t => {
+t.test('no tenant is found unused when the owners change meanwhile', async t => {
   const { left, state, pass } = scene(100)
   state.onAsk = shard => {
     if (shard === 1) state.owners = [0, 1]
@@ -75,7 +75,7 @@ t.test('nobody is found unused when the owners change meanwhile', async t => {
   t.strictSame(left, [])
 })
 
-t.test('whoever is no keeper asks nobody, and nobody is asked after the end', async t => {
+t.test('an owner that is no keeper asks no other, and none is asked after the end', async t => {
   const { keeper, asked, state, pass } = scene(2_500)
   state.canLeave = false
   await pass(roundMs)
@@ -88,7 +88,7 @@ t.test('whoever is no keeper asks nobody, and nobody is asked after the end', as
   t.equal(asked.length, 2)
 })
 
-t.test('an operator is told once that the register is full', async t => {
+t.test('an operator gets one report that the register is full', async t => {
   const { state, troubles, pass } = scene(tenantsOfPathsMax)
   state.canLeave = false
   await pass(roundMs)

@@ -54,7 +54,7 @@ t.test('the first event finds all that waits, and reads each once', async t => {
   t.equal(reads.length, 7)
 })
 
-t.test('what changes or goes while it waits is not read', async t => {
+t.test('a subscription that changes or goes while it waits is not read', async t => {
   const clock = new FakeClock()
   const { matcher, reads } = recalled(
     [1, 2, 3, 4].map(n => numbered(n)),
@@ -93,7 +93,7 @@ t.test('all of it is taken in bit by bit', async t => {
   t.equal(touched(matcher).length, 100)
 })
 
-t.test('nobody comes back to what has nothing that waits', async t => {
+t.test('an empty queue of waiting subscriptions causes no further steps', async t => {
   const clock = new FakeClock()
   const { matcher } = recalled([], clock)
   matcher.begin()
@@ -102,7 +102,7 @@ t.test('nobody comes back to what has nothing that waits', async t => {
   t.strictSame(touched(matcher), [1])
 })
 
-t.test('patterns of what waited are made ready bit by bit, and found meanwhile', async t => {
+t.test('patterns of waiting subscriptions are prepared bit by bit, and found meanwhile', async t => {
   const clock = new BusyClock()
   clock.stepMs = 4
   const patterned = (n: number): Subscription => ({

@@ -111,7 +111,7 @@ t.test('letters that are too old are deleted', async t => {
   t.match(owner.shards.parts.letters.losses, { age: 1 })
 })
 
-t.test('a line a minute tells how many went, and why', async t => {
+t.test('a line a minute reports the number of removed letters, and the reason', async t => {
   const owner = await ownerWith({ deadLetterBytesMax: 2 * (await rowBytes(100)) })
   const lines = () => owner.lines.filter(line => line.includes('dead letters'))
   const line = (count: number) =>
@@ -123,7 +123,7 @@ t.test('a line a minute tells how many went, and why', async t => {
   t.strictSame(lines(), [line(1), line(2)])
 })
 
-t.test('letters stand in the order of their changes, whenever they were given up, also after a start', async t => {
+t.test('letters are in the order of their changes, with any times of their ends, also after a start', async t => {
   const owner = await ownerWith()
   const { letters } = owner.shards.parts
   for (const stamp of [3, 1, 4, 2])

@@ -328,7 +328,7 @@ t.test('a client that asks for all letters does not send those again that are on
   t.strictSame(await kept(owner), [])
 })
 
-t.test('a list of letters tells when each is sent by itself', async t => {
+t.test('a list of letters shows when each is replayed automatically', async t => {
   const owner = await withLetters(['A'])
   const next = async (of: Owner): Promise<number | undefined> => {
     const reply = await of.end({ kind: 'deliveries', tenant: 't', id: idOf(1), limit: 9 })
@@ -372,7 +372,7 @@ t.test('letters of two subscriptions of one receiver take turns', async t => {
 })
 
 t.test(
-  'a letter that an older build has written is replayed only if a status tells that another try may help',
+  'a letter that an older build has written is replayed only if its status shows that another try may help',
   async t => {
     const owner = await NotifyingOwner.with([watching(1)], notifying())
     const { letters: of } = owner.shards.parts

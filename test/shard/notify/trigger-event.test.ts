@@ -128,7 +128,7 @@ const previousOf = (metadata: Attribute['metadata']): NamedAttribute => ({
 })
 
 t.test(
-  'an earlier location is told as it was: the geometry alone, or the whole feature where the type is ignored',
+  'an earlier location has its old form: the geometry alone, or the whole feature where the type is ignored',
   async t => {
     const [entity] = oddEntities as [Entity]
     const told = (metadata: Attribute['metadata']): string =>
@@ -143,7 +143,7 @@ t.test(
   },
 )
 
-t.test('what a row says of its notifications is what was fired', async t => {
+t.test('a row names exactly the triggered notifications', async t => {
   const [entity] = oddEntities as [Entity]
   const intents = [
     intentOf(0, { number: 1_000_000_000_001, needsPermit: true }),
@@ -175,7 +175,7 @@ t.test('a row of a version that is not known is not read', async t => {
   t.throws(() => decodeTriggerEvent(row, { shard: 1, stamp: 1 }), { code: 'unreadable', message: /has version/ })
 })
 
-t.test('no two notifications have one id, and ids of a shard sort as they were fired', async () => {
+t.test('no two notifications have one id, and ids of a shard sort in the order of triggering', async () => {
   // Neighbours as often as others.
   const near = fc.tuple(fc.nat({ max: 3 }), fc.integer({ min: -3, max: 3 }))
   const stamp = fc.oneof(

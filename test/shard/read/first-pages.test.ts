@@ -142,7 +142,7 @@ function chosen(places: readonly EntityPlace[], { from, share }: { from: number;
   return places.slice(first, first + Math.ceil(places.length * share))
 }
 
-t.test('a page is what the type index has there, whatever came and went', async t => {
+t.test('a page equals the type index, after any additions and removals', async t => {
   let places = 0
   await fc.assert(
     fc.asyncProperty(fc.array(fc.oneof(page, add, remove), { maxLength: 25, size: 'max' }), async steps => {
@@ -229,7 +229,7 @@ t.test('the first page of a type is read once, and then follows', async t => {
   t.equal(reader.asked.length, 1)
 })
 
-t.test('several who ask at once wait for one reading', async t => {
+t.test('several callers at once wait for one read', async t => {
   const reader = new Reader()
   await reader.add(100)
   const pages = await Promise.all([0, 1, 2].map(() => reader.page([rangeOf(100)], 0, 20)))
@@ -248,7 +248,7 @@ t.test('places that were given do not change with the first page', async t => {
   t.equal(ids(places), before)
 })
 
-t.test('when all that is read has gone meanwhile, the page is what stands behind it', async t => {
+t.test('when all read entities have gone meanwhile, the page has those behind them', async t => {
   const reader = new Reader()
   await reader.add(200)
   const all = await reader.index()
@@ -259,7 +259,7 @@ t.test('when all that is read has gone meanwhile, the page is what stands behind
   t.equal(ids(await reader.run(page)), ids(all.slice(100, 120)))
 })
 
-t.test('a first page that grows too long lets its end go', async t => {
+t.test('a first page that grows too long is cut at its end', async t => {
   const reader = new Reader()
   await reader.add(10)
   await reader.page([rangeOf(10)], 0, 1)
@@ -309,7 +309,7 @@ t.test('a first page is read on when it runs short, not before', async t => {
   t.equal(reader.asked.length, 1)
 })
 
-t.test('a scan reads the first page of many entities that nobody knows, and reads on where many have gone', async t => {
+t.test('a scan reads the first page of many unknown entities, and reads on where many have gone', async t => {
   const reader = new Reader()
   await reader.add(goneMax + 200)
   const all = await reader.index()
@@ -326,7 +326,7 @@ t.test('a scan reads the first page of many entities that nobody knows, and read
   t.strictSame(reader.scans[1]!.after, { created, shard })
 })
 
-t.test('a reading that fails is told, and the next one succeeds', async t => {
+t.test('a failed read is reported, and the next one succeeds', async t => {
   const reader = new Reader()
   await reader.add(100)
   const { store } = reader.changes

@@ -219,7 +219,7 @@ const plainValues = ({ order, selection }: ListRequest, names: readonly string[]
       })
 
 t.test(
-  'the parts of a list are those of a plain program by whatever plan, and its entities can be fetched',
+  'the parts of a list equal those of a plain program, by every plan, and its entities can be fetched',
   async t => {
     const counts = { keys: 0, values: 0 }
     const enough = placedEntities.filter(some => some.length > 15)
@@ -289,25 +289,22 @@ const standings = ({ created, shards, rangeOf, ranges }: ListKeys): EntityPositi
     return { created: stamp, shard: shards[at]!, path, type }
   })
 
-t.test(
-  'entities of different shards that were created at one moment stand in the same order in every list',
-  async t => {
-    const ids = [...new Map(Array.from({ length: 40 }, (_, n) => [shardOf(`E${n}`), `E${n}`])).values()]
-    const node = await Node.with(ids.map(id => ({ path: '/', entity: entityOf(id, 'T', 1000 * 2048, {}) })))
-    const selectors = [{}, { ids }, { idPattern: 'E' }].map(one => [one])
-    const pages: unknown[] = []
-    for (const some of selectors)
-      pages.push(pageOf(await node.end(list({ selection: selectionOf({ selectors: some }) }))))
-    const byShard = ids.toSorted((a, b) => shardOf(a) - shardOf(b))
-    const expected = [8, ...byShard.map(id => `/ ${id} T`)]
-    t.notSame(ids, byShard)
-    t.strictSame(pages, [expected, expected, expected])
-  },
-)
+t.test('entities of different shards that were created at one time have the same order in every list', async t => {
+  const ids = [...new Map(Array.from({ length: 40 }, (_, n) => [shardOf(`E${n}`), `E${n}`])).values()]
+  const node = await Node.with(ids.map(id => ({ path: '/', entity: entityOf(id, 'T', 1000 * 2048, {}) })))
+  const selectors = [{}, { ids }, { idPattern: 'E' }].map(one => [one])
+  const pages: unknown[] = []
+  for (const some of selectors)
+    pages.push(pageOf(await node.end(list({ selection: selectionOf({ selectors: some }) }))))
+  const byShard = ids.toSorted((a, b) => shardOf(a) - shardOf(b))
+  const expected = [8, ...byShard.map(id => `/ ${id} T`)]
+  t.notSame(ids, byShard)
+  t.strictSame(pages, [expected, expected, expected])
+})
 
 const shardOf = (id: string): number => shardMap.shardOf('t', '/', id)
 
-t.test('what is fetched waits for the commit that it may tell of', async t => {
+t.test('a fetch waits for the commit whose changes it may show', async t => {
   const node = await Node.with(stock)
   const keys = await node.end(list({ selection: selectionOf({}), limit: 3, part: 'keys' }))
   assert(keys.kind === 'part')
@@ -330,7 +327,7 @@ t.test('few entities are looked into one by one', async t => {
   t.match([node.scanner.lists, node.scanner.builds], [0, 0])
 })
 
-t.test('a list whose view is being built waits, and then answers with what has changed meanwhile', async t => {
+t.test('a list whose view is being built waits, and then includes the changes since', async t => {
   const node = await Node.with(stock)
   const go = node.hold()
   const replies = node.ask(list())
@@ -371,7 +368,7 @@ t.test('a view puts in order by numbers upwards and downwards, and goes on where
   t.match([node.scanner.builds, node.scanner.lists], [1, 0])
 })
 
-t.test('what is removed is in no list of a view any more', async t => {
+t.test('a removed entity is in no list of a view any more', async t => {
   const node = await Node.with(stock)
   const requests = [list(), list({ selection: selectionOf({}), order: orderOf('!n') })]
   for (const request of requests) await node.end(request)

@@ -122,7 +122,7 @@ t.test('/# is every path', async t => {
   t.strictSame(await node.find('E', ['/#']), ['/ E T', '/ E U', '/a E T', '/a/b E T', '/ab E T'])
 })
 
-t.test('/a/# is /a and what is below, not what merely begins like it', async t => {
+t.test('/a/# is /a and all paths below, not those that merely begin like it', async t => {
   const node = await Node.with(...several)
   t.strictSame(await node.find('E', ['/a/#']), ['/a E T', '/a/b E T'])
 })
@@ -157,7 +157,7 @@ t.test('a find over known paths answers at once when nothing of it is staged', a
   t.equal(node.ask(find('E', ['/#'])).length, 1)
 })
 
-t.test('a find over paths waits for what is staged under one of them', async t => {
+t.test('a find over paths waits for changes staged under one of them', async t => {
   const node = await Node.with(...several)
   await node.find('E', ['/#'])
   node.create('/a G T')
@@ -232,7 +232,7 @@ t.test('a list of paths merges them in order of creation', async t => {
   t.strictSame(await node.list({ paths: ['/ab', '/a/#'] }), [4, '/a E T', '/a/b E T', '/ab E T', '/a F U'])
 })
 
-t.test('a list of ids is in order of creation, whatever their order in the request', async t => {
+t.test('a list of ids is in order of creation, for any order in the request', async t => {
   const node = await Node.with(...several)
   t.strictSame(await node.list({ selection: meaning({ ids: ['F', 'E', 'F'] }), paths: ['/a', '/'] }), [
     5,

@@ -91,7 +91,7 @@ t.test('a page is cut from all matches in order', async () => {
 })
 
 t.test(
-  'a page is cut from all matches in order when most of them were let go, and at offsets beyond them',
+  'a page is cut from all matches in order when most of them were dropped, and at offsets beyond them',
   async () => {
     const counts = fc.integer({ min: surplusMax, max: 2.5 * surplusMax })
     fc.assert(agrees(counts, fc.constantFrom(0, 500, surplusMax - 1, surplusMax + 1500, 3 * surplusMax)), {

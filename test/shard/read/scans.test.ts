@@ -53,7 +53,7 @@ const known = (request: ListRequest, all: readonly Placed[], count: number): Cou
 /** The stated number of entities of a range: a small range is read by the index, a large one by a sweep. */
 const counts = fc.constantFrom(1, 10_000)
 
-t.test('a list is what looking into every entity, sorting and cutting gives', async t => {
+t.test('a list equals that of a plain program that reads every entity, sorts and cuts', async t => {
   let found = 0
   await fc.assert(
     fc.asyncProperty(
@@ -106,7 +106,7 @@ t.test('tables are built of every entity of their type and path', async () => {
   )
 })
 
-t.test('a head is the first places behind a position', async t => {
+t.test('a first page is the first places behind a position', async t => {
   const all = Array.from({ length: 300 }, (_, n) => ({ path: '/', entity: entityOf(`E${n}`, 'T', 1000 + n, {}) }))
   const { scanner, run } = await setting(all)
   const range = { path: '/', type: 'T' }
@@ -165,7 +165,7 @@ t.test('a scan lets the event loop have its turn', async t => {
   t.ok(turns > 1000 / 128, `${turns} turns`)
 })
 
-t.test('close ends what runs, and waits for it', async t => {
+t.test('close ends running scans, and waits for them', async t => {
   const { clock, scanner } = await setting(many)
   const list = scanner.list({ request: everything, ranges: whole, deadlineMs })
   const build = scanner.build({
@@ -218,7 +218,7 @@ const idsOf = (wanted: readonly string[], counts: (shard: number) => boolean): s
 
 // Few paths are read path by path, many shard by shard.
 for (const wanted of [['/a'], ['/'], paths])
-  t.test(`a sweep of ${wanted.join(' ')} gives all there is, or what is in shards that are ours`, async t => {
+  t.test(`a sweep of ${wanted.join(' ')} returns all entities, or those in own shards`, async t => {
     t.strictSame(
       await swept(wanted),
       idsOf(wanted, () => true),

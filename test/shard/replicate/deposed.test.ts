@@ -74,7 +74,7 @@ t.test('writes of a lost shard have an unknown outcome, all others are done, and
   t.match(await cluster.waitFor(find(host, lostId)), { kind: 'found', entities: [{ path: '/' }] })
 })
 
-t.test('what was staged behind a lost commit is lost as well, and the commits behind it go on', async t => {
+t.test('changes staged behind a lost commit are lost as well, and the commits behind it go on', async t => {
   const { cluster, host } = await hostsOf(t)
   host.replication.isHeld = true
   const replies = await loseDuring(cluster, lostShard, async () => {
@@ -94,7 +94,7 @@ t.test('what was staged behind a lost commit is lost as well, and the commits be
   await cluster.assertEqual()
 })
 
-t.test('a batch whose parts are in several commits is told of the one that was lost', async t => {
+t.test('a batch whose parts are in several commits reports the one that was lost', async t => {
   const { cluster, host } = await hostsOf(t)
   // The clock advances by itself, so that there are several slices, with time for commits between them.
   const { clock } = cluster
@@ -109,7 +109,7 @@ t.test('a batch whose parts are in several commits is told of the one that was l
   t.ok(host.replication.appended.length > 2, 'several commits have carried it')
 })
 
-t.test('lists count nothing of what is lost', async t => {
+t.test('lists count nothing of a lost shard', async t => {
   const { cluster, host } = await hostsOf(t)
   const list = (): Promise<ShardReply> =>
     ask(
@@ -150,7 +150,7 @@ t.test('a notification goes with its change: it is sent if that is durable, and 
 })
 
 t.test(
-  'what a home has decided and not written down before it lost the register is claimed from the next home',
+  'permits that a document owner has granted and not written before it lost the register are requested from the next',
   async t => {
     const { cluster, host } = await hostsOf(t)
     const subscription = watching(1, { status: 'oneshot' })
@@ -173,7 +173,7 @@ t.test(
 )
 
 t.test(
-  'a one-shot fires once when its home loses the register and then the shard whose change it has decided about',
+  'a one-shot triggers once when its document owner loses the register and then the shard of a decided change',
   async t => {
     const { cluster, host } = await hostsOf(t)
     const next = cluster.host(1)

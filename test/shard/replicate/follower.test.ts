@@ -54,7 +54,7 @@ async function assertSame(cluster: Cluster, a: Host, b: Host): Promise<void> {
   assert.deepEqual(await cluster.waitFor(contentOf(b)), await cluster.waitFor(contentOf(a)))
 }
 
-t.test('a host that has only followed has the rows of who decided, and its indexes equal a rebuild', async t => {
+t.test('a host that has only followed has the rows of the deciding host, and its indexes equal a rebuild', async t => {
   const random = Random.fromEnvironment()
   t.comment(`SEED=${random.seed}`)
   const cluster = await Cluster.of(t, new FakeClock(), 1)
@@ -91,7 +91,7 @@ t.test('a record that is damaged, or is about another shard, is not applied', as
   t.strictSame(await cluster.waitFor(contentOf(host)), [])
 })
 
-t.test('a record or a page with a row of another version is refused, and what was there stays', async t => {
+t.test('a record or a page with a row of another version is refused, and the existing rows stay', async t => {
   const cluster = await Cluster.of(t, new FakeClock(), 1)
   const host = await another(t, cluster)
   const shard = shardMap.shardOf(tenant, '/', 'E')
@@ -176,7 +176,7 @@ t.test('a snapshot that is read while everything changes, with the log behind it
   t.strictSame(known(to), known(from), 'memory knows what the store does')
 })
 
-t.test('a snapshot replaces what was there, and a shard that is dropped has gone', async t => {
+t.test('a snapshot replaces the existing rows, and a shard that is dropped has gone', async t => {
   const cluster = await Cluster.of(t, new FakeClock(), 1)
   const requests = requestsOf(cluster, new Random(7))
   const to = await another(t, cluster)
@@ -212,7 +212,7 @@ t.test('counts that a death has left of a shard without entities go with the nex
   t.strictSame(await cluster.waitFor(compareIndexes(to.store, 'by shard')), [])
 })
 
-t.test('who dies between the log and the store follows the log from where its store is', async t => {
+t.test('a host that dies between the log and the store follows the log from the position of its store', async t => {
   const cluster = await Cluster.of(t, new FakeClock(), 1)
   const directory = temporaryDirectory(t)
   const open = () => openRocksStore(directory, { durability: 'os', memoryBytes: 8 * 1024 * 1024 })
@@ -260,7 +260,7 @@ t.test('who dies between the log and the store follows the log from where its st
   }
 })
 
-t.test('who follows goes on while an append takes its time, and syncs in between', async t => {
+t.test('a follower goes on while an append takes its time, and syncs in between', async t => {
   const cluster = await Cluster.of(t, new FakeClock(), 2)
   const [a, b] = [cluster.host(0), cluster.host(1)]
   const shard = shardMap.shardOf(tenant, '/', 'E')
@@ -285,7 +285,7 @@ t.test('who follows goes on while an append takes its time, and syncs in between
   await cluster.assertEqual()
 })
 
-t.test('who may not append any more ends', async t => {
+t.test('a host that may not append any more ends', async t => {
   const cluster = await Cluster.of(t, new FakeClock(), 1)
   const host = cluster.host(0)
   host.replication.append = (_parts, onDone) => setImmediate(() => onDone(new Error('another owner')))

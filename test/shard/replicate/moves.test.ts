@@ -109,7 +109,7 @@ class Pair {
 }
 
 t.test(
-  'whatever is asked while shards move, replies are those of one owner, and all hosts have the same rows',
+  'while shards move, replies to any requests are those of one owner, and all hosts have the same rows',
   async t => {
     const random = Random.fromEnvironment()
     t.comment(`SEED=${random.seed}`)
@@ -137,7 +137,7 @@ t.test(
 )
 
 t.test(
-  'whatever is asked while hosts take shards over, replies are those of one owner, and all hosts have the same rows',
+  'while hosts take shards over, replies to any requests are those of one owner, and all hosts have the same rows',
   async t => {
     const random = Random.fromEnvironment()
     t.comment(`SEED=${random.seed}`)
@@ -172,7 +172,7 @@ t.test(
   },
 )
 
-t.test('what is asked of a shard that is not ours has not happened', async t => {
+t.test('a request to a shard of another owner has not happened', async t => {
   const cluster = await Cluster.of(t, new FakeClock(), 2)
   const { requests } = await Pair.of(cluster, new Random(1))
   const [write] = requests.writes(1, true)
@@ -211,7 +211,7 @@ async function clusterOfMany(t: Test): Promise<Cluster> {
   return cluster
 }
 
-t.test('views and scans tell of what is owned, and of nothing else', async t => {
+t.test('views and scans show owned entities, and nothing else', async t => {
   const cluster = await clusterOfMany(t)
   await cluster.followAll()
   /** The entities that each host finds by itself. */
@@ -242,7 +242,7 @@ t.test('views and scans tell of what is owned, and of nothing else', async t => 
   }
 })
 
-t.test('a list during which shards come or go is not told', async t => {
+t.test('a list during which shards come or go is not returned', async t => {
   const cluster = await clusterOfMany(t)
   const host = cluster.host(0)
   const replies: ShardReply[] = []

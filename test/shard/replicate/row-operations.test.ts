@@ -64,7 +64,7 @@ t.test('operations come out of their bytes as they went in', async () => {
   )
 })
 
-t.test('bytes that end too early, or were changed in what says how long it is, are refused as a whole', async () => {
+t.test('bytes that end too early, or whose lengths were changed, are refused as a whole', async () => {
   fc.assert(
     fc.property(operations, fc.nat(), fc.nat(255), (all, at, byte) => {
       const bytes = written(all)

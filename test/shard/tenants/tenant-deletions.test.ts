@@ -172,7 +172,7 @@ t.test('an owner whose register is old deletes nothing that the keeper does not 
   t.same((await client.sizes(cluster.owners(), ['gone']))[0], [24, 1, 1])
 })
 
-t.test('the keeper does not end a deletion that another owner has not heard of', async t => {
+t.test('the keeper does not end a deletion that another owner does not know yet', async t => {
   const { cluster, client } = await clustered(t)
   const [first, second] = tasks(t, cluster) as [TenantDeletions, TenantDeletions]
   await client.step(register, { what: 'delete', tenant: 'gone' })

@@ -134,7 +134,7 @@ t.test('two quick batches after a long one in one tick wait for the next', async
   t.strictSame(scene.turns, ['30 a', '1 b'])
 })
 
-t.test('whoever drains waits for what is left of batches', async t => {
+t.test('draining waits for the rest of batches', async t => {
   const scene = new Scene()
   let isDrained = false
   scene.ask('6 a', '6 b', '6 c')
@@ -149,7 +149,7 @@ t.test('whoever drains waits for what is left of batches', async t => {
   await scene.batches.drained()
 })
 
-t.test('after the store has failed no more turns are taken, and what had none has failed', async t => {
+t.test('after the store has failed no more turns are taken, and items without one have failed', async t => {
   const scene = new Scene()
   scene.ask('6 a', '6 b', '6 c')
   scene.commit.failed = new Error('no disk')

@@ -15,7 +15,7 @@ const steps = fc.array(
 
 const upwards = (a: number, b: number): number => a - b
 
-t.test('the first of what is there stands at the top, whatever came and went', async () => {
+t.test('the first element is at the top, after any additions and removals', async () => {
   fc.assert(
     fc.property(
       steps,

@@ -174,7 +174,7 @@ t.test('an index that has grown has as many buckets as one that was made for so 
   }
 })
 
-t.test('the grid is walked where many entities stand in the way, and given up where too many do', async t => {
+t.test('the grid is walked where many entities are in the way, and given up where too many are', async t => {
   const rows = 4000
   const index = new GeoIndex(rows)
   const place = (row: number): Geometry => ({
@@ -207,7 +207,7 @@ t.test('a row that may match is a candidate once, though two boxes and several c
   t.ok(candidates!.includes(300) && candidates!.includes(0) && candidates!.includes(200))
 })
 
-t.test('points are told for the order by distance, and nothing else is', async t => {
+t.test('points are returned for the order by distance, and nothing else is', async t => {
   const index = new GeoIndex(4)
   index.set(0, { type: 'Point', coordinates: [1, 2, 300] as unknown as Position })
   index.set(1, wkt('LINESTRING (0 0, 1 1)'))

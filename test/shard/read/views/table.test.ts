@@ -152,7 +152,7 @@ const step = fc.oneof(
   }),
 )
 
-t.test('a table holds what a map would, in order of creation, and so does a table of its parts', async t => {
+t.test('a table equals a map, in order of creation, and so does a table of its parts', async t => {
   let compactions = 0
   fc.assert(
     fc.property(fc.constantFrom(0, 2500, 2500), fc.array(step, { maxLength: 10, size: 'max' }), (first, taken) => {
@@ -173,7 +173,7 @@ t.test('a table holds what a map would, in order of creation, and so does a tabl
 
 const one = cellsOf(0)
 
-t.test('what is older than the newest and not there is not taken', async t => {
+t.test('a new entity that is older than the newest is refused', async t => {
   const table = new Table(layout)
   t.ok(table.put(10, 1, one))
   t.ok(table.put(20, 1, one))
@@ -184,7 +184,7 @@ t.test('what is older than the newest and not there is not taken', async t => {
   t.ok(table.put(20, 2, one))
 })
 
-t.test('a removal of what is not there changes nothing', async t => {
+t.test('the removal of a missing entity changes nothing', async t => {
   const table = new Table(layout)
   table.put(10, 1, one)
   table.remove(10, 2)
@@ -212,7 +212,7 @@ t.test('few rows that have gone are no reason to move', async t => {
   t.equal(table.live, 0)
 })
 
-t.test('memory grows with what comes and shrinks with what goes', async t => {
+t.test('memory grows with additions and shrinks with removals', async t => {
   const table = new Table(layout)
   const empty = table.bytes
   for (let n = 0; n < 10_000; n++) table.put(n, 0, { targets: [n], geometry: { type: 'Point', coordinates: [1, 1] } })
@@ -224,7 +224,7 @@ t.test('memory grows with what comes and shrinks with what goes', async t => {
   t.ok(empty < full / 50, `${empty} bytes`)
 })
 
-t.test('what a table that was just built takes is what was said before it was', async t => {
+t.test('the bytes of a new table equal the estimate before it was built', async t => {
   for (const places of [false, true])
     for (const count of [0, 1, 64, 65, 5000]) {
       const wanted = { columns: layout.columns, places }

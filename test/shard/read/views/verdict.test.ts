@@ -57,7 +57,7 @@ const targetsOf = (statement: Statement, all: readonly (Attribute | undefined)[]
 
 const attributes = fc.array(attributesForStatements, { maxLength: 12 })
 
-t.test('a column says yes and no only as the entity does, and of what it holds it says one of them', async t => {
+t.test('a column answers yes and no only as the entity does, and always answers for values that it holds', async t => {
   const said = { [no]: 0, [yes]: 0, [look]: 0 }
   const agree = fc.property(statementTexts, attributes, attributes, fc.boolean(), (text, now, earlier, isFull) => {
     const statement = statementOf(text)
@@ -107,7 +107,7 @@ t.test('of a text without a place a column knows whether it is there, and that i
   t.equal(of('a~=x'), look)
 })
 
-t.test('sifting a range and sifting rows agree, whichever rows and however sifted before', async () => {
+t.test('sifting a range and sifting rows agree, for any rows and after any earlier sifting', async () => {
   const agree = fc.property(
     statementTexts,
     attributes,
@@ -170,7 +170,7 @@ t.test('a column keeps so many texts and no more, each once', async t => {
   t.equal(column.texts[column.numbers[1]!], 'k7')
 })
 
-t.test('a column made of the parts of another goes on where that one stood', async t => {
+t.test('a column made of the parts of another continues from the same state', async t => {
   const { path } = statementOf('a')
   const column = new Column(named(path), 2)
   column.set(0, 'x')
