@@ -82,6 +82,10 @@ export class EventStream implements StreamReader, OpenStream {
     this.writer.whenRoom(next)
   }
 
+  get waiting(): number {
+    return this.writer.waiting
+  }
+
   /** Ends the stream with an event that gives the reason. */
   end(reason: EndReason, by: ClosedBy): void {
     const { answer, writer } = this

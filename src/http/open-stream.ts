@@ -18,6 +18,8 @@ export interface StreamCounts {
   end(transport: StreamTransport, by: ClosedBy): void
   event(kind: string): void
   fold(count: number): void
+  /** Sets the source of the number of characters that wait for readers. */
+  watch(waiting: () => number): void
 }
 
 export interface StreamParts {
@@ -33,6 +35,8 @@ export interface StreamParts {
 }
 
 export interface OpenStream {
+  /** Characters that wait for the reader. */
+  readonly waiting: number
   /** Ends the stream with an event that gives the reason. */
   end(reason: EndReason, by: ClosedBy): void
 }

@@ -118,7 +118,7 @@ async function startOver(t: Test, store: Store, server: HttpServer): Promise<Loc
     subscriptions: new SubscriptionHandlers(new SubscriptionOperations(client, ids), entities, systemClock, () => true),
     registrations: new RegistrationHandlers(new RegistrationOperations(client, ids), () => true),
     streams: new StreamHandlers({
-      hub: new StreamHub({ shards: local, clock: systemClock, holder: 'here', filtersMax: 100 }),
+      hub: new StreamHub({ shards: local, clock: systemClock, chance: systemChance, holder: 'here', filtersMax: 100 }),
       streamsMax: 100,
       messageBytesMax: 1_048_576,
       clock: systemClock,

@@ -117,7 +117,7 @@ function readersFor(
   { clock, chance }: Surroundings,
   { nodeShards, observation: { streams: tallies }, isEnding }: FrontParts,
 ): ReaderHandlers {
-  const hub = new StreamHub({ shards: nodeShards.shards, clock, holder: chance.uuid(), filtersMax })
+  const hub = new StreamHub({ shards: nodeShards.shards, clock, chance, holder: chance.uuid(), filtersMax })
   const streams = new StreamHandlers({ hub, streamsMax, messageBytesMax, clock, tallies, isEnding })
   if (!ngsiProxy) return { streams, proxy: undefined }
   const channels = new ProxyChannels({ clock, chance })
