@@ -41,6 +41,7 @@ export class EventStream implements StreamReader, OpenStream {
     this.writer = new EventWriter({
       frame,
       texts: hub.texts,
+      budget: hub.waiting,
       onFolded: count => tallies.fold(count),
       send: texts => this.write(texts.join('')),
     })
@@ -80,10 +81,6 @@ export class EventStream implements StreamReader, OpenStream {
 
   whenRoom(next: () => void): void {
     this.writer.whenRoom(next)
-  }
-
-  get waiting(): number {
-    return this.writer.waiting
   }
 
   /** Ends the stream with an event that gives the reason. */

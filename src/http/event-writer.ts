@@ -27,11 +27,6 @@ export class EventWriter {
     return !this.isFull
   }
 
-  /** Characters that wait for the reader. */
-  get waiting(): number {
-    return this.queue.length
-  }
-
   /** Sends an event of a watch, now or later. False: the reader is too slow. */
   event(event: StreamEvent, watch: string, form: EventForm): boolean {
     const hasRoom = this.queue.push(event, watch, form)
@@ -66,6 +61,7 @@ export class EventWriter {
   /** Sends nothing any more. */
   close(): void {
     this.isClosed = true
+    this.queue.clear()
     this.wanting = []
   }
 

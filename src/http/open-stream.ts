@@ -35,8 +35,6 @@ export interface StreamParts {
 }
 
 export interface OpenStream {
-  /** Characters that wait for the reader. */
-  readonly waiting: number
   /** Ends the stream with an event that gives the reason. */
   end(reason: EndReason, by: ClosedBy): void
 }

@@ -75,6 +75,7 @@ export class StreamSocket implements SocketListener, OpenStream {
     this.writer = new EventWriter({
       frame,
       texts: hub.texts,
+      budget: hub.waiting,
       onFolded: count => tallies.fold(count),
       send: texts => this.socket?.send(texts) ?? false,
     })
@@ -107,10 +108,6 @@ export class StreamSocket implements SocketListener, OpenStream {
 
   onGone(): void {
     this.over('client')
-  }
-
-  get waiting(): number {
-    return this.writer.waiting
   }
 
   /** Ends it with an event that gives the reason, when its updates have been answered. */

@@ -21,11 +21,8 @@ export class StreamHandlers {
   private readonly open = new Set<OpenStream>()
 
   constructor(private readonly parts: StreamParts) {
-    parts.tallies.watch(() => {
-      let waiting = 0
-      for (const stream of this.open) waiting += stream.waiting
-      return waiting
-    })
+    const { hub, tallies } = parts
+    tallies.watch(() => hub.waiting.characters)
   }
 
   stream(request: Request, reply: Reply, inner: InnerRequests): void {

@@ -12,6 +12,8 @@ import { type ChangeTexts, folded, type ReadChange, type StreamEvent } from './s
 /** Characters that wait until events are folded, and until the reader is too slow. */
 export const foldedFrom = 256 * 1024
 export const waitingMax = 4 * 1024 * 1024
+/** Characters that wait for all readers of a process. Beyond them, readers whose events are folded are too slow. */
+export const waitingTogetherMax = 256 * 1024 * 1024
 /** Characters that are taken at once. */
 const takenMax = 64 * 1024
 
@@ -29,7 +31,19 @@ interface FoldedEvent {
   readonly form: EventForm
 }
 
+/** What waits for all readers of a process. */
+export class WaitingBudget {
+  characters = 0
+
+  constructor(private readonly max = waitingTogetherMax) {}
+
+  get isFull(): boolean {
+    return this.characters > this.max
+  }
+}
+
 export interface QueueParts {
+  readonly budget: WaitingBudget
   /** The text of an event on the wire. `watch`: the watch that reads it. */
   readonly frame: (event: StreamEvent, watch: string) => string
   readonly texts: ChangeTexts
@@ -63,13 +77,13 @@ export class ReaderQueue {
     if (this.isFolding && change) this.fold(change)
     else this.add(this.ownKey(), this.parts.frame(event, watch), change)
     if (!this.isFolding && this.characters > foldedFrom) this.beginFolding()
-    return this.characters <= waitingMax
+    return this.hasRoom
   }
 
   /** Adds a text that is not an event, and is not folded. False: too much waits. */
   pushText(text: string): boolean {
     this.add(this.ownKey(), text, undefined)
-    return this.characters <= waitingMax
+    return this.hasRoom
   }
 
   /** The next texts, up to some 64 KB; undefined: nothing waits. */
@@ -85,10 +99,26 @@ export class ReaderQueue {
       taken.push(text)
       length += text.length
       this.items.delete(key)
-      this.characters -= text.length
+      this.count(-text.length)
     }
     if (this.items.size === 0) this.isFolding = false
     return taken
+  }
+
+  /** Drops everything: the connection has ended. */
+  clear(): void {
+    this.count(-this.characters)
+    this.items.clear()
+    this.folded.clear()
+  }
+
+  private get hasRoom(): boolean {
+    return this.characters <= (this.parts.budget.isFull ? foldedFrom : waitingMax)
+  }
+
+  private count(change: number): void {
+    this.characters += change
+    this.parts.budget.characters += change
   }
 
   /** The key of an item that is not folded. */
@@ -98,14 +128,14 @@ export class ReaderQueue {
 
   private add(key: string, text: string, change: FoldedEvent | undefined): void {
     this.items.set(key, { text, change })
-    this.characters += text.length
+    this.count(text.length)
   }
 
   private beginFolding(): void {
     this.isFolding = true
     const { items } = this
     this.items = new Map()
-    this.characters = 0
+    this.count(-this.characters)
     for (const [key, { text, change }] of items)
       if (change) this.fold(change)
       else this.add(key, text, undefined)
@@ -119,7 +149,7 @@ export class ReaderQueue {
     const earlier = this.items.get(key)
     if (!earlier?.change) return this.add(key, frame(event, watch), change)
     this.items.delete(key)
-    this.characters -= earlier.text.length
+    this.count(-earlier.text.length)
     this.folded.set(watch, (this.folded.get(watch) ?? 0) + 1)
     onFolded(1)
     const both = folded(earlier.change.read, read)

@@ -21,6 +21,7 @@ import type { NumberedFilter, RefusedFilter, SentChange, StreamReply } from '../
 import type { Chance, Clock } from '../../ports.js'
 import { CatchUpBudget } from './catch-up-budget.js'
 import { type FilterChanges, OwnerFeed, type OwnerFeedParts } from './owner-feed.js'
+import { WaitingBudget } from './reader-queue.js'
 import { type FeedState, type FilterGroup, Reading, type ReadingHub, type StreamReader } from './reading.js'
 import { ChangeTexts } from './stream-event.js'
 
@@ -48,6 +49,7 @@ interface FilterChange {
 export class StreamHub implements FilterChanges, ReadingHub {
   readonly texts = new ChangeTexts()
   readonly budget = new CatchUpBudget()
+  readonly waiting = new WaitingBudget()
   readonly parts: HubParts
   private readonly groups = new Map<string, FilterGroup>()
   private readonly byNumber = new Map<number, FilterGroup>()

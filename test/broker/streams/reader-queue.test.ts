@@ -1,7 +1,7 @@
 // What waits for a slow reader: everything, then the newest state of each entity, then too much.
 
 import t from 'tap'
-import { foldedFrom, ReaderQueue, waitingMax } from '../../../src/broker/streams/reader-queue.js'
+import { foldedFrom, ReaderQueue, WaitingBudget, waitingMax } from '../../../src/broker/streams/reader-queue.js'
 import { ChangeTexts, type StreamEvent } from '../../../src/broker/streams/stream-event.js'
 import { encodeEntity } from '../../../src/encoded-entity.js'
 import type { SentChange } from '../../../src/messages/streams.js'
@@ -25,11 +25,14 @@ function changeOf(id: string, n: number, size: number, kind: SentChange['class']
 }
 
 class Scene {
+  constructor(private readonly budget = new WaitingBudget()) {}
+
   readonly texts = new ChangeTexts()
   folded = 0
   readonly queue = new ReaderQueue({
     frame: ({ kind, data }) => `${kind} ${data}\n`,
     texts: this.texts,
+    budget: this.budget,
     onFolded: count => {
       this.folded += count
     },
@@ -100,4 +103,21 @@ t.test('too much is too much', async t => {
   let n = 0
   while (scene.push(changeOf(`e${n}`, n, 50_000))) n++
   t.ok(n * 50_000 <= waitingMax && (n + 2) * 50_000 > waitingMax, `${n} events`)
+})
+
+t.test('when too much waits for all readers, those that fold are too slow', async t => {
+  const budget = new WaitingBudget(1_000_000)
+  const [large, other, small] = [new Scene(budget), new Scene(budget), new Scene(budget)]
+  let n = 0
+  for (; n < 8; n++) t.ok(large.push(changeOf(`e${n}`, n, 50_000)))
+  while (other.push(changeOf(`e${n}`, n, 50_000))) n++
+  t.ok(budget.isFull)
+  t.notOk(large.push(changeOf('e', 1, 10)), 'it has more than may wait then')
+  t.ok(small.push(changeOf('e', 1, 10)))
+  large.queue.clear()
+  other.queue.clear()
+  t.notOk(budget.isFull)
+  t.equal(budget.characters, small.queue.length)
+  small.all()
+  t.equal(budget.characters, 0)
 })
