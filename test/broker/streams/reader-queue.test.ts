@@ -25,18 +25,20 @@ function changeOf(id: string, n: number, size: number, kind: SentChange['class']
 }
 
 class Scene {
-  constructor(private readonly budget = new WaitingBudget()) {}
+  constructor(budget = new WaitingBudget()) {
+    this.queue = new ReaderQueue({
+      frame: ({ kind, data }) => `${kind} ${data}\n`,
+      texts: this.texts,
+      budget,
+      onFolded: count => {
+        this.folded += count
+      },
+    })
+  }
 
   readonly texts = new ChangeTexts()
   folded = 0
-  readonly queue = new ReaderQueue({
-    frame: ({ kind, data }) => `${kind} ${data}\n`,
-    texts: this.texts,
-    budget: this.budget,
-    onFolded: count => {
-      this.folded += count
-    },
-  })
+  readonly queue: ReaderQueue
 
   push(change: SentChange, watch = 'w'): boolean {
     const read = { change, how: 'found', key: this.texts.keyOf(change) } as const
