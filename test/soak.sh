@@ -18,6 +18,7 @@ CLUSTER_INIT=all tests journeys/cluster-init.test.js
 CLUSTER_ROUNDS=50 tests journeys/cluster-oracle.test.js
 NOTIFICATION_CYCLES=300 tests journeys/notification-oracle.test.js
 tests journeys/disk-failure.test.js
+STALLED_STREAMS=1000 tests journeys/stalled-streams.test.js
 ORRERY_QUERIES=50000 tests journeys/queries.test.js
 DIFFERENTIAL_REQUESTS=20000 tests journeys/differential.test.js
 # Not by tests(): they take longer than it lets a file take.
