@@ -359,12 +359,12 @@ t.test(
     t.equal(await first.ended, 'there was no answer in time')
 
     let opened = 0
-    const bookmark = (): void => {}
+    let bookmark = (): void => {}
     const { port } = await stage(t, [
       open(() => opened++),
       open(socket => {
         say(socket, watching('a'))
-        socket.on('message', () => say(socket, event('bookmark', 'b')))
+        bookmark = () => say(socket, event('bookmark', 'b'))
       }),
     ])
     const run = new Run(t, port)
