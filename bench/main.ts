@@ -17,6 +17,7 @@ import { cluster } from './cluster.js'
 import { forwarding } from './forwarding.js'
 import { drive, generatorName } from './generator.js'
 import { gossip } from './gossip.js'
+import { live } from './live.js'
 import { loadStock } from './loader.js'
 import { cpuSeconds, generatorFacts, hasProgram, machineFacts, othersCpuSeconds, pinSelf } from './machine.js'
 import { million, type Start } from './million.js'
@@ -97,6 +98,7 @@ const names = [
   'workers',
   'notifications',
   'forwarding',
+  'live',
   'gossip',
   'cluster',
   'million',
@@ -171,6 +173,7 @@ async function inTurn(folder: string): Promise<void> {
   if (only.includes('workers') && orrery) await runWorkers(orrery, folder)
   if (only.includes('notifications') && orrery) await runNotifications(orrery, folder)
   if (only.includes('forwarding') && orrery) await runForwarding(orrery, folder)
+  if (only.includes('live') && orrery) await runLive(orrery, folder)
   if (only.includes('gossip')) await runGossip()
   if (only.includes('cluster') && orrery) {
     pinSelf('anywhere')
@@ -317,6 +320,14 @@ async function runNotifications(subject: Subject, folder: string): Promise<void>
 
 async function runForwarding(subject: Subject, folder: string): Promise<void> {
   judge(`Forwarding of ${subject.name}, medians`, await forwarding({ subject, folder, ...rateOptions }))
+}
+
+async function runLive(subject: Subject, folder: string): Promise<void> {
+  if (generatorName !== 'wrk') return say('without wrk the generator is too slow for the live feed\n')
+  const counts = options.quick
+    ? { idle: 500, streams: 100, others: 2000 }
+    : { idle: 10_000, streams: 1000, others: 100_000 }
+  judge(`Live feed of ${subject.name}, medians`, await live({ subject, folder, ...rateOptions, ...counts }))
 }
 
 async function runGossip(): Promise<void> {

@@ -22,7 +22,7 @@ export function atMost(name: string, found: string, value: number, limit: number
 
 /** `limit` may be a share. */
 export function atLeast(name: string, found: string, value: number, limit: number, unit = ''): Finding {
-  const needed = limit < 1 ? limit.toFixed(2) : thousands(limit)
+  const needed = limit < 1 ? limit.toFixed(2) : Number.isInteger(limit) ? thousands(limit) : String(limit)
   return { name, found, needed: `>= ${needed}${unit}`, isShort: !(value >= limit) }
 }
 

@@ -62,6 +62,7 @@ class FreshRequest implements Exchange {
   readonly method = head.toString('latin1', 0, 3)
   readonly path = head.toString('latin1', 3, 6)
   readonly query = ''
+  readonly asksForWebSocket = false
 
   header(name: string): string {
     if (name === 'fiware-service') return head.toString('latin1', 6, 12)
@@ -79,6 +80,9 @@ class FreshRequest implements Exchange {
   reply(): void {}
   stream(): void {}
   events(): undefined {}
+  webSocket(): boolean {
+    return false
+  }
   replyAndClose(): void {}
 }
 

@@ -73,6 +73,26 @@ export const updates: Workload = [{ template: patch, ids: 'stock', weight: 1 }]
 export const ownUpdates: Workload = [
   { template: { ...patch, body: patch.body.replace(valueHole, ownValueHole) }, ids: 'stock', weight: 1 },
 ]
+/** An update with a value of its own (`ownValues`). */
+export const ownUpdateOf = (id: string, value: number): Template => ({
+  ...patch,
+  path: patch.path.replace(idHole, id),
+  body: patch.body.replace(valueHole, String(value)),
+})
+/** The same update, as a batch of one entity. */
+export const singleBatches: Workload = [
+  {
+    template: {
+      method: 'POST',
+      path: batchPath,
+      body:
+        `{"actionType":"update","entities":[{"id":"urn:sensor:${idHole}","type":"Sensor",` +
+        `"temperature":{"type":"Number","value":${valueHole}}}]}`,
+    },
+    ids: 'stock',
+    weight: 1,
+  },
+]
 export const batches: Workload = [{ template: append, ids: 'stock', weight: 1 }]
 export const reads: Workload = [{ template: read, ids: 'stock', weight: 1 }]
 /** The first page of a type. */

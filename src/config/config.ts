@@ -111,6 +111,8 @@ export interface Config {
     readonly streamsMax: number
     /** Memory for the latest changes. */
     readonly bufferBytesMax: number
+    /** Whether messages over WebSocket are compressed. */
+    readonly isCompressed: boolean
   }
   readonly notifications: {
     readonly delivery: 'atLeastOnce' | 'bestEffort'
@@ -399,6 +401,7 @@ function configOf(values: Values, cores: () => number): Config {
     streams: {
       streamsMax: values.noStreams ? 0 : values.maxStreams,
       bufferBytesMax: values.streamBuffer * bytesPerMb,
+      isCompressed: values.streamCompression,
     },
     notifications: {
       delivery: values.notifDelivery,

@@ -192,6 +192,9 @@ const streams = {
     help: 'Open streams of this node. Raising it costs up to 20 KB each, and more for slow readers; -maxConnections bounds them as well.',
   }),
   noStreams: option('NO_STREAMS', flag, false, { help: 'There are no streams: GET /v2/stream is answered 404.' }),
+  streamCompression: option('STREAM_COMPRESSION', flag, false, {
+    help: 'Messages over WebSocket are compressed, with clients that want it. It costs processor time for each message and stream.',
+  }),
   streamBuffer: option('STREAM_BUFFER', whole(1, 1048576, 'MB'), 64, {
     help: 'Memory for the latest changes, from which readers of streams that come back get what they have missed. Raising it lets them stay away for longer, up to ten minutes.',
   }),

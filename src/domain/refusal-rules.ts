@@ -39,6 +39,7 @@ export type CountedThing =
   | 'values'
   | 'digits'
   | 'chunks'
+  | 'watches'
 
 /** The operators of a query, as the error texts name them (docs/interface/errors.md#queries). */
 export type QueryOperator =
@@ -429,11 +430,24 @@ export const refusalRules = {
   // Ours: streams (docs/interface/errors.md#streams).
   streamsOff: rule('NotFound', 'streams are off on this broker (-noStreams)'),
   streamsTooMany: unavailable`there are ${num('max')} streams, and no room for more: try again later`,
+  filtersTooMany: unavailable`streams have ${num('max')} different filters, and no room for more: try again later`,
   acceptEvents: rule('NotAcceptable', 'acceptable MIME types: text/event-stream'),
   minInterval: bad`minInterval must be a whole number of milliseconds, at most ${num('max')}`,
   cursor: bad('from, or the header Last-Event-ID, is not a cursor of a stream'),
   streamScope: bad`the parameter ${'parameter'} and the header ${'header'} differ`,
   watchEntitiesTwice: bad('Incompatible parameters: entities, and id, type, idPattern or typePattern'),
+  webSocketHandshake: bad('a WebSocket needs a Sec-WebSocket-Key, and Sec-WebSocket-Version 13'),
+  foreignOrigin: forbidden`pages of ${'origin'} may not open a WebSocket here (-corsOrigin)`,
+  socketMessage: bad('a message must be a JSON object with the member op, and no member twice'),
+  socketOp: bad`unknown op: ${'op'}`,
+  socketToken: bad`token must be a text of at most ${num('max')} characters`,
+  socketBody: bad('body must be a JSON object, as of POST /v2/op/update'),
+  watchId: bad`id must be a text of at most ${num('max')} characters`,
+  watchTaken: bad`there is a watch ${'id'} on this connection`,
+  watchUnknown: rule('NotFound', ['id'], (id: string) => `there is no watch ${id} on this connection`),
+  updateRef: bad`ref must be a number, or a text of at most ${num('max')} characters`,
+  updatesTooMany: unavailable`there are ${num('max')} updates without an answer on this connection`,
+  updatesTooLarge: unavailable`the updates without an answer on this connection have more than ${num('max')} bytes`,
   watchExpressionTwice: bad('Incompatible parameters: expression, and q, mq, georel, geometry or coords'),
 
   // Ours: backups (docs/operations/backup.md).

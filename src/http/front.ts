@@ -42,6 +42,13 @@ export interface Exchange {
    * client that reads no byte for a minute is closed. undefined: the client is gone, and nothing is called.
    */
   events(status: number, headers: readonly string[], onRoom: () => void, onGone: () => void): EventAnswer | undefined
+  /** Whether the client asks to speak WebSocket, with a handshake that this front can answer. */
+  readonly asksForWebSocket: boolean
+  /**
+   * Answers 101 and speaks WebSocket. `protocol`: the chosen subprotocol, '' for none. It may be called after
+   * `onRequest`. False: the client is gone, and nothing is called.
+   */
+  webSocket(headers: readonly string[], protocol: string, listener: SocketListener): boolean
   /** Like `reply`, and then closes the connection: for a request whose body is not wanted. */
   replyAndClose(status: number, headers: readonly string[], body?: Uint8Array | string): void
 }
@@ -54,6 +61,44 @@ export interface EventAnswer {
   end(): void
   /** Closes the connection at once. */
   close(): void
+}
+
+/** A connection that speaks WebSocket (RFC 6455). */
+export interface MessageSocket {
+  /** Sends messages of text, in order. False: the system takes no more at the moment; they are sent later. */
+  send(texts: readonly string[]): boolean
+  /** Begins the closing handshake, behind the messages that were sent. A client that does not complete it is cut off. */
+  close(code: number, reason: string): void
+  /** Closes the connection at once. */
+  destroy(): void
+}
+
+/** How a front speaks WebSocket. */
+export interface SocketOptions {
+  /** Paths at which a client may ask for it; elsewhere such a request is an ordinary one. */
+  readonly paths: readonly string[]
+  /** The limit of a message. */
+  readonly messageBytesMax: number
+  /** Whether messages are compressed, with clients that want it. */
+  readonly compression: boolean
+}
+
+/** A connection over which nothing came for so long, not even an answer to a ping, is cut off. */
+export const silenceSMax = 60
+
+/** The end of a connection that has sent a binary message: RFC 6455, 7.4.1. */
+export const noBinary = { code: 1003, reason: 'binary messages are not accepted' } as const
+
+/** Receives what happens on such a connection. */
+export interface SocketListener {
+  /** The connection is open: called once, before everything else, perhaps before `webSocket` returns. */
+  onOpen(socket: MessageSocket): void
+  /** A whole message of text: UTF-8, valid during the call only. */
+  onMessage(bytes: Uint8Array): void
+  /** The system takes more, after a `send` that returned false. */
+  onRoom(): void
+  /** The connection has ended. Called once if `onOpen` was. */
+  onGone(): void
 }
 
 /**
@@ -116,6 +161,8 @@ export interface FrontOptions {
   /** The connection of a client that reads no byte of its answer for this time is closed; undefined: 30 s. */
   readonly answerStallMs?: number | undefined
   readonly onStall?: (() => void) | undefined
+  /** undefined: the front does not speak WebSocket. */
+  readonly sockets?: SocketOptions | undefined
   /** The connection of a reader of events that reads no byte for this time is closed; undefined: a minute. */
   readonly eventsStallMs?: number | undefined
 }

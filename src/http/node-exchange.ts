@@ -18,6 +18,7 @@ import {
   headerText,
   lengthOf,
   pieceBytesMax,
+  type SocketListener,
   unwantedBytesMax,
 } from './front.js'
 import { cutFromMax } from './url.js'
@@ -35,6 +36,9 @@ export interface NodeExchangeFront {
   readonly gate: AnswerGate
 }
 
+/** Answers 101 with these headers and the subprotocol, and speaks WebSocket. */
+export type NodeUpgrade = (headers: readonly string[], protocol: string, listener: SocketListener) => void
+
 /** A request that node:http has read, and its answer. */
 export class NodeExchange implements Exchange, SlowAnswer {
   readonly method: string
@@ -43,12 +47,15 @@ export class NodeExchange implements Exchange, SlowAnswer {
   readonly #front: NodeExchangeFront
   readonly #request: IncomingMessage
   readonly #response: ServerResponse
+  readonly #upgrade: NodeUpgrade | undefined
   #answered = false
   #onBody: BodyHandler | undefined
   #pieces: BodyPieces | undefined
   #offset = 0
 
-  constructor(front: NodeExchangeFront, request: IncomingMessage, response: ServerResponse) {
+  /** `upgrade`: the client asks to speak WebSocket, and this makes it so. */
+  constructor(front: NodeExchangeFront, request: IncomingMessage, response: ServerResponse, upgrade?: NodeUpgrade) {
+    this.#upgrade = upgrade
     this.#front = front
     this.#request = request
     this.#response = response
@@ -103,6 +110,18 @@ export class NodeExchange implements Exchange, SlowAnswer {
       response.flushHeaders()
     }
     this.#writeParts(parts).catch(() => response.destroy())
+  }
+
+  get asksForWebSocket(): boolean {
+    return this.#upgrade !== undefined
+  }
+
+  webSocket(headers: readonly string[], protocol: string, listener: SocketListener): boolean {
+    const response = this.#response
+    if (this.#answered || response.destroyed || response.closed || !this.#upgrade) return false
+    this.#answered = true
+    this.#upgrade(headers, protocol, listener)
+    return true
   }
 
   events(status: number, headers: readonly string[], onRoom: () => void, onGone: () => void): EventAnswer | undefined {

@@ -9,10 +9,11 @@
 //
 // Not here: routes and statuses (routes, reply); the choice of front (open-front).
 
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import type { WebSocketServer } from 'ws'
 import type { ArrivingBody, WaitingConnection } from './connections.js'
 import {
   Admission,
@@ -30,12 +31,15 @@ import {
   type FrontOptions,
   framingOf,
   headBytesMax,
+  headerText,
   listenFailure,
   listenOptions,
   type OpenConnections,
+  type SocketOptions,
   type TlsPair,
 } from './front.js'
-import { announcesBody, NodeExchange, plainAddress } from './node-exchange.js'
+import { announcesBody, NodeExchange, type NodeUpgrade, plainAddress } from './node-exchange.js'
+import { NodeSockets, socketServer } from './node-socket.js'
 import { checkTls, readTls } from './tls.js'
 
 const headersMax = 100
@@ -69,6 +73,7 @@ class NodeFront implements Front {
   readonly #bySocket = new WeakMap<Duplex, NodeConnection>()
   /** Connections whose last request had an ambiguous end. */
   readonly #refused = new WeakSet<Socket>()
+  readonly #sockets: NodeSockets
   #inFlight = 0
   readonly #arrivals = new Arrivals()
   #ended: Promise<void> | undefined
@@ -80,6 +85,7 @@ class NodeFront implements Front {
     this.#options = options
     this.stalls = new StallWatch(options.answerStallMs ?? answerStallMsDefault, options.onStall ?? (() => {}))
     this.eventStalls = new StallWatch(options.eventsStallMs ?? eventsStallMsDefault, options.onStall ?? (() => {}))
+    this.#sockets = new NodeSockets(this.eventStalls)
     this.#admission = new Admission(options)
     this.#pace = new BodyPace(this.#admission.dropped)
     server.maxHeadersCount = 0
@@ -95,6 +101,8 @@ class NodeFront implements Front {
       refuse(error, socket)
     })
     server.on('connection', (socket: Socket) => this.#onConnection(socket))
+    const { sockets } = options
+    if (sockets) this.#serveSockets(sockets, handler)
     if (options.tls) this.#knowTlsSockets()
   }
 
@@ -172,7 +180,62 @@ class NodeFront implements Front {
     this.#server.emit('connection', socket)
   }
 
+  /**
+   * node takes every request with an `Upgrade` header away from the server. Requests for a WebSocket at one of our paths
+   * take the path of all others, and become one when their handler says so. The others, as the offer of HTTP/2 by some
+   * clients, are ordinary requests: the server reads them once more, without that header.
+   */
+  #serveSockets(options: SocketOptions, handler: FrontHandler): void {
+    const server = socketServer(options)
+    this.#server.on('upgrade', (request, stream: Socket, behind: Buffer) => {
+      const connection = this.#bySocket.get(stream)
+      stream.on('error', () => {}) // The client is gone: `close` reports it.
+      // An earlier request of the connection that is not answered yet: no client sends this one before.
+      if (!connection?.isOpen || connection.requests > 0) return stream.destroy()
+      if (isSocketRequest(request, options.paths)) this.#onUpgrade(server, request, stream, behind, handler)
+      else this.#readAgain(request, stream, behind)
+    })
+  }
+
+  #onUpgrade(
+    server: WebSocketServer,
+    request: IncomingMessage,
+    stream: Socket,
+    behind: Buffer,
+    handler: FrontHandler,
+  ): void {
+    const response = new ServerResponse(request)
+    response.shouldKeepAlive = false
+    response.assignSocket(stream)
+    response.once('finish', () => stream.destroySoon())
+    const onUpgrade: NodeUpgrade = (headers, protocol, listener) => {
+      response.detachSocket(stream)
+      response.emit('close') // Its exchange is over, and the connection goes on.
+      const connection = this.#bySocket.get(stream)
+      if (connection) this.#admission.waitsNoMore(connection)
+      request.headers['sec-websocket-protocol'] = protocol === '' ? undefined : protocol
+      stream.setTimeout(0)
+      const addHeaders = (lines: string[]): void => {
+        for (let at = 0; at < headers.length; at += 2) lines.push(`${headers[at]}: ${headerText(headers[at + 1]!)}`)
+      }
+      server.on('headers', addHeaders)
+      server.handleUpgrade(request, stream, behind, native => this.#sockets.add(native, stream, listener))
+      server.off('headers', addHeaders)
+    }
+    this.#onRequest(request, response, handler, onUpgrade)
+  }
+
+  #readAgain(request: IncomingMessage, stream: Socket, behind: Buffer): void {
+    const { method, url, httpVersion, rawHeaders } = request
+    let head = `${method} ${url} HTTP/${httpVersion}\r\n`
+    for (let at = 0; at < rawHeaders.length; at += 2)
+      if (rawHeaders[at]!.toLowerCase() !== 'upgrade') head += `${rawHeaders[at]}: ${rawHeaders[at + 1]}\r\n`
+    stream.unshift(Buffer.concat([Buffer.from(`${head}\r\n`, 'latin1'), behind]))
+    this.#server.emit(this.#options.tls ? 'secureConnection' : 'connection', stream)
+  }
+
   #onConnection(socket: Socket): void {
+    if (this.#bySocket.has(socket)) return
     this.#arrivals.count++
     const address = plainAddress(socket.remoteAddress ?? '')
     if (!this.#admission.admits(this.#connections.size, address)) {
@@ -232,7 +295,7 @@ class NodeFront implements Front {
     })
   }
 
-  #onRequest(request: IncomingMessage, response: ServerResponse, handler: FrontHandler): void {
+  #onRequest(request: IncomingMessage, response: ServerResponse, handler: FrontHandler, onUpgrade?: NodeUpgrade): void {
     if (this.#bySocket.get(request.socket)?.hasEnded) {
       request.resume()
       return
@@ -241,7 +304,7 @@ class NodeFront implements Front {
     this.#inFlight++
     response.once('close', () => this.#inFlight--)
     this.#follow(request, response)
-    const exchange = new NodeExchange(this, request, response)
+    const exchange = new NodeExchange(this, request, response, onUpgrade)
     if (request.rawHeaders.length > 2 * headersMax) {
       exchange.replyAndClose(431, [])
       return
@@ -267,6 +330,14 @@ class NodeFront implements Front {
     response.writeHead(400, [...headers, 'Connection', 'close'])
     response.end(ambiguousBody, () => request.socket.destroySoon())
   }
+}
+
+/** Whether it is a handshake for a WebSocket at one of these paths (RFC 6455, 4.2.1). */
+function isSocketRequest(request: IncomingMessage, paths: readonly string[]): boolean {
+  const { method, url = '', headers } = request
+  const [path] = url.split('?', 1)
+  const isAsked = method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket' && paths.includes(path ?? '')
+  return isAsked && /^[+/0-9A-Za-z]{22}==$/.test(headers['sec-websocket-key'] ?? '') && !announcesBody(request)
 }
 
 class NodeConnection implements WaitingConnection, ArrivingBody {

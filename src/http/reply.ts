@@ -13,7 +13,7 @@ import { type AnswersInFlight, unlimitedAnswers } from './answers-in-flight.js'
 import type { Call } from './call.js'
 import { answerCoding, varying } from './codings.js'
 import { type Compressor, compressBytesMin, compressNowBytesMax } from './compressor.js'
-import { type AnswerBody, type EventAnswer, type Exchange, lengthOf } from './front.js'
+import { type AnswerBody, type EventAnswer, type Exchange, lengthOf, type SocketListener } from './front.js'
 
 /** The prefix of the vendor headers: ours, or that of the original broker. Every request may use either. */
 export type Vocabulary = 'Ctx' | 'Fiware'
@@ -60,6 +60,10 @@ const entityOf: Readonly<Record<string, string>> = {
   "'": '&#39;',
   '"': '&quot;',
 }
+
+/** The body of an answer with a refusal (docs/interface/errors.md#form). */
+export const errorText = (refusal: Refusal): string =>
+  JSON.stringify({ error: escaped(nameOf(refusal.kind)), description: escaped(refusalText(refusal)) })
 
 const escaped = (text: string): string => text.replace(/[<>()=;'"]/g, character => entityOf[character]!)
 
@@ -134,6 +138,12 @@ export class Reply {
     return this.exchange.events(200, headers, onRoom, onGone)
   }
 
+  /** Speaks WebSocket from now on. False: the client is gone, and nothing is called. */
+  webSocket(protocol: string, listener: SocketListener): boolean {
+    this.call?.end(101, undefined, undefined)
+    return this.exchange.webSocket(this.headers(), protocol, listener)
+  }
+
   /** 201 for a created resource, or 204 for an entity that `POST /v2/entities` may have updated. */
   created(location: string, upsert: boolean): void {
     this.send(upsert ? 204 : 201, this.headers('Location', location))
@@ -167,7 +177,7 @@ export class Reply {
   /** Answers with the status and the text of the refusal. */
   refuse(refusal: Refusal): void {
     this.answers.onRefused(refusal)
-    const body = JSON.stringify({ error: escaped(nameOf(refusal.kind)), description: escaped(refusalText(refusal)) })
+    const body = errorText(refusal)
     const headers = this.headers('Content-Type', 'application/json')
     if (refusal.kind === 'Unavailable') headers.push('Retry-After', '1')
     if (refusal.code === 'contentCoding') headers.push('Accept-Encoding', refusal.supported)
@@ -310,6 +320,17 @@ export function corsHeaders(
     ...(isAll ? [] : byOrigin),
   ]
   return { isMatch: true, headers }
+}
+
+/**
+ * The origin of a page that may not read answers of this broker; '' for its own pages, for those of `-corsOrigin`, and
+ * for other clients. Browsers open a WebSocket for any page, so the server has to check this
+ * (docs/interface/live.md#websocket).
+ */
+export function foreignOrigin(exchange: Exchange, cors: CorsSettings | undefined): string {
+  const origin = exchange.header('origin')
+  if (origin === '' || cors?.origins === 'all' || cors?.origins.includes(origin)) return ''
+  return origin.replace(/^https?:\/\//, '').toLowerCase() === exchange.header('host').toLowerCase() ? '' : origin
 }
 
 /** The further headers of a preflight; `allow` are the methods of the route, in the order of its `Allow` header. */

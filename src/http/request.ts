@@ -19,7 +19,7 @@ import { type Coding, requestCoding } from './codings.js'
 import type { Compressor } from './compressor.js'
 import type { Exchange } from './front.js'
 import type { Inflater } from './inflater.js'
-import { asksForFiware, type CorsSettings, corsHeaders, Reply, type Vocabulary } from './reply.js'
+import { asksForFiware, type CorsSettings, corsHeaders, foreignOrigin, Reply, type Vocabulary } from './reply.js'
 import { type Parameters, parseParameters, parsePath } from './url.js'
 
 export interface HttpSettings {
@@ -139,15 +139,13 @@ export interface Request {
   readonly tenantHeader: string
   /** Of a write: the rendering of a notification's entities (`Ngsiv2-AttrsFormat`); '' when the header is absent. */
   readonly notificationFormat: string
-  /** Whether a read of /v2/stream accepts events. */
-  readonly acceptsEvents: boolean
-  /** The cursor of a reader of events that comes back (`Last-Event-ID`); '' when absent. */
-  readonly lastEventId: string
+  /** Of /v2/stream: headers that only it reads. */
+  readonly streamHead: StreamHead | undefined
   /** Whether it is a custom notification of an entity that its subscription has patched (`Ctx-Notification-Kind`). */
   readonly isPatchedNotification: boolean
   /** Of a notification: the alteration of its entities (`Ctx-Alteration`, ours); '' when the header is absent. */
   readonly notifiedAlteration: string
-  /** Of a write, and of a read that may be forwarded: `X-Auth-Token`; '' when absent. */
+  /** Of a write, of a read that may be forwarded, and of a stream: `X-Auth-Token`; '' when absent. */
   readonly authToken: string
   /** Empty when the header was absent. */
   readonly paths: readonly string[]
@@ -157,6 +155,32 @@ export interface Request {
   parsed?: Result<Payload>
   readonly mayForward: boolean
   readonly call: Call | undefined
+}
+
+/** Headers of a request for a stream (docs/interface/live.md#request). */
+export interface StreamHead {
+  readonly acceptsEvents: boolean
+  /** The cursor of a reader that comes back (`Last-Event-ID`); '' when absent. */
+  readonly lastEventId: string
+  readonly asksForWebSocket: boolean
+  /** Whether its handshake can be answered. */
+  readonly canUpgrade: boolean
+  /** The subprotocols that the client offers. */
+  readonly protocols: readonly string[]
+  /** The origin of a page that may not read answers of this broker; '' for other clients. */
+  readonly foreignOrigin: string
+}
+
+function readStreamHead(exchange: Exchange, cors: CorsSettings | undefined): StreamHead {
+  const protocols = exchange.header('sec-websocket-protocol')
+  return {
+    acceptsEvents: likesEvents(exchange.header('accept')),
+    lastEventId: exchange.header('last-event-id'),
+    asksForWebSocket: exchange.header('upgrade').toLowerCase() === 'websocket',
+    canUpgrade: exchange.asksForWebSocket && exchange.header('sec-websocket-version') === '13',
+    protocols: protocols === '' ? [] : protocols.split(',').map(name => name.trim()),
+    foreignOrigin: foreignOrigin(exchange, cors),
+  }
 }
 
 /** Reads and checks the head (docs/interface/requests.md#order-of-checks, checks 1 to 8). */
@@ -199,13 +223,12 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
     hasBody,
     coding: coding.value,
     tenantHeader: vendor.tenant,
-    acceptsEvents: isOfEvents && likesEvents(exchange.header('accept')),
-    lastEventId: isOfEvents ? exchange.header('last-event-id') : '',
+    streamHead: isOfEvents ? readStreamHead(exchange, settings.cors) : undefined,
     notificationFormat: method === 'GET' ? '' : exchange.header('ngsiv2-attrsformat'),
     isPatchedNotification:
       method !== 'GET' && vendor.reply.correlator.includes(';') && kindOf(exchange, settings) === 'custom',
     notifiedAlteration: isNotification(components.value) ? alterationOf(exchange, settings) : '',
-    authToken: method !== 'GET' || mayForward ? exchange.header('x-auth-token') : '',
+    authToken: method !== 'GET' || mayForward || isOfEvents ? exchange.header('x-auth-token') : '',
     paths: paths.value,
     tenants: settings.tenants,
     bodyBytesMax: settings.bodyBytesMax,

@@ -6,16 +6,17 @@ import type { AttributeHandlers } from './attributes.js'
 import type { BackupHandlers } from './backup.js'
 import type { BatchHandlers } from './batch.js'
 import type { EntityHandlers } from './entities.js'
+import type { InnerRequests } from './inner-requests.js'
 import type { RegistrationHandlers } from './registrations.js'
 import type { Reply } from './reply.js'
 import type { Request } from './request.js'
 import type { ServiceHandlers } from './service.js'
-import type { StreamHandlers } from './stream.js'
+import type { StreamHandlers } from './streams.js'
 import type { SubscriptionHandlers } from './subscriptions.js'
 import type { TenantHandlers } from './tenants.js'
 import type { TypeHandlers } from './types.js'
 
-type Plain = (request: Request, reply: Reply) => void
+type Plain = (request: Request, reply: Reply, inner: InnerRequests) => void
 export type WithBody = (request: Request, reply: Reply, body: Uint8Array) => void
 
 /** Methods of one path. Those in `read` ignore a body. */
@@ -139,7 +140,7 @@ export function routesOf(handlers: Handlers): Router {
       DELETE: (request, reply) => registrations.remove(request, reply),
       PATCH: (request, reply, body) => registrations.change(request, reply, body),
     }),
-    '/v2/stream': route({ GET: (request, reply) => streams.stream(request, reply) }),
+    '/v2/stream': route({ GET: (request, reply, inner) => streams.stream(request, reply, inner) }),
     '/version': route({ GET: (request, reply) => service.version(request, reply) }),
     '/health/live': route({ GET: (request, reply) => service.live(request, reply) }),
     '/health/startup': route({ GET: (request, reply) => service.live(request, reply) }),

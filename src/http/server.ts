@@ -3,12 +3,14 @@
 //
 // [hot] Reporting a request to the counters costs 0.2 to 0.3 us (bench/watch.ts).
 
+import type { Payload } from '../domain/entities/entity.js'
 import { isLooped } from '../domain/providers/registration.js'
-import { type Refusal, refusals } from '../domain/refusal.js'
+import { type Refusal, type Result, refusals } from '../domain/refusal.js'
 import type { Chance, Logger } from '../ports.js'
 import { BodyTurns, parseJsonInTurns, sharedFrom } from './body.js'
 import { type CallWatch, Correlators } from './call.js'
 import { type BodyHandler, chunksMax, type Excess, type Exchange, type FrontHandler } from './front.js'
+import type { InnerRequests } from './inner-requests.js'
 import { hasCors, type Reply } from './reply.js'
 import { type HttpSettings, isLargeJson, type Request, readHead, readVendor, type Vendor } from './request.js'
 import type { Route, Router, WithBody } from './routes.js'
@@ -21,7 +23,7 @@ const chunksTooMany = (bodyBytesMax: number): Refusal => {
   return refusals.tooMany('chunks', countMax + 1, countMax)
 }
 
-export class Server implements FrontHandler {
+export class Server implements FrontHandler, InnerRequests {
   private readonly correlators: Correlators
   private readonly watching: CallWatch | undefined
   private readonly turns: BodyTurns
@@ -53,6 +55,27 @@ export class Server implements FrontHandler {
     }
   }
 
+  /** Serves a write whose body is parsed already, as if it had come with a front. */
+  serveParsed(exchange: Exchange, payload: Result<Payload>): void {
+    const vendor = readVendor(exchange, this.correlators, this.settings, this.watching)
+    const { reply } = vendor
+    try {
+      const head = readHead(exchange, vendor, this.settings)
+      if (!head.ok) return reply.refuse(head.refusal)
+      const request = head.value
+      const route = this.route(request.components)
+      const write = route?.write.get(request.method)
+      if (!route || !write) return reply.refuse(refusals.unknownPath)
+      reply.call?.routed(route.template, request.contentType, request.hasBody)
+      request.parsed = payload
+      write(request, reply, noBytes)
+    } catch (error) {
+      this.fail(reply, error as Error)
+    } finally {
+      reply.call?.leaveHead()
+    }
+  }
+
   private serve(exchange: Exchange, vendor: Vendor): BodyHandler | undefined {
     const { reply } = vendor
     const { call } = reply
@@ -76,7 +99,7 @@ export class Server implements FrontHandler {
     const write = route.write.get(request.method)
     if (write) return (body, excess) => this.onBody(write, request, reply, body, excess)
     const read = route.read.get(request.method)
-    if (read) read(request, reply)
+    if (read) read(request, reply, this)
     else this.otherMethod(request.method, route, reply)
     return undefined
   }

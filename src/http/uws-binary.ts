@@ -34,6 +34,7 @@ export interface Uws {
   us_listen_socket_close(socket: us_listen_socket): void
   us_socket_local_port(socket: us_listen_socket): number
   LIBUS_LISTEN_EXCLUSIVE_PORT: number
+  SHARED_COMPRESSOR: number
   _cfg(key: string): void
 }
 

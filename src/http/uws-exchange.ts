@@ -14,15 +14,31 @@
 //
 // Not here: connections, and their admission (uws-front.ts).
 
-import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
+import type { HttpRequest, HttpResponse, us_socket_context_t } from 'uWebSockets.js'
 import { STATUS_CODES } from 'node:http'
 import { ChunkedBody } from './chunked-body.js'
 import type { Admission, ArrivingBody, BodyPace, SlowAnswer, StallWatch, WaitingConnection } from './connections.js'
 import { addressText } from './connections.js'
 import type { AnswerGate } from './drain.js'
-import type { AnswerBody, BodyHandler, EventAnswer, Excess, Exchange, Framing, FrontHandler } from './front.js'
+import type {
+  AnswerBody,
+  BodyHandler,
+  EventAnswer,
+  Excess,
+  Exchange,
+  Framing,
+  FrontHandler,
+  SocketListener,
+} from './front.js'
 import { ambiguousBody, BodyPieces, framingOf, headerText, lengthOf, unwantedBytesMax } from './front.js'
 import type { ConnectionRequest, UwsConnection } from './uws-connection.js'
+
+/** What a request needs to become a WebSocket. */
+export interface UwsUpgrade {
+  readonly context: us_socket_context_t
+  /** The connection has ended. `isTracked`: it was a tracked one. */
+  readonly onEnd: (isTracked: boolean) => void
+}
 
 /** The parts of the front that an exchange uses. */
 export interface UwsExchangeFront {
@@ -52,6 +68,7 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
    */
   readonly #headers: readonly string[]
   readonly #framing: Framing
+  readonly #upgrade: UwsUpgrade | undefined
   /** Whether the native response may be used. */
   #open = true
   #answered = false
@@ -80,8 +97,10 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
   /** The connection, if it is tracked. */
   #connection: UwsConnection | undefined
 
-  constructor(front: UwsExchangeFront, response: HttpResponse, request: HttpRequest) {
+  /** `upgrade`: the client asks to speak WebSocket. */
+  constructor(front: UwsExchangeFront, response: HttpResponse, request: HttpRequest, upgrade?: UwsUpgrade) {
     this.#front = front
+    this.#upgrade = upgrade
     this.#response = response
     this.#headers = headersOf(request)
     this.method = request.getCaseSensitiveMethod()
@@ -215,6 +234,34 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
       })
     }
     this.#writeParts(parts).catch(() => this.giveUp())
+  }
+
+  get asksForWebSocket(): boolean {
+    return this.#upgrade !== undefined
+  }
+
+  webSocket(headers: readonly string[], protocol: string, listener: SocketListener): boolean {
+    const upgrade = this.#upgrade
+    if (this.#answered || !this.#open || !upgrade) return false
+    this.#answered = true
+    const key = this.header('sec-websocket-key')
+    const extensions = this.header('sec-websocket-extensions')
+    const switchOver = (): void => {
+      this.#writeHead(101, headers)
+      // It calls `onOpen`, and the response must not be used any more.
+      this.#open = false
+      this.#response.upgrade({ listener, onEnd: () => this.#socketEnded() }, key, protocol, extensions, upgrade.context)
+    }
+    if (this.#corked) switchOver()
+    else this.#response.cork(switchOver)
+    this.#front.settled()
+    return true
+  }
+
+  /** The binary reports the end of a WebSocket only here. */
+  #socketEnded(): void {
+    this.#connection?.ended()
+    this.#upgrade?.onEnd(this.#connection !== undefined)
   }
 
   events(status: number, headers: readonly string[], onRoom: () => void, onGone: () => void): EventAnswer | undefined {

@@ -49,6 +49,7 @@ import { checkTls, readTls, suites12 } from './tls.js'
 import { type App, loadUws, type Uws } from './uws-binary.js'
 import { type RequestHeads, UwsConnection } from './uws-connection.js'
 import { UwsExchange } from './uws-exchange.js'
+import { socketBehavior } from './uws-socket.js'
 
 /**
  * A front over uWebSockets.js. Fails with UwsMissing where its binary does not load, and when the TLS files cannot be
@@ -146,20 +147,45 @@ class UwsFront implements Front, RequestHeads<UwsExchange> {
   #openUnknowing(): App {
     const [app, handler] = [this.#openApp(), this.#handler]
     app.filter((connection, change) => this.#onConnection(app, connection, Number(change)))
-    app.any('/*', (response, request) => {
+    const serve = (exchange: UwsExchange): void => {
       this.#inFlight++
       this.#arrivals.count++
-      const exchange = new UwsExchange(this, response, request)
       exchange.start(handler)
-    })
+    }
+    this.#serveSockets(app, serve)
+    app.any('/*', (response, request) => serve(new UwsExchange(this, response, request)))
     return app
   }
 
   #openKnowing(): App {
     const [app, handler] = [this.#openApp(), this.#handler]
     app.filter((connection, change) => this.#onKnownConnection(app, connection, Number(change)))
+    this.#serveSockets(app, exchange => this.#onHead(exchange, handler))
     app.any('/*', (response, request) => this.#onHead(new UwsExchange(this, response, request), handler))
     return app
+  }
+
+  /** Requests for a WebSocket take the path of all others, and become one when their handler says so. */
+  #serveSockets(app: App, serve: (exchange: UwsExchange) => void): void {
+    const { sockets } = this.#options
+    if (!sockets) return
+    const onEnd = (isTracked: boolean): void => this.#onSocketEnd(app, isTracked)
+    const behavior = socketBehavior(
+      sockets,
+      this.#uws.SHARED_COMPRESSOR,
+      this.eventStalls,
+      (response, request, context) => serve(new UwsExchange(this, response, request, { context, onEnd })),
+    )
+    for (const path of sockets.paths) app.ws(path, behavior)
+  }
+
+  /** The filters of the applications do not report this end. */
+  #onSocketEnd(app: App, isTracked: boolean): void {
+    this.#arrivals.count++
+    this.#connections--
+    if (isTracked) this.knownEnds++
+    this.#count(app, -1)
+    this.#choose()
   }
 
   get connections(): readonly OpenConnections[] {

@@ -71,24 +71,30 @@ export interface SentChange {
   readonly encoded: Buffer
 }
 
+/** A filter for which an owner has no room: there are too many, or their patterns cost too much (`steps` an event). */
+export interface RefusedFilter {
+  readonly number: number
+  readonly steps: number | undefined
+}
+
 export type StreamReply =
   /**
    * Everything that the filters found up to `position`; all further changes have a tick above `tick`. `lost`: changes
-   * behind the position of the poll are not in the ring any more.
+   * behind the position of the poll are not in the ring any more. `refused`: new filters for which the owner has no
+   * room; it has forgotten them.
    */
   | {
       readonly what: 'changes'
       readonly at: StreamPosition
       readonly tick: number
       readonly lost: boolean
+      readonly refused: readonly RefusedFilter[]
       readonly changes: readonly SentChange[]
     }
   /** The owner does not have the filters of `fromRevision`: the holder sends all of them, from revision 0. */
   | { readonly what: 'unknown' }
   /** Another poll of the same holder came. */
   | { readonly what: 'superseded' }
-  /** The owner has no room for more filters. */
-  | { readonly what: 'full' }
   | {
       readonly what: 'replayed'
       readonly position: number

@@ -15,9 +15,9 @@ const kinds = [
 ]
 
 export class StreamTallies {
-  private readonly open: Record<string, number> = { sse: 0 }
-  private readonly opened: Record<string, number> = { sse: 0 }
-  private readonly closed: Record<string, number> = { client: 0, slow: 0, stopping: 0, refused: 0 }
+  private readonly open: Record<string, number> = { sse: 0, websocket: 0 }
+  private readonly opened: Record<string, number> = { sse: 0, websocket: 0 }
+  private readonly closed: Record<string, number> = { client: 0, slow: 0, stopping: 0, refused: 0, error: 0 }
   private readonly events: Record<string, number> = Object.fromEntries(kinds.map(kind => [kind, 0]))
   private coalesced = 0
 

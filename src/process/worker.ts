@@ -148,6 +148,7 @@ function ofOne({ queries, answers, streams, ...rest }: Config, workers: number):
     queries: { ...queries, viewBytesMax: Math.floor(queries.viewBytesMax / workers) },
     answers: { answerBytesMax, answersInFlightMax: Math.floor(answersInFlightMax / workers) },
     streams: {
+      ...streams,
       streamsMax: Math.ceil(streams.streamsMax / workers),
       bufferBytesMax: Math.floor(streams.bufferBytesMax / workers),
     },

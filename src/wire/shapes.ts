@@ -350,10 +350,15 @@ export const isReply: Check = either('kind', {
   }),
   stream: members({
     told: either('what', {
-      changes: members({ at: streamPosition, tick: count, lost: flag, changes: sentChanges }),
+      changes: members({
+        at: streamPosition,
+        tick: count,
+        lost: flag,
+        refused: list(members({ number: count, steps: optional(number) })),
+        changes: sentChanges,
+      }),
       unknown: nothing,
       superseded: nothing,
-      full: nothing,
       replayed: members({ position: count, isLast: flag, changes: sentChanges }),
       gap: members({ reason: word('too old', 'restarted', 'owner lost'), sinceMs: number }),
     }),

@@ -249,6 +249,7 @@ export const flagCases: readonly (readonly [name: string, env: string])[] = [
   ['multiservice', 'MULTI_SERVICE'],
   ['disableNgsiv1', 'DISABLE_NGSIV1'],
   ['noStreams', 'NO_STREAMS'],
+  ['streamCompression', 'STREAM_COMPRESSION'],
   ['insecureNotif', 'INSECURE_NOTIF'],
   ['clusterInsecure', 'CLUSTER_INSECURE'],
   ['disableCustomNotifications', 'DISABLE_CUSTOM_NOTIF'],

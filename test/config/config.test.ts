@@ -91,7 +91,7 @@ t.test('without any option the configuration is the default one', async t => {
     backup: { keyFile: undefined },
     expiryIntervalMs: 1000,
     queries: { viewBytesMax: 268435456, scanDeadlineMs: 30000, scanRowsMax: 10000000 },
-    streams: { streamsMax: 10000, bufferBytesMax: 67108864 },
+    streams: { streamsMax: 10000, bufferBytesMax: 67108864, isCompressed: false },
     notifications: {
       delivery: 'atLeastOnce',
       descendantsMax: 1000,
@@ -125,7 +125,7 @@ t.test('every option with an effect arrives in the configuration', async t => {
   const argv =
     '-port 8080 -http1Port 8081 -livePort 8082 -localIp ::1 -ipv6 -https -key k.pem -cert c.pem -tlsMin 1.3 -httpServer node -maxConnections 7 -maxConnectionsPerAddress 6 -reqTimeout 8 ' +
     '-inReqPayloadMaxSize 9 -answerBytesMax 2 -answersInFlightMax 3 -httpCompression off -multiservice -dataDir /d -durability os -diskReserve 12 -backupKeyFile /k -expiryInterval 50 ' +
-    '-corsOrigin https://a.example -corsMaxAge -1 -compat fiware -workers 2 -viewMemory 3 -scanDeadline 4 -scanRows 5 -maxStreams 6 -streamBuffer 2 -logLevel debug -t 1,3-4 -logLineMaxSize 200 -logDeprecate ' +
+    '-corsOrigin https://a.example -corsMaxAge -1 -compat fiware -workers 2 -viewMemory 3 -scanDeadline 4 -scanRows 5 -maxStreams 6 -streamBuffer 2 -streamCompression -logLevel debug -t 1,3-4 -logLineMaxSize 200 -logDeprecate ' +
     '-logFormat json -logForHumans -logDir /l -logAppend -logSummary 9 -relogAlarms -pidpath /p ' +
     '-statCounters -statSemWait -statTiming -statNotifQueue -disableMetrics ' +
     '-notifDelivery bestEffort -notifReplay manual -deadLetterMaxAge 3 -deadLetterMaxBytes 128 -notifDescendants 13 -notificationMode threadpool:2:3 -notifFlowControl 0.5:4:5 -httpTimeout 6 -mqttTimeout 7 ' +
@@ -157,7 +157,7 @@ t.test('every option with an effect arrives in the configuration', async t => {
     backup: { keyFile: '/k' },
     expiryIntervalMs: 50,
     queries: { viewBytesMax: 3145728, scanDeadlineMs: 4, scanRowsMax: 5 },
-    streams: { streamsMax: 6, bufferBytesMax: 2097152 },
+    streams: { streamsMax: 6, bufferBytesMax: 2097152, isCompressed: true },
     notifications: {
       delivery: 'bestEffort',
       descendantsMax: 13,

@@ -25,7 +25,7 @@ import { RegistrationHandlers } from '../../src/http/registrations.js'
 import { routesOf } from '../../src/http/routes.js'
 import { Server } from '../../src/http/server.js'
 import { ServiceHandlers } from '../../src/http/service.js'
-import { StreamHandlers } from '../../src/http/stream.js'
+import { StreamHandlers } from '../../src/http/streams.js'
 import { SubscriptionHandlers } from '../../src/http/subscriptions.js'
 import { TenantHandlers } from '../../src/http/tenants.js'
 import { TypeHandlers } from '../../src/http/types.js'
@@ -120,6 +120,7 @@ async function startOver(t: Test, store: Store, server: HttpServer): Promise<Loc
     streams: new StreamHandlers({
       hub: new StreamHub({ shards: local, clock: systemClock, holder: 'here', filtersMax: 100 }),
       streamsMax: 100,
+      messageBytesMax: 1_048_576,
       clock: systemClock,
       tallies: new StreamTallies(),
       isEnding: () => false,

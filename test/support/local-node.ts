@@ -174,7 +174,7 @@ export async function startLocalNode(
     store: { directory: options.directory ?? tempDir(t), durability: 'os', reserveBytes },
     expiryIntervalMs,
     queries: { viewBytesMax: 64 * 1024 * 1024, scanDeadlineMs: 30_000, scanRowsMax: 10_000_000, ...queries },
-    streams: { streamsMax: 100, bufferBytesMax: 64 * 1024 * 1024 },
+    streams: { streamsMax: 100, bufferBytesMax: 64 * 1024 * 1024, isCompressed: false },
     notifications: { ...notificationsForTests, ...notifications },
     forwarding: { requestsMax: 1_000, pathless: 'plain', ...forwarding },
     log: logForTests,

@@ -449,12 +449,13 @@ const replies = {
   stream: fc.record({
     kind: kind('stream'),
     told: fc.oneof(
-      fc.record({ what: fc.constantFrom('unknown' as const, 'superseded' as const, 'full' as const) }),
+      fc.record({ what: fc.constantFrom('unknown' as const, 'superseded' as const) }),
       fc.record({
         what: kind('changes'),
         at: streamPositions,
         tick: fc.maxSafeNat(),
         lost: fc.boolean(),
+        refused: fc.array(fc.record({ number: fc.nat(), steps: maybe(fc.nat()) }), { maxLength: 2 }),
         changes: fc.array(sentChanges, { maxLength: 3 }),
       }),
       fc.record({

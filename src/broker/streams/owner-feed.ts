@@ -31,8 +31,6 @@ export interface OwnerFeedParts {
   readonly onChanges: (feed: OwnerFeed, reply: Changes) => void
   /** Changes may be missing: `restarted`, the owner has another ring; `too old`, it does not have them any more. */
   readonly onLost: (reason: 'restarted' | 'too old') => void
-  /** The owner has no room for the filters from this revision on. */
-  readonly onFull: (revision: number) => void
   /** The owner does not answer for its shard any more. */
   readonly onMoved: () => void
 }
@@ -101,9 +99,6 @@ export class OwnerFeed {
         this.revision = 0
         this.parts.onLost('too old')
         return this.pollSoon()
-      case 'full':
-        this.parts.onFull(this.revision)
-        return this.pollLater()
       default:
         return this.pollLater()
     }

@@ -7,7 +7,7 @@
 // Not here: the frames of a transport, and how fast it takes them.
 
 import type { EventForm } from '../../domain/streams/watch.js'
-import { type ChangeTexts, folded, type StreamEvent } from './stream-event.js'
+import { type ChangeTexts, folded, type ReadChange, type StreamEvent } from './stream-event.js'
 
 /** Characters that wait until events are folded, and until the reader is too slow. */
 export const foldedFrom = 256 * 1024
@@ -16,8 +16,17 @@ export const waitingMax = 4 * 1024 * 1024
 const takenMax = 64 * 1024
 
 interface Item {
-  readonly event: StreamEvent
   readonly text: string
+  /** undefined: a text that cannot be folded. */
+  readonly change: FoldedEvent | undefined
+}
+
+/** An event about a change, and the watch that reads it. */
+interface FoldedEvent {
+  readonly event: StreamEvent
+  readonly read: ReadChange
+  readonly watch: string
+  readonly form: EventForm
 }
 
 export interface QueueParts {
@@ -34,7 +43,8 @@ export class ReaderQueue {
   private characters = 0
   private numbers = 0
   private isFolding = false
-  private folded = 0
+  /** Of each watch, the number of events that were folded since its last `coalesced`. */
+  private readonly folded = new Map<string, number>()
 
   constructor(private readonly parts: QueueParts) {}
 
@@ -44,34 +54,36 @@ export class ReaderQueue {
   }
 
   get isEmpty(): boolean {
-    return this.items.size === 0 && this.folded === 0
+    return this.items.size === 0 && this.folded.size === 0
   }
 
   /** Adds an event of a watch. False: too much waits, even with folded events. */
   push(event: StreamEvent, watch: string, form: EventForm): boolean {
-    if (this.isFolding && event.change) this.fold(event, watch, form)
-    else this.add(`\0${this.numbers++}`, event, watch)
-    if (!this.isFolding && this.characters > foldedFrom) this.beginFolding(watch, form)
+    const change = event.change && { event, read: event.change, watch, form }
+    if (this.isFolding && change) this.fold(change)
+    else this.add(this.ownKey(), this.parts.frame(event, watch), change)
+    if (!this.isFolding && this.characters > foldedFrom) this.beginFolding()
     return this.characters <= waitingMax
   }
 
-  /** Adds a text that is not folded. */
-  pushText(text: string): void {
-    this.items.set(`\0${this.numbers++}`, { event: plain, text })
-    this.characters += text.length
+  /** Adds a text that is not an event, and is not folded. False: too much waits. */
+  pushText(text: string): boolean {
+    this.add(this.ownKey(), text, undefined)
+    return this.characters <= waitingMax
   }
 
   /** The next texts, up to some 64 KB; undefined: nothing waits. */
-  take(): string | undefined {
+  take(): readonly string[] | undefined {
     if (this.isEmpty) return undefined
-    let taken = ''
-    if (this.folded > 0) {
-      taken = this.parts.frame({ kind: 'coalesced', cursor: undefined, data: `{"count":${this.folded}}` }, '')
-      this.folded = 0
-    }
+    const taken: string[] = []
+    for (const [watch, count] of this.folded)
+      taken.push(this.parts.frame({ kind: 'coalesced', cursor: undefined, data: `{"count":${count}}` }, watch))
+    this.folded.clear()
+    let length = 0
     for (const [key, { text }] of this.items) {
-      if (taken.length > 0 && taken.length + text.length > takenMax) break
-      taken += text
+      if (length > 0 && length + text.length > takenMax) break
+      taken.push(text)
+      length += text.length
       this.items.delete(key)
       this.characters -= text.length
     }
@@ -79,40 +91,39 @@ export class ReaderQueue {
     return taken
   }
 
-  private add(key: string, event: StreamEvent, watch: string): void {
-    const text = this.parts.frame(event, watch)
-    this.items.set(key, { event, text })
+  /** The key of an item that is not folded. */
+  private ownKey(): string {
+    return `\0${this.numbers++}`
+  }
+
+  private add(key: string, text: string, change: FoldedEvent | undefined): void {
+    this.items.set(key, { text, change })
     this.characters += text.length
   }
 
-  private beginFolding(watch: string, form: EventForm): void {
+  private beginFolding(): void {
     this.isFolding = true
     const { items } = this
     this.items = new Map()
     this.characters = 0
-    for (const [key, item] of items) {
-      if (item.event.change) this.fold(item.event, watch, form)
-      else {
-        this.items.set(key, item)
-        this.characters += item.text.length
-      }
-    }
+    for (const [key, { text, change }] of items)
+      if (change) this.fold(change)
+      else this.add(key, text, undefined)
   }
 
   /** The newest state of an entity waits where it comes in the order of changes: behind the others. */
-  private fold(event: StreamEvent, watch: string, form: EventForm): void {
-    const change = event.change!
-    const key = `${watch}\0${change.key}`
+  private fold(change: FoldedEvent): void {
+    const { event, read, watch, form } = change
+    const { frame, texts, onFolded } = this.parts
+    const key = `${watch}\0${read.key}`
     const earlier = this.items.get(key)
-    if (!earlier) return this.add(key, event, watch)
+    if (!earlier?.change) return this.add(key, frame(event, watch), change)
     this.items.delete(key)
     this.characters -= earlier.text.length
-    this.folded++
-    this.parts.onFolded(1)
-    const both = folded(earlier.event.change!, change)
-    const text = both === change ? event : this.parts.texts.textOf(both, form)
-    this.add(key, { ...event, ...text, change: both }, watch)
+    this.folded.set(watch, (this.folded.get(watch) ?? 0) + 1)
+    onFolded(1)
+    const both = folded(earlier.change.read, read)
+    const shown = both === read ? event : { ...event, ...texts.textOf(both, form), change: both }
+    this.add(key, frame(shown, watch), { ...change, event: shown, read: both })
   }
 }
-
-const plain: StreamEvent = { kind: 'bookmark', cursor: undefined, data: '' }

@@ -10,13 +10,14 @@
 // Not here: one reader (reading.ts), connections (http/), the filters at an owner (shard/streams/).
 
 import { xxHash64 } from '../../domain/hash.js'
+import { eventWorkMax } from '../../domain/limits.js'
 import { refusals } from '../../domain/refusal.js'
 import type { FilterSource } from '../../domain/streams/change-filter.js'
 import { renderCursor, type StreamCursor } from '../../domain/streams/cursor.js'
 import type { GapReason } from '../../domain/streams/event-text.js'
 import type { Watch } from '../../domain/streams/watch.js'
 import type { Shards } from '../../messages/messages.js'
-import type { NumberedFilter, SentChange, StreamReply } from '../../messages/streams.js'
+import type { NumberedFilter, RefusedFilter, SentChange, StreamReply } from '../../messages/streams.js'
 import type { Clock } from '../../ports.js'
 import { type FilterChanges, OwnerFeed, type OwnerFeedParts } from './owner-feed.js'
 import { type FeedState, type FilterGroup, Reading, type ReadingHub, type StreamReader } from './reading.js'
@@ -257,7 +258,6 @@ export class StreamHub implements FilterChanges, ReadingHub {
       filters: this,
       onChanges: (feed, told) => this.onChanges(feed, told),
       onLost: reason => this.gapAll(reason),
-      onFull: revision => this.refuseSince(revision),
       onMoved: () => this.onMoved(owner),
     }
   }
@@ -297,7 +297,8 @@ export class StreamHub implements FilterChanges, ReadingHub {
     if (group) for (const reading of group.readings) reading.onChange(change, how)
   }
 
-  private onChanges(feed: OwnerFeed, { tick, changes }: Extract<StreamReply, { what: 'changes' }>): void {
+  private onChanges(feed: OwnerFeed, { tick, refused, changes }: Extract<StreamReply, { what: 'changes' }>): void {
+    for (const one of refused) this.refuse(one)
     this.isOther = true
     for (const change of changes) this.pass(feed, change)
     feed.tick = tick
@@ -308,11 +309,13 @@ export class StreamHub implements FilterChanges, ReadingHub {
     }
   }
 
-  /** Refuses the watches whose filters an owner has no room for. */
-  private refuseSince(revision: number): void {
-    for (const group of [...this.groups.values()])
-      if (group.revision > revision)
-        for (const reading of [...group.readings]) reading.onRefused(refusals.streamsTooMany(this.parts.filtersMax))
+  /** Refuses the watches whose filter an owner has no room for. */
+  private refuse({ number, steps }: RefusedFilter): void {
+    const refusal =
+      steps === undefined
+        ? refusals.filtersTooMany(this.parts.filtersMax)
+        : refusals.patternsTooCostly(steps, eventWorkMax)
+    for (const reading of [...(this.byNumber.get(number)?.readings ?? [])]) reading.onRefused(refusal)
   }
 
   private bookmark(): void {

@@ -5,10 +5,10 @@
 // (docs/interface/queries.md#lists); `entities` and `expression` of a message with those of subscriptions
 // (docs/interface/subscriptions.md#subject).
 //
-// Not here: the tenant and the service path, which may be in headers (http/stream.ts).
+// Not here: the tenant and the service path, which may be in headers (http/streams.ts).
 
 import type { View } from '../entities/representation.js'
-import { isArray, isInteger, isObject, type Json, type JsonObject } from '../json.js'
+import { isArray, isInteger, type Json, type JsonObject } from '../json.js'
 import { compileSelection } from '../queries/selection.js'
 import { accepted, allOf, type GeoQuerySource, type Result, refusals, refused } from '../refusal.js'
 import { parseNames, parseSubjectEntities } from '../subscriptions/payload-fields.js'
@@ -88,7 +88,8 @@ export function watchOfParameters(
 /** The watch that the members of a message describe. */
 export function watchOfMessage(scope: WatchScope, message: JsonObject): Result<Watch> {
   const given = allOf<Given>({
-    ids: () => textsOf(message, 'id'),
+    // `id` is the name of the watch; `entities` select by id.
+    ids: () => accepted(undefined),
     types: () => textsOf(message, 'type'),
     idPattern: () => textOf(message, 'idPattern'),
     typePattern: () => textOf(message, 'typePattern'),
@@ -222,6 +223,3 @@ function expressionIn(message: JsonObject): Result<ExpressionSource> {
 /** The members that are not undefined. */
 const defined = (members: Readonly<Record<string, string | undefined>>): ExpressionSource =>
   Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined))
-
-/** A message of a connection as a JSON object; undefined: it is something else. */
-export const messageOf = (json: Json): JsonObject | undefined => (isObject(json) ? json : undefined)

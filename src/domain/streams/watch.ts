@@ -25,8 +25,9 @@ export interface EventForm {
   readonly onlyChangedAttrs: boolean
 }
 
-/** Watches of one connection (WebSocket). */
+/** Watches of one connection (WebSocket), and characters of the name of one. */
 export const watchesMax = 100
+export const watchIdLengthMax = 256
 
 /** Elements of `entities` of one watch, and of the product of `id` and `type`. */
 export const watchEntitiesMax = 1_000

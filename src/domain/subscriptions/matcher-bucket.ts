@@ -20,7 +20,7 @@ import type { Watcher } from './subscription.js'
 
 /** One element of a subscription's subject: an event matches the subscription through it. */
 export interface Entry {
-  readonly known: Known
+  readonly known: KnownWatcher
   readonly id: string | undefined
   readonly type: string | undefined
   readonly idPattern: InternedPattern | undefined
@@ -28,7 +28,7 @@ export interface Entry {
 }
 
 /** A watcher in the matcher. */
-export interface Known {
+export interface KnownWatcher {
   readonly watcher: Watcher
   readonly query: InternedQuery | undefined
   readonly entries: readonly Entry[]

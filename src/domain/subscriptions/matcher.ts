@@ -29,7 +29,7 @@ import {
   Bucket,
   type Entry,
   type InternedQuery,
-  type Known,
+  type KnownWatcher,
   type Probe,
   propertiesOfDeletions,
   propertiesOfUpdates,
@@ -37,7 +37,7 @@ import {
 import { alterationTypesOf, type Subscription, type Watcher, watchesDeletions } from './subscription.js'
 
 export class Matcher<W extends Watcher = Subscription> {
-  private readonly known = new Map<string, Known>()
+  private readonly known = new Map<string, KnownWatcher>()
   private readonly creations = new Index(propertiesOfUpdates)
   private readonly updates = new Index(propertiesOfUpdates)
   /** Subscriptions to both, which is the default without alteration types. */
@@ -57,7 +57,7 @@ export class Matcher<W extends Watcher = Subscription> {
     if (watcher.status === 'inactive') return
     const entries: Entry[] = []
     const indexes = this.indexesFor(watcher)
-    const known: Known = { watcher, query: this.internQuery(watcher), entries, foundFor: 0 }
+    const known: KnownWatcher = { watcher, query: this.internQuery(watcher), entries, foundFor: 0 }
     for (const { id, type, idPattern, typePattern } of watcher.entities) {
       const entry: Entry = {
         known,

@@ -17,7 +17,7 @@ import { Exploration } from '../queries/pattern-engine.js'
 import { step, type TreeNode } from '../queries/prefix-tree.js'
 import { conjuncts } from '../queries/query.js'
 import type { Query } from '../queries/query-parser.js'
-import type { Subscription } from './subscription.js'
+import type { Watcher } from './subscription.js'
 
 /** The cost of one text at one place. */
 interface Charge {
@@ -40,7 +40,7 @@ export class PatternAccount {
   private readonly types = new Map<string, WorkTree>()
 
   /** Adds a subscription, or replaces the one with the same id. */
-  add(subscription: Subscription): void {
+  add(subscription: Watcher): void {
     this.put(subscription.id, chargesOf(subscription))
   }
 
@@ -62,7 +62,7 @@ export class PatternAccount {
   }
 
   /** The highest cost of an event now, and with the subscription, which replaces the one with the same id. */
-  workWith(subscription: Subscription): { readonly before: number; readonly after: number } {
+  workWith(subscription: Watcher): { readonly before: number; readonly after: number } {
     const { id } = subscription
     const charges = chargesOf(subscription)
     const held = this.charges.get(id) ?? []
@@ -105,7 +105,7 @@ export class PatternAccount {
 }
 
 /** The charges of a subscription. One that its owner made inactive is never tested. */
-function chargesOf(subscription: Subscription): readonly Charge[] {
+function chargesOf(subscription: Watcher): readonly Charge[] {
   const { status, entities, id: subscriptionId, condition } = subscription
   if (status === 'inactive') return []
   const exploration = new Exploration(explorationTogetherMax)

@@ -18,14 +18,14 @@ import { BackupHandlers } from '../../http/backup.js'
 import { BatchHandlers } from '../../http/batch.js'
 import { Compressor } from '../../http/compressor.js'
 import { EntityHandlers } from '../../http/entities.js'
-import type { Front } from '../../http/front.js'
+import type { Front, SocketOptions } from '../../http/front.js'
 import { Inflater } from '../../http/inflater.js'
 import { openFront } from '../../http/open-front.js'
 import { RegistrationHandlers } from '../../http/registrations.js'
 import { type Router, routesOf } from '../../http/routes.js'
 import { Server } from '../../http/server.js'
 import { ServiceHandlers } from '../../http/service.js'
-import { StreamHandlers } from '../../http/stream.js'
+import { StreamHandlers } from '../../http/streams.js'
 import { SubscriptionHandlers } from '../../http/subscriptions.js'
 import { TenantHandlers } from '../../http/tenants.js'
 import { TypeHandlers } from '../../http/types.js'
@@ -86,18 +86,28 @@ export async function openNodeFront(
   }
   const { connections } = observation
   const { onDropped } = connections
-  const front = await openFront(kind, { ...listening, ...sharing, onStall, onDropped }, server, logger)
+  const sockets = socketsOf(config)
+  const front = await openFront(kind, { ...listening, ...sharing, sockets, onStall, onDropped }, server, logger)
   connections.watch(() => front.connections)
   return { front, streams }
 }
 
+/** Streams may be WebSockets. */
+const socketsOf = ({ streams, http }: Config): SocketOptions | undefined =>
+  streams.streamsMax === 0
+    ? undefined
+    : { paths: ['/v2/stream'], messageBytesMax: http.bodyBytesMax, compression: streams.isCompressed }
+
 function streamsFor(
-  { streams }: Config,
+  { streams, http }: Config,
   { clock, chance }: Surroundings,
   { nodeShards, observation, isEnding }: FrontParts,
 ): StreamHandlers {
   const hub = new StreamHub({ shards: nodeShards.shards, clock, holder: chance.uuid(), filtersMax })
-  return new StreamHandlers({ hub, streamsMax: streams.streamsMax, clock, tallies: observation.streams, isEnding })
+  return new StreamHandlers({
+    ...{ hub, streamsMax: streams.streamsMax, messageBytesMax: http.bodyBytesMax },
+    ...{ clock, tallies: observation.streams, isEnding },
+  })
 }
 
 function routesFor(

@@ -28,6 +28,8 @@ export interface RingChange {
   /** The filters that found it in its turn, and those that its entity left. */
   readonly found: readonly OwnedFilter[]
   readonly left: readonly OwnedFilter[]
+  /** Patterns have used up the work of the event: filters that were not tested may have found it as well. */
+  readonly isIncomplete: boolean
 }
 
 export interface RingEntry extends RingChange {

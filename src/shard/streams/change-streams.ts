@@ -11,6 +11,7 @@
 // A tenant costs something only while it has filters, and for a while afterwards, so that its readers may come back.
 
 import assert from 'node:assert/strict'
+import { eventWorkMax } from '../../domain/limits.js'
 import { EventWork } from '../../domain/queries/pattern.js'
 import { stampMs } from '../../domain/stamp.js'
 import {
@@ -24,6 +25,7 @@ import {
 import type { GapReason } from '../../domain/streams/event-text.js'
 import { type Event, eventOf } from '../../domain/subscriptions/event.js'
 import { Matcher } from '../../domain/subscriptions/matcher.js'
+import { PatternAccount } from '../../domain/subscriptions/pattern-account.js'
 import { matches, unmetExpression } from '../../domain/subscriptions/triggering.js'
 import { decodeEntity } from '../../encoded-entity.js'
 import type { SentChange, StreamPoll, StreamReplay, StreamReply, StreamRequest } from '../../messages/streams.js'
@@ -54,6 +56,8 @@ interface TenantStreams {
   readonly after: Matcher<OwnedFilter>
   /** Filters whose readers want to know that an entity does not match any more. */
   readonly before: Matcher<OwnedFilter>
+  /** What an event of the tenant may cost in patterns of filters. */
+  readonly patterns: PatternAccount
   filters: number
   /** When its last filter has gone: the end of its changes in the ring. */
   untilMs: number
@@ -125,16 +129,21 @@ export class ChangeStreams {
     })
   }
 
-  private concernedBy(tenant: TenantStreams, event: Event): Pick<RingEntry, 'found' | 'left'> {
+  private concernedBy(tenant: TenantStreams, event: Event): Pick<RingEntry, 'found' | 'left' | 'isIncomplete'> {
+    const { work } = this
+    work.begin()
     const found = this.foundBy(tenant.after, event)
-    return { found, left: tenant.before.size > 0 ? this.leftBy(tenant.before, event, found) : none }
+    const isIncomplete = work.isExceeded
+    if (tenant.before.size === 0) return { found, left: none, isIncomplete }
+    work.begin()
+    const left = this.leftBy(tenant.before, event, found)
+    return { found, left, isIncomplete: isIncomplete || work.isExceeded }
   }
 
   private foundBy(matcher: Matcher<OwnedFilter>, event: Event): readonly OwnedFilter[] {
     if (matcher.size === 0) return none
     const { found, work } = this
     found.length = 0
-    work.begin()
     matcher.touched(event, found, work)
     if (found.length === 0) return none
     return found.filter(({ condition }) => unmetExpression(condition, event, work) === undefined)
@@ -161,7 +170,6 @@ export class ChangeStreams {
     earlier?.onReply({ what: 'superseded' })
     if (step.fromRevision === 0) this.forget(holder)
     else if (step.fromRevision !== holder.revision) return onReply({ what: 'unknown' })
-    if (this.filterCount + step.add.length > filtersMax) return onReply({ what: 'full' })
     for (const number of step.remove) this.remove(holder, number)
     for (const { number, source } of step.add) this.add(holder, number, source)
     const isChanged = step.revision !== holder.revision || step.fromRevision === 0
@@ -191,6 +199,10 @@ export class ChangeStreams {
     if (!compiled.ok || holder.filters.has(number)) return
     const filter: OwnedFilter = { ...compiled.value, holder, number }
     const tenant = this.tenantOf(filter.tenant)
+    if (this.filterCount >= filtersMax) return void holder.refused.push({ number, steps: undefined })
+    const { before, after } = tenant.patterns.workWith(filter)
+    if (after > eventWorkMax && after > before) return void holder.refused.push({ number, steps: after })
+    tenant.patterns.add(filter)
     holder.filters.set(number, filter)
     tenant.after.add(filter)
     tenant.after.prepare(filter.id)
@@ -203,7 +215,8 @@ export class ChangeStreams {
   private tenantOf(name: string): TenantStreams {
     let tenant = this.tenants.get(name)
     if (!tenant) {
-      tenant = { generation: 0, after: new Matcher(), before: new Matcher(), filters: 0, untilMs: 0 }
+      const [after, before] = [new Matcher<OwnedFilter>(), new Matcher<OwnedFilter>()]
+      tenant = { generation: 0, after, before, patterns: new PatternAccount(), filters: 0, untilMs: this.lingerEnd() }
       this.tenants.set(name, tenant)
       this.ring.cover(name)
     }
@@ -217,9 +230,14 @@ export class ChangeStreams {
     holder.filters.delete(number)
     tenant.after.remove(filter.id)
     tenant.before.remove(filter.id)
+    tenant.patterns.remove(filter.id)
     tenant.filters--
     this.filterCount--
-    if (tenant.filters === 0) tenant.untilMs = this.parts.clock.monoMs() + lingerMs
+    if (tenant.filters === 0) tenant.untilMs = this.lingerEnd()
+  }
+
+  private lingerEnd(): number {
+    return this.parts.clock.monoMs() + lingerMs
   }
 
   private forget(holder: Holder): void {
@@ -244,6 +262,7 @@ export class ChangeStreams {
     const { after } = poll.step
     const lost = (after !== undefined && after.ring !== parts.ring) || poll.seen < ring.lastGone
     const changes: SentChange[] = []
+    let isIncomplete = false
     let bytes = 0
     let position = Math.max(poll.seen, ring.lastGone)
     for (
@@ -251,17 +270,22 @@ export class ChangeStreams {
       position < end && bytes < replyBytesMax;
       position++
     ) {
-      const change = changeFor(ring.at(position + 1)!, holder)
+      const entry = ring.at(position + 1)!
+      isIncomplete ||= entry.isIncomplete
+      const change = changeFor(entry, holder)
       if (!change) continue
       changes.push(change)
       bytes += change.encoded.length
     }
     poll.seen = position
     const isAll = position === ring.position
-    if (!anyway && !lost && changes.length === 0 && isAll) return
+    const isLost = lost || isIncomplete
+    if (!anyway && !isLost && changes.length === 0 && isAll) return
     holder.poll = undefined
+    const { refused } = holder
+    holder.refused = []
     const tick = isAll ? ring.tick() : ring.at(position)!.tick
-    poll.onReply({ what: 'changes', at: { ring: parts.ring, position }, tick, lost, changes })
+    poll.onReply({ what: 'changes', at: { ring: parts.ring, position }, tick, lost: isLost, refused, changes })
   }
 
   private replay({ source, ring: asked, sinceTick, after, upTo }: StreamReplay): StreamReply {

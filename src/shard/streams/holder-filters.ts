@@ -1,7 +1,7 @@
 // The filters that one holder of streams has registered at this owner, and its poll that waits.
 
 import type { ChangeFilter } from '../../domain/streams/change-filter.js'
-import type { StreamPoll, StreamReply } from '../../messages/streams.js'
+import type { RefusedFilter, StreamPoll, StreamReply } from '../../messages/streams.js'
 
 /** A filter with the holder that wants its changes. */
 export interface OwnedFilter extends ChangeFilter {
@@ -23,6 +23,8 @@ export class Holder {
   revision = 0
   readonly filters = new Map<number, OwnedFilter>()
   poll: WaitingPoll | undefined
+  /** New filters for which there was no room; the next answer reports them. */
+  refused: RefusedFilter[] = []
   /** Its filters go when it has not polled until then. */
   leaseUntilMs = 0
 

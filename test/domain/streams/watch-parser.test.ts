@@ -21,7 +21,15 @@ for (const [query, message, expected] of [
   ['type=Room', { entities: [{ idPattern: '.*', type: 'Room' }] }, { entities: [{ idPattern: '.*', type: 'Room' }] }],
   [
     'id=a,b&type=R,S',
-    { id: ['a', 'b'], type: ['R', 'S'] },
+    {
+      id: 'a name',
+      entities: [
+        { id: 'a', type: 'R' },
+        { id: 'a', type: 'S' },
+        { id: 'b', type: 'R' },
+        { id: 'b', type: 'S' },
+      ],
+    },
     {
       entities: [
         { id: 'a', type: 'R' },
@@ -90,10 +98,10 @@ t.test('mistakes of a message', async t => {
     return watch.ok ? 'accepted' : refusalText(watch.refusal)
   }
   for (const [message, text] of [
-    [{ id: 1 }, /id/],
-    [{ id: '' }, /id.*empty|empty.*id/],
+    [{ type: 1 }, /type/],
+    [{ type: '' }, /type.*empty|empty.*type/],
     [{ entities: [] }, /empty/],
-    [{ entities: [{ id: 'a' }], id: 'b' }, /Incompatible parameters: entities/],
+    [{ entities: [{ id: 'a' }], type: 'b' }, /Incompatible parameters: entities/],
     [{ expression: { q: 'a' }, q: 'b' }, /Incompatible parameters: expression/],
     [{ expression: { q: 'a<' } }, /./],
     [{ minInterval: -1 }, /minInterval/],
@@ -101,7 +109,7 @@ t.test('mistakes of a message', async t => {
     [{ options: ['values'] }, /options/],
     [{ alterationTypes: ['entityBirth'] }, /entityBirth/],
     [{ from: 'there' }, /cursor/],
-    [{ id: 'a', idPattern: 'b' }, /Incompatible parameters: id/],
+    [{ type: 'a', typePattern: 'b' }, /Incompatible parameters: type/],
     [{ idPattern: '(' }, /regex/],
     [{ entities: Array.from({ length: 1_001 }, (_, n) => ({ id: `e${n}` })) }, /too many entities: 1001, at most 1000/],
   ] as const)

@@ -18,6 +18,7 @@ const changeOf = (tenant: string, bytes = 100): RingChange => ({
   encodedBefore: undefined,
   found: [],
   left: [],
+  isIncomplete: false,
 })
 
 function scene() {

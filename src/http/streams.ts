@@ -1,0 +1,114 @@
+// `GET /v2/stream`: changes as they happen, as Server-Sent Events or over WebSocket (docs/interface/live.md).
+//
+// Not here: the two transports (event-stream.ts, stream-socket.ts), what a reader receives (broker/streams/).
+
+import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
+import { parseServicePaths, parseTenant } from '../domain/scope.js'
+import type { Watch } from '../domain/streams/watch.js'
+import { type WatchScope, watchOfParameters } from '../domain/streams/watch-parser.js'
+import { watchedPath } from '../domain/subscriptions/subscription.js'
+import { EventStream } from './event-stream.js'
+import type { InnerRequests } from './inner-requests.js'
+import type { OpenStream, StreamParts } from './open-stream.js'
+import type { Reply } from './reply.js'
+import { type Request, type StreamHead, tenantOf } from './request.js'
+import { StreamSocket, subprotocol } from './stream-socket.js'
+
+/** Parameters that do not make a watch: they are the scope of all watches of a connection. */
+const scopeNames: ReadonlySet<string> = new Set(['tenant', 'path'])
+
+export class StreamHandlers {
+  private readonly open = new Set<OpenStream>()
+
+  constructor(private readonly parts: StreamParts) {}
+
+  stream(request: Request, reply: Reply, inner: InnerRequests): void {
+    const { streamsMax, isEnding } = this.parts
+    const { streamHead } = request
+    if (streamsMax === 0 || !streamHead) return reply.refuse(refusals.streamsOff)
+    const { asksForWebSocket } = streamHead
+    if (asksForWebSocket && !streamHead.canUpgrade) return reply.refuse(refusals.webSocketHandshake)
+    if (!asksForWebSocket && !streamHead.acceptsEvents) return reply.refuse(refusals.acceptEvents)
+    if (asksForWebSocket && streamHead.foreignOrigin !== '')
+      return reply.refuse(refusals.foreignOrigin(streamHead.foreignOrigin))
+    const scope = scopeOf(request)
+    if (!scope.ok) return reply.refuse(scope.refusal)
+    const hasWatch = !asksForWebSocket || describesWatch(request)
+    const watch = hasWatch ? watchOf(request, streamHead, scope.value) : undefined
+    if (watch && !watch.ok && !asksForWebSocket) return reply.refuse(watch.refusal)
+    if (isEnding()) return reply.refuse(refusals.stopping)
+    if (this.open.size >= streamsMax) return reply.refuse(refusals.streamsTooMany(streamsMax))
+    if (asksForWebSocket) this.openSocket(request, streamHead, reply, inner, scope.value, watch)
+    else if (watch?.ok) this.openEvents(reply, watch.value)
+  }
+
+  /** Ends all streams: the node stops. */
+  endAll(): void {
+    for (const stream of [...this.open]) stream.end('stopping', 'stopping')
+  }
+
+  private openEvents(reply: Reply, watch: Watch): void {
+    const stream = new EventStream(reply, watch, this.parts, () => this.open.delete(stream))
+    this.open.add(stream)
+    stream.begin()
+  }
+
+  private openSocket(
+    request: Request,
+    { protocols }: StreamHead,
+    reply: Reply,
+    inner: InnerRequests,
+    scope: WatchScope,
+    first: Result<Watch> | undefined,
+  ): void {
+    const { call, authToken, parameters, tenantHeader, paths, tenants: isMultitenant } = request
+    const { values } = parameters
+    const origin = { client: call?.from() ?? '', authToken }
+    const updateScope = { tenant: values.get('tenant') ?? tenantHeader, path: values.get('path') ?? paths.join() }
+    const socket = new StreamSocket({ ...this.parts, scope, updateScope, inner, origin, first, isMultitenant }, () =>
+      this.open.delete(socket),
+    )
+    this.open.add(socket)
+    const protocol = protocols.includes(subprotocol) ? subprotocol : ''
+    if (!reply.webSocket(protocol, socket)) this.open.delete(socket)
+  }
+}
+
+/** Whether the parameters of a WebSocket describe its first watch. */
+const describesWatch = ({ parameters: { values, options } }: Request): boolean =>
+  options.size > 0 || [...values.keys()].some(name => !scopeNames.has(name))
+
+function watchOf(request: Request, { lastEventId }: StreamHead, scope: WatchScope): Result<Watch> {
+  const { values, options } = request.parameters
+  // A browser that comes back sends the cursor of the last event, and its URL may still name an older one.
+  const given = lastEventId === '' ? values : new Map([...values, ['from', lastEventId]])
+  return watchOfParameters(scope, given, options)
+}
+
+/** The tenant and the path, of headers or of parameters: a browser cannot set headers. */
+function scopeOf(request: Request): Result<WatchScope> {
+  const tenant = tenantOfParameter(request)
+  if (!tenant.ok) return tenant
+  const path = pathOfParameter(request)
+  return path.ok ? accepted({ tenant: tenant.value, servicePath: path.value }) : path
+}
+
+function tenantOfParameter(request: Request): Result<string> {
+  const named = request.parameters.values.get('tenant')
+  if (named === undefined) return tenantOf(request)
+  const tenant = parseTenant(named)
+  if (!tenant.ok) return tenant
+  if (request.tenantHeader !== '' && request.tenantHeader.toLowerCase() !== tenant.value)
+    return refused(refusals.streamScope('tenant', 'Ctx-Service'))
+  return request.tenants ? tenant : accepted('')
+}
+
+function pathOfParameter(request: Request): Result<string> {
+  const named = request.parameters.values.get('path')
+  if (named === undefined) return watchedPath(request.paths)
+  const paths = parseServicePaths(named)
+  if (!paths.ok) return paths
+  if (request.paths.length > 0 && request.paths.join() !== paths.value.join())
+    return refused(refusals.streamScope('path', 'Ctx-ServicePath'))
+  return watchedPath(paths.value)
+}
