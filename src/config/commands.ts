@@ -63,16 +63,16 @@ export const commands = {
   },
   watch: {
     words: [
-      '[-url <url>] [-format json|keyValues|table] [-snapshot] [-leave] [-from <cursor>]',
-      '[-id <ids>] [-idPattern <pattern>] [-type <types>] [-typePattern <pattern>] [-q <query>] [-mq <query>]',
-      '[-georel <relation> -geometry <shape> -coords <points>] [-attrs <names>] [-metadata <names>]',
-      '[-conditionAttrs <names>] [-alterationTypes <kinds>] [-minInterval <ms>] [-onlyChangedAttrs] [-sysAttrs]',
-      '[-tenant <name>] [-path <path>] [-token <token>] [-header <name: value>]...',
-      '[-notifCaFile <file>] [-insecureNotif]',
+      '[--url <url>] [--format json|keyValues|table] [--snapshot] [--leave] [--from <cursor>]',
+      '[--id <ids>] [--idPattern <pattern>] [--type <types>] [--typePattern <pattern>] [-q <query>] [--mq <query>]',
+      '[--georel <relation> --geometry <shape> --coords <points>] [--attrs <names>] [--metadata <names>]',
+      '[--conditionAttrs <names>] [--alterationTypes <kinds>] [--minInterval <ms>] [--onlyChangedAttrs] [--sysAttrs]',
+      '[--tenant <name>] [--path <path>] [--token <token>] [--header <name: value>]...',
+      '[--notifCaFile <file>] [--insecureNotif]',
     ],
     about: 'prints the changes of a running broker as they happen',
     more: [
-      'Prints an event in each line, or with -format table the latest state of each entity that matches. After a cut it goes on where it stopped.',
+      'Prints an event in each line, or with --format table the latest state of each entity that matches. After a cut it goes on where it stopped.',
       'Exit status 0: it was stopped by a signal, or its output is closed. 1: the broker could not be reached, or has refused the watch.',
     ],
   },

@@ -1,7 +1,7 @@
 // The options of `orrery watch` on the command line, and the message with which a watch begins
 // (docs/interface/live.md#orrery-watch).
 //
-// Names are -name or --name, as those of the start options. The word behind an option that takes a value is its value,
+// Names are --name or -name, as those of the start options. The word behind an option that takes a value is its value,
 // also when it begins with a dash: coordinates may be negative.
 //
 // Not here: whether a filter is right. The broker checks that, with the texts that it has for every client.
@@ -13,6 +13,7 @@ import { envPrefixes, options } from '../config/options.js'
 import type { JsonObject } from '../domain/json.js'
 import { refusalText } from '../domain/refusal.js'
 import { parseServicePaths, parseTenant } from '../domain/scope.js'
+import { watchEntitiesMax } from '../domain/streams/watch.js'
 
 /** `json`: an event in each line. `keyValues`: the same in the simplified form. `table`: the latest states. */
 export type WatchFormat = 'json' | 'keyValues' | 'table'
@@ -45,10 +46,10 @@ const several = { type: 'string', multiple: true } as const
 const flag = { type: 'boolean' } as const
 
 /** Options that become a member of the message, with the same name. */
-const filters = [
+const filters: readonly string[] = [
   ...['id', 'type', 'idPattern', 'typePattern', 'q', 'mq', 'georel', 'geometry', 'coords'],
   ...['attrs', 'metadata', 'conditionAttrs', 'alterationTypes'],
-] as const
+]
 /** Options that become a word of `options`. */
 const words = ['snapshot', 'leave', 'onlyChangedAttrs', 'sysAttrs'] as const
 
@@ -98,9 +99,9 @@ function parse(argv: readonly string[], faults: string[]): Given {
   for (const token of tokens) {
     if (token.kind === 'option' && !Object.hasOwn(known, token.name)) {
       unknownAt = token.index
-      faults.push(`-${token.name}: unknown option${didYouMean(token.name, Object.keys(known), near => `-${near}`)}`)
+      faults.push(`${shownName(token.name)}: unknown option${didYouMean(token.name, Object.keys(known), shownName)}`)
     } else if (token.kind === 'option' && isFlag(token.name) && token.inlineValue === true) {
-      faults.push(`-${token.name}: takes no value`)
+      faults.push(`${shownName(token.name)}: takes no value`)
       // The word itself is not shown: it may be a part of a header that lacks its quotes. After an unknown option it is
       // most likely the value of that.
     } else if (token.kind === 'positional' && token.index !== unknownAt + 1)
@@ -108,6 +109,8 @@ function parse(argv: readonly string[], faults: string[]): Given {
   }
   return values as Given
 }
+
+const shownName = (name: string): string => (name.length === 1 ? `-${name}` : `--${name}`)
 
 const isFlag = (name: string): boolean => (known as Record<string, { type: string }>)[name]?.type === 'boolean'
 
@@ -122,7 +125,7 @@ function withValues(argv: readonly string[], faults: string[]): string[] {
       continue
     }
     const value = argv[at + 1]
-    if (value === undefined || isOption(value)) faults.push(`-${name}: needs a value`)
+    if (value === undefined || isOption(value)) faults.push(`${shownName(name)}: needs a value`)
     else {
       joined.push(`--${name}=${value}`)
       at++
@@ -140,15 +143,18 @@ function orderOf(given: Given, env: Readonly<Record<string, string | undefined>>
   const textOf = (name: string): string | undefined => given[name] as string | undefined
   const format = (textOf('format') ?? 'json') as WatchFormat
   if (!formats.includes(format))
-    faults.push(`-format: ${JSON.stringify(format)} is not json, keyValues or table${didYouMean(format, formats)}`)
+    faults.push(`--format: ${JSON.stringify(format)} is not json, keyValues or table${didYouMean(format, formats)}`)
   const isTable = format === 'table'
   // An event of the two would have a part of an entity, or come without the state before it.
   for (const name of ['onlyChangedAttrs', 'from'])
-    if (isTable && given[name] !== undefined) faults.push(`-${name}: excludes -format table`)
+    if (isTable && given[name] !== undefined) faults.push(`--${name}: excludes --format table`)
   const minInterval = textOf('minInterval')
   if (minInterval !== undefined && !/^\d{1,15}$/.test(minInterval))
-    faults.push(`-minInterval: ${JSON.stringify(minInterval)} is not a whole number of milliseconds`)
-  for (const name of filters) if (given[name] === '') faults.push(`-${name}: needs a value`)
+    faults.push(`--minInterval: ${JSON.stringify(minInterval)} is not a whole number of milliseconds`)
+  for (const name of filters) if (given[name] === '') faults.push(`${shownName(name)}: needs a value`)
+  for (const name of ['id', 'type'])
+    if (given[name] !== undefined && given[`${name}Pattern`] !== undefined)
+      faults.push(`--${name}Pattern: excludes --${name}`)
 
   const wanted = words.filter(word => given[word] === true || (isTable && (word === 'snapshot' || word === 'leave')))
   const listed = [...(format === 'json' ? [] : ['keyValues']), ...wanted]
@@ -157,9 +163,7 @@ function orderOf(given: Given, env: Readonly<Record<string, string | undefined>>
     url: urlOf(textOf('url') ?? `http://localhost:${options.port.byDefault}`, faults),
     format,
     members: {
-      ...Object.fromEntries(
-        filters.flatMap(name => (given[name] === undefined ? [] : [[name, textOf(name) as string]])),
-      ),
+      ...membersOf(given as Readonly<Record<string, string | undefined>>, faults),
       // Entities of several service paths may have the same id.
       ...(isTable && { attrs: `${textOf('attrs') ?? '*'},servicePath` }),
       ...(minInterval !== undefined && { minInterval: Number(minInterval) }),
@@ -172,12 +176,33 @@ function orderOf(given: Given, env: Readonly<Record<string, string | undefined>>
   }
 }
 
+/**
+ * The filters as members of a message. There `id` is the name of the watch, so entities with ids are elements of
+ * `entities`, one for each pair of an id and a type.
+ */
+function membersOf(given: Readonly<Record<string, string | undefined>>, faults: string[]): JsonObject {
+  const members: Readonly<Record<string, string>> = Object.fromEntries(
+    filters.flatMap(name => (given[name] === undefined ? [] : [[name, given[name]]])),
+  )
+  const { id, type, typePattern, ...others } = members
+  if (id === undefined) return members
+  const ids = id.split(',')
+  const types = type === undefined ? [typePattern === undefined ? {} : { typePattern }] : type.split(',').map(typed)
+  const count = ids.length * types.length
+  if (count <= watchEntitiesMax)
+    return { entities: ids.flatMap(one => types.map(other => ({ id: one, ...other }))), ...others }
+  faults.push(`--id: with --type it names ${count} entities, and a watch has at most ${watchEntitiesMax}`)
+  return {}
+}
+
+const typed = (type: string): JsonObject => ({ type })
+
 function urlOf(written: string, faults: string[]): URL {
   const url = URL.canParse(written) ? new URL(written) : undefined
   const isFit = url !== undefined && /^https?:$/.test(url.protocol) && url.search === '' && url.hash === ''
   // A URL with a user may hold a password, which is not shown.
-  if (written.includes('@')) faults.push("-url: takes no user; write -header 'Authorization: ...'")
-  else if (!isFit) faults.push(`-url: ${JSON.stringify(written)} is not a URL with http or https`)
+  if (written.includes('@')) faults.push("--url: takes no user; write --header 'Authorization: ...'")
+  else if (!isFit) faults.push(`--url: ${JSON.stringify(written)} is not a URL with http or https`)
   return isFit ? url : new URL('http://localhost')
 }
 
@@ -186,20 +211,20 @@ function headersOf(given: Given, faults: string[]): readonly (readonly [string, 
   const { tenant: tenantGiven, path: pathGiven, token } = given as Readonly<Record<string, string | undefined>>
   const headers: (readonly [string, string])[] = []
   const tenant = parseTenant(tenantGiven ?? '')
-  if (!tenant.ok) faults.push(`-tenant: ${refusalText(tenant.refusal)}`)
+  if (!tenant.ok) faults.push(`--tenant: ${refusalText(tenant.refusal)}`)
   else if (tenant.value !== '') headers.push(['Ctx-Service', tenant.value], ['Fiware-Service', tenant.value])
   const paths = parseServicePaths(pathGiven ?? '')
-  if (!paths.ok) faults.push(`-path: ${refusalText(paths.refusal)}`)
-  else if (paths.value.length > 1) faults.push(`-path: ${JSON.stringify(pathGiven)} is not one path`)
+  if (!paths.ok) faults.push(`--path: ${refusalText(paths.refusal)}`)
+  else if (paths.value.length > 1) faults.push(`--path: ${JSON.stringify(pathGiven)} is not one path`)
   else for (const path of paths.value) headers.push(['Ctx-ServicePath', path], ['Fiware-ServicePath', path])
   if (token !== undefined) {
     if (isValue(token)) headers.push(['X-Auth-Token', token], ['Authorization', `Bearer ${token}`])
-    else faults.push('-token: has characters that a header cannot have')
+    else faults.push('--token: has characters that a header cannot have')
   }
   for (const line of (given.header as string[] | undefined) ?? []) {
     const [, name = '', value = ''] = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*)$/s.exec(line) ?? []
-    if (name === '' || !isValue(value)) faults.push("-header: has not the form 'Name: value'")
-    else if (ownHeaders.test(name)) faults.push(`-header: ${name} belongs to the connection itself`)
+    if (name === '' || !isValue(value)) faults.push("--header: has not the form 'Name: value'")
+    else if (ownHeaders.test(name)) faults.push(`--header: ${name} belongs to the connection itself`)
     else headers.push([name, value])
   }
   return headers

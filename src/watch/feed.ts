@@ -118,7 +118,6 @@ export class WatchFeed {
 
     let isOpen = false
     let failure: Error | undefined
-    let ending: string | undefined
     const over = (end: ConnectionEnd): void => {
       if (this.socket !== socket) return
       this.stopTimer?.()
@@ -160,8 +159,8 @@ export class WatchFeed {
           this.parts.onEvent(outcome.event)
           break
         case 'ending':
-          ending = outcome.reason
-          break
+          // The connection may stay open, for watches that others have.
+          return cut(outcome.reason)
         case 'refused':
           return outcome.isTemporary ? cut(outcome.reason) : over({ kind: 'refused', reason: outcome.reason })
         case 'foreign':
@@ -172,8 +171,8 @@ export class WatchFeed {
     socket.on('close', (code, reason) => {
       if (isTooLong(failure)) return over({ kind: 'refused', reason: tooLong })
       const closed = reason.length > 0 ? `closed: ${reason.toString()}` : `closed with code ${code}`
-      if (code === policyViolation) return over({ kind: 'refused', reason: ending ?? closed })
-      cut(ending ?? (failure ? reasonOf(failure) : closed))
+      if (code === policyViolation) return over({ kind: 'refused', reason: closed })
+      cut(failure ? reasonOf(failure) : closed)
     })
     wait(handshakeMsMax, 'there was no answer in time')
   }
@@ -202,7 +201,7 @@ const policyViolation = 1008
 const silent = 'nothing was received for a while'
 const foreign = 'the answer is not that of a broker with a live feed'
 const foreignOutcome = { kind: 'foreign' } as const
-const tooLong = `a message has more than ${messageBytesMax / 1024 / 1024} MB: narrow the watch, or choose attributes with -attrs`
+const tooLong = `a message has more than ${messageBytesMax / 1024 / 1024} MB: narrow the watch, or choose attributes with --attrs`
 
 const isTooLong = (error: Error | undefined): boolean =>
   (error as NodeJS.ErrnoException | undefined)?.code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH'

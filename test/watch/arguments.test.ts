@@ -20,7 +20,21 @@ t.test('without words it watches everything of the broker of this machine', asyn
 })
 
 const messages: readonly (readonly [line: string, members: Record<string, unknown>])[] = [
-  ['-type Room,Lamp --id a,b', { type: 'Room,Lamp', id: 'a,b' }],
+  ['-type Room,Lamp', { type: 'Room,Lamp' }],
+  ['--id a,b', { entities: [{ id: 'a' }, { id: 'b' }] }],
+  [
+    '--id a,b -type R,L -q x',
+    {
+      entities: [
+        { id: 'a', type: 'R' },
+        { id: 'a', type: 'L' },
+        { id: 'b', type: 'R' },
+        { id: 'b', type: 'L' },
+      ],
+      q: 'x',
+    },
+  ],
+  ['--id a -typePattern R.*', { entities: [{ id: 'a', typePattern: 'R.*' }] }],
   ['-idPattern ^R -typePattern=L.*', { idPattern: '^R', typePattern: 'L.*' }],
   ['-q temperature>25;on -mq a.b==1', { q: 'temperature>25;on', mq: 'a.b==1' }],
   [
@@ -67,19 +81,25 @@ t.test('certificates are those of the other commands', async t => {
 })
 
 const refused: readonly (readonly [words: readonly string[], why: string])[] = [
-  [['-tpye', 'a'], '-tpye: unknown option; did you mean -type?'],
-  [['-type'], '-type: needs a value'],
-  [['-type', '-q', 'a'], '-type: needs a value'],
-  [['-type='], '-type: needs a value'],
-  [['-snapshot=yes'], '-snapshot: takes no value'],
-  [['-format', 'tabel'], '-format: "tabel" is not json, keyValues or table; did you mean table?'],
-  [['-format', 'table', '-from', 'x'], '-from: excludes -format table'],
-  [['-format', 'table', '-onlyChangedAttrs'], '-onlyChangedAttrs: excludes -format table'],
-  [['-minInterval', '1s'], '-minInterval: "1s" is not a whole number of milliseconds'],
-  [['-url', 'localhost:1026'], '-url: "localhost:1026" is not a URL with http or https'],
-  [['-url', 'http://h/?a'], '-url: "http://h/?a" is not a URL with http or https'],
-  [['-path', '/a,/b'], '-path: "/a,/b" is not one path'],
-  [['-header', 'Upgrade: x'], '-header: Upgrade belongs to the connection itself'],
+  [['-tpye', 'a'], '--tpye: unknown option; did you mean --type?'],
+  [['-type'], '--type: needs a value'],
+  [['-type', '-q', 'a'], '--type: needs a value'],
+  [['-type='], '--type: needs a value'],
+  [['-snapshot=yes'], '--snapshot: takes no value'],
+  [['-format', 'tabel'], '--format: "tabel" is not json, keyValues or table; did you mean table?'],
+  [['-format', 'table', '-from', 'x'], '--from: excludes --format table'],
+  [['-format', 'table', '-onlyChangedAttrs'], '--onlyChangedAttrs: excludes --format table'],
+  [['-minInterval', '1s'], '--minInterval: "1s" is not a whole number of milliseconds'],
+  [['-url', 'localhost:1026'], '--url: "localhost:1026" is not a URL with http or https'],
+  [['-url', 'http://h/?a'], '--url: "http://h/?a" is not a URL with http or https'],
+  [['-path', '/a,/b'], '--path: "/a,/b" is not one path'],
+  [['-id', 'a', '-idPattern', 'b'], '--idPattern: excludes --id'],
+  [['-type', 'a', '-typePattern', 'b'], '--typePattern: excludes --type'],
+  [
+    ['-id', Array(50).fill('a').join(), '-type', Array(21).fill('b').join()],
+    '--id: with --type it names 1050 entities, and a watch has at most 1000',
+  ],
+  [['-header', 'Upgrade: x'], '--header: Upgrade belongs to the connection itself'],
 ]
 for (const [words, why] of refused)
   t.test(`refused: ${words.join(' ')}`, async t => {

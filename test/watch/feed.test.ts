@@ -233,7 +233,6 @@ t.test('the reason of the broker for the end is shown', async t => {
   const { port } = await stage(t, [
     open(socket => {
       say(socket, watching('a'), event('end', undefined, { reason: 'stopping' }))
-      socket.close(1001)
     }),
     open(socket => say(socket, watching('a'), event('bookmark', 'b'))),
   ])
