@@ -34,6 +34,7 @@ function fail(lines: string): number {
 
 async function follow(order: WatchOrder, openSocket: OpenSocket): Promise<number> {
   const { stdout, stderr } = process
+  let isFull = false
   const out: Output = {
     isTTY: stdout.isTTY,
     get columns() {
@@ -43,9 +44,13 @@ async function follow(order: WatchOrder, openSocket: OpenSocket): Promise<number
       return stdout.rows
     },
     write(text) {
-      if (stdout.write(text)) return
+      if (stdout.write(text) || isFull) return
+      isFull = true
       feed.pause()
-      stdout.once('drain', () => feed.resume())
+      stdout.once('drain', () => {
+        isFull = false
+        feed.resume()
+      })
     },
   }
   const display: WatchDisplay =

@@ -20,7 +20,7 @@ export interface Output {
 }
 
 export interface WatchDisplay {
-  /** A watch has begun. `isAnew`: nothing is known of what was before. */
+  /** A watch has begun. `isAnew`: earlier states are unknown. */
   begun(isAnew: boolean): void
   event(event: WatchedEvent): void
   /** A line for the user. It may hold texts of strangers. */

@@ -42,7 +42,7 @@ export interface WatchFeedParts {
   readonly openSocket: OpenSocket
   readonly clock: Pick<Clock, 'after' | 'monoMs'>
   readonly chance: Pick<Chance, 'fraction'>
-  /** A watch has begun. `isAnew`: nothing is known of what was before. */
+  /** A watch has begun. `isAnew`: earlier states are unknown. */
   readonly onBegun: (isAnew: boolean) => void
   readonly onEvent: (event: WatchedEvent) => void
   /** A line for the user: a cut, and the way back from it. */
@@ -206,7 +206,7 @@ const tooLong = `a message has more than ${messageBytesMax / 1024 / 1024} MB: na
 const isTooLong = (error: Error | undefined): boolean =>
   (error as NodeJS.ErrnoException | undefined)?.code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH'
 
-/** Closes a connection of which nothing more is wanted, whatever its state. */
+/** Closes a connection in any state. Its events are ignored from now on. */
 function quit(socket: WebSocket): void {
   socket.removeAllListeners()
   // A connection that is still being opened ends with an error.

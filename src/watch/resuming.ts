@@ -1,4 +1,4 @@
-// What a watch has received so far, and so where it continues after a cut (docs/interface/live.md#resuming).
+// How far a watch has been received, and where it continues after a cut (docs/interface/live.md#resuming).
 //
 // A cursor is worth something only when everything before it has arrived. While a snapshot is incomplete, the cursors
 // that come along are not kept: a watch that continued after one of them would miss the rest of the snapshot. It begins
@@ -26,7 +26,7 @@ export interface WatchedEvent {
 }
 
 export type MessageOutcome =
-  /** The watch has begun. `isAnew`: nothing is known of what was before. */
+  /** The watch has begun. `isAnew`: earlier states are unknown. */
   | { readonly kind: 'begun'; readonly isAnew: boolean }
   | { readonly kind: 'event'; readonly event: WatchedEvent }
   /** The broker ends the stream, and gives a reason. */

@@ -29,7 +29,7 @@ async function served(t: Test): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-/** A broker, and what clients do to its lamps. */
+/** A broker, and the changes that clients make to its lamps. */
 class Lamps {
   readonly client: HttpClient
 

@@ -1,4 +1,4 @@
-// What `orrery watch` writes: lines of events, and a table that is drawn over itself.
+// The output of `orrery watch`: lines of events, and a table that is drawn over itself.
 
 import t from 'tap'
 import { drawIntervalMs, EventLines, LatestTable } from '../../src/watch/display.js'

@@ -15,7 +15,7 @@ import { FakeClock } from '../support/fake-clock.js'
 
 t.setTimeout(60_000)
 
-/** One connection of the script: what the server does with it. `message` is the first one of the client. */
+/** One connection of the script, as the server treats it. `message` is the first one of the client. */
 type Scene =
   | { readonly kind: 'open'; readonly play: (socket: WebSocket, message: string) => void }
   | {

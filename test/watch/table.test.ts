@@ -1,4 +1,4 @@
-// The table of the latest states: what events make of it, and how it fits its room.
+// The table of the latest states: the effect of events on it, and its form in the given room.
 
 import t from 'tap'
 import type { JsonObject } from '../../src/domain/json.js'
