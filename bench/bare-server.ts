@@ -10,12 +10,12 @@
 // A batch of entities is the exception to the first shortcut: each is put re-serialised, because it has to be separated
 // from the others.
 //
-// With -notify URL it also has PATCH, which replaces all that was stored by the body. When it is durable, the server
-// posts the new values to that receiver, over connections that are kept alive: the least work of a server that commits
-// and notifies. It keeps no state of messages in flight.
+// With -notify URL it also has PATCH, which replaces the stored entity by the body. When the body is durable, the
+// server posts the new values to that receiver, over connections that are kept alive: the least work of a server that
+// commits and notifies. It keeps no state of messages in flight.
 //
-// Not here: PATCH otherwise (an update is compared to the bare upsert), limits, and answers other than 200, 201, 204,
-// 400, 404. Run alone: node dist/bench/bare-server.js -port 1026 -dataDir DIR [-durability sync|os] [-notify URL]
+// Not here: PATCH without -notify (an update is compared to the bare upsert), limits, and answers other than 200, 201,
+// 204, 400, 404. Run alone: node dist/bench/bare-server.js -port 1026 -dataDir DIR [-durability sync|os] [-notify URL]
 
 import * as uWS from 'uWebSockets.js'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
@@ -48,7 +48,7 @@ const receiverConnections = 32
 // LIBUS_LISTEN_EXCLUSIVE_PORT: the library's types name an enum that the library itself does not have.
 const exclusivePort = 1
 
-// What the two threads share: the number of the commit to sync; -1 asks the syncer to end.
+// Shared by the two threads: the number of the commit to sync; -1 asks the syncer to end.
 interface SyncerInput {
   readonly handle: unknown
   readonly wanted: Int32Array
@@ -65,8 +65,8 @@ async function sync({ handle, wanted }: SyncerInput): Promise<void> {
   const key = Buffer.from('\u0000sync')
   const value = Buffer.alloc(1)
   parentPort!.postMessage(0)
-  // Sleeping on shared memory wakes sooner than a message would; the way back must be a message, the other side has an
-  // event loop.
+  // Sleeping on shared memory wakes sooner than a message would. The way back must be a message, because the other side
+  // has an event loop.
   for (let seen = 0; ; ) {
     Atomics.wait(wanted, 0, seen)
     const next = Atomics.load(wanted, 0)
@@ -152,7 +152,7 @@ async function serve(): Promise<void> {
   }
   syncer.on('message', committed)
 
-  /** `put` takes a whole body into the batch; false: it is not one. */
+  /** `put` adds a whole body to the batch. It returns false if the body is no valid one; the answer is then 400. */
   const stage = (
     response: uWS.HttpResponse,
     isCreate: boolean,

@@ -1,10 +1,11 @@
-// A city of sensors whose every value follows from its number, so that the right answer to a query is known in advance.
+// A city of sensors. Every value follows from the number of its sensor, so the right answer to a query is known in
+// advance.
 //
 // One sensor in a thousand is hot, above 30 degrees, each with a temperature of its own; the others spread below in
 // steps of a hundredth. Places are points of a sequence whose every part fills the city evenly. `Few` are a thousand of
-// the same kind in another city, none hot: so a query without a type finds the same as one about `Sensor`.
+// the same kind in another city. None is hot, so a query without a type finds the same as one about `Sensor`.
 //
-// Not here: how they are stored and requested (queries).
+// Not here: storing and requesting them (queries).
 
 import { distanceBetween } from '../src/domain/places/distance.js'
 import { idHole, stockId, type Template, valueHole, type Workload } from './workloads.js'

@@ -10,7 +10,7 @@ import { replicatedRates } from './replicated-rates.js'
 import type { Finding } from './report.js'
 
 export interface ClusterOptions extends RateOptions, PlannedMovesOptions {
-  /** How often a node is killed. */
+  /** Number of times that a node is killed. */
   readonly kills: number
 }
 

@@ -10,11 +10,11 @@ export interface Counter {
   /** Requests as bytes on the wire. */
   readonly creation: string
   readonly increment: string
-  /** Answered with the count alone. */
+  /** The answer has the count alone. */
   readonly reading: string
 }
 
-/** A service path is in some of the shards only; all of these paths together are in all shards. */
+/** A service path is in some of the shards only. All of these paths together are in all shards. */
 const paths = 256
 
 /** Counters, `perShard` in each shard: the first ones of all shards, then the second ones of all, and so on. */
@@ -48,7 +48,7 @@ function counterOf(shard: number, servicePath: string, id: string): Counter {
   }
 }
 
-/** Nodes that have just begun are slow. */
+/** Nodes that have just begun are slow, so refused requests are repeated for this time. */
 const againMs = 20_000
 
 /** Stores counters with the value 0. */

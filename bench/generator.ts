@@ -63,7 +63,7 @@ export const generatorName = hasProgram('wrk') ? 'wrk' : 'autocannon'
 /** Time to settle, and pause between two reads in it: all connections have come to a read after a quarter of it. */
 const settleSeconds = 1
 const settleReadMs = 4
-/** Values of their own that one wrk thread may give away. */
+/** Distinct values that one wrk thread may use. */
 const ownValuesPerThread = 10_000_000
 
 /** Fails when a connection broke, a request timed out, or an answer was not 2xx. */

@@ -14,7 +14,9 @@ export interface Loading {
   /** Number of requests; Infinity continues until the server dies. */
   readonly count: number
   readonly connections?: number
-  /** How long a refused request is repeated: only for those that may be made twice. By default it is not repeated. */
+  /**
+   * Time in which a refused request is repeated: only for those that may be made twice. By default it is not repeated.
+   */
   readonly againMs?: number
   /** Called for every request answered. */
   readonly onAcknowledged?: (n: number) => void

@@ -75,7 +75,7 @@ const isOfBrokers: ReadonlySet<string> = new Set(['update', 'list'])
 const needed = { moveSeconds: 180, moveMb: 400, residentMb: 700, startMs: 1000, pauseMs: 20 }
 const connections = 64
 const targetTenant = 'bench'
-// What other programs may use while a rate is measured, in cores.
+// Cores that other programs may use while a rate is measured.
 const othersCoresMax = 0.15
 
 const { values: options } = parseArgs({

@@ -1,13 +1,13 @@
-// Many subscriptions that an update does not match: what they cost the update, how much memory they take, how long a
-// start takes with them.
+// Many subscriptions that an update does not match: their cost for the update, their memory, and the time that a start
+// takes with them.
 //
-// Of a hundred, 40 name an id, 25 the type that is updated and a `q` that does not hold, 25 a pattern that begins like
-// the ids that are updated and goes on otherwise, and 10 any entity but an attribute that nobody updates; these have a
-// hundred patterns, all that begin with no text. Two directories, with few and with many of them, are served in turn,
-// each round in the other order.
+// Of a hundred, 40 name an id. 25 name the updated type, and a `q` that does not hold. 25 have a pattern that begins
+// like the updated ids, and goes on otherwise. 10 are about any entity, but about an attribute that no client updates;
+// these have a hundred patterns, none of which begins with fixed text. The bench serves two directories in turn, with
+// few and with many of them, each round in the other order.
 //
-// Memory is the difference in resident memory between the two after their starts, and what was added while the many
-// were created, garbage included: the worse of the two counts.
+// Memory is the worse of two numbers: the difference in resident memory between the two after their starts, and the
+// growth while the many were created, garbage included.
 
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -21,15 +21,14 @@ import { type Server, start } from './servers.js'
 import { stockId, stockSize, updates, upserts, wire } from './workloads.js'
 
 export interface ManyOptions extends RateOptions {
-  /** How many are many. */
+  /** Number of subscriptions in the larger directory. */
   readonly others: number
 }
 
 const needed = { ofFew: 0.8, bytes: 5000, startMs: 2000 }
 const few = 10
 /**
- * Until a server that has begun has taken in all subscriptions, and the garbage of what was done before has mostly been
- * collected.
+ * Pause after a start or a load: the server takes in all subscriptions, and most garbage of earlier work is collected.
  */
 const quietMs = 6000
 const creatingConnections = 64
@@ -108,7 +107,7 @@ interface Found {
 }
 const none = (): Found => ({ startMs: [], startCpu: [], bytes: [], perSecond: [], perCpuSecond: [] })
 
-/** Stores the stock and so many subscriptions, and ends the server. */
+/** Stores the stock and this number of subscriptions, and ends the server. */
 async function create(server: Server, count: number): Promise<{ readonly seconds: number; readonly bytes: number }> {
   await loadStock([server.url], upserts[0]!.template, '', stockSize)
   await delay(quietMs)
@@ -130,7 +129,7 @@ async function create(server: Server, count: number): Promise<{ readonly seconds
   return { seconds, bytes }
 }
 
-// The kinds as they follow one another: eight by id, five by type and `q`, five by pattern, two by attribute.
+// The kinds in their order: eight by id, five by type and `q`, five by pattern, two by attribute.
 const kinds = 'iqipiqipaiqipiqpqiap'
 const anyIdPatterns = 100
 const anyIdPattern = (n: number): string => (n % anyIdPatterns === 0 ? '.*' : `.*-${n % anyIdPatterns}$`)

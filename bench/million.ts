@@ -1,12 +1,12 @@
-// A million entities on one node: how much memory they take, and how soon the node is back on that directory.
+// A million entities on one node: the memory that they take, and the time until a node on that directory answers again.
 //
 // Memory is the resident set of the process, after the load and again after reads all over the key space. Start-up is
 // timed from the start of the process to its ready line and to the first entity it returns: after SIGTERM, and after
-// SIGKILL while creates were being acknowledged. What had been acknowledged before the kill must still be there: a fast
+// SIGKILL while creates were being acknowledged. The entities acknowledged before the kill must still be there: a fast
 // start that lost something would be worth nothing, so that is checked here too. The page cache is warm: power loss is
 // not simulated.
 //
-// Not pinned to a core, unlike the rates: this is about what a user sees.
+// Not pinned to a core, unlike the rates: these numbers are those of a user.
 
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -35,7 +35,7 @@ export interface MillionOptions {
   readonly subject: Subject
   readonly folder: string
   readonly count: number
-  /** Starts timed of each kind. */
+  /** Number of timed starts of each kind. */
   readonly starts: number
   readonly say: (line: string) => void
 }

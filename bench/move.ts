@@ -1,10 +1,9 @@
-// A million entities into a data directory and out again: how long it takes, how much memory, and whether the second
-// export is the first.
+// A million entities into a data directory and out again: time, memory, and whether both exports are equal.
 //
-// The file that comes first is written here, as somebody else would write it: times of creation, and nothing that only
-// we know. What is imported from our own export has to give the same bytes again, with another number of workers.
+// This file writes the first input, as another program would: with times of creation, and without the rows that only
+// Orrery exports. An import of our own export must then give the same bytes again, with another number of workers.
 //
-// Not pinned to a core, and with whatever flushes the disk takes: this is about what an operator waits for.
+// Not pinned to a core, and with the disk's own flushes: these are the times that an operator waits.
 
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -85,7 +84,7 @@ async function run({ script }: Subject, args: readonly string[]): Promise<Step> 
     try {
       peakBytes = residentBytes(child.pid as number).peak
     } catch {
-      // It has just ended.
+      // The process has just ended.
     }
   }, lookMs)
   const [code] = (await once(child, 'close')) as [number | null]

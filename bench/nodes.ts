@@ -97,7 +97,7 @@ export class Nodes {
     return this.home.length
   }
 
-  /** By their indexes. */
+  /** URLs by the nodes' indexes. */
   get urls(): readonly string[] {
     return this.servers.map(({ url }) => url)
   }
@@ -163,7 +163,7 @@ export class Nodes {
     return all.reduce((sum, metrics) => sum + metrics.value(`orrery_cluster_log_${name}_total`, { kind }), 0)
   }
 
-  /** Used so far. */
+  /** CPU seconds used so far. */
   cpuSeconds(): Cpu {
     return {
       nodes: this.servers.reduce((sum, { pid }) => sum + cpuSecondsOfAll(pid), 0),

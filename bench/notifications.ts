@@ -60,7 +60,7 @@ const subscribe = (url: string, ids = '.*'): Template => ({
   }),
 })
 
-/** Stores these in turn. */
+/** Sends these requests in turn. */
 const post = (server: Server, templates: readonly Template[]): Promise<void> =>
   load({ urls: [server.url], count: templates.length, request: n => wire(templates[n]!, '') })
 
@@ -75,7 +75,7 @@ function accounts(missing: number, again: number): Finding[] {
   ]
 }
 
-// What they cost.
+// The cost of notifications.
 
 type Case = 'plain' | 'notified' | 'bare'
 const cases: readonly Case[] = ['plain', 'bare', 'notified']
@@ -143,10 +143,10 @@ interface Measured {
   readonly othersCores: number
 }
 
-/** A warm-up lasts so many times longer than elsewhere: twice the code is run, half as often. */
+/** A warm-up is longer by this factor than elsewhere: twice the code is run, half as often. */
 const warmUpTimes = 4
 
-/** On an empty directory. */
+/** Measures the rate of one case, on an empty directory. */
 async function rateOf(options: NotificationsOptions, kind: Case, receiver: Receiver): Promise<Measured> {
   const { folder, connections, seconds, warmUpSeconds } = options
   const dataDir = join(folder, `notifications-${kind}`)
@@ -191,7 +191,7 @@ async function startNotifying(subject: Subject, dataDir: string, receiver: Recei
 const othersCpu = (server: Server, receiver: Receiver): number =>
   othersCpuSeconds(server.pid) - cpuSeconds(receiver.pid)
 
-// How soon they come.
+// The delay of notifications.
 
 async function lateness(options: NotificationsOptions, perSecond: number): Promise<Finding[]> {
   const machine = await latenessOf(bare, options, perSecond)
@@ -275,7 +275,7 @@ async function waysOf(way: {
   return { ms, missing: expected - ms.length, again: received - known }
 }
 
-// Beside one that does not answer.
+// Other receivers beside one that does not answer.
 
 const lanes = 101
 const entitiesPerLane = 10
@@ -302,7 +302,7 @@ async function besideDead(options: NotificationsOptions, perSecond: number): Pro
   ]
 }
 
-/** Updates of as many entities for each receiver, in turn. */
+/** Sends updates of equally many entities for each receiver, in turn. */
 async function amongLanes(options: NotificationsOptions, perSecond: number, hasDead: boolean): Promise<Ways> {
   const { folder, subject, deadSeconds, warmUpSeconds } = options
   const receiver = await startReceiver(folder, lanes)

@@ -2,8 +2,8 @@
 // writes come due at a pace.
 //
 // The pause of a shard that has moved is the longest time that a write to it took, from its due time to its answer,
-// among the writes that waited during the move. So its precision is the distance of two writes to one shard: it may be
-// too short by that at most.
+// among the writes that waited during the move. Its precision is the distance of two writes to one shard: the pause may
+// be too short by that at most.
 
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ import type { Subject } from './servers.js'
 
 const needed = { pauseMs: 250 }
 const countersPerShard = 10
-/** More than writes that wait when several shards pause for as long as is needed. */
+/** More than the number of waiting writes when several shards pause for the longest accepted time. */
 const connections = 192
 /**
  * Number of shards that are written to, each as often as the pace allows: three nodes on two cores could not serve all.
@@ -34,7 +34,7 @@ interface Write {
   readonly tookMs: number
 }
 
-/** From the order to the moment when all nodes knew. */
+/** From the order to the moment when the order has been carried out. */
 interface Move {
   readonly fromMs: number
   readonly toMs: number
@@ -45,7 +45,7 @@ interface Move {
 export interface PlannedMovesOptions {
   readonly subject: Subject
   readonly folder: string
-  /** In each every node in turn gives its shards away and takes them again. */
+  /** In each round every node in turn gives its shards away and takes them again. */
   readonly rounds: number
   /** Writes to all shards together: 640 are one every 50 ms to each of 32. */
   readonly writesPerSecond: number

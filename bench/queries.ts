@@ -4,10 +4,10 @@
 // All stored entities are known (city), so every answer is checked: a wrong one fails the run. A cold answer is the
 // first of its kind after the start, for which views may have to be built. Meanwhile a sampler reads and updates single
 // entities, which must not have to wait. Then processes with and without views take turns on the same directory under
-// updates and creates. The final number of hot entities is counted by the views that were kept up to date, and by the
-// next process, which starts without.
+// updates and creates. The views that were kept up to date count the hot entities at the end, and so does the next
+// process, which starts without views.
 //
-// The order of age of batches is known only if they do not race: those that a first page shows are sent alone.
+// The order of age of batches is known only if they do not race. So the batches that a first page shows are sent alone.
 
 import { ok as assert } from 'node:assert/strict'
 import { rmSync } from 'node:fs'
@@ -37,7 +37,7 @@ import { type Server, start } from './servers.js'
 import { batchBody, batchPath, entitiesPerBatch, requestsOf, stockId, type Workload, wire } from './workloads.js'
 
 export interface QueriesOptions extends RateOptions {
-  /** Of sensors; a multiple of 1000. */
+  /** Number of sensors; a multiple of 1000. */
   readonly count: number
 }
 
@@ -59,11 +59,11 @@ const pageMsMax = 50
 const nearMetres = 1000
 const loadConnections = 16
 const warmRequests = 200
-/** Warm requests end earlier when they take so long: then it is clear already. */
+/** Warm requests end earlier when they take this long: the result is then clear already. */
 const warmSecondsMax = 20
 const quietMs = 2000
 
-/** For processes that must look into every entity, however long it takes. */
+/** For processes that must read every entity, however long it takes. */
 const withoutViews = ['-viewMemory', '0', '-scanDeadline', '3600000']
 
 /** The broker under test, and the sizes of its views that it has logged since the first start. */
@@ -102,7 +102,7 @@ function benchOf(options: QueriesOptions): Bench {
   }
 }
 
-// What is stored and removed.
+// Storing and removing.
 
 async function storeAll({ url }: Server, count: number, oldest: number): Promise<Finding> {
   const from = performance.now()
@@ -219,7 +219,7 @@ interface Question {
 
 const filterPath = `/v2/entities?q=temperature%3E30&options=count&limit=${pageLength}&type=Sensor`
 const orderPath = `/v2/entities?orderBy=!temperature&limit=${pageLength}`
-/** Around places of the same sequence that no sensor has. */
+/** Places of the same sequence that no sensor has. */
 const nearPath = (count: number, n: number): string => {
   const [longitude, latitude] = placeOf('Sensor', count + n)
   return `/v2/entities?georel=near;maxDistance:${nearMetres}&geometry=point&coords=${latitude},${longitude}&options=count&limit=${pageLength}`
@@ -314,7 +314,7 @@ async function warm({ url }: Server, question: Question): Promise<Finding> {
 
 const inMs = (value: number): string => `${value.toFixed(value < 100 ? 2 : 0)} ms`
 
-/** Lists asked for one after another on a connection of their own; after `secondsMax` no further ones. */
+/** Requests these lists one after another on its own connection, but no further ones after `secondsMax`. */
 async function asked(
   url: string,
   paths: readonly string[],
@@ -336,7 +336,7 @@ async function asked(
   return answers as [Listed, ...Listed[]]
 }
 
-/** A view is logged again with every further column: the last line is about all of them. */
+/** A view is logged again with every further column, so the last line is about all columns. */
 async function memory({ views }: Bench, { pid }: Server, beforeMb: number): Promise<Finding[]> {
   const resident = residentBytes(pid).now / 1e6
   const found = views.map(({ mb }) => mb.toFixed(1)).join(', then ')
@@ -401,7 +401,7 @@ async function afterDeletion(bench: Bench, oldest: number): Promise<Finding[]> {
   const deletionSeconds = (performance.now() - from) / 1000
   const alone = await checkFirstPage(server, 'Sensor', oldest)
   const hot = await checkHot(server)
-  // Updates may have cooled some, but none that is left is new.
+  // Updates may have cooled some, but no remaining sensor has become hot.
   const hotMax = Math.min(hotBefore, hotSensors(oldest, bench.count).length)
   assert(hot <= hotMax, `${hot} are hot after the deletion; it left ${hotMax} at most`)
   const pages = await firstPages(bench, server, oldest)

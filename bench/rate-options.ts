@@ -5,7 +5,7 @@ import type { Subject } from './servers.js'
 export interface RateOptions {
   readonly subject: Subject
   readonly folder: string
-  /** Of one measurement. */
+  /** Seconds of one measurement. */
   readonly seconds: number
   readonly rounds: number
   readonly warmUpSeconds: number

@@ -68,7 +68,7 @@ async function receive(): Promise<void> {
     })
   const live: number[] = []
   for (let lane = 0; lane < numberOf('lanes'); lane++) live.push(await listen(0))
-  // A socket that is never read: sent bytes stay in the buffers of the system.
+  // This program never reads from these sockets: sent bytes stay in the buffers of the system.
   const dead = createServer({ pauseOnConnect: true }, socket => socket.on('error', () => {}))
   await new Promise<void>(listening => dead.listen(0, '127.0.0.1', listening))
   told('/lanes', (): Lanes => ({ live, dead: (dead.address() as { port: number }).port }))

@@ -19,7 +19,7 @@ export interface Counts {
 /** The value of an update, and the time when it was first received, in `steadyMs`. */
 export type Arrival = readonly [value: number, atMs: number]
 
-/** Ports. */
+/** Ports of the receivers. */
 export interface Lanes {
   readonly live: readonly number[]
   /** Accepts connections, and does nothing else. */

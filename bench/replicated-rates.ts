@@ -1,5 +1,5 @@
-// What three nodes on one machine can write in all when every write goes to the log first, how much goes into one
-// append, and what the log costs.
+// The rate of writes of three nodes on one machine when every write goes to the log first, the size of one append, and
+// the cost of the log.
 
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,15 +14,15 @@ import { batches, entitiesOf, fill, stockId, stockSize, updates, type Workload, 
 const needed = { batched: 10_000 }
 
 /**
- * Four batches under way at each node are more than goes into one append; those of more connections only wait, until
- * asks have waited too long.
+ * Four batches in flight at each node are more than one append takes. Batches of further connections would only wait,
+ * until asks had waited too long.
  */
 const batchConnections = 12
 
 interface Work {
   readonly name: string
   readonly workload: Workload
-  /** By default those of the run. */
+  /** By default the number of the run. */
   readonly connections?: number
   readonly needed?: number
 }
@@ -64,7 +64,7 @@ export async function replicatedRates(options: RateOptions): Promise<Finding[]> 
 /** Nodes that have just begun are slow. */
 const againMs = 20_000
 
-/** A batch at a time through each node: nothing is measured yet. */
+/** Sends one batch at a time through each node. Nothing is measured yet. */
 function storeStock(urls: readonly string[]): Promise<void> {
   const { template } = batches[0]!
   const text = wire(template, '')
@@ -79,7 +79,7 @@ interface Measured {
   readonly p50: number
   readonly p99: number
   readonly appendsPerSecond: number
-  /** Of one append. */
+  /** Of one append: entities, records and bytes. */
   readonly entities: number
   readonly records: number
   readonly bytes: number
@@ -120,7 +120,7 @@ async function measured(
 
 type LogNumbers = Readonly<Record<'requests' | 'records' | 'bytes' | 'seconds', number>>
 
-/** Of appends, by all nodes since they were started. */
+/** Numbers of appends, by all nodes since they were started. */
 async function logNumbers(nodes: Nodes): Promise<LogNumbers> {
   const of = (name: string): Promise<number> => nodes.logCounter(name, 'append')
   return {

@@ -1,18 +1,17 @@
-// What is printed: numbers as people read them, medians, tables, and findings, which are numbers judged by what is
-// needed.
+// Output: numbers as people read them, medians, tables, and findings, which are numbers compared with a requirement.
 //
-// Not here: what is measured, and what a shortfall does to the exit code (main).
+// Not here: the measurements, and the exit code after a shortfall (main).
 
 /** A line of a table of findings. */
 export interface Finding {
   readonly name: string
   readonly found: string
-  /** '-' when nothing is. */
+  /** '-' when there is no requirement. */
   readonly needed: string
   readonly isShort: boolean
 }
 
-/** A finding that nothing is needed of. */
+/** A finding without a requirement. */
 export const told = (name: string, found: string): Finding => ({ name, found, needed: '-', isShort: false })
 
 export function atMost(name: string, found: string, value: number, limit: number, unit: string): Finding {
@@ -43,7 +42,7 @@ export function printTable(head: readonly string[], rows: readonly (readonly str
 }
 
 export const say = (line: string): void => console.log(line)
-/** On standard error: what is not part of the result. */
+/** Prints a line that is not part of the result to standard error. */
 export const progress = (line: string): void => console.error(`  ${line}`)
 
 export function median(values: readonly number[]): number {
@@ -52,7 +51,7 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
 }
 
-/** The value that `share` of all do not exceed; of none NaN. */
+/** The value that `share` of all do not exceed; NaN if there are no values. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN
@@ -64,7 +63,7 @@ export function thousands(value: number): string {
     .replace(/\B(?=(\d{3})+$)/g, ' ')
 }
 
-/** The median, and how far the rounds lie apart. */
+/** The median, and half the spread of the rounds in percent of it. */
 export function rate(values: readonly number[]): string {
   const middle = median(values)
   if (values.length === 1) return thousands(middle)

@@ -1,8 +1,8 @@
-// Light requests every 2 ms beside whatever else a server is doing: how long each had to wait.
+// Light requests every 2 ms while a server does other work, and the wait of each.
 //
-// Samples go round over a few connections, so that none waits for the answer to another: on a single one a turn of the
-// server's event loop longer than 2 ms would pile them up, and the pile would be measured. One that finds all
-// connections waiting counts from when it came due: otherwise a long pause would hide the samples it delayed.
+// Samples use a few connections in turn, so that none waits for the answer to another. On a single connection, a turn
+// of the server's event loop longer than 2 ms would pile them up, and the pile would be measured. A sample that finds
+// all connections waiting counts from its due time. Otherwise a long pause would hide the samples that it delayed.
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { Connection } from './connection.js'
@@ -13,11 +13,11 @@ const connections = 50
 const lastAnswersMsMax = 10_000
 
 export interface Sampler {
-  /** Waits for the last answers; milliseconds of every sample. Fails when one of them was not answered with 2xx. */
+  /** Waits for the last answers; returns the milliseconds of each sample. Fails if the answer to one was not 2xx. */
   end(): Promise<number[]>
 }
 
-/** Starts sampling with the requests that `requestOf` gives. */
+/** Starts sampling with the requests that `requestOf` returns. */
 export async function startSampler(url: string, requestOf: (n: number) => string): Promise<Sampler> {
   const open = await Promise.all(Array.from({ length: connections }, () => Connection.open(url)))
   const idle = [...open]
@@ -33,8 +33,8 @@ export async function startSampler(url: string, requestOf: (n: number) => string
     if (next === undefined) idle.push(connection)
     else await ask(connection, next)
   }
-  // A timer of this process that fires late is not the server's doing, so a sample counts from when the timer really
-  // fired.
+  // The server does not cause late timers of this process. So a sample counts from the moment when its timer really
+  // ran.
   const timer = setInterval(() => {
     const connection = idle.shift()
     if (!connection) due.push(performance.now())

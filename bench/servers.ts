@@ -1,8 +1,8 @@
 // A server under test: started on its own data directory, known by its process id, stopped or killed.
 //
-// Ready means two things, and both are timed: the first line on stdout, and the first request answered. Whatever this
-// module has started dies with the bench, also when the bench fails or is interrupted: a server leads a group, in which
-// what it has started dies with it.
+// Ready means two things, and both are timed: the first line on stdout, and the first request answered. All processes
+// that this module has started die with the bench, also when the bench fails or is interrupted: a server leads a group,
+// in which all processes that it has started die with it.
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -40,13 +40,13 @@ export interface Server {
   readonly subject: Subject
   readonly pid: number
   readonly url: string
-  /** From the start of the process to its first line on stdout. */
+  /** Milliseconds from the start of the process to its first line on stdout. */
   readonly readyMs: number
-  /** From the start of the process to the first 2xx for the path asked. */
+  /** Milliseconds from the start of the process to the first 2xx for the probed path. */
   readonly answeredMs: number
-  /** SIGTERM, and waits for the end. Fails unless it ends well. */
+  /** Sends SIGTERM, and waits for the end. Fails unless the server ends well. */
   stop(): Promise<void>
-  /** SIGKILL to it and to all that it has started, and waits for the end. */
+  /** Sends SIGKILL to the server and to all processes that it has started, and waits for the end. */
   kill(): Promise<void>
 }
 
@@ -61,9 +61,9 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => 
 export interface StartOptions {
   /** The path that must be answered with 2xx. */
   readonly probe?: string
-  /** A free one by default. */
+  /** By default a free port. */
   readonly port?: number
-  /** Further ones for the command line; the last one of a name counts. */
+  /** Further options for the command line; the last one of a name counts. */
   readonly args?: readonly string[]
   /** Called with every line on stdout. */
   readonly onLine?: (line: string) => void
@@ -150,7 +150,7 @@ export function answers(url: string, headers: Record<string, string> = {}): Prom
   })
 }
 
-/** A port nobody listens on now. */
+/** A port on which no program listens now. */
 export function freePort(): Promise<number> {
   return new Promise((found, failed) => {
     const server = createServer()

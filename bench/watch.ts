@@ -1,8 +1,8 @@
-// What it costs that requests are counted: the HTTP layer without a server, with and without who watches it, in turn.
+// The cost of counting requests: the HTTP layer without a server, with and without a watcher, in turn.
 //
 //     node dist/bench/watch.js
 //
-// Headers are made anew for each request, as a server hands them over; their hashes are part of the cost.
+// Headers are made anew for each request, as a server passes them; their hashes are part of the cost.
 
 import { systemChance, systemClock } from '../src/clock.js'
 import type { Exchange } from '../src/http/front.js'
@@ -87,7 +87,7 @@ class FreshRequest implements Exchange {
 }
 
 function nsPerRequest(server: Server): number {
-  // Processor time: others may use the machine.
+  // Processor time, because other programs may use the machine.
   const started = process.cpuUsage()
   for (let n = 0; n < requestsPerRound; n++) server.onRequest(new FreshRequest())
   return (process.cpuUsage(started).user * 1000) / requestsPerRound
@@ -109,7 +109,7 @@ const watch = new TrafficWatcher({
 const plain = new Server(() => route, settings, systemChance, logger)
 const watched = new Server(() => route, settings, systemChance, logger, { watch, clock: systemClock })
 
-// The least disturbed round of each: others may use the machine.
+// The least disturbed round of each, because other programs may use the machine.
 let plainNs = Number.POSITIVE_INFINITY
 let watchedNs = Number.POSITIVE_INFINITY
 for (let round = 0; round < rounds; round++) {

@@ -1,6 +1,6 @@
-// One worker of several as a program of its own, with a port of its own: `-workers N` shares one port, and then nobody
-// can say which of them he asks. Started with the options of the broker and, last, its number, how many there are, and
-// the directory of their sockets.
+// One worker of several as a program of its own, with a port of its own: with `-workers N` all share one port, and a
+// client cannot choose the worker. Its arguments are the options of the broker, and then its number, the number of
+// workers, and the directory of their sockets.
 
 import { ok as assert } from 'node:assert/strict'
 import { systemChance, systemClock } from '../src/clock.js'

@@ -1,10 +1,10 @@
-// Several workers: what it costs to ask another one, and what two are to one.
+// Several workers: the cost of asking another worker, and the gain of two workers over one.
 //
 // A routed request is one that arrives at a worker that does not own the entity. Both workers have ports of their own
-// here, and a service path lies with one of them as a whole, so that all requests of a run are of one kind; what is
-// compared is the processor time of both. Two workers against one are the program as it is, on one port. Beside them
-// stand two brokers that share the connections and nothing else: cores that share caches, a disk with two logs and
-// twice as many threads cost something before anything is routed.
+// here, and one of them owns a whole service path, so all requests of a run are of one kind. The bench compares the
+// processor time of both. For two workers against one it runs the program as it is, on one port. Beside them it runs
+// two brokers that share the connections and nothing else: shared caches, a disk with two logs and twice as many
+// threads cost something even without routing.
 
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -20,7 +20,7 @@ import { atLeast, atMost, type Finding, median, progress, thousands, told } from
 import { type Server, start } from './servers.js'
 import { reads, stockSize, type Template, updates, upserts, type Workload } from './workloads.js'
 
-/** A warm-up lasts so many times longer than elsewhere: every process compiles everything for itself. */
+/** A warm-up is longer by this factor than elsewhere, because every process compiles everything for itself. */
 const warmUpTimes = 4
 
 const needed = { routed: 0.6, perCpuSecond: 0.75, listTimes: 2 }
@@ -43,7 +43,7 @@ async function routed(options: RateOptions): Promise<Finding[]> {
   const dataDir = join(folder, 'routed')
   const sockets = join(folder, 's')
   mkdirSync(sockets)
-  // A service path as a whole lies in one shard.
+  // One shard has a whole service path.
   const placement = { shards: 256, spread: 1 }
   await settleStore(
     openDataDirectory(dataDir, { ...placement, workers: 2 }, () => 'bench'),
@@ -75,8 +75,8 @@ async function routed(options: RateOptions): Promise<Finding[]> {
 }
 
 /**
- * One broker; two of one worker each, which know nothing of each other and tell what the machine allows; and two
- * workers.
+ * One broker; two brokers of one worker each, which do not know each other and show the capacity of the machine; and
+ * two workers.
  */
 const companies = { one: [1], apart: [1, 1], two: [2] } as const
 

@@ -1,12 +1,11 @@
-// What is asked of the servers: entities of an exact size and the raw requests of every workload, as templates.
+// The requests to the servers: entities of an exact size and the raw requests of every workload, as templates.
 //
-// A template is HTTP/1.1 text with holes of fixed width, so that Content-Length is the same for every request: {ID},
-// the variable end of an entity id (16 characters), {N}, a random value of 4 digits, so that hardly any update says
-// what the entity already holds, and {U}, a value of 12 digits that comes once only, so that what becomes of an update
-// can be told. Every hole is filled anew: a batch is a template with many {ID}. wrk's Lua, autocannon and the loader
-// fill the same ones.
+// A template is HTTP/1.1 text with holes of fixed width, so that Content-Length is the same for every request. {ID} is
+// the variable end of an entity id (16 characters). {N} is a random value of 4 digits, so hardly any update repeats the
+// stored value. {U} is a value of 12 digits that comes only once, so that each update can be traced. Every hole is
+// filled anew: a batch is a template with many {ID}. wrk's Lua, autocannon and the loader fill the same holes.
 //
-// Not here: how requests are sent (generator, loader), and what rate is enough (main).
+// Not here: sending of requests (generator, loader), and the required rates (main).
 
 export const stockSize = 20_000
 const idWidth = 16
@@ -23,11 +22,11 @@ export interface Template {
   readonly servicePath?: string
 }
 
-/** Entities `stock` exist before the run, numbered from 0; those `new` were never seen. */
+/** Entities `stock` exist before the run, numbered from 0; `new` ones have not been stored before. */
 export interface Step {
   readonly template: Template
   readonly ids: 'stock' | 'new'
-  /** How often it comes, relative to the other steps of the workload. */
+  /** Its frequency, relative to the other steps of the workload. */
   readonly weight: number
 }
 
@@ -69,7 +68,7 @@ const append: Template = {
 export const upserts: Workload = [{ template: upsert, ids: 'stock', weight: 1 }]
 export const creates: Workload = [{ template: create, ids: 'new', weight: 1 }]
 export const updates: Workload = [{ template: patch, ids: 'stock', weight: 1 }]
-/** No two of them bring the same value. */
+/** No two of these updates have the same value. */
 export const ownUpdates: Workload = [
   { template: { ...patch, body: patch.body.replace(valueHole, ownValueHole) }, ids: 'stock', weight: 1 },
 ]
@@ -97,7 +96,7 @@ export const batches: Workload = [{ template: append, ids: 'stock', weight: 1 }]
 export const reads: Workload = [{ template: read, ids: 'stock', weight: 1 }]
 /** The first page of a type. */
 export const lists: Workload = [{ template: list, ids: 'stock', weight: 1 }]
-/** Six reads, three updates and one create in ten; the bare server knows no PATCH and is given upserts. */
+/** Six reads, three updates and one create in ten. The bare server has no PATCH, so it gets upserts. */
 export const mixed = (updating: 'patch' | 'upsert'): Workload => [
   { template: read, ids: 'stock', weight: 6 },
   { template: updating === 'patch' ? patch : upsert, ids: 'stock', weight: 3 },
@@ -118,7 +117,7 @@ export function freshPrefix(): string {
 
 export const newId = (prefix: string, n: number): string => prefix + String(n).padStart(9, '0')
 
-/** `nextId` is asked for every {ID}. */
+/** Fills all holes; calls `nextId` for every {ID}. */
 export function fill(text: string, nextId: () => string): string {
   return text
     .replaceAll(idHole, () => nextId())
@@ -127,7 +126,7 @@ export function fill(text: string, nextId: () => string): string {
 }
 
 let valuesTaken = 100_000_000_000
-/** The first of so many values in a row that this process has not given away before. */
+/** The first of `count` consecutive values that this process has not used before. */
 export function ownValues(count: number): number {
   const first = valuesTaken
   valuesTaken += count
@@ -142,16 +141,16 @@ function filledLength(text: string): number {
   return fill(text, () => stockId(0)).length
 }
 
-/** The number of entities that a request of this template is about; a list counts as one. */
+/** The number of entities in a request of this template; a list counts as one. */
 export const entitiesOf = (template: Template): number => Math.max(1, wire(template, '').split(idHole).length - 1)
 
-/** The n-th request of a template, which is about the entity that `idOf` names. */
+/** Returns a function that makes the n-th request of a template, about the entity `idOf(n)`. */
 export function requestsOf(template: Template, tenant: string, idOf: (n: number) => string): (n: number) => string {
   const text = wire(template, tenant)
   return n => fill(text, () => idOf(n))
 }
 
-/** The request as bytes on the wire, holes still open. `tenant` '' sends no header. */
+/** The request as bytes on the wire, with its holes. A `tenant` '' sends no header. */
 export function wire(template: Template, tenant: string): string {
   const head = [`${template.method} ${template.path} HTTP/1.1`, 'Host: bench']
   if (tenant !== '') head.push(`Fiware-Service: ${tenant}`)
@@ -162,7 +161,7 @@ export function wire(template: Template, tenant: string): string {
   return `${head.join('\r\n')}\r\n\r\n${template.body}`
 }
 
-/** Which step each request of a cycle takes: the steps spread evenly by weight. */
+/** The step of each request of a cycle: the steps spread evenly by weight. */
 export function cycle(workload: Workload): number[] {
   const length = workload.reduce((sum, step) => sum + step.weight, 0)
   const slots = workload.flatMap((step, index) =>

@@ -6,7 +6,7 @@ import { FineWallClock, HybridClock, systemChance, systemClock, timerDelayMsMax 
 import { stampMs, stampOf, stampsPerMs } from '../src/domain/stamp.js'
 import { FakeClock } from './support/fake-clock.js'
 
-/** A wall clock that reads what the test says. */
+/** A wall clock that the test sets. */
 function wall(ms: number): { ms: number; wallMs(): number } {
   return {
     ms,
@@ -39,7 +39,7 @@ t.test('stamps strictly increase under any sequence of wall-clock readings', asy
   t.pass('see the property')
 })
 
-t.test('a stamp tells its millisecond', async t => {
+t.test('a stamp contains its millisecond', async t => {
   const clock = wall(now)
   const stamps = new HybridClock(clock)
   t.equal(stamps.next(), now * stampsPerMs)
@@ -97,7 +97,7 @@ t.test('a stamp given elsewhere may be ahead of the wall clock, and not far ahea
   t.equal(stamps.next(stampOf(now + aheadMsMax)), stampOf(now + aheadMsMax))
 })
 
-t.test('a clock that tells fractions of a millisecond gives stamps in between', async t => {
+t.test('a clock with fractions of a millisecond makes stamps in between', async t => {
   const clock = wall(now + 0.25)
   const stamps = new HybridClock(clock)
   t.equal(stamps.next(), now * stampsPerMs + stampsPerMs / 4)
@@ -105,20 +105,20 @@ t.test('a clock that tells fractions of a millisecond gives stamps in between', 
   t.equal(stamps.next(), now * stampsPerMs + (stampsPerMs / 4) * 3)
 })
 
-/** A machine's clocks, and what one reads of the fine one. */
+/** The clocks of a machine, and a fine wall clock over them. */
 function machine(beganMs: number) {
   const clocks = { mono: 0, setMs: 0 }
   const coarse = { monoMs: () => clocks.mono, wallMs: () => Math.floor(beganMs + clocks.mono + clocks.setMs) }
   return { clocks, fine: new FineWallClock(coarse, beganMs) }
 }
 
-t.test('the fine wall clock tells fractions', async t => {
+t.test('the fine wall clock has fractions', async t => {
   const { clocks, fine } = machine(now)
   clocks.mono = 12.25
   t.equal(fine.fineWallMs(), now + 12.25)
 })
 
-t.test('the fine wall clock follows when the clock of the machine is set, and tells fractions again', async t => {
+t.test('the fine wall clock follows when the clock of the machine is set, and then has fractions again', async t => {
   for (const setMs of [60_000, -60_000]) {
     const { clocks, fine } = machine(now)
     clocks.mono = 5.5
@@ -159,7 +159,7 @@ t.test('stamps are good until 2109, and a number that is none is a bug', async t
   t.throws(() => new HybridClock(wall(now)).observe(Number.NaN), /not a stamp/)
 })
 
-t.test('the system clock runs what is due, and nothing that was taken back', async t => {
+t.test('the system clock runs due timers, and no cancelled ones', async t => {
   const ran: string[] = []
   await new Promise<void>(resolve => {
     systemClock.after(0, () => ran.push('taken back'))()

@@ -22,14 +22,14 @@ import {
 
 const characters = '!$%*+,-.09:@AZ[\\]^_`az{|}~'
 const identifiers = fc.string({ unit: fc.constantFrom(...characters), minLength: 1, maxLength: 12 })
-/** Names with a trap in them are frequent. `dateExpires` comes separately. */
+/** Difficult names are frequent. `dateExpires` comes separately. */
 const names = fc.oneof(identifiers, fc.constantFrom('__proto__', 'constructor', 'toString', '0', '17', '4294967295'))
 /** Records with the usual prototype, as the code makes them. */
 const usual = { noNullPrototype: true } as const
 const requestClock = fc.integer({ min: 0, max: 2 ** 48 - 1 })
 const dates = fc.integer({ min: 0, max: Date.UTC(2999, 0) }).map(renderDateTime)
 
-/** As a parser gives them: keys in the language's order, no `-0`. */
+/** Values as a parser gives them: keys in the language's order, no `-0`. */
 const values: fc.Arbitrary<Json> = fc
   .oneof(
     fc.jsonValue({ stringUnit: 'binary', maxDepth: 3 }),
@@ -94,13 +94,13 @@ const entities: fc.Arbitrary<Entity> = fc
   })
   .map(({ id, type, named, hidden, hiddenAt, created, modifiedMs }) => {
     const pairs: (readonly [string, Attribute])[] = [...inStoredOrder(named)]
-    // Only behind names that are array indexes, which come first in any case.
+    // Only after names that are array indexes, which come first in any case.
     const least = pairs.findLastIndex(([name]) => /^[0-9]+$/.test(name)) + 1
     if (hidden) pairs.splice(Math.max(least, Math.min(hiddenAt, pairs.length)), 0, ['dateExpires', hidden])
     return { id, type, attributes: new Map(pairs), created, modifiedMs }
   })
 
-/** With `dateExpires` at the end. */
+/** The attributes with `dateExpires` at the end. */
 function hiddenLast(entity: Entity): [string, Attribute][] {
   const pairs = [...entity.attributes]
   return [...pairs.filter(([name]) => name !== 'dateExpires'), ...pairs.filter(([name]) => name === 'dateExpires')]
@@ -109,7 +109,7 @@ function hiddenLast(entity: Entity): [string, Attribute][] {
 const root = 'b5c1a4d2-root'
 const encodedOf = (entity: Entity): Buffer => encodeEntity(entity, root)
 
-/** An entity and what it may become: attributes kept, changed, gone, new, or in another order. */
+/** An entity and a changed one: attributes kept, changed, removed, new, or in another order. */
 const changes = fc
   .tuple(entities, entities, fc.array(fc.integer({ min: 0, max: 3 }), { minLength: 6, maxLength: 6 }))
   .map(([before, other, fates]) => {
@@ -185,7 +185,7 @@ t.test('a number is read alone as it was stored, to the last bit', async () => {
   )
 })
 
-t.test('an entity comes out of its image as it went in, a hidden dateExpires last', async () => {
+t.test('an entity is decoded as it was encoded, a hidden dateExpires last', async () => {
   fc.assert(
     fc.property(entities, entity => {
       const decoded = decodeEntity(encodedOf(entity))
@@ -225,7 +225,7 @@ t.test('the JSON of an encoded entity is the normalized entity without dateExpir
   )
 })
 
-t.test('an encoded entity says that it is the answer exactly when rendering gives the same text', async () => {
+t.test('an encoded entity is marked as the answer exactly when rendering gives the same text', async () => {
   fc.assert(
     fc.property(entities, entity => {
       const encoded = encodedOf(entity)

@@ -1,12 +1,12 @@
-// What a user installs: `npm pack` of a clone that is not built, `npm install` of the archive into an empty folder, a
-// start from there.
+// The installation by a user: `npm pack` of a clone that is not built, `npm install` of the archive into an empty
+// folder, and a start from there.
 //
-// No script of a package runs, and the folder holds no compiler, no test and no package of uWebSockets.js: the program
-// carries its builds. npm asks its registry for what is not in its cache; where it cannot reach that, the test is
-// skipped.
+// No script of a package runs, and the folder has no compiler, no test and no package of uWebSockets.js, because the
+// program contains its builds. npm asks its registry for packages that are not in its cache. Where npm cannot reach the
+// registry, the test is skipped.
 //
-// The clone is a copy of this checkout with its compiled files, and one source file that is newer. So `npm pack` has to
-// compile, and the test does not pay for compiling everything.
+// The clone is a copy of this checkout with its compiled files, and one source file that is newer. So `npm pack` must
+// compile, but the test does not pay for compiling everything.
 
 import { execFile, execFileSync } from 'node:child_process'
 import { appendFileSync, cpSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -18,14 +18,14 @@ import { type BrokerOptions, plainly, startBroker, tempDir } from './support/bro
 import { HttpClient } from './support/http-client.js'
 import { root } from './support/project.js'
 
-/** What `tsc -b src` makes. */
+/** The output of `tsc -b src`. */
 const compiled = ['dist/src', 'dist/src.tsbuildinfo', 'dist/cluster', 'dist/cluster.tsbuildinfo']
 
-/** The file that is newer than the build, and what it has more. */
+/** The file that is newer than the build, and its additional text. */
 const newer = 'cluster/index'
 const addition = '// Newer than the build.'
 
-/** What an installation may take, in MB as `du` counts them (docs/operations/install.md#size). */
+/** The largest size of an installation, in MB as `du` counts them (docs/operations/install.md#size). */
 const installedMbMax = 120
 
 const unreachable = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ENETUNREACH|ETIMEDOUT|ECONNRESET/
@@ -70,7 +70,7 @@ t.test('the packed program installs without scripts, is small, and serves', asyn
   ])
 })
 
-/** It keeps an entity, on uWebSockets.js or on Node's own server, and ends well. */
+/** The program keeps an entity, on uWebSockets.js or on Node's own server, and ends well. */
 async function serves(t: Test, main: string, onUws: boolean, { args = [], env = {} }: BrokerOptions): Promise<void> {
   const broker = await startBroker(t, { main, args: [...args, '-logLevel', 'INFO'], env, readyWaitMs: 40_000 })
   const client = new HttpClient(broker.baseUrl)
@@ -80,13 +80,13 @@ async function serves(t: Test, main: string, onUws: boolean, { args = [], env = 
   broker.signal('SIGTERM')
   const exit = await broker.exitWithin(20_000)
   t.match(exit, { code: 0, stderr: '' })
-  // Looked at here, because the log may print it behind the ready line.
+  // Checked here, because the log may print it after the ready line.
   t.equal(/serving with uWebSockets\.js/.test(exit.stdout), onUws, exit.stdout)
 }
 
 /**
- * The files that a clone has, the packages that `npm install` gives it, and a build that is older than one of the
- * files.
+ * A copy of the files that a clone has, the packages that `npm install` gives it, and a build that is older than one of
+ * the files.
  */
 function copyOfClone(t: Test): string {
   const clone = tempDir(t)
@@ -97,7 +97,7 @@ function copyOfClone(t: Test): string {
   return clone
 }
 
-/** Everything beside the folders that tests, packages and builds are in. */
+/** Everything except the folders of tests, packages and builds. */
 function filesOf(folder: string): string[] {
   const entries = readdirSync(folder, { withFileTypes: true })
   const files = entries.filter(entry => entry.isFile() && !/^\.|\.tgz$/.test(entry.name)).map(entry => entry.name)

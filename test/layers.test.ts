@@ -6,7 +6,7 @@ import { sourcesIn } from './support/project.js'
 
 const invented = (...files: [string, string][]) => violations(new Map(files))
 
-t.test('src and cluster import only what their layer may', async t => {
+t.test('src and cluster import only as their layer may', async t => {
   const files = new Map([...sourcesIn('src'), ...sourcesIn('cluster')])
   t.ok(files.size > 1, `${files.size} files read`)
   t.strictSame(violations(files), [])

@@ -1,6 +1,6 @@
-// Each exported type has a name of its own: a reader who has met a name once knows what it means everywhere.
+// Each exported type has a name of its own, so that a name means the same everywhere.
 //
-// Types that a file keeps to itself do not count.
+// Types that a file does not export do not count.
 
 import t from 'tap'
 import { sourcesIn } from './support/project.js'

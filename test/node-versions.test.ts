@@ -1,5 +1,5 @@
-// The versions of Node.js that the program supports beside the one that runs the tests: it does its work on each, on
-// the server that it should find there, and Node prints no warning.
+// The versions of Node.js that the program supports beside the one that runs the tests. It works on each, on the
+// expected server, and Node prints no warning.
 //
 // The binaries are packages of npm (test/nodes). Not here: versions that are refused (process/node-version.test).
 
@@ -17,7 +17,7 @@ const skip =
     ? lackingPackages('test/nodes')
     : 'the packages of other versions of Node.js are for Linux on x64'
 
-/** Which server each version gets: uWebSockets.js where its package has a build, else Node's own. */
+/** The server of each version: uWebSockets.js where its package has a build, else Node's own. */
 const versions = [
   ['node22', /serving with uWebSockets\.js .*uws_linux_x64_127, corrected/],
   ['node24', /Node\.js v24.*there is no build for it\): serving with node:http/],
@@ -34,7 +34,7 @@ for (const [name, server] of versions)
 
     const broker = await start([])
     await servesAndNotifies(t, broker.baseUrl)
-    // The log may print behind the ready line which server it is.
+    // The log may print the server after the ready line.
     t.match(await endsWell(t, broker), server)
 
     const exported = await runToEnd(t, ['export', '-dataDir', dataDir, '-to', '-'], 20_000, node)
@@ -49,7 +49,7 @@ for (const [name, server] of versions)
     await endsWell(t, workers)
   })
 
-/** A client's round: what it creates triggers, what it changes is found, and both receivers get each change. */
+/** A client's round: a query finds its change, and both receivers get its creation and its change. */
 async function servesAndNotifies(t: Test, baseUrl: string): Promise<void> {
   const client = new HttpClient(baseUrl)
   const receiver = await httpReceiver(t)
@@ -79,7 +79,8 @@ async function servesAndNotifies(t: Test, baseUrl: string): Promise<void> {
 }
 
 /**
- * SIGTERM ends it with 0, and nothing was printed on standard error: no warning of Node, no deprecation. Gives the log.
+ * SIGTERM must end the broker with 0, and nothing may be printed on standard error: no warning of Node, no deprecation.
+ * Returns the log.
  */
 async function endsWell(t: Test, broker: BrokerProcess): Promise<string> {
   broker.signal('SIGTERM')

@@ -7,7 +7,7 @@ import { MemoryStore } from './support/memory-store.js'
 
 const everything: Range = { gte: Buffer.from([0]), lt: Buffer.from([255]) }
 
-/** A store with so many rows, and how many of its cursors are open. */
+/** A store with this number of rows, and the number of its open cursors. */
 function watched(rows: number): { readonly store: Pick<StoreReader, 'cursor'>; readonly open: () => number } {
   const inner = new MemoryStore()
   const batch = inner.batch()

@@ -1,4 +1,4 @@
-// No decision by wording: code under src/ decides by the code and the facts of a refusal. The rule is in
+// No decision depends on wording: code under src/ decides by the code and the facts of a refusal. The rule is in
 // support/wording-rules.ts.
 
 import t from 'tap'
@@ -35,7 +35,7 @@ t.test('each way to look into a text is found', async t => {
     t.match(invented(line), [/Decide by the code/], line)
 })
 
-t.test('a text may be handed on, printed, and asked whether it is empty', async t => {
+t.test('a text may be passed on, printed, and checked for emptiness', async t => {
   t.strictSame(
     invented(
       "const shown = description === '' || description === undefined ? undefined : description",

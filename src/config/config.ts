@@ -113,6 +113,8 @@ export interface Config {
     readonly bufferBytesMax: number
     /** Whether messages over WebSocket are compressed. */
     readonly isCompressed: boolean
+    /** Whether the paths of ngsi-proxy are served. */
+    readonly ngsiProxy: boolean
   }
   readonly notifications: {
     readonly delivery: 'atLeastOnce' | 'bestEffort'
@@ -295,6 +297,11 @@ function contradictions(values: Values, given: ReadonlyMap<OptionName, Given>): 
   if (values.t !== undefined && values.logLevel !== 'DEBUG' && !isBad('logLevel')) {
     lines.push(`${where('t')}: needs -logLevel DEBUG`)
   }
+  // A callback may arrive at another process than the one that its reader is connected to.
+  if (values.ngsiProxy && values.workers !== 1 && !isBad('workers'))
+    lines.push(`${where('ngsiProxy')}: not together with -workers; an event source is known in one process`)
+  if (values.ngsiProxy && values.clusterListen !== undefined)
+    lines.push(`${where('ngsiProxy')}: not together with -clusterListen; an event source is known in one process`)
   return [...lines, ...clusterConflicts(values, where, isBad)]
 }
 
@@ -402,6 +409,7 @@ function configOf(values: Values, cores: () => number): Config {
       streamsMax: values.noStreams ? 0 : values.maxStreams,
       bufferBytesMax: values.streamBuffer * bytesPerMb,
       isCompressed: values.streamCompression,
+      ngsiProxy: values.ngsiProxy,
     },
     notifications: {
       delivery: values.notifDelivery,

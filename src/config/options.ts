@@ -195,6 +195,9 @@ const streams = {
   streamCompression: option('STREAM_COMPRESSION', flag, false, {
     help: 'Messages over WebSocket are compressed, with clients that want it. It costs processor time for each message and stream.',
   }),
+  ngsiProxy: option('NGSI_PROXY', flag, false, {
+    help: 'Serves the paths of ngsi-proxy, /eventsource and /callbacks: pages in browsers get notifications through them. For one process: not with workers, and not in a cluster.',
+  }),
   streamBuffer: option('STREAM_BUFFER', whole(1, 1048576, 'MB'), 64, {
     help: 'Memory for the latest changes, from which readers of streams that come back get what they have missed. Raising it lets them stay away for longer, up to ten minutes.',
   }),

@@ -53,7 +53,7 @@ export interface HttpSenderOptions {
   /** Whether a socket ends at this broker itself; undefined: no socket does. */
   readonly isOwn?: ((socket: Socket) => boolean) | undefined
   /** Which messages may end at this broker itself; undefined: the rule for notifications applies. */
-  readonly mayReachItself?: (path: string, leavesScope: boolean) => boolean
+  readonly mayReachItself?: ((path: string, leavesScope: boolean) => boolean) | undefined
   /** Bytes of an answer that is needed as a whole; undefined: its status is enough. */
   readonly wholeAnswerBytesMax?: number
 }

@@ -8,6 +8,7 @@ import type { Socket } from 'node:net'
 import type { HttpMessage, MqttMessage } from '../domain/subscriptions/message.js'
 import { withoutSecretEntries } from '../domain/subscriptions/secrets.js'
 import { httpAddress, mqttAddress } from './address.js'
+import type { HttpSenderOptions } from './http-sender.js'
 import type { TransportEntry, Transports } from './sender.js'
 import type { Egress } from './sockets/egress.js'
 import { openSockets, type TlsOptions } from './sockets/sockets.js'
@@ -19,6 +20,8 @@ export interface SenderOptions {
   /** `-mqttMaxAge`; 0: connections do not age. */
   readonly mqttIdleMsMax: number
   readonly tls: TlsOptions
+  /** Which messages may end at this broker itself; undefined: the rule for notifications applies. */
+  readonly mayReachItself?: HttpSenderOptions['mayReachItself']
 }
 
 /** `egress`: which targets are allowed; undefined: all. `openSocket`: opens all sockets to them. */
@@ -27,7 +30,7 @@ export function transportsOf(
   egress?: Egress,
   openSocket = openSockets(options.tls, egress),
 ): Transports {
-  const { httpTimeoutMs, mqttTimeoutMs, mqttIdleMsMax: idleMsMax } = options
+  const { httpTimeoutMs, mqttTimeoutMs, mqttIdleMsMax: idleMsMax, mayReachItself } = options
   const isOwn = egress && ((socket: Socket) => egress.isOwn(socket))
 
   const http: TransportEntry<HttpMessage> = {
@@ -42,7 +45,7 @@ export function transportsOf(
     },
     async load(clock, connectionsMax) {
       const { HttpSender } = await import('./http-sender.js')
-      return new HttpSender(clock, openSocket, { timeoutMs: httpTimeoutMs, connectionsMax, isOwn })
+      return new HttpSender(clock, openSocket, { timeoutMs: httpTimeoutMs, connectionsMax, isOwn, mayReachItself })
     },
   }
 

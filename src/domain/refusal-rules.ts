@@ -450,6 +450,14 @@ export const refusalRules = {
   updatesTooLarge: unavailable`the updates without an answer on this connection have more than ${num('max')} bytes`,
   watchExpressionTwice: bad('Incompatible parameters: expression, and q, mq, georel, geometry or coords'),
 
+  // Ours: ngsi-proxy (docs/interface/errors.md#ngsi-proxy).
+  eventSourceNotFound: rule('NotFound', 'there is no such event source'),
+  callbackNotFound: rule('NotFound', 'there is no such callback'),
+  eventSourcesTooMany: unavailable`there are ${num('max')} event sources, and no room for more: try again later`,
+  callbacksTooMany: unavailable`there are ${num('max')} callbacks, and no room for more: try again later`,
+  connectionId: bad('connection_id must be the id of an event source'),
+  hostUnusable: bad('Host, or X-Forwarded-Host, must be a host with or without a port'),
+
   // Ours: backups (docs/operations/backup.md).
   backupOff: forbidden('backups are off: start with -backupKeyFile'),
   backupKey: forbidden('the key of -backupKeyFile is missing, or it is another one'),

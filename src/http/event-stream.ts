@@ -17,12 +17,10 @@ import {
   filterUnknown,
   type OpenStream,
   type StreamParts,
+  silence,
+  silenceMsMax,
 } from './open-stream.js'
 import type { Reply } from './reply.js'
-
-/** A proxy may close a connection on which nothing is sent: while there are no events, an empty comment is. */
-const silenceMsMax = 10_000
-const silence = ':\n\n'
 
 export class EventStream implements StreamReader, OpenStream {
   private readonly writer: EventWriter
@@ -82,6 +80,10 @@ export class EventStream implements StreamReader, OpenStream {
 
   whenRoom(next: () => void): void {
     this.writer.whenRoom(next)
+  }
+
+  get waiting(): number {
+    return this.writer.waiting
   }
 
   /** Ends the stream with an event that gives the reason. */

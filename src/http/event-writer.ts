@@ -16,7 +16,7 @@ export class EventWriter {
   private isFull = false
   private isClosed = false
   /** Called when there is room again. */
-  private waiting: (() => void)[] = []
+  private wanting: (() => void)[] = []
 
   constructor(private readonly parts: WriterParts) {
     this.queue = new ReaderQueue(parts)
@@ -25,6 +25,11 @@ export class EventWriter {
   /** Whether the system takes more at the moment. */
   get hasRoom(): boolean {
     return !this.isFull
+  }
+
+  /** Characters that wait for the reader. */
+  get waiting(): number {
+    return this.queue.length
   }
 
   /** Sends an event of a watch, now or later. False: the reader is too slow. */
@@ -46,7 +51,7 @@ export class EventWriter {
     this.isFull = false
     this.flush()
     while (!this.isFull) {
-      const next = this.waiting.shift()
+      const next = this.wanting.shift()
       if (!next) return
       next()
     }
@@ -54,14 +59,14 @@ export class EventWriter {
 
   /** Calls `next` when the system takes more, perhaps at once. */
   whenRoom(next: () => void): void {
-    if (this.isFull) this.waiting.push(next)
+    if (this.isFull) this.wanting.push(next)
     else next()
   }
 
   /** Sends nothing any more. */
   close(): void {
     this.isClosed = true
-    this.waiting = []
+    this.wanting = []
   }
 
   private flush(): void {

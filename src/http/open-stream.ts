@@ -18,6 +18,8 @@ export interface StreamCounts {
   end(transport: StreamTransport, by: ClosedBy): void
   event(kind: string): void
   fold(count: number): void
+  /** Sets the source of the number of characters that wait for readers. */
+  watch(waiting: () => number): void
 }
 
 export interface StreamParts {
@@ -33,9 +35,15 @@ export interface StreamParts {
 }
 
 export interface OpenStream {
+  /** Characters that wait for the reader. */
+  readonly waiting: number
   /** Ends the stream with an event that gives the reason. */
   end(reason: EndReason, by: ClosedBy): void
 }
+
+/** A proxy may close a connection on which nothing is sent: while there are no events, an empty comment is. */
+export const silenceMsMax = 10_000
+export const silence = ':\n\n'
 
 /** How long the owners of shards may take to learn a filter. */
 export const beginMsMax = 10_000

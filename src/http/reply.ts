@@ -149,6 +149,12 @@ export class Reply {
     this.send(upsert ? 204 : 201, this.headers('Location', location))
   }
 
+  /** 201 for a created resource that the body describes. */
+  createdWith(location: string, json: string): void {
+    const headers = this.headers('Location', location, 'Content-Type', 'application/json', 'Cache-Control', 'no-store')
+    this.send(201, headers, json)
+  }
+
   /** 202: the operation has begun and continues. */
   begun(json: string): void {
     this.send(202, this.headers('Content-Type', 'application/json'), json)
@@ -286,7 +292,7 @@ export class Reply {
 }
 
 /** Whether cross-origin headers apply to a path. */
-export const hasCors = (path: string): boolean => /^\/(v2(\/|$)|version\/?$)/.test(path)
+export const hasCors = (path: string): boolean => /^\/((v2|eventsource|callbacks)(\/|$)|version\/?$)/.test(path)
 
 /** The cross-origin headers of the answers to one request. */
 export interface CorsAnswer {

@@ -19,6 +19,7 @@ import { type Coding, requestCoding } from './codings.js'
 import type { Compressor } from './compressor.js'
 import type { Exchange } from './front.js'
 import type { Inflater } from './inflater.js'
+import { type ProxyHead, proxyHeadOf } from './proxy-head.js'
 import { asksForFiware, type CorsSettings, corsHeaders, foreignOrigin, Reply, type Vocabulary } from './reply.js'
 import { type Parameters, parseParameters, parsePath } from './url.js'
 
@@ -35,6 +36,8 @@ export interface HttpSettings {
   readonly vocabulary?: Vocabulary | undefined
   /** undefined: no answer is compressed, and compressed bodies are refused. */
   readonly compression?: Compression | undefined
+  /** undefined: the paths of ngsi-proxy are not served. `isTls`: clients reach this broker over TLS. */
+  readonly ngsiProxy?: { readonly isTls: boolean } | undefined
 }
 
 export interface Compression {
@@ -43,6 +46,9 @@ export interface Compression {
 }
 
 const verbsWithBody = new Set(['POST', 'PUT', 'PATCH'])
+
+/** In place of the type of a body that is passed on as it is. */
+const anyType = '*/*'
 
 /** The vendor headers of a request, and the reply that uses them. Each is read once: reading one costs 0.1 us. */
 export interface Vendor {
@@ -141,6 +147,8 @@ export interface Request {
   readonly notificationFormat: string
   /** Of /v2/stream: headers that only it reads. */
   readonly streamHead: StreamHead | undefined
+  /** Of a request to a path of ngsi-proxy; undefined: it is to another path. */
+  readonly proxied: ProxyHead | undefined
   /** Whether it is a custom notification of an entity that its subscription has patched (`Ctx-Notification-Kind`). */
   readonly isPatchedNotification: boolean
   /** Of a notification: the alteration of its entities (`Ctx-Alteration`, ours); '' when the header is absent. */
@@ -195,8 +203,13 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
   if (!paths.ok) return paths
   const isChunked = length === 0 && exchange.header('transfer-encoding') !== ''
   const hasBody = length > 0 || (isChunked && !needsNoBody(method, components.value))
+  const proxied = settings.ngsiProxy && proxyHeadOf(exchange, components.value, settings.ngsiProxy.isTls)
   const typeHeader = exchange.header('content-type')
-  const contentType = hasBody ? readContentType(typeHeader) : accepted('')
+  const contentType = !hasBody
+    ? accepted('')
+    : proxied?.isNotification
+      ? accepted(anyType)
+      : readContentType(typeHeader)
   if (!contentType.ok) return contentType
   const coding = hasBody ? requestCoding(exchange, settings.compression !== undefined) : accepted(undefined)
   if (!coding.ok) return coding
@@ -204,7 +217,8 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
   if (!parameters.ok) return parameters
   const asksForPage = isRoot(components.value) && likesHtml(exchange.header('accept'))
   const isOfEvents = isStream(components.value)
-  const accept = asksForPage || isOfEvents ? accepted(acceptAll) : readAccept(exchange, mayBeText(components.value))
+  const acceptsAll = asksForPage || isOfEvents || proxied !== undefined
+  const accept = acceptsAll ? accepted(acceptAll) : readAccept(exchange, mayBeText(components.value))
   if (!accept.ok) return accept
   if (!hasBody && (method === 'GET' || method === 'DELETE') && typeHeader !== '')
     return refused(refusals.contentTypeWithoutBody)
@@ -224,6 +238,7 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
     coding: coding.value,
     tenantHeader: vendor.tenant,
     streamHead: isOfEvents ? readStreamHead(exchange, settings.cors) : undefined,
+    proxied,
     notificationFormat: method === 'GET' ? '' : exchange.header('ngsiv2-attrsformat'),
     isPatchedNotification:
       method !== 'GET' && vendor.reply.correlator.includes(';') && kindOf(exchange, settings) === 'custom',
@@ -239,12 +254,12 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
 
 /**
  * A retry of deliveries needs only its path. So do commands about the log
- * (docs/interface/administration.md#log-settings), to a node, and for a backup. The path / accepts no write at all, so
- * a missing body is not the first error.
+ * (docs/interface/administration.md#log-settings), to a node, and for a backup, and a new event source. The path /
+ * accepts no write at all, so a missing body is not the first error.
  */
 function needsNoBody(method: string, components: readonly string[]): boolean {
   const [first, second] = components
-  if (isRoot(components)) return true
+  if (isRoot(components) || first === 'eventsource') return true
   if (first === 'log' || first === 'cluster' || (first === 'admin' && noBodyOfAdmin.has(second))) return true
   return method === 'POST' && components.length === 5 && components[4] === 'retry' && components[3] === 'deliveries'
 }

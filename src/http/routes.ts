@@ -7,6 +7,7 @@ import type { BackupHandlers } from './backup.js'
 import type { BatchHandlers } from './batch.js'
 import type { EntityHandlers } from './entities.js'
 import type { InnerRequests } from './inner-requests.js'
+import type { ProxyHandlers } from './ngsi-proxy.js'
 import type { RegistrationHandlers } from './registrations.js'
 import type { Reply } from './reply.js'
 import type { Request } from './request.js'
@@ -78,12 +79,14 @@ export interface Handlers {
   readonly tenants: TenantHandlers
   /** undefined: there is no cluster. */
   readonly cluster?: ClusterHandlers | undefined
+  /** undefined: `-ngsiProxy` is not set. */
+  readonly proxy?: ProxyHandlers | undefined
 }
 
 /** The routes of a broker. A component in braces matches any single component, also an empty one. */
 export function routesOf(handlers: Handlers): Router {
   const { entities, attributes, batch, types, subscriptions, registrations } = handlers
-  const { streams, service, admin, backup, tenants, cluster } = handlers
+  const { streams, service, admin, backup, tenants, cluster, proxy } = handlers
   const table: Readonly<Record<string, Entry>> = {
     '/': route({
       GET: (request, reply) => service.root(request, reply),
@@ -181,6 +184,7 @@ export function routesOf(handlers: Handlers): Router {
       DELETE: (_request, reply) => admin.resetServiceMetrics(reply),
     }),
     ...(cluster && routesOfCluster(cluster)),
+    ...(proxy && routesOfProxy(proxy)),
   }
   return router(table)
 }
@@ -190,6 +194,19 @@ const routesOfCluster = (cluster: ClusterHandlers): Readonly<Record<string, Entr
   '/cluster/drain': route({
     POST: (_request, reply) => cluster.drain(reply),
     DELETE: (_request, reply) => cluster.resume(reply),
+  }),
+})
+
+const routesOfProxy = (proxy: ProxyHandlers): Readonly<Record<string, Entry>> => ({
+  '/eventsource': route({ POST: (request, reply) => proxy.open(request, reply) }),
+  '/eventsource/{id}': route({
+    GET: (request, reply) => proxy.read(request, reply),
+    DELETE: (request, reply) => proxy.close(request, reply),
+  }),
+  '/callbacks': route({ POST: (request, reply, body) => proxy.register(request, reply, body) }),
+  '/callbacks/{id}': route({
+    POST: (request, reply, body) => proxy.notify(request, reply, body),
+    DELETE: (request, reply) => proxy.unregister(request, reply),
   }),
 })
 

@@ -109,6 +109,10 @@ export class StreamSocket implements SocketListener, OpenStream {
     this.over('client')
   }
 
+  get waiting(): number {
+    return this.writer.waiting
+  }
+
   /** Ends it with an event that gives the reason, when its updates have been answered. */
   end(reason: EndReason, by: ClosedBy): void {
     if (this.isOver) return

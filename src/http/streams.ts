@@ -20,7 +20,13 @@ const scopeNames: ReadonlySet<string> = new Set(['tenant', 'path'])
 export class StreamHandlers {
   private readonly open = new Set<OpenStream>()
 
-  constructor(private readonly parts: StreamParts) {}
+  constructor(private readonly parts: StreamParts) {
+    parts.tallies.watch(() => {
+      let waiting = 0
+      for (const stream of this.open) waiting += stream.waiting
+      return waiting
+    })
+  }
 
   stream(request: Request, reply: Reply, inner: InnerRequests): void {
     const { streamsMax, isEnding } = this.parts

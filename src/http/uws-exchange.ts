@@ -32,6 +32,7 @@ import type {
 } from './front.js'
 import { ambiguousBody, BodyPieces, framingOf, headerText, lengthOf, unwantedBytesMax } from './front.js'
 import type { ConnectionRequest, UwsConnection } from './uws-connection.js'
+import { UwsEvents } from './uws-events.js'
 
 /** What a request needs to become a WebSocket. */
 export interface UwsUpgrade {
@@ -268,50 +269,29 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
     if (this.#answered || !this.#open) return undefined
     this.#answered = true
     const response = this.#response
-    const { eventStalls } = this.#front
-    /** Bytes that were written since the system took all of them; 0: it has. */
-    let waiting = 0
-    const isTaken = (): void => {
-      this.#streamed += waiting
-      waiting = 0
-    }
+    const events = new UwsEvents(response, this.#front.eventStalls, {
+      onRoom,
+      isCorked: () => this.#corked,
+      goesOn: () => this.goesOn(),
+      end: () => this.#endEvents(),
+      close: () => this.giveUp(),
+    })
     this.#onSent = () => {
-      eventStalls.remove(this)
+      events.gone()
       onGone()
     }
     const begin = (): void => this.#writeHead(status, [...headers, 'Connection', 'close'])
     if (this.#corked) begin()
     else response.cork(begin)
-    response.onWritable(() => {
-      if (waiting === 0) return true
-      isTaken()
-      eventStalls.remove(this)
-      onRoom()
-      return true
-    })
-    return {
-      write: text => {
-        if (!this.#open) return false
-        let isAll = true
-        waiting += text.length
-        const write = (): void => {
-          isAll = response.write(text)
-        }
-        if (this.#corked) write()
-        else response.cork(write)
-        if (isAll) isTaken()
-        else eventStalls.add(this)
-        return isAll
-      },
-      end: () => {
-        if (!this.#open) return
-        const ends = this.#front.knownEnds
-        this.#hearNoMore()
-        response.cork(() => response.end(undefined, true))
-        this.#ended(ends, true)
-      },
-      close: () => this.giveUp(),
-    }
+    return events
+  }
+
+  #endEvents(): void {
+    if (!this.#open) return
+    const ends = this.#front.knownEnds
+    this.#hearNoMore()
+    this.#response.cork(() => this.#response.end(undefined, true))
+    this.#ended(ends, true)
   }
 
   async #writeParts(parts: AsyncGenerator<Uint8Array, void, void>): Promise<void> {

@@ -1,4 +1,4 @@
-// The file of a backup: what was written comes back, and nothing comes back of a file that is not as it was written.
+// The file of a backup: a reader returns the written rows, and none of a file that differs from the written one.
 
 import t from 'tap'
 import {
@@ -36,7 +36,7 @@ function packed(rows: readonly Row[]) {
   return packer.packed()
 }
 
-/** The blocks of a whole file. The first begins with the words by which a file is known. */
+/** The blocks of a whole file. The first begins with the file's magic words. */
 function written(): readonly Buffer[] {
   const writer = new BackupWriter()
   return [
@@ -56,7 +56,7 @@ async function read(file: Buffer, pieceBytes = file.length): Promise<Block[]> {
   return blocks
 }
 
-t.test('what was written comes back, in whatever pieces it arrives', async t => {
+t.test('a file is read back as it was written, in pieces of any size', async t => {
   const file = Buffer.concat(written())
   for (const pieceBytes of [1, 7, 64, file.length])
     t.strictSame(await read(file, pieceBytes), [
@@ -116,13 +116,13 @@ t.test('a file whose end counts other rows than there are is refused', async t =
   for (const count of ['rows', 'rowBytes'] as const) {
     const writer = new BackupWriter()
     const begin = Buffer.from(writer.begin(header))
-    // As a writer with a fault of its own would leave it: its checksums are right.
+    // As a faulty writer would leave it: its checksums are right.
     writer[count]++
     await t.rejects(read(Buffer.concat([begin, writer.end(2_000)])), { message: /rows are missing/ })
   }
 })
 
-t.test('a backup that failed says why', async t => {
+t.test('a failed backup contains the reason', async t => {
   const writer = new BackupWriter()
   const file = [
     Buffer.from(writer.begin(header)),
@@ -135,7 +135,7 @@ t.test('a backup that failed says why', async t => {
   })
 })
 
-t.test('another version is refused with the name of what wrote it', async t => {
+t.test('another version is refused with the name of its writer', async t => {
   const writer = new BackupWriter()
   const later = { ...header, version: backupVersion + 1 }
   await t.rejects(read(writer.begin(later)), { message: /has version 2, .* \(orrery 1\.2\.3\)$/ })

@@ -1,4 +1,4 @@
-// When a path is announced, and what forgetting it waits for.
+// When a path is announced, and which writes a deletion of tenants waits for.
 
 import t from 'tap'
 import { Announcements } from '../../src/broker/announcements.js'
@@ -9,13 +9,13 @@ const there = { tenant: 'u', path: '/a' }
 const done: ShardReply = { kind: 'done' }
 const ignore = (): void => {}
 
-/** Announcements whose keeper replies when it is told to. */
+/** Announcements whose keeper replies when the test calls its callback. */
 function scene() {
   const asked: ((reply: ShardReply) => void)[] = []
   return { asked, announcements: new Announcements((_, onReply) => asked.push(onReply)) }
 }
 
-t.test('who waits for the same path waits for one announcement', async t => {
+t.test('callers that wait for the same path share one announcement', async t => {
   const { asked, announcements } = scene()
   const told: string[] = []
   announcements.announce(here, ({ kind }) => told.push(`first ${kind}`))
@@ -28,7 +28,7 @@ t.test('who waits for the same path waits for one announcement', async t => {
   t.notOk(announcements.has(there))
 })
 
-t.test('what was not announced is announced anew', async t => {
+t.test('a path whose announcement failed is announced again', async t => {
   const { asked, announcements } = scene()
   announcements.announce(here, ignore)
   asked[0]!({ kind: 'busy' })
@@ -53,7 +53,7 @@ t.test('a tenant that is being announced is not forgotten', async t => {
   announcements.forget(['t', 'u'], tenants => t.strictSame(tenants, ['u']))
 })
 
-t.test('forgetting waits for what was let through before, and not for what comes after', async t => {
+t.test('forgetting waits for earlier requests, and not for later ones', async t => {
   const { announcements } = scene()
   const endFirst = announcements.letThrough(ignore)
   const endSecond = announcements.letThrough(ignore)

@@ -1,4 +1,4 @@
-// Asks whose replies do not come: each ends in its time, and what comes later is nobody's.
+// Asks whose replies do not come: each ends at its deadline, and a later reply is dropped.
 
 import t from 'tap'
 import { AskDeadlines, lateMax } from '../../src/broker/ask-deadlines.js'
@@ -12,7 +12,7 @@ const write: ShardRequest = { kind: 'announce', tenant: 't', path: '/a' }
 const read: ShardRequest = { kind: 'find', tenant: 't', paths: ['/'], id: 'E', type: undefined }
 const list = { kind: 'list', tenant: 't', paths: ['/#'] } as unknown as ListRequest
 
-/** Shards that reply when they are told to, behind deadlines. */
+/** Shards that reply when the test calls their callbacks, behind deadlines. */
 function scene() {
   const clock = new FakeClock()
   const asked: ((reply: ShardReply) => void)[] = []
@@ -39,7 +39,7 @@ for (const request of [write, read])
     t.match(replies, [{ kind: 'lost', reason: /not done within 5000 ms/ }])
   })
 
-t.test('a reply in time is told once, and the one that comes late is dropped', async t => {
+t.test('a reply in time is passed on once, and a late one is dropped', async t => {
   const { clock, asked, replies, ask } = scene()
   ask(write)
   ask(write)

@@ -1,5 +1,5 @@
-// A backup of several owners of shards: all of them or none, one after the other or not at all, and what becomes of it
-// when shards move.
+// A backup of several owners of shards: it has all of them or fails, and only one runs at a time. The last tests move
+// shards meanwhile.
 
 import t from 'tap'
 import { type Block, blocksOf, RowPacker } from '../../src/backup/backup-file.js'
@@ -17,7 +17,7 @@ interface Owner {
   readonly pages?: number
 }
 
-/** Owners as a cluster has them: each gives its pages, and tells what it was asked. */
+/** Owners as a cluster has them: each returns its pages, and records the requests that it gets. */
 class Scene {
   readonly asked: string[] = []
   readonly outcomes: BackupOutcome[] = []
@@ -25,7 +25,7 @@ class Scene {
   readonly rests: number[] = []
   readonly left: number[]
   nowMs = 0
-  /** Changes a reply, before it is told. */
+  /** Changes a reply before the caller gets it. */
   change: (owner: number, step: BackupStep, reply: ShardReply) => ShardReply = (_owner, _step, reply) => reply
 
   constructor(public owners: readonly Owner[]) {
@@ -107,7 +107,7 @@ async function blocks(scene: Scene): Promise<Block[]> {
   return found
 }
 
-/** Each part is overwritten by the next one. */
+/** Copies the parts, because each part is overwritten by the next one. */
 async function* copied(parts: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer, void, void> {
   for await (const part of parts) yield Buffer.from(part)
 }
@@ -152,7 +152,7 @@ t.test('the keeper of the register begins first: of two backups that begin toget
   t.strictSame(busy.asked, ['begin 1'], 'nothing else is asked, least of all to end the other one')
 })
 
-t.test('it does not begin without a shard that nobody owns, and says which one', async t => {
+t.test('it does not begin while a shard has no owner, and names that shard', async t => {
   const scene = new Scene([{ shards: [0, 1, 3], isKeeper: true }])
   t.strictSame(await refusal(scene), {
     kind: 'Unavailable',
@@ -185,7 +185,7 @@ t.test('a shard that two owners hold at the beginning is not taken twice', async
 t.test('it goes on at the owners that have begun when shards have moved between them', async t => {
   const scene = new Scene(both)
   scene.change = (_owner, step, reply) => {
-    // From now on another shard of each has to be asked.
+    // From now on the broker must ask another shard of each owner.
     if (step.what === 'page') scene.owners = [{ shards: [2] }, { shards: [0, 1, 3], isKeeper: true }]
     return reply
   }
@@ -201,7 +201,7 @@ t.test('it fails when an owner that has begun owns nothing any more', async t =>
   await t.rejects(blocks(scene), { message: /a node that took part owns no shard any more$/ })
 })
 
-t.test('when an owner has gone in the midst of it, the file says so, and whoever reads it fails', async t => {
+t.test('when an owner is lost meanwhile, the file ends with the reason, and reading it fails', async t => {
   const scene = new Scene(both)
   scene.change = (owner, step, reply) =>
     owner === 1 && step.what === 'page' && scene.left[1]! < 2 ? { kind: 'lost', reason: 'worker 1 has gone' } : reply

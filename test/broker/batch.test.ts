@@ -1,4 +1,4 @@
-// A batch says what became of it, also when the store does not.
+// A batch reports its outcome, also when the store fails.
 
 import t from 'tap'
 import { BatchOperations } from '../../src/broker/batch.js'
@@ -24,7 +24,7 @@ const item = (id: string) => ({ id, type: 'T', attributes: new Map(), names: [] 
 const scope = { tenant: '', path: '/' }
 const origin = { correlatorRoot: '' }
 
-/** What op/notify answers when the shard gives this reply. */
+/** The answer of op/notify when the shard gives this reply. */
 function notified(reply: WriteReply): Refusal | undefined | 'nothing' {
   let answer: Refusal | undefined | 'nothing' = 'nothing'
   batchesTo(reply).notify(scope, { action: 'append', items: [item('E')] }, origin, result => {
@@ -33,7 +33,7 @@ function notified(reply: WriteReply): Refusal | undefined | 'nothing' {
   return answer
 }
 
-/** What op/update answers when the shard gives these replies to E1, E2 and so on. */
+/** The answer of op/update when the shard gives these replies to E1, E2 and so on. */
 function updated(...replies: WriteReply[]): Refusal | undefined | 'nothing' {
   let answer: Refusal | undefined | 'nothing' = 'nothing'
   const items = replies.map((_, index) => item(`E${index + 1}`))
@@ -59,15 +59,12 @@ t.test('a notification that found the shard busy is to be sent again', async t =
 const failed: WriteReply = { kind: 'failed', reason: 'disk' }
 const second: WriteReply = { kind: 'refused', refusal: refusals.locationSecond }
 
-t.test(
-  'an entity that was perhaps not made durable is named, and what else there is to say comes after it',
-  async t => {
-    const unknown = (id: string, others: 'done' | Refusal) =>
-      refusals.batchUnknown('InternalServerError', [`${id}/T`], 2, ['disk'], others)
-    t.strictSame(updated({ kind: 'done' }, failed), unknown('E2', 'done'))
-    t.strictSame(updated(failed, second), unknown('E1', refusals.locationSecond))
-  },
-)
+t.test('an entity that was perhaps not made durable is named first, and the other refusals follow', async t => {
+  const unknown = (id: string, others: 'done' | Refusal) =>
+    refusals.batchUnknown('InternalServerError', [`${id}/T`], 2, ['disk'], others)
+  t.strictSame(updated({ kind: 'done' }, failed), unknown('E2', 'done'))
+  t.strictSame(updated(failed, second), unknown('E1', refusals.locationSecond))
+})
 
 t.test('a batch of which all is done or refused is answered by the rules alone', async t => {
   t.equal(updated({ kind: 'done' }, { kind: 'done' }), undefined)

@@ -1,4 +1,4 @@
-// Shards that move between nodes while they are asked: what an owner has done counts, what it has only read does not.
+// Shards that move between nodes during an ask: the reply to a write counts, and a read is repeated at the new owner.
 
 import t from 'tap'
 import { ClusteredShards, type Nodes } from '../../src/broker/clustered-shards.js'
@@ -14,7 +14,7 @@ const document = { tenant: 't', id: '65f0c2a1b4d3e2f1a0c9b8d7' } as const
 const watching = '{"subject":{"entities":[{"id":"E"}]},"notification":{"http":{"url":"http://h"}}}'
 const done: ShardReply = { kind: 'done' }
 
-/** A node that owns everything and loses it to another one while its own shards are at work; what both were asked. */
+/** A node that owns everything and loses it to another one while its own shards are at work; and the asks to both. */
 function losing(
   reply: ShardReply,
   isLost = false,
@@ -51,7 +51,7 @@ function losing(
   return { shards: new ClusteredShards({ local, nodes, shardMap, clock, pathsOf: () => [], listWaitMs: 1000 }), asked }
 }
 
-/** Its timers keep the process alive, which nothing else does here. */
+/** Its timers keep the process alive: nothing else does that here. */
 const clock: Clock = {
   ...systemClock,
   after: (delayMs, run) => {
@@ -63,7 +63,7 @@ const clock: Clock = {
 const told = (shards: ClusteredShards, request: ShardRequest): Promise<ShardReply> =>
   new Promise(resolve => shards.ask(0, request, resolve))
 
-t.test('nobody is waited for where the log was lost, and nothing is done', async t => {
+t.test('where the log was lost, a request is refused at once, and nothing is done', async t => {
   const { shards, asked } = losing(done, true)
   t.match(await told(shards, { kind: 'removeSubscription', ...document }), {
     kind: 'unreachable',
@@ -72,7 +72,7 @@ t.test('nobody is waited for where the log was lost, and nothing is done', async
   t.strictSame(asked, [])
 })
 
-t.test('what is read is read again at the next owner', async t => {
+t.test('a read is repeated at the next owner', async t => {
   const { shards, asked } = losing({ kind: 'subscriptions', subscriptions: [], total: 0 })
   t.match(await told(shards, { kind: 'findSubscription', ...document }), { kind: 'subscriptions' })
   t.strictSame(asked, ['here findSubscription', 'there findSubscription'])
@@ -90,13 +90,13 @@ const writes: readonly ShardRequest[] = [
 ]
 
 for (const request of writes)
-  t.test(`${request.kind}: what is done is not done again at the next owner`, async t => {
+  t.test(`${request.kind}: a write is not repeated at the next owner`, async t => {
     const { shards, asked } = losing(done)
     t.strictSame(await told(shards, request), done)
     t.strictSame(asked, [`here ${request.kind}`])
   })
 
-t.test('of what a backup begins with, only shards that this node still answers for afterwards count', async t => {
+t.test('a backup begins only with shards that this node still owns afterwards', async t => {
   const begun: ShardReply = {
     kind: 'backup',
     told: { what: 'begun', shards: [0, 1], isKeeper: true, stamp: 1, positions: [] },

@@ -1,4 +1,4 @@
-// Operations on subscriptions over three owners: who is asked for what, and what their answers come to.
+// Operations on subscriptions over three owners: which owners are asked, and how their replies become one answer.
 
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import t from 'tap'
@@ -61,13 +61,13 @@ async function setting() {
   return { shards, operations, told, created, note, list, sent }
 }
 
-t.test('what is created one after the other has ids in that order, though no time has passed', async t => {
+t.test('documents created one after the other have ids in that order, even at the same time', async t => {
   const { created } = await setting()
   const ids = [await created(), await created(), await created()]
   t.strictSame([...ids].sort(), ids)
 })
 
-t.test('what became of notifications at all owners is shown as one, alone and in a list', async t => {
+t.test('the progress at all owners is shown as one, alone and in a list', async t => {
   const { operations, told, created, note, list } = await setting()
   const [first, second] = [await created(), await created()]
   note(home, first, { timesSent: 1, lastNotificationMs: 10 })
@@ -97,14 +97,14 @@ t.test('an empty page is known without the other owners', async t => {
   })
 })
 
-t.test('what only the home knows of is not shown while another owner is away', async t => {
+t.test('a subscription is not shown while another owner is away', async t => {
   const { shards, operations, told, created } = await setting()
   const id = await created()
   shards.set(other, 'unreachable')
   t.match(await told(onResult => operations.retrieve(tenant, id, onResult)), { refusal: { kind: 'Unavailable' } })
 })
 
-t.test('a change that cannot reach everybody is refused, and what is unknown is told as unknown', async t => {
+t.test('a change that cannot reach all owners is refused, and an unknown outcome is reported as unknown', async t => {
   const { shards, operations, told, created } = await setting()
   const id = await created()
   shards.set(other, 'unreachable')
@@ -119,7 +119,7 @@ t.test('a change that cannot reach everybody is refused, and what is unknown is 
   })
 })
 
-t.test('what nobody has is not found', async t => {
+t.test('a document that no owner has is not found', async t => {
   const { operations, told } = await setting()
   const missing = { ok: false, refusal: { kind: 'NotFound' } }
   const id = '65f0c2a1b4d3e2f1a0c9b8d7'
@@ -149,7 +149,7 @@ const requestClock = ({ deliveries, deadLetters, deadCount }: DeliveryReport) =>
   deadCount,
 })
 
-/** Three owners that have sent and given up notifications of one subscription in turn, at the moments 1 to 9. */
+/** Three owners that have sent and given up notifications of one subscription in turn, at the times 1 to 9. */
 async function withDeliveries() {
   const given = await setting()
   const id = await given.created()
@@ -176,7 +176,7 @@ t.test('deliveries of all owners are one list by time, the latest first, and so 
   t.strictSame(await report(0), { deliveries: [], deadLetters: [], deadCount: 9 })
 })
 
-t.test('all owners send again what they have given up, and the sum is told', async t => {
+t.test('all owners send their dead letters again, and the reply has the sum', async t => {
   const { report, retried, sent } = await withDeliveries()
   t.strictSame(await retried(), { ok: true, value: 9 })
   t.strictSame(
@@ -188,7 +188,7 @@ t.test('all owners send again what they have given up, and the sum is told', asy
 })
 
 t.test(
-  'while an owner is away neither is answered, and what it has given up is sent again when it is back',
+  'while an owner is away both requests are refused, and its dead letters are sent again when it is back',
   async t => {
     const { shards, report, retried, sent } = await withDeliveries()
     shards.set(other, 'unreachable')

@@ -1,4 +1,4 @@
-// Which path of a provider is known, for how long, and which 404 says that nobody has looked at a request.
+// Which path of a provider is known, for how long, and which 404 means that no context provider has seen the request.
 
 import t from 'tap'
 import { ForwardedPaths, isFromElsewhere, knownPathsMax, pathKnownMs } from '../../src/broker/forwarded-paths.js'

@@ -9,7 +9,7 @@ import { allRefusals } from '../support/refusals.js'
 const attribute: WantedAttribute = { type: 'Number', value: 1, metadata: undefined }
 const wanted = new Map(['a', 'b,', ',c', 'do'].map(name => [name, attribute]))
 
-t.test('the attributes that a refusal names as missing may be forwarded, whatever their names', async t => {
+t.test('all attributes that a refusal names as missing may be forwarded, with any names', async t => {
   const refusal = refusals.attributesMissing('PartialUpdate', 'E[1]/T', ['b,', ',c'])
   t.strictSame([...(missingOf(refusal, wanted)?.keys() ?? [])], ['b,', ',c'])
 })

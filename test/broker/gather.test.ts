@@ -1,5 +1,5 @@
-// Gathering over three owners, of which some are away or slow: what is told, and what is done. The page that is merged
-// is what sorting all keys and cutting would give, wherever it begins.
+// Gathering over three owners, of which some are away or slow: the answer, and the writes that are made. A merged page
+// equals the page cut from all sorted keys, wherever it begins.
 
 import fc from 'fast-check'
 import t from 'tap'
@@ -21,7 +21,7 @@ const owners = 3
 
 const ownerOf = (id: string): number => shardMap.shardOf('t', '/', id) % owners
 
-/** Ids that an owner has. */
+/** Ids of entities of one owner. */
 function idsOf(owner: number, count: number): string[] {
   const ids: string[] = []
   for (let n = 0; ids.length < count; n++) if (ownerOf(`E${n}`) === owner) ids.push(`E${n}`)
@@ -73,7 +73,7 @@ const list = (given: Partial<ListRequest> = {}): Step => ({
   },
 })
 
-/** A broker over three owners, with these entities; the value of each is where it stands. */
+/** A broker over three owners, with these entities; the value of each is its index. */
 async function worldWith(ids: readonly string[]): Promise<World> {
   const world = await World.of(owners, shardMap, new FakeClock())
   for (const [n, id] of ids.entries()) world.ask(create(id, n))
@@ -96,7 +96,7 @@ const failure = (answer: string | undefined): Refusal => JSON.parse(answer as st
 
 const further = { offset: 2, limit: 3 }
 
-t.test('a page further on is fetched from those who have its entities', async t => {
+t.test('a later page is fetched from the owners of its entities', async t => {
   const world = await worldWith(alternating.slice(0, 9))
   const [, , c, d, e] = alternating as [string, string, string, string, string]
   t.strictSame(pageOf(await world.end(list(further))), expected(9, [c, 2], [d, 3], [e, 4]))
@@ -178,7 +178,7 @@ for (const condition of ['unreachable', 'lost'] as const) {
     t.match(failure(answers[0]), { kind: 'Unavailable' })
   })
 
-  t.test(`what other owners have is read and written while one is ${condition}`, async t => {
+  t.test(`entities of other owners are read and written while one is ${condition}`, async t => {
     const world = await worldWith(alternating)
     world.shards.set(2, condition)
     for (const [id] of [near, far]) {
@@ -193,7 +193,7 @@ for (const condition of ['unreachable', 'lost'] as const) {
     t.match(failure(await world.end(retrieve(away[0]!))), { kind: 'Unavailable' })
   })
 
-  t.test(`a batch of which one owner is ${condition} names what is unknown, and the rest is done`, async t => {
+  t.test(`a batch with an owner that is ${condition} names the unknown items, and the rest is done`, async t => {
     const world = await worldWith(alternating)
     world.shards.set(2, condition)
     const answer = failure(await world.end(update('append', alternating.slice(0, 6), 5)))
@@ -211,7 +211,7 @@ for (const condition of ['unreachable', 'lost'] as const) {
       t.match(pageOf(await world.end(total(n))), expected(1, [id, n % 3 < 2 || condition === 'lost' ? 5 : n]), id)
   })
 
-  t.test(`a batch says what else was refused when one owner is ${condition}`, async t => {
+  t.test(`a batch reports the other refusals when one owner is ${condition}`, async t => {
     const world = await worldWith(near.slice(0, 1))
     world.shards.set(2, condition)
     const refusal = failure(await world.end(update('update', [near[0]!, far[0]!, away[0]!])))
@@ -237,14 +237,14 @@ for (const condition of ['unreachable', 'lost'] as const) {
   })
 }
 
-t.test('a long list of what is unknown in a batch is cut', async t => {
+t.test('a long list of unknown items in a batch is cut', async t => {
   const world = await worldWith([])
   world.shards.set(2, 'lost')
   const refusal = failure(await world.end(update('append', idsOf(2, 12))))
   t.match(refusalText(refusal), `${idsOf(2, 10).at(-1)}/T and 2 more)`)
 })
 
-t.test('an entity that stands several times in a batch of several owners and steps sees its earlier items', async t => {
+t.test('an entity that occurs several times in a batch of several owners and steps sees its earlier items', async t => {
   const world = await worldWith([])
   const ids = [near[0]!, far[0]!, away[0]!, near[1]!, far[1]!]
   for (const id of ids) await world.end(create(id, 0))
@@ -284,7 +284,7 @@ const comparing =
 
 const value = fc.constantFrom<Json>(null, 0, 1, 1.5, 'a', 'b', true, [], {})
 
-/** Keys of one part each, many created at the same moment by different owners; a shard is always of the same part. */
+/** Keys of one part each, many created at the same time by different owners; a shard is always of the same part. */
 const keys = (parts: number, width: number) =>
   fc
     .uniqueArray(fc.record({ created: fc.nat(40), shard: fc.nat(15) }), {

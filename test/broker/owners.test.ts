@@ -1,7 +1,7 @@
-// Several owners answer as one: the same requests to a broker over one owner and to one over three give the same
+// Several owners answer as one: the same requests to a broker over one owner and to one over three get the same
 // answers.
 //
-// One clock for both, and it moves between requests; within one, a batch for instance, order is kept by stamps.
+// Both have one clock, and it moves between requests. Within one request, a batch for instance, stamps keep the order.
 
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
@@ -20,7 +20,7 @@ import { type Step, World } from '../support/worlds.js'
 const shardMap = new ShardMap({ shards: 16, spread: 4 })
 const owners = 3
 
-/** As a parser gives it, with something for `mq` to look at. */
+/** An entity as a parser returns it, with metadata for `mq`. */
 function wanted({ entity }: Placed, n: number): WantedEntity {
   const attributes = [...entity.attributes].map(([name, { type, value }]) => {
     const metadata = new Map(n % 3 === 0 ? [] : [['m', { type: 'Number', value: n % 4 }]])
@@ -89,7 +89,7 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: summarized.map((on): Step => ({ do: 'types', ...on })) },
 )
 
-/** What runs have shown, so that nobody is content with nothing. */
+/** Counts of covered cases, so that the test fails when its runs cover too little. */
 const shown = { full: 0, further: 0, walked: 0, viewed: 0, several: 0, partly: 0 }
 
 async function agree(stock: readonly { path: string; entity: WantedEntity }[], copies: number, all: readonly Step[]) {
@@ -124,7 +124,7 @@ function note(step: Step, answer: string, stored: number): void {
   else shown.viewed++
 }
 
-t.test('whatever is asked, three owners answer as one does', async t => {
+t.test('three owners answer every request as one does', async t => {
   await fc.assert(
     fc.asyncProperty(
       someWanted,

@@ -1,4 +1,4 @@
-// The caller of shards: whom it asks, and what comes back becomes a result.
+// The caller of shards: which shards it asks, and which result it makes of their replies.
 
 import t from 'tap'
 import type { Listed, ReadTarget } from '../../src/broker/replies.js'
@@ -20,7 +20,7 @@ import type {
 import { FakeClock } from '../support/fake-clock.js'
 import { meaning } from '../support/selections.js'
 
-/** Shards that keep what they are asked until the test answers. */
+/** Shards that keep their requests until the test answers. */
 class FakeShards implements Shards {
   readonly asked: {
     readonly shard: number
@@ -41,8 +41,7 @@ class FakeShards implements Shards {
     return this.all
   }
 
-  /** A shard belongs to the owner that stands at its remainder. */
-  /** What is known of paths. */
+  /** The known paths; undefined: they are not known. */
   known: readonly string[] | undefined
 
   pathsOf(): readonly string[] | undefined {
@@ -72,13 +71,13 @@ const list: ListRequest = {
 }
 const find: FindRequest = { ...place, kind: 'find' }
 
-/** What a client with these owners has answered, as a list that grows. */
+/** A client over these owners, and the growing list of its results. */
 function setting(...owners: number[]) {
   const shards = new FakeShards(...owners)
   return { shards, client: new ShardClient(shards, shardMap), results: [] as Result<unknown>[] }
 }
 
-/** An entity whose place in the order of creation is `created`. */
+/** An entity with this `created`, its place in the order of creation. */
 function found(created: number): FoundEntity {
   const entity: Entity = { id: `E${created}`, type: 'T', attributes: new Map(), created, modifiedMs: 1 }
   return { path: '/', encoded: encodeEntity(entity, '') }
@@ -110,7 +109,7 @@ t.test('a write that is done is a success', async t => {
   t.strictSame(results, [{ ok: true, value: undefined }])
 })
 
-t.test('a refusal stays what it is', async t => {
+t.test('a refusal is passed on unchanged', async t => {
   const { shards, client, results } = setting(0)
   client.write(write, result => results.push(result))
   shards.asked[0]!.reply({ kind: 'refused', refusal: refusals.entityNotFound })
@@ -154,7 +153,7 @@ for (const kind of ['unreachable', 'lost'] as const) {
   })
 }
 
-t.test('of a write that is lost the outcome is said to be unknown, and not of one that is unreachable', async t => {
+t.test('the outcome of a lost write is unknown, that of an unreachable one is not', async t => {
   const { shards, client, results } = setting(0)
   client.write(write, result => results.push(result))
   client.write(write, result => results.push(result))
@@ -175,7 +174,7 @@ t.test('writes for one of several owners travel together, in order', async t => 
     t.strictSame(request, { kind: 'batch', items: requests.filter(one => ownerOf(one) === shards.ownerOf(shard)) })
 })
 
-t.test('the replies to writes that travelled together are told of each', async t => {
+t.test('each of several writes that travelled together gets its own reply', async t => {
   const { shards, client } = setting(0, 1)
   const requests = ['A', 'B', 'C', 'D', 'E'].map(id => ({ ...write, target: { ...write.target, id } }))
   const replies: ShardReply[] = []
@@ -195,7 +194,7 @@ t.test('the replies to writes that travelled together are told of each', async t
   )
 })
 
-t.test('writes get their stamps in the order in which they are asked for, whoever owns what', async t => {
+t.test('writes get their stamps in the order of the calls, for all owners', async t => {
   const shards = new FakeShards(0, 1, 2)
   const client = new ShardClient(shards, shardMap, new HybridClock(new FakeClock()))
   const requests = Array.from({ length: 20 }, (_, n) => ({ ...write, target: { ...write.target, id: `E${n}` } }))
@@ -214,7 +213,7 @@ t.test('writes get their stamps in the order in which they are asked for, whoeve
 })
 
 t.test(
-  'notifications of one request have numbers of their own, whoever of several owners counts, and over steps',
+  'notifications of one request have numbers of their own, over all owners that count, and over steps',
   async t => {
     const { shards, client } = setting(0, 1, 2)
     const numbering = { next: 1, step: 1 }
@@ -292,7 +291,7 @@ t.test('where all paths are known, an id is asked of the owners of those that ar
   )
 })
 
-t.test('where no path is meant that there is, nobody is asked', async t => {
+t.test('where no existing path is meant, no shard is asked', async t => {
   const { shards, client } = setting(3, 7)
   shards.known = ['/']
   let found: unknown
@@ -316,7 +315,7 @@ const shardsAsked = (shards: FakeShards): number[] => shards.asked.map(({ shard 
 const ownersOf = (shards: FakeShards, all: readonly number[]): number[] =>
   [...new Set(all.map(shard => shards.ownerOf(shard)))].sort((a, b) => a - b)
 
-t.test('what is under exact paths is asked of the owners alone that may have it', async t => {
+t.test('entities under exact paths are requested only from the owners that may have them', async t => {
   const many = Array.from({ length: 64 }, (_, owner) => owner)
   const paths = ['/a', '/b']
   const ofPaths = paths.flatMap(path => shardMap.shardsOf('t', path))
@@ -348,7 +347,7 @@ t.test('a list of ids that one owner has is passed on as it is', async t => {
   )
 })
 
-t.test('what names more ids, or shards, than are counted is asked of every owner', async t => {
+t.test('a request with more ids, or shards, than are counted goes to every owner', async t => {
   const ids = Array.from({ length: 600 }, (_, n) => `E${n}`)
   const { shards, client } = setting(3, 7, 9)
   client.list({ ...list, paths: ['/a'], selection: meaning({ ids }) }, () => {})
@@ -359,7 +358,7 @@ t.test('what names more ids, or shards, than are counted is asked of every owner
   t.strictSame(shardsAsked(wide), [3, 7, 9])
 })
 
-t.test('what several owners found is put together', async t => {
+t.test('results of several owners are merged', async t => {
   const { shards, client, results } = setting(3, 7)
   client.find({ ...find, paths: ['/#'] }, result => results.push(result))
   const [first, second] = [found(1), found(2)]
@@ -369,7 +368,7 @@ t.test('what several owners found is put together', async t => {
   t.strictSame(results, [{ ok: true, value: [first, second] }])
 })
 
-t.test('a list whose entities have too many bytes is refused with the size, and with what helps', async t => {
+t.test('a list whose entities have too many bytes is refused with the size and the remedy', async t => {
   const { shards } = setting(3)
   const room = { open: () => ({ take: () => true, release: () => {} }) }
   const client = new ShardClient(shards, shardMap, undefined, undefined, { answerBytesMax: 1000, room })

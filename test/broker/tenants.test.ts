@@ -1,4 +1,4 @@
-// Tenants over several owners: parts become one answer, and there is none if an owner is missing.
+// Tenants over several owners: their parts become one answer, and there is no answer if an owner is missing.
 
 import t from 'tap'
 import { ShardClient } from '../../src/broker/shard-client.js'
@@ -13,7 +13,7 @@ const size = (tenant: string, entities: number, more: Partial<TenantSize> = {}):
   ...more,
 })
 
-/** Owners that have these tenants; undefined: one that cannot be reached. */
+/** Owners that have these tenants; undefined: an owner that cannot be reached. */
 function operationsOver(owners: readonly (readonly TenantSize[] | undefined)[]): TenantOperations {
   const ask = (shard: number, { step }: TenantsRequest): ShardReply => {
     const sizes = owners[shard]
@@ -35,7 +35,7 @@ function operationsOver(owners: readonly (readonly TenantSize[] | undefined)[]):
 const list = (operations: TenantOperations): Promise<Result<TenantPage>> =>
   new Promise(resolve => operations.list(0, 10, resolve))
 
-t.test('entities add up, and what all owners know counts once', async t => {
+t.test('entities add up, and facts that all owners know count once', async t => {
   const since = stampOf(5_000)
   const operations = operationsOver([
     [size('b', 3, { changedMs: 7 }), size('', 1)],

@@ -1,4 +1,4 @@
-// Custom notifications about the room R1 in tenant acme under /b1: templates, and what is sent.
+// Custom notifications about the room R1 in tenant acme under /b1: templates, and the sent messages.
 //
 // The room has the `attributes` below. A `*` behind a rule: a test of the reference shows it.
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: a macro looks like that
@@ -24,7 +24,7 @@ export const attributes: JsonObject = {
 }
 
 /**
- * What a macro gives in a text, as the whole of a JSON string, and as part of one
+ * The result of a macro in a text, as the whole of a JSON string, and as part of one
  * (docs/interface/notifications.md#macros).
  */
 export const valueCases: readonly (readonly [template: string, text: string, whole: Json, part: string])[] = [
@@ -47,7 +47,7 @@ export const valueCases: readonly (readonly [template: string, text: string, who
   ['${authToken}', 'tok', 'tok', 'tok'],
   ['${alterationType}', 'entityChange', 'entityChange', 'entityChange'],
   ['${dateModified}', '2024-05-02T09:30:00.000Z', '2024-05-02T09:30:00.000Z', '2024-05-02T09:30:00.000Z'],
-  // Taken literally, and never twice.
+  // The text is taken literally, and replaced once only.
   ['${ text}', '', null, 'null'],
   ['${}', '', null, 'null'],
   ['${*}', '', null, 'null'],
@@ -80,8 +80,8 @@ export interface HttpCase {
   readonly url?: string
   readonly body?: string
   /**
-   * In the order of sending; those that every notification has (`User-Agent` and so on) are left out unless they
-   * differ, `- name`: it lacks.
+   * In the order of sending. Headers that every notification has (`User-Agent` and so on) are listed only where they
+   * differ; `- name`: the message lacks it.
    */
   readonly headers?: readonly string[]
 }
@@ -281,15 +281,15 @@ export interface PatchCase {
   readonly rule: string
   readonly ngsi: JsonObject
   readonly notification?: JsonObject
-  /** The entity that is sent. */
+  /** The sent entity. */
   readonly sent: string
   readonly format?: string
 }
 
-/** Where a case says nothing else. */
+/** Settings of cases that have none of their own. */
 export const patchSettings: JsonObject = { attrsFormat: 'simplifiedKeyValues', attrs: ['text', 'whole'] }
 
-/** Entities with a template laid over them (docs/interface/notifications.md#entity-templates). */
+/** Entities that a template overrides (docs/interface/notifications.md#entity-templates). */
 export const patchCases: readonly PatchCase[] = [
   {
     rule: 'an empty patch changes nothing *',
@@ -378,7 +378,7 @@ const malformed = {
 } as const
 const mqtt = { url: 'mqtt://broker.example' }
 
-/** What is not sent. */
+/** Notifications that are not sent. */
 export const refusalCases: readonly RefusalCase[] = [
   { rule: 'a URL with a macro without end', notification: { httpCustom: { url: 'http://h/${a' } }, ...unclosed },
   {

@@ -1,12 +1,12 @@
-// Payloads that are refused, and the texts they are refused with, written down once more from the specification. Bodies
-// are JSON as a client sends it. Every text belongs to a 400; `BadRequest` unless the table says `ParseError`.
+// Payloads that are refused, and the texts of the refusals, written down once more from the specification. Bodies are
+// JSON as a client sends it. Every text belongs to a 400; `BadRequest` unless the table says `ParseError`.
 
 export type RefusedPayload = readonly [what: string, body: string, description: string]
 
 const notJson = 'ParseError Errors found in incoming JSON buffer'
 const a = (count: number): string => 'a'.repeat(count)
 
-/** `POST /v2/entities` and its id and type. */
+/** Payloads of `POST /v2/entities`, with id and type. */
 export const refusedEntities: readonly RefusedPayload[] = [
   ['empty body', '{}', 'entity id length: 0, min length supported: 1'],
   ['no id', '{"type":"Room","temp":{"value":21}}', 'entity id length: 0, min length supported: 1'],
@@ -30,7 +30,7 @@ export const refusedEntities: readonly RefusedPayload[] = [
   ['body is null', 'null', notJson],
 ]
 
-/** `POST`, `PATCH` and `PUT` on `/attrs`. */
+/** Payloads of `POST`, `PATCH` and `PUT` on `/attrs`. */
 export const refusedAttributeLists: readonly RefusedPayload[] = [
   ['empty body', '{}', 'empty payload'],
   ['id', '{"id":"R1","temp":{"value":21}}', 'entity id specified in payload'],
@@ -42,9 +42,9 @@ export const refusedAttributeLists: readonly RefusedPayload[] = [
   ['body is null', 'null', notJson],
 ]
 
-/** One attribute, called temp, wherever normalized attributes are sent. */
+/** One attribute, called temp, in every request that takes normalized attributes. */
 export const refusedAttributes: readonly RefusedPayload[] = [
-  // what it is made of
+  // its form
   ['bare number', '21', 'attribute must be a JSON object, unless keyValues option is used'],
   ['bare string', '"21"', 'attribute must be a JSON object, unless keyValues option is used'],
   ['null', 'null', 'attribute must be a JSON object, unless keyValues option is used'],
@@ -158,12 +158,12 @@ export const refusedNames: readonly RefusedPayload[] = [
   ['too long', a(257), 'attribute name length: 257, max length supported: 256'],
 ]
 
-/** How a request carries its attributes. */
+/** The form in which a request has its attributes. */
 export type Carrier = 'entity' | 'keyValues' | 'attribute' | 'value'
 
 /**
- * Keys that stand twice: where (the way from the root of the body to the key), and the refusal; `accepted` where the
- * last one wins. An entity with keyValues, an attribute and a value have other roots than a normalized entity.
+ * Keys that a body has twice: their path from the root of the body, and the refusal; `accepted` where the last one
+ * wins. An entity with keyValues, an attribute and a value have other roots than a normalized entity.
  */
 export const duplicates: readonly (readonly [carrier: Carrier, where: readonly (string | number)[], answer: string])[] =
   [

@@ -1,13 +1,13 @@
-// What is refused, and how: the rows of docs/interface/errors.md (with docs/interface/requests.md,
+// Refusals and their texts: the rows of docs/interface/errors.md (with docs/interface/requests.md,
 // docs/interface/entities.md#identifiers, docs/interface/entities.md#attributes, docs/interface/queries.md#lists,
 // docs/interface/updates.md#one-entity, docs/interface/updates.md#single-attributes, docs/interface/entities.md#expiry)
 // that concern single entities and attributes.
 //
-// A row reads: request, body, status, name, text. The body is sent as JSON; a string is sent as it stands. Texts are as
-// they are meant: on the wire the eight forbidden characters are HTML entities. A text that ends in `...` gives only
-// the beginning.
+// A row is: request, body, status, name, text. The body is sent as JSON; a string is sent unchanged. Texts are written
+// without escaping: on the wire the eight forbidden characters are HTML entities. A text that ends in `...` is only the
+// beginning.
 //
-// Every broker these rows are put to holds the stock below, and no row may change it.
+// Every broker that gets these rows has the stock below, and no row may change it.
 
 export const stock = [
   {
@@ -21,7 +21,7 @@ export const stock = [
     list: { type: 'StructuredValue', value: [1, 2], metadata: {} },
     place: { type: 'geo:json', value: { type: 'Point', coordinates: [2, 41] }, metadata: {} },
   },
-  // Two of one id.
+  // Two entities with one id.
   { id: 'twin', type: 'A', temp: { type: 'Number', value: 1, metadata: {} } },
   { id: 'twin', type: 'B', temp: { type: 'Number', value: 2, metadata: {} } },
 ]

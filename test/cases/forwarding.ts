@@ -1,4 +1,4 @@
-// Who is asked for what, written down once more from the specification
+// Requests to providers, written down once more from the specification
 // (docs/interface/registrations.md#which-provider-is-asked, docs/interface/registrations.md#queries,
 // docs/interface/registrations.md#updates-to-providers).
 //
@@ -7,12 +7,12 @@
 
 import type { Pathless } from '../../src/domain/providers/registration.js'
 
-/** One request element against one registration: what the provider is asked for; '': it is not asked. */
+/** One request element against one registration: the request that the provider gets; '': it gets none. */
 export type Candidate = readonly [what: string, request: string, registration: string, query: string, update: string]
 
 /**
- * Requests are `id/type` or `~pattern/type`, an empty type for none; what is asked is written alike. Updates are of the
- * attribute `a`.
+ * Requests are `id/type` or `~pattern/type`, an empty type for none; requests to providers are written alike. Updates
+ * are of the attribute `a`.
  */
 export const candidates: readonly Candidate[] = [
   ['the same id and type', 'E/T', 'E/T a', 'E/T', 'E/T'],
@@ -42,7 +42,7 @@ export const candidates: readonly Candidate[] = [
   ['no entities', 'E/T', ' a', '', ''],
 ]
 
-/** Where a provider is asked (docs/interface/registrations.md#queries, issue of `-fwdPathless`). */
+/** The URLs at which a provider is asked (docs/interface/registrations.md#queries, issue of `-fwdPathless`). */
 export const urls: readonly (readonly [url: string, plain: string, slash: string, v2: string])[] = [
   ['http://h', 'http://h/op/query', 'http://h//op/query', 'http://h/v2/op/query'],
   ['http://h/', 'http://h/op/query', 'http://h//op/query', 'http://h/v2/op/query'],
@@ -52,7 +52,7 @@ export const urls: readonly (readonly [url: string, plain: string, slash: string
   ['http://h/a/b', 'http://h/a/b/op/query', 'http://h/a/b/op/query', 'http://h/a/b/op/query'],
 ]
 
-/** Where a provider is asked that does not serve the first path; undefined: nowhere. */
+/** The URL at which a provider that does not serve the first path is asked; undefined: there is none. */
 export const others: readonly (readonly [url: string, pathless: Pathless, other: string | undefined])[] = [
   ['http://h', 'plain', 'http://h/v2'],
   ['http://h/', 'slash', 'http://h/v2'],
@@ -66,8 +66,8 @@ export const others: readonly (readonly [url: string, pathless: Pathless, other:
 ]
 
 /**
- * Attributes of a query for `E/T` (docs/interface/registrations.md#queries): those that are named, those that are here,
- * the registrations, and what each provider is asked for in turn; `-`: all.
+ * Attributes of a query for `E/T` (docs/interface/registrations.md#queries): the named ones, the local ones, the
+ * registrations, and the requests to the providers in turn; `-`: all.
  */
 export type Wanted = readonly [
   what: string,
@@ -92,8 +92,8 @@ export const wanted: readonly Wanted[] = [
 ]
 
 /**
- * Updates of attributes of one entity (docs/interface/registrations.md#updates-to-providers): what is undone, the
- * registrations, what each provider is sent in turn.
+ * Updates of attributes of one entity (docs/interface/registrations.md#updates-to-providers): the attributes that were
+ * not updated here, the registrations, and the updates that the providers get in turn.
  */
 export type Sent = readonly [what: string, undone: string, registrations: readonly string[], sent: readonly string[]]
 

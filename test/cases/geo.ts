@@ -1,5 +1,5 @@
-// Geographical queries (docs/interface/geography.md#relations to docs/interface/errors.md#geography): what is stored,
-// what is asked, who matches. And what is refused, with the text.
+// Geographical queries (docs/interface/geography.md#relations to docs/interface/errors.md#geography): stored locations,
+// queries and their matches, and refused queries with the texts.
 //
 // Locations are written as WKT, longitude first; `coords` are as in requests, latitude first.
 
@@ -9,13 +9,13 @@ export interface GeoCase {
   readonly georel: string
   readonly geometry: string
   readonly coords: string
-  /** Names of locations, or all but those. */
+  /** Names of the matching locations; with `allBut`, of all others. */
   readonly matches: string
   readonly allBut?: true
 }
 
 /**
- * Most questions are about the box from 0 to 4 degrees east and 0 to 2 degrees north:
+ * Most queries are about the box from 0 to 4 degrees east and 0 to 2 degrees north:
  *
  *       swapped
  *   2   +-------+-------+ corner
@@ -50,7 +50,7 @@ export const locations: readonly Location[] = [
 ]
 
 const box = { geometry: 'box', coords: '0,0;2,4' }
-/** The same box as a polygon, turning left and right. */
+/** The same box as polygons in both directions. */
 const ring = { geometry: 'polygon', coords: '0,0;0,4;2,4;2,0;0,0' }
 const turned = { geometry: 'polygon', coords: '0,0;2,0;2,4;0,4;0,0' }
 /** The half of it below the line from its northwest to its southeast. */
@@ -107,7 +107,7 @@ export const cases: readonly GeoCase[] = [
   { georel: 'near;minDistance:0', ...east, matches: '', allBut: true },
 ]
 
-/** Where the plane ends. Shapes do not reach across the antimeridian, distances do. */
+/** Locations at the edges of the plane. Shapes do not reach across the antimeridian, distances do. */
 export const locationsAtTheEdge: readonly Location[] = [
   ['east', 'POINT (179.9 -17)'],
   ['west', 'POINT (-179.9 -17)'],
@@ -128,7 +128,7 @@ export const casesAtTheEdge: readonly GeoCase[] = [
   { georel: 'near;maxDistance:12000', geometry: 'point', coords: '89.9,0', matches: 'pole cap' },
   { georel: 'near;maxDistance:23000', geometry: 'point', coords: '89.9,0', matches: 'pole near-pole cap' },
   { georel: 'near;maxDistance:20015100', geometry: 'point', coords: '-17,180', matches: '', allBut: true },
-  // Not the narrow strip at the antimeridian but the rest of the world.
+  // This is not the narrow strip at the antimeridian, but the rest of the world.
   { georel: 'coveredBy', geometry: 'box', coords: '-18,179;-16,-179', matches: 'greenwich all-around' },
   { georel: 'intersects', geometry: 'line', coords: '-17,179;-17,-179', matches: 'greenwich all-around' },
   { georel: 'coveredBy', geometry: 'box', coords: '-18,179;-16,180', matches: 'east seam' },
@@ -137,7 +137,7 @@ export const casesAtTheEdge: readonly GeoCase[] = [
   { georel: 'coveredBy', geometry: 'box', coords: '-90,-180;90,180', matches: '', allBut: true },
 ]
 
-/** `geometry`, `georel` and `coords` that are refused, `-` where one is not given. Texts without their prefix. */
+/** Refused `geometry`, `georel` and `coords`; `-` where one is missing. The texts lack their prefix. */
 export type GeoError = readonly [geometry: string, georel: string, coords: string, text: string]
 
 const longLine = Array.from({ length: 2001 }, (_, at) => `0,${at % 7}`).join(';')
@@ -198,12 +198,12 @@ export const errors: readonly GeoError[] = [
   ['polygon', 'equals', '1,2;2,2;2,1;1,1', 'First and last point in polygon not the same'],
   ['box', 'equals', '1,2;1,8', 'box coordinates are not defining an actual box'],
   ['box', 'equals', '1,2;3,2', 'box coordinates are not defining an actual box'],
-  // Ours.
+  // Refusals of our own.
   ['polygon', 'equals', '0,0;2,2;2,0;0,2;0,0', 'polygon crosses or touches itself'],
   ['polygon', 'equals', '0,0;1,1;2,2;0,0', 'polygon crosses or touches itself'],
   ['line', 'equals', longLine, 'coordinates in coords: 2001, max number supported: 2000'],
   ['point', 'equals', `1,${' '.repeat(100_000)}1`, 'coords length: 100003, max length supported: 100000'],
-  // The first in the order of the checks.
+  // The first fault in the order of the checks decides.
   ['circle', 'far', 'x', 'error parsing geometry: Invalid selector in geometry specification'],
   ['line', 'far;near;maxDistance:5', 'x', 'Invalid modifier in georel parameter'],
   ['line', 'near;maxDistance:5', 'x', 'georel /near/ used with geometry different than point'],

@@ -1,5 +1,5 @@
-// The languages in which clients speak to the broker, as test/support/mutator.ts mutilates them: texts from the other
-// tables, and the words of which they are made. Words stand in one string, with blanks between them.
+// The languages of requests, as test/support/mutator.ts mutilates them: texts from the other tables, and their words.
+// The words of a language are one string, with blanks between them.
 
 import type { QueryLanguage } from '../../src/domain/queries/query-parser.js'
 import type { Language } from '../support/mutator.js'
@@ -8,7 +8,7 @@ import * as geo from './geo.js'
 import { queryTables, refusedQueries } from './q.js'
 import { locationCases, operatorCases } from './updates.js'
 
-/** Words, one blank among them. */
+/** Words; one of them is a blank. */
 const words = (text: string): readonly string[] => [' ', ...text.trim().split(/\s+/)]
 
 // q and mq

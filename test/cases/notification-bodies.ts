@@ -1,5 +1,5 @@
-// What notifications say of the room R1 (test/support/notification-inputs.ts) to a subscription with these members of
-// `notification`.
+// The bodies of notifications about the room R1 (test/support/notification-inputs.ts) for a subscription with these
+// members of `notification`.
 //
 // The room has temperature (Number 21.5, with metadata unit), name and where; a PATCH has just set the temperature from
 // 20 to 21.5. `stored` gives it other attributes, in normalized form.
@@ -31,7 +31,7 @@ export const formatCases: readonly (readonly [format: string, body: string])[] =
   ],
 ]
 
-/** The formats of an entity of which nothing is left. */
+/** The formats of an entity without attributes to send. */
 export const emptyFormatCases: readonly (readonly [format: string, body: string])[] = [
   ['normalized', '{"subscriptionId":"65f0c2a1b4d3e2f1a0c9b8d7","data":[{"id":"R1","type":"Room"}]}'],
   ['simplifiedNormalized', '{"id":"R1","type":"Room"}'],
@@ -48,10 +48,10 @@ export interface AttributeCase {
   readonly rule: string
   readonly notification: JsonObject
   readonly stored?: JsonObject
-  /** What the request named; the temperature when not said. */
+  /** The attributes that the request named; by default the temperature. */
   readonly named?: readonly string[]
   readonly alteration?: AlterationType
-  /** What follows id and type, as keyValues. */
+  /** The members after id and type, as keyValues. */
   readonly sent: string
 }
 
@@ -59,7 +59,7 @@ const one = { type: 'Number', value: 1 }
 const expiring = { A: one, dateExpires: { type: 'DateTime', value: '2030-01-01T00:00:00Z' } }
 const abc = { A: one, B: { type: 'Number', value: 2 }, C: { type: 'Number', value: 3 } }
 
-/** Which attributes are sent, and in which order (docs/interface/notifications.md). */
+/** The sent attributes, and their order (docs/interface/notifications.md). */
 export const attributeCases: readonly AttributeCase[] = [
   {
     rule: 'an empty list sends all user attributes in the order of the entity',
@@ -277,7 +277,7 @@ const notModified = '"dateModified":{"type":"DateTime","value":"2024-05-01T08:00
 const update = '"actionType":{"type":"Text","value":"update"}'
 const previous = '"previousValue":{"type":"Number","value":20}'
 
-/** Which metadata are sent (docs/interface/notifications.md#metadata). */
+/** The sent metadata (docs/interface/notifications.md#metadata). */
 export const metadataCases: readonly MetadataCase[] = [
   { rule: 'an empty list sends all user metadata', metadata: [], sent: [`{${unit}}`, '{}', '{}'] },
   { rule: 'a list sends what it names', metadata: ['unit', 'other'], sent: [`{${unit}}`, '{}', '{}'] },

@@ -1,5 +1,5 @@
 // The options of docs/operations/options.md and our own, written down once more from the specification: name, variable,
-// default, values that must be taken and values that must be refused.
+// default, values that must be accepted and values that must be refused.
 
 export interface OptionCase {
   readonly name: string
@@ -141,7 +141,7 @@ export const valueCases: readonly OptionCase[] = [
   words('httpServer', 'HTTP_SERVER', undefined, ['uws', 'node'], ['automatic', 'UWS']),
 ]
 
-/** Cases with a condition on another option, which the tests give along. */
+/** Options that other options require; the tests set them too. */
 const listen = ['-clusterListen', '10.0.0.1:7000']
 const named = ['-nodeName', 'a']
 const logged = ['-shardLog', 'etcds://10.0.0.9:2379']
@@ -250,6 +250,7 @@ export const flagCases: readonly (readonly [name: string, env: string])[] = [
   ['disableNgsiv1', 'DISABLE_NGSIV1'],
   ['noStreams', 'NO_STREAMS'],
   ['streamCompression', 'STREAM_COMPRESSION'],
+  ['ngsiProxy', 'NGSI_PROXY'],
   ['insecureNotif', 'INSECURE_NOTIF'],
   ['clusterInsecure', 'CLUSTER_INSECURE'],
   ['disableCustomNotifications', 'DISABLE_CUSTOM_NOTIF'],
@@ -272,7 +273,7 @@ export const flagCases: readonly (readonly [name: string, env: string])[] = [
   ['ngsiv1Autocast', 'NGSIV1_AUTOCAST'],
 ]
 
-/** Options that are taken and never have an effect: one warning each. */
+/** Options that are accepted and never have an effect: each causes one warning. */
 export const ignoredNames: readonly string[] = [
   ...['connectionMemory', 'reqPoolSize', 'db', 'dbURI', 'dbpwd', 'dbPoolSize', 'dbhost', 'rplSet'],
   ...['dbTimeout', 'dbuser', 'dbAuthMech', 'dbAuthDb', 'dbSSL', 'dbDisableRetryWrites', 'reqMutexPolicy'],

@@ -1,11 +1,11 @@
-// The Simple Query Language as tables: what is stored, what is asked, who matches
+// The Simple Query Language as tables: stored entities, queries and their matches
 // (docs/interface/queries.md#simple-query-language).
 //
-// Entities are in key-values form; what needs a type or metadata is written in full, with the keys `type`, `value`,
-// `metadata`. Dates carry the type DateTime. All entities live in the service path /floor1, were created
+// Entities are in key-values form; an attribute that needs a type or metadata is written in full, with the keys `type`,
+// `value`, `metadata`. Dates carry the type DateTime. All entities live in the service path /floor1, were created
 // 2024-06-01T00:00:00Z and last modified a day later.
 
-/** A group of stored entities and the queries on them: [query, ids of those that match, what the row shows]. */
+/** A group of stored entities and the queries on them: [query, ids of the matching entities, the point of the row]. */
 export interface QueryTable {
   readonly about: string
   readonly language: 'q' | 'mq'
@@ -297,8 +297,8 @@ export const queryTables: readonly QueryTable[] = [
 ]
 
 /**
- * [text, what it is refused with]; docs/interface/errors.md#queries in the order of its table, then what the test suite
- * of the interface and we add.
+ * [text, its refusal]; docs/interface/errors.md#queries in the order of its table, then the additions of the
+ * interface's test suite and our own.
  */
 export const refusedQueries: readonly (readonly [language: 'q' | 'mq', query: string, description: string])[] = [
   ['q', ';', 'empty q'],

@@ -1,8 +1,8 @@
-// Registrations that are refused, and the texts they are refused with, written down once more from the specification
+// Registrations that are refused, and the texts of the refusals, written down once more from the specification
 // (docs/interface/errors.md#registrations-and-providers). Every text belongs to a 400 `BadRequest` unless the table
-// says otherwise. Each row holds for POST and PATCH alike, but for those of `incomplete`.
+// says otherwise. Each row holds for POST and PATCH alike, except those of `incomplete`.
 //
-// A table of parts says where its JSON stands in an otherwise valid body.
+// The comment of a table of parts names the place of its JSON in an otherwise valid body.
 
 import type { Refused } from './subscription-refusals.js'
 
@@ -110,7 +110,7 @@ export const providers: readonly Refused[] = [
   ],
 ]
 
-/** Mistakes in a body, each one later than the one before: the first that is left is the one that is told. */
+/** Mistakes in a body, in the order of the checks: the refusal is about the first mistake. */
 export const inOrder: readonly (readonly [member: string, bad: string, description: string])[] = [
   ['description', '1', 'invalid description'],
   ['dataProvided', '{}', '/dataProvided/ is empty'],

@@ -1,8 +1,8 @@
-// Subscriptions that are refused, and the texts they are refused with, written down once more from the specification
+// Subscriptions that are refused, and the texts of the refusals, written down once more from the specification
 // (docs/interface/errors.md#subscriptions). Every text belongs to a 400; `BadRequest` unless the table says
 // `ParseError`. Each row holds for POST and PATCH alike.
 //
-// A table of parts says where its JSON stands in an otherwise valid body.
+// The comment of a table of parts names the place of its JSON in an otherwise valid body.
 
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: macros of notifications look like templates
 
@@ -100,7 +100,7 @@ export const entities: readonly Refused[] = [
 ]
 
 /**
- * The member of that name, wherever a list of names is wanted; `F` stands for it
+ * A member that must be a list of names, wherever there is one; `F` stands for its name
  * (docs/interface/errors.md#subscriptions).
  */
 export const lists: readonly Refused[] = [
@@ -383,7 +383,7 @@ export const mqttFields: readonly Refused[] = [
   ['topic with a bracket', 'U,"topic":"a)"', 'forbidden characters in mqtt field /topic/'],
 ]
 
-/** Whole bodies with several mistakes: the first one, in the order of the tables, is told. */
+/** Whole bodies with several mistakes: the refusal is about the first one in the order of the tables. */
 export const severalMistakes: readonly Refused[] = [
   ['description before subject', '{"subject":1,"description":1}', 'description is not a string'],
   ['subject before notification', '{"notification":1,"subject":1}', 'subject is not an object'],
@@ -482,7 +482,7 @@ export const severalMistakes: readonly Refused[] = [
   ],
 ]
 
-/** Whole bodies with a key that stands twice. */
+/** Whole bodies that have a key twice. */
 export const twiceTheSame: readonly Refused[] = [
   ['at the top', '{"status":"active","status":"inactive"}', 'duplicated tag-name: /status/ in path: /'],
   [

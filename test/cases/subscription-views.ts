@@ -1,4 +1,4 @@
-// Subscriptions that are accepted, however odd they look, and what `GET` then shows of the part that a table is about,
+// Subscriptions that are accepted although they look odd, and the part of the answer to `GET` that a table is about,
 // written down once more from the specification (docs/interface/subscriptions.md#fields,
 // docs/interface/subscriptions.md#read).
 
@@ -134,7 +134,7 @@ export const shownTransports: readonly Shown[] = [
   ['custom mqtt with no body', `"mqttCustom":{"payload":null,${mqtt}}`, `"mqttCustom":{${shownMqtt},"payload":null}`],
 ]
 
-/** Members of `notification` beside `http`; shown is what stands before and after it, `T` in its place. */
+/** Members of `notification` beside `http`; shown is the text before and after it, with `T` in its place. */
 export const shownSettings: readonly Shown[] = [
   ['nothing', '', '"attrs":[],"onlyChangedAttrs":false,"attrsFormat":"normalized",T,"covered":false'],
   [

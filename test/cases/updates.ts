@@ -1,5 +1,5 @@
-// What requests do to one entity, R1. Attributes are written as in requests and answers, without empty metadata. A
-// request is its verb, the attribute it names and its options: `POST` and `POST append`, `PATCH` and `PUT` are on
+// The effects of requests on one entity, R1. Attributes are written as in requests and answers, without empty metadata.
+// A request is its verb, the attribute it names and its options: `POST` and `POST append`, `PATCH` and `PUT` are on
 // /attrs, `PUT temp` is on /attrs/temp, `PUT temp/value` on its value, `DELETE temp` on the attribute.
 
 export interface Update {
@@ -7,7 +7,7 @@ export interface Update {
   readonly stored: string
   readonly request: string
   readonly body?: string
-  /** The attributes afterwards; the stored ones when only a refusal is given. */
+  /** The attributes afterwards; undefined: the request changes nothing. */
   readonly after?: string
   readonly refusal?: string
 }
@@ -112,7 +112,7 @@ export const typeCases: readonly Update[] = [
   },
 ]
 
-/** Which attributes a request is about (docs/interface/updates.md, docs/interface/updates.md#single-attributes). */
+/** The attributes that a request is about (docs/interface/updates.md, docs/interface/updates.md#single-attributes). */
 export const existenceCases: readonly Update[] = [
   {
     rule: 'POST updates what exists and adds what does not, at the end',
@@ -374,7 +374,7 @@ const prefix = 'BadRequest error parsing location attribute'
 const badFeature = '{"type":"geo:json","value":{"type":"Feature"}}'
 
 /**
- * The one location of an entity (docs/interface/geography.md#location) and the words for a bad one
+ * The one location of an entity (docs/interface/geography.md#location), and the texts of the refusals of a bad one
  * (docs/interface/geography.md#geojson).
  */
 export const locationCases: readonly Update[] = [
@@ -702,7 +702,7 @@ export const operatorCases: readonly Update[] = [
 ]
 
 /**
- * What a value without a type may be (docs/interface/entities.md#forbidden-characters,
+ * Values without a type, accepted and refused (docs/interface/entities.md#forbidden-characters,
  * docs/interface/entities.md#dates, docs/interface/updates.md#plain-values, docs/interface/entities.md#expiry).
  */
 export const valueCases: readonly Update[] = [
@@ -762,8 +762,8 @@ export const valueCases: readonly Update[] = [
 const until = '{"dateExpires":{"type":"DateTime","value":"2030-01-01T00:00:00.000Z"}}'
 
 /**
- * When an entity expires (docs/interface/entities.md#expiry): stored, request, body, and the moment after; `never` for
- * a regular entity.
+ * The time at which an entity expires (docs/interface/entities.md#expiry): stored, request, body, and the time
+ * afterwards; `never` for a regular entity.
  */
 export const expiryCases: readonly (readonly [stored: string, request: string, body: string, expires: string])[] = [
   ['{}', 'POST', '{"dateExpires":{"type":"DateTime","value":"2031-01-01"}}', '2031-01-01T00:00:00.000Z'],

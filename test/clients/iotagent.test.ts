@@ -136,7 +136,7 @@ t.test('agents and their broker', { skip: lacking }, async t => {
     t.match(await lamp.ask('GET', '/v2/registrations', undefined, { subservice: '/' }), { text: '[]' })
   })
 
-  await t.test('a measure becomes an attribute, with the time and what never changes', async t => {
+  await t.test('a measure becomes an attribute, with the time and the static attributes', async t => {
     const lamp = await lampOf(t, { device: { timestamp: true } })
     await lamp.does({ kind: 'measure', attributes: [level(3)] })
     const TimeInstant = { TimeInstant: now }
@@ -158,14 +158,14 @@ t.test('agents and their broker', { skip: lacking }, async t => {
     ])
   })
 
-  await t.test('the agent reads what is stored', async t => {
+  await t.test('the agent reads stored attributes', async t => {
     const lamp = await lampOf(t)
     await lamp.does({ kind: 'measure', attributes: [level(3)] })
     t.match(await lamp.does({ kind: 'read', names: ['level'] }), { level: { type: 'Number', value: 3 } })
     t.strictSame(await lamp.does({ kind: 'read', names: ['nothing'] }), {})
   })
 
-  await t.test('a command for another tenant or path reaches nobody', async t => {
+  await t.test('a command for another tenant or path reaches no device', async t => {
     const lamp = await lampOf(t)
     for (const scope of [{ service: 'village' }, { subservice: '/park' }])
       t.match(await lamp.ask('POST', '/v2/op/update', batch, scope), { status: 404, json: { error: 'NotFound' } })
@@ -231,7 +231,7 @@ t.test('agents and their broker', { skip: lacking }, async t => {
 
   await t.test('an agent that is asked at //op', t => forwards(t, lampOf))
 
-  await t.test('an agent whose broker was told neither its path nor its vocabulary', async t => {
+  await t.test('an agent that knows neither the path nor the vocabulary of its broker', async t => {
     const other = await startBroker(t, { args: ['-multiservice'] })
     // A group may belong to another broker than the one of its agent.
     await forwards(t, t => provision(t, agent, other.baseUrl, { group: { cbHost: other.baseUrl } }))

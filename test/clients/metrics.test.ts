@@ -29,7 +29,7 @@ interface Family {
   readonly metrics: readonly Sample[]
 }
 
-t.test("what two workers tell of is understood by somebody else's parser", { skip: lacking }, async t => {
+t.test('a parser of another project reads the metrics of two workers', { skip: lacking }, async t => {
   const parse = load('parse-prometheus-text-format') as (text: string) => readonly Family[]
   const broker = await startBroker(t, { args: ['-workers', '2', '-multiservice'] })
   const client = new HttpClient(broker.baseUrl)

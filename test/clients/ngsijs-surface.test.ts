@@ -385,7 +385,7 @@ for (const [said, args, tables] of vocabularies)
     })
 
     const compat = args.includes('-compat')
-    await t.test(`${compat ? 'counts and' : 'neither counts nor'} correlators reach who names no tenant`, async t => {
+    await t.test(`${compat ? 'counts and' : 'neither counts nor'} correlators reach the default tenant`, async t => {
       const connection = open(broker.baseUrl)
       const v2 = recorded(connection.v2)
       const told = compat ? { count: 0, correlator: /./ } : { count: Number.NaN, correlator: null }

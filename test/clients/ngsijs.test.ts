@@ -123,7 +123,7 @@ t.test('lists are filtered and ordered as ngsijs asks for it', { skip: lacking }
   }
 })
 
-t.test('lists show what of an entity is asked for, and count what is on other pages', { skip: lacking }, async t => {
+t.test('lists show the requested parts of entities, and count those on other pages', { skip: lacking }, async t => {
   const v2 = connection()
   for (const entity of town) await v2.createEntity(entity)
   const some = { type: 'Room', q: 'temperature', attrs: ['temperature', 'name'], correlator: 'x-17' }
@@ -148,7 +148,7 @@ t.test('lists show what of an entity is asked for, and count what is on other pa
   await t.rejects(v2.listEntities({ idPattern: '(' }), { name: 'InvalidResponse', message: /400/ })
 })
 
-t.test('a batch query means what its selectors and its expression say', { skip: lacking }, async t => {
+t.test('a batch query finds the entities of its selectors and its expression', { skip: lacking }, async t => {
   const v2 = connection()
   for (const entity of town) await v2.createEntity(entity)
   const ids = async (query: Entity, options: Entity = {}) => idsOf((await v2.batchQuery(query, options)).results)
@@ -208,7 +208,7 @@ t.test('batches append, update, replace and delete', { skip: lacking }, async t 
   ])
 })
 
-t.test('a batch that fails in part or whole is told to ngsijs', { skip: lacking }, async t => {
+t.test('ngsijs gets the error of a batch that fails in part or as a whole', { skip: lacking }, async t => {
   const v2 = connection()
   await v2.createEntity({ id: 'R1', type: 'Room', a: number(1) })
   const flat = { keyValues: true }

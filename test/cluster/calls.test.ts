@@ -55,7 +55,7 @@ function call(
   })
 }
 
-t.test('packets are as proto/calls.proto says', async t => {
+t.test('packets follow proto/calls.proto', async t => {
   t.equal(Exchange!.path, callService.exchange.path)
   t.notOk(Exchange!.requestStream || Exchange!.responseStream)
   fc.assert(
@@ -132,7 +132,7 @@ t.test('more calls to one address than it may have at a time are refused at once
   t.equal((await Promise.all(outcomes)).filter(text => text.startsWith('none')).length, 0)
 })
 
-t.test('a node that is called too often at a time refuses what is too much', async t => {
+t.test('a node with too many calls at a time refuses further ones', async t => {
   const ends: (() => void)[] = []
   const at = await listen(t, (message, onReply) => ends.push(() => onReply(message)))
   const callers = Array.from({ length: callsMax / callsPerConnectionMax + 1 }, () => caller(t))
@@ -149,14 +149,14 @@ t.test('a node that is called too often at a time refuses what is too much', asy
   t.equal(refused, callsPerConnectionMax)
 })
 
-t.test('where nobody listens, or at what is no address, a call ends soon and says why', async t => {
+t.test('a call to a port without a listener, or to an invalid address, ends soon with the reason', async t => {
   const calls = caller(t)
   t.match(await call(calls, '127.0.0.1:1', 'x'), /none: .*ECONNREFUSED/)
   t.match(await call(calls, `unix:${socketDirectory(t)}/none`, 'x'), /none: .*ENOENT/)
   t.equal(await call(calls, 'nonsense', 'x'), 'none: not an address: "nonsense"')
 })
 
-t.test('who takes no calls says so', async t => {
+t.test('a node that accepts no calls reports that', async t => {
   t.equal(await call(caller(t), await listen(t), 'x'), 'none: this node takes no calls')
 })
 
@@ -227,7 +227,7 @@ t.test('a connection that breaks ends its calls at once', async t => {
   t.ok(performance.now() - beganMs < 5000)
 })
 
-t.test('closing ends the calls that are under way, and there are no more', async t => {
+t.test('closing ends the calls in flight, and there are no more', async t => {
   let begun = 0
   const at = await listen(t, () => begun++)
   const transport = grpcTransport()
@@ -250,7 +250,7 @@ function sayRaw(t: Test, address: string, bytes: Buffer): Promise<string> {
   })
 }
 
-t.test('what is no packet, or too long a one, is refused and counted', async t => {
+t.test('an invalid or too long packet is refused and counted', async t => {
   let unreadable = 0
   const at = await listen(
     t,
@@ -265,7 +265,7 @@ t.test('what is no packet, or too long a one, is refused and counted', async t =
   t.equal(unreadable, 3)
 })
 
-t.test('a reply that is no packet is told as one that cannot be read, and silence is not', async t => {
+t.test('an invalid reply is reported as unreadable, and silence is not', async t => {
   const server = new Server()
   server.addService(callService, {
     exchange: (call: ServerDuplexStream<Buffer, Buffer>) => {
@@ -290,7 +290,7 @@ t.test('a reply that is no packet is told as one that cannot be read, and silenc
   t.match(await told(await listen(t)), [undefined, 'this node takes no calls', false])
 })
 
-t.test('a call that never gets complete, or never a reply, is ended by who is called', async t => {
+t.test('a call that never gets complete, or never gets a reply, is ended by the called node', async t => {
   const server = new Server()
   server.addService(callService, { exchange: callTaker({ onCall: () => {} }, 50) })
   const entrance = server.createConnectionInjector(ServerCredentials.createInsecure())

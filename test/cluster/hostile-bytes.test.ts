@@ -196,7 +196,7 @@ async function asking(t: Parameters<typeof Cluster.of>[0]) {
   return { cluster, unreadable, ask }
 }
 
-t.test('shards that are asked in any bytes answer, and are not changed by what is none', async t => {
+t.test('shards answer asks in any bytes, and invalid ones do not change them', async t => {
   const { cluster, unreadable, ask } = await asking(t)
   const valid = asked.map(encodeRequest)
   const shardOf = (at: number): number => {
@@ -214,7 +214,7 @@ t.test('shards that are asked in any bytes answer, and are not changed by what i
   t.match(await cluster.waitFor(ask(encodeRequest(find), 0)), { kind: 'found' })
 })
 
-t.test('who asks shards of others and gets any bytes gives each caller one result', async t => {
+t.test('a node that asks shards of others and gets any bytes gives each caller one result', async t => {
   const { cluster, ask } = await asking(t)
   for (const id of ['E', 'F', 'G'])
     await cluster.waitFor(ask(encodeRequest(create(id)), shardMap.shardOf(tenant, '/', id)))

@@ -3,7 +3,7 @@
 import t from 'tap'
 import { askOptionsDefault, completeOptions, redialMs } from '../../cluster/options.js'
 
-t.test('what is not given has its default', async t => {
+t.test('a missing option has its default', async t => {
   t.strictSame(completeOptions({ pingMs: 100 }), { ...askOptionsDefault, pingMs: 100 })
 })
 

@@ -28,7 +28,7 @@ const noticedBy: Readonly<Record<string, number>> = {
 const otherControlSeed = 301
 t.setTimeout(300_000 + simulations * 10_000)
 
-t.test('nothing acknowledged is lost, nothing happens twice, and no read goes back, whatever happens', async t => {
+t.test('nothing acknowledged is lost, nothing happens twice, and no read goes back, under all faults', async t => {
   const { seed } = Random.fromEnvironment()
   let done = 0
   let notified = 0

@@ -241,7 +241,7 @@ export function shardLogContract(t: Test, start: (t: Test) => Promise<Engine>): 
 type Define = (says: string, run: (t: Test, node: () => Node, engine: Engine) => Promise<void>) => void
 
 function ownership(test: Define): void {
-  test('a takeover tells whom it replaces, and every epoch is higher than the one before', async (t, node) => {
+  test('a takeover returns the replaced owner, and every epoch is higher than the one before', async (t, node) => {
     const [a, b] = [node(), node()]
     const first = await a.takeOver(1, 'a/1')
     assert(first.kind === 'taken')
@@ -255,7 +255,7 @@ function ownership(test: Define): void {
     t.ok(0 < first.epoch && first.epoch < second.epoch && second.epoch < third.epoch)
   })
 
-  test('a retake of the latest takeover succeeds, for whomever; of an earlier one it is superseded', async (t, node) => {
+  test('a retake of the latest takeover succeeds, for any node; of an earlier it is superseded', async (t, node) => {
     const a = node()
     const epoch = await a.own(1, 'a/1')
     const again = await a.retake(1, epoch, 'b/1')
@@ -265,11 +265,11 @@ function ownership(test: Define): void {
     t.strictSame((await a.reading(1)).takeover, { epoch: again.epoch, owner: 'b/1' })
   })
 
-  test('a retake of what nobody has taken is superseded', async (t, node) => {
+  test('a retake of a shard without a takeover is superseded', async (t, node) => {
     t.strictSame(await node().retake(1, 7), { kind: 'superseded' })
   })
 
-  test('the latest takeovers of all shards are told together', async (t, node) => {
+  test('the latest takeovers of all shards are returned together', async (t, node) => {
     const a = node()
     t.strictSame(await a.takeovers(), { kind: 'read', takeovers: new Map() })
     const epochs: number[] = []
@@ -288,7 +288,7 @@ function ownership(test: Define): void {
     )
   })
 
-  test('of several who create a name all are told the value of the first', async (t, node) => {
+  test('several creators of a name all get the value of the first', async (t, node) => {
     const [a, b] = [node(), node()]
     const outcomes = await Promise.all([a.createOnce('id', 'of a'), b.createOnce('id', 'of b')])
     const values = outcomes.map(outcome => (outcome.kind === 'stands' ? outcome.value.toString() : outcome.kind))
@@ -342,14 +342,14 @@ function appending(test: Define): void {
     t.strictSame(await a.lacking([1, 1], [2, 3], [3, 1]), { kind: 'read', shards: [2, 3] })
   })
 
-  test('a name has what was created once, and nothing is made by looking', async (t, node) => {
+  test('a name has the value that was created once, and a look creates nothing', async (t, node) => {
     const a = node()
     t.strictSame(await a.named('what'), { kind: 'read', value: undefined })
     t.match(await a.createOnce('what', 'this'), { kind: 'stands' })
     t.strictSame(await a.named('what'), { kind: 'read', value: Buffer.from('this') })
   })
 
-  test('an append to a shard that nobody has taken is superseded', async (t, node) => {
+  test('an append to a shard without a takeover is superseded', async (t, node) => {
     t.strictSame(await node().append(record(5, 1, 1, 'x')), { kind: 'superseded', shards: [5] })
   })
 
@@ -360,7 +360,7 @@ function appending(test: Define): void {
     t.strictSame(await a.texts(1), ['1 x', '2 x'])
   })
 
-  test('another record in a place that is taken is a broken invariant, which is said, and not written', async (t, node) => {
+  test('another record in a used place is a broken invariant, which is reported, and not written', async (t, node) => {
     const a = node()
     const epoch = await a.own(1)
     await a.write(1, epoch, 1, 'x', 'y')
@@ -396,7 +396,7 @@ function appending(test: Define): void {
 }
 
 function unknownOutcomes(test: Define): void {
-  test('an append that did not arrive is unknown; retake and read tell that it has not happened', async (t, node) => {
+  test('an append that did not arrive is unknown; retake and read show that it has not happened', async (t, node) => {
     const a = node()
     const epoch = await a.own(1, 'a')
     await a.write(1, epoch, 1, 'x')
@@ -407,7 +407,7 @@ function unknownOutcomes(test: Define): void {
     t.strictSame(await a.texts(1), ['1 x'])
   })
 
-  test('an append whose answer was lost is unknown; retake and read tell that it has happened', async (t, node) => {
+  test('an append whose answer was lost is unknown; retake and read show that it has happened', async (t, node) => {
     const a = node()
     const epoch = await a.own(1, 'a')
     await a.write(1, epoch, 1, 'x')
@@ -418,7 +418,7 @@ function unknownOutcomes(test: Define): void {
     t.strictSame(await a.texts(1), ['1 x', '2 y'])
   })
 
-  test('an append that arrives long after it was said to be unknown happens, while nobody has taken the shard since', async (t, node) => {
+  test('an append that arrives long after it was unknown happens, if no node took the shard since', async (t, node) => {
     const [a, b] = [node(), node()]
     const epoch = await a.own(1)
     a.connection.holdRequests()
@@ -469,7 +469,7 @@ function unknownOutcomes(test: Define): void {
     t.match(await a.takeOver(1), { kind: 'taken' })
   })
 
-  test('a log that is closed tells those who asked what became of it, and those who ask later that it is closed', async (t, node, engine) => {
+  test('a closed log gives waiting callers their outcomes, and refuses later ones', async (t, node, engine) => {
     const a = node()
     const epoch = await a.own(1)
     const asked = a.append(record(1, epoch, 1, 'x'))
@@ -484,7 +484,7 @@ function reading(test: Define): void {
     t.strictSame(await node().read(1), { kind: 'read', records: [], last: 0, takeover: undefined })
   })
 
-  test('a log is read in pages without gaps, whatever the size of pages and records', async (t, node) => {
+  test('a log is read in pages without gaps, for all sizes of pages and records', async (t, node) => {
     const a = node()
     const epoch = await a.own(1)
     const texts = Array.from({ length: 40 }, (_, n) => String(n).repeat(1 + ((n * 37) % 90)))
@@ -534,7 +534,7 @@ function reading(test: Define): void {
     t.strictSame(await a.append(record(1, epoch, 5, 'e')), { kind: 'appended' })
   })
 
-  test('a trim keeps the last record, and its number, whatever it is told to trim', async (t, node) => {
+  test('a trim keeps the last record, and its number, for every given number', async (t, node) => {
     const a = node()
     const epoch = await a.own(1)
     await a.write(1, epoch, 1, 'a', 'b', 'c')
@@ -549,7 +549,7 @@ function reading(test: Define): void {
 }
 
 function following(test: Define): void {
-  test('a follower is told of all takeovers and of the records of the shards that it wants, in order', async (t, node) => {
+  test('a follower gets all takeovers and the records of the shards that it wants, in order', async (t, node) => {
     const [a, b] = [node(), node()]
     const followed = b.follow(shard => shard !== 2)
     await followed.until('gap')
@@ -572,7 +572,7 @@ function following(test: Define): void {
     ])
   })
 
-  test('what is told after the first gap, and what is read after it, are together everything', async (t, node) => {
+  test('the reports after the first gap, and the records read after it, are together everything', async (t, node) => {
     const [a, b] = [node(), node()]
     const epoch = await a.own(1)
     const writing = a.write(1, epoch, 1, ...Array.from({ length: 100 }, () => 'x'))
@@ -586,7 +586,7 @@ function following(test: Define): void {
     t.ok(Number(first) <= last + 1, `the log went up to ${last}, told from ${first}`)
   })
 
-  test('trims are not told', async (t, node) => {
+  test('trims are not reported', async (t, node) => {
     const a = node()
     const followed = a.follow()
     await followed.until('gap')
@@ -599,7 +599,7 @@ function following(test: Define): void {
     t.strictSame(followed.told, ['gap', 'takeover 1 a', 'record 1 1 x', 'record 1 2 y', 'record 1 3 z'])
   })
 
-  test('after the engine was away a follower is told of a gap, and then of what happens', async (t, node, engine) => {
+  test('after an absence of the engine a follower gets a gap, and then later events', async (t, node, engine) => {
     const [a, b] = [node(), node()]
     const followed = b.follow()
     await followed.until('gap')
@@ -616,7 +616,7 @@ function following(test: Define): void {
     t.strictSame(followed.told.slice(-2), ['takeover 1 after', 'record 1 1 x'])
   })
 
-  test('a closed log tells its follower nothing any more', async (t, node, engine) => {
+  test('a closed log reports nothing more to its follower', async (t, node, engine) => {
     const [a, b] = [node(), node()]
     const [followed, witness] = [a.follow(), b.follow()]
     await Promise.all([followed.until('gap'), witness.until('gap')])

@@ -303,7 +303,7 @@ t.test('every ask and call of a living process has an outcome', async t => {
   for (const { seed, forgotten } of verdicts) t.equal(forgotten, 0, `SEED=${seed}`)
 })
 
-t.test('when peace has come everybody can be asked', async t => {
+t.test('after the faults every node can be asked', async t => {
   for (const { seed, last } of verdicts)
     t.ok(
       last.every(kind => kind === 'reply'),

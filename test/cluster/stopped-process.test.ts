@@ -50,7 +50,7 @@ for (const kind of ['gRPC', 'TLS', 'a bare socket']) {
   const scheme = kind === 'a bare socket' ? 'socket' : 'unix'
 
   t.test(
-    `over ${kind}, who stays stopped costs no more connections with every redial, and closing does not wait for it`,
+    `over ${kind}, a node that stays stopped costs no further connections by redials, and closing does not wait`,
     async t => {
       const authority = kind === 'TLS' ? new Authority(t) : undefined
       const directory = socketDirectory(t)
@@ -72,7 +72,7 @@ for (const kind of ['gRPC', 'TLS', 'a bare socket']) {
     },
   )
 
-  t.test(`over ${kind}, who has dialed and is stopped is not waited for when a node closes`, async t => {
+  t.test(`over ${kind}, closing does not wait for a node that has dialed and is stopped`, async t => {
     const authority = kind === 'TLS' ? new Authority(t) : undefined
     const directory = socketDirectory(t)
     const self = { name: 'b', address: `${scheme}:${directory}/b` }

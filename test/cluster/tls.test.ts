@@ -45,7 +45,7 @@ function attempts(t: Test, options: GrpcTransportOptions, address: string): Prom
   return Promise.all([stream, call])
 }
 
-t.test('members of one CA talk with each other, whatever their names and addresses', async t => {
+t.test('members of one CA talk with each other, with any names and addresses', async t => {
   const authority = new Authority(t)
   for (const address of ['127.0.0.1:0', `unix:${join(socketDirectory(t), 's')}`]) {
     const at = await listen(t, { tls: authority.member() }, address)
@@ -53,7 +53,7 @@ t.test('members of one CA talk with each other, whatever their names and address
   }
 })
 
-t.test('nobody else is let in, and everybody is told why', async t => {
+t.test('other nodes are rejected, each with the reason', async t => {
   const [ours, theirs] = [new Authority(t), new Authority(t)]
   const stranger = theirs.member()
   const cases: readonly [says: string, server: Certificates | undefined, client: Certificates | undefined, RegExp][] = [
@@ -110,7 +110,7 @@ t.test('a renewal is for new connections, in both directions, and those that are
   stream.close()
 })
 
-t.test('without a certificate, or with TLS of long ago, nobody gets through', async t => {
+t.test('without a certificate, or with an old version of TLS, no node gets through', async t => {
   const authority = new Authority(t)
   const { cert, key, ca } = authority.member()
   const at = await listen(t, { tls: authority.member() })
@@ -143,7 +143,7 @@ t.test('noise at the door changes nothing for members', async t => {
   t.strictSame(await attempts(t, { tls: authority.member() }, at), ['word', 'word'])
 })
 
-t.test('closing does not wait for who has connected and says nothing', async t => {
+t.test('closing does not wait for a silent connection', async t => {
   for (const tls of [new Authority(t).member(), undefined]) {
     const listening = await grpcTransport({ tls }).listen('127.0.0.1:0', mirror)
     const socket = connect(Number(listening.address.split(':')[1]), '127.0.0.1')
@@ -170,7 +170,7 @@ t.test('asks go over TLS, requests of 30 MB too', async t => {
   t.ok(outcome.kind === 'reply' && outcome.reply.equals(request), outcome.kind)
 })
 
-t.test('a link between two CAs stays down and says why, without hurry and without leaving sockets behind', async t => {
+t.test('a link between two CAs stays down with the reason, retries slowly, and leaves no sockets behind', async t => {
   const [ours, theirs] = [{ tls: new Authority(t).member() }, { tls: new Authority(t).member() }]
   const hasty = { pingMs: 20, silentMs: 200, abandonMs: 200, redialMsMin: 20, redialMsMax: 20 }
   const b = await startNode(
@@ -202,7 +202,7 @@ t.test('a link between two CAs stays down and says why, without hurry and withou
   t.ok(dials <= lastedMs / 9 + 10, `${dials} dials in ${lastedMs.toFixed(0)} ms, half of 20 ms apart at least`)
 })
 
-t.test('without TLS nobody listens where other machines can connect, unless told in words', async t => {
+t.test('without TLS no node listens where other machines can connect, unless an option allows it', async t => {
   const { tls } = { tls: new Authority(t).member() }
   for (const address of ['0.0.0.0:0', '[::]:0', 'some.host:0', '192.0.2.1:0', '127.0.0.1.example:0']) {
     await t.rejects(
@@ -216,11 +216,11 @@ t.test('without TLS nobody listens where other machines can connect, unless told
   t.match(await listen(t, { tls }, '0.0.0.0:0'), /^0\.0\.0\.0:[1-9]/)
 })
 
-t.test('an address that is none is told of', async t => {
+t.test('an invalid address is reported', async t => {
   await t.rejects(grpcTransport({ plaintext: true }).listen('nowhere', mirror), /neither host:port nor unix:\/path/)
 })
 
-t.test('certificates that are none, or belong to another key, are told of, without the key', async t => {
+t.test('invalid certificates, or those of another key, are reported, without the key', async t => {
   const authority = new Authority(t)
   const [one, other] = [authority.member(), authority.member()]
   for (const wrong of [

@@ -1,4 +1,4 @@
-// Options and environment: what is taken, what is refused, who wins. The options themselves are in cases/options.ts.
+// Options and environment: accepted values, refusals, and precedence. The options themselves are in cases/options.ts.
 
 import t from 'tap'
 import { commandNames } from '../../src/config/commands.js'
@@ -35,7 +35,7 @@ for (const { name, env, byDefault, good, bad, along = [] } of [
   ...valueCases.map(one => ({ ...one, along: [] as readonly string[] })),
   ...conditionalCases,
 ]) {
-  t.test(`-${name} has its default, takes what is within its limits and refuses the rest`, async t => {
+  t.test(`-${name} has its default, accepts values within its limits and refuses the rest`, async t => {
     t.equal(options[name as keyof typeof options].byDefault, byDefault)
     for (const value of good) {
       t.same(faults([`-${name}`, value, ...along]), [], `-${name} ${value}`)
@@ -91,7 +91,7 @@ t.test('without any option the configuration is the default one', async t => {
     backup: { keyFile: undefined },
     expiryIntervalMs: 1000,
     queries: { viewBytesMax: 268435456, scanDeadlineMs: 30000, scanRowsMax: 10000000 },
-    streams: { streamsMax: 10000, bufferBytesMax: 67108864, isCompressed: false },
+    streams: { streamsMax: 10000, bufferBytesMax: 67108864, isCompressed: false, ngsiProxy: false },
     notifications: {
       delivery: 'atLeastOnce',
       descendantsMax: 1000,
@@ -157,7 +157,7 @@ t.test('every option with an effect arrives in the configuration', async t => {
     backup: { keyFile: '/k' },
     expiryIntervalMs: 50,
     queries: { viewBytesMax: 3145728, scanDeadlineMs: 4, scanRowsMax: 5 },
-    streams: { streamsMax: 6, bufferBytesMax: 2097152, isCompressed: true },
+    streams: { streamsMax: 6, bufferBytesMax: 2097152, isCompressed: true, ngsiProxy: false },
     notifications: {
       delivery: 'bestEffort',
       descendantsMax: 13,
@@ -188,7 +188,7 @@ t.test('every option with an effect arrives in the configuration', async t => {
   t.equal(config(['-ipv4']).http.family, 'ipv4')
 })
 
-t.test('-compat fiware asks agents where Orion does, unless it is said otherwise', async t => {
+t.test('-compat fiware asks agents where Orion does, unless another option decides', async t => {
   t.equal(config(['-compat', 'fiware']).forwarding.pathless, 'slash')
   t.equal(config(['-compat', 'fiware', '-fwdPathless', 'v2']).forwarding.pathless, 'v2')
 })
@@ -201,7 +201,7 @@ t.test('-writeConcern 0 is taken as -durability os, unless a durability is named
   t.same(run(['-writeConcern', '0']).warnings, [])
 })
 
-t.test('the settings are what has an effect, each with its source', async t => {
+t.test('the settings are all options with an effect, each with its source', async t => {
   const { settings, warnings } = run(['-port', '80', '-dbpwd', 'hunter2', '-connectionMemory', '5'], {
     CTX_WORKERS: '2',
   })
@@ -217,7 +217,7 @@ t.test('the settings are what has an effect, each with its source', async t => {
 })
 
 t.test(
-  '-workers auto is one worker for each core, as many as there can be at most, and the settings tell the number',
+  '-workers auto is one worker for each core, as many as there can be at most, and the settings show the number',
   async t => {
     const read = (cores: number) => {
       const reading = readConfig(['-workers', 'auto'], {}, () => cores)
@@ -239,7 +239,7 @@ t.test(
   },
 )
 
-t.test('the settings tell values that follow from other options', async t => {
+t.test('the settings show values that follow from other options', async t => {
   const { settings } = run(['-compat', 'fiware', '-writeConcern', '0'])
   t.ok(settings.includes('-durability os   (follows from others)'))
   t.ok(settings.includes('-fwdPathless slash   (follows from others)'))
@@ -316,7 +316,7 @@ const slips: readonly (readonly [given: string, meant: string])[] = [
   ['-hlep', '-help'],
 ]
 for (const [given, meant] of slips)
-  t.test(`${given} is told to be near ${meant}`, async t => {
+  t.test(`the refusal of ${given} suggests ${meant}`, async t => {
     t.same(faults([given, '7']), [`${given.replace(/^--/, '-')}: unknown option; did you mean ${meant}?`])
   })
 
@@ -340,6 +340,15 @@ t.test('settings that contradict each other are refused', async t => {
   t.same(faults(['-https', '-key', 'k']), ['-https: needs -cert'])
   t.same(faults(['-notifFlowControl', '1:1:1']), ['-notifFlowControl: needs -notificationMode threadpool'])
   t.same(faults(['-t', '0-255']), ['-t: needs -logLevel DEBUG'])
+  t.equal(config(['-ngsiProxy']).streams.ngsiProxy, true)
+  for (const workers of ['2', 'auto'])
+    t.same(faults(['-ngsiProxy', '-workers', workers]), [
+      '-ngsiProxy: not together with -workers; an event source is known in one process',
+    ])
+  const cluster = ['-clusterListen', '127.0.0.1:7000', '-shardLog', 'etcd://127.0.0.1:2379', '-nodeName', 'a']
+  t.same(faults(['-ngsiProxy', ...cluster]), [
+    '-ngsiProxy: not together with -clusterListen; an event source is known in one process',
+  ])
   t.same(faults(['-t', '0-255', '-logLevel', 'INFO']), ['-t: needs -logLevel DEBUG'])
 })
 
@@ -385,13 +394,13 @@ t.test('a variable that is no option is warned of once, without its value', asyn
   ])
 })
 
-t.test('what Docker, Kubernetes and the image of Orion set is not warned of', async t => {
+t.test('variables that Docker, Kubernetes and the image of Orion set cause no warning', async t => {
   const names = ['ORION_SERVICE_HOST', 'ORION_SERVICE_PORT', 'ORION_SERVICE_PORT_HTTP', 'ORION_PORT_1026_TCP']
   const more = ['ORION_PORT_1026_TCP_ADDR', 'CTX_PORT_1026_UDP_PROTO', 'ORION_USER', 'ORION_USER_UID']
   t.same(run([], Object.fromEntries([...names, ...more].map(name => [name, 'x']))).warnings, [])
 })
 
-t.test('the address of a service is no port, and one warning says so', async t => {
+t.test('the address of a service is no port, and one warning reports that', async t => {
   const address = 'tcp://10.0.0.7:1026'
   const { config, warnings } = run([], {
     ORION_PORT: address,
@@ -458,7 +467,7 @@ t.test('a key without https is warned of', async t => {
   t.same(run(['-key', 'k']).warnings, ['-key is ignored: there is no -https'])
 })
 
-t.test('the command line and what came from the environment can be logged', async t => {
+t.test('the command line and values from the environment can be logged', async t => {
   const env = { CTX_PORT: '1', ORION_FOREGROUND: 'TRUE', CTX_MAX_CONN: '5', OTHER: 'x' }
   const reading = run(['-multiservice', '--port', '2'], env)
   t.equal(reading.commandLine, 'start command line <orrery -multiservice --port 2>')
@@ -474,7 +483,7 @@ t.test('passwords never show', async t => {
   t.notMatch(JSON.stringify(readConfig(['-dbpwd', secret.repeat(1000)], {})), secret)
 })
 
-t.test('help and version are printed whatever else is given', async t => {
+t.test('help and version are printed, with any other options', async t => {
   const print = (...argv: string[]): string => {
     const reading = readConfig(argv, {})
     return reading.kind === 'print' ? reading.text : ''
@@ -493,7 +502,7 @@ t.test('a refusal shows the short usage', async t => {
   t.match(readConfig(['-port', 'x'], {}), { kind: 'refuse', usage: /^Usage: orrery / })
 })
 
-t.test('a node of a cluster says all that it needs, and nothing that contradicts it', async t => {
+t.test('a node of a cluster needs all of its options, and none that contradicts them', async t => {
   const listen = ['-clusterListen', '127.0.0.1:7000']
   const log = ['-shardLog', 'etcd://127.0.0.1:2379']
   const whole = [...listen, ...log, '-nodeName', 'a']
@@ -522,7 +531,7 @@ t.test('a node of a cluster says all that it needs, and nothing that contradicts
   t.same(faults([...secure, '-shardLogCert', 'c.pem', '-shardLogKey', 'k.pem']), ['-shardLogCert: needs -shardLogCa'])
 })
 
-t.test('where the engine of the log is stays out of what is printed, since it may tell a password', async t => {
+t.test('the address of the log engine is not printed, since it may contain a password', async t => {
   const reading = readConfig(['-nodeName', 'a', '-clusterListen', 'a:1', '-shardLog', 'etcd://me:secret@b:2379'], {})
   t.equal(reading.kind, 'run')
   if (reading.kind === 'run')

@@ -6,7 +6,7 @@ import t from 'tap'
 import { availableCores } from '../../src/config/cores.js'
 import { tempDir } from '../support/broker-process.js'
 
-/** What the kernel says, and how many of eight cores are left. */
+/** The kernel's files, and the usable cores of eight. */
 const cases: readonly (readonly [what: string, files: Readonly<Record<string, string>>, cores: number])[] = [
   ['nothing, where there are no control groups', {}, 8],
   ['no limit', { 'proc/self/cgroup': '0::/a', 'sys/fs/cgroup/a/cpu.max': 'max 100000' }, 8],

@@ -1,6 +1,6 @@
 // docs/operations/options.md has every option as the program knows it: its variable, values, default and meaning.
 //
-// UPDATE_DOCS=1 writes the tables of the page anew, between the markers; what stands around them is written by hand.
+// UPDATE_DOCS=1 writes the tables of the page anew, between the markers. The text around them is written by hand.
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-// URLs of receivers taken apart (docs/interface/subscriptions.md#urls), and the names of receivers.
+// URLs of receivers in parts (docs/interface/subscriptions.md#urls), and the names of receivers.
 
 import t from 'tap'
 import { httpAddress, mqttAddress } from '../../src/deliver/address.js'
@@ -62,7 +62,7 @@ t.test('an MQTT broker has its own default ports, and no HTTP URL names one', as
   t.equal(mqttAddress(publication('http://host')), undefined)
 })
 
-t.test('brokers with other credentials are other receivers, and no name tells a password', async t => {
+t.test('brokers with other credentials are other receivers, and no name contains a password', async t => {
   const nameOf = (user: string, password: string) =>
     mqttAddress(publication('mqtt://host', { login: { user, passwd: password } }))!.receiver
   const names = [

@@ -1,5 +1,5 @@
-// MQTT brokers for tests: aedes in this process, and mosquitto from Debian's packages, each with a witness of what was
-// published.
+// MQTT brokers for tests: aedes in this process, and mosquitto from Debian's packages, each with a record of the
+// published messages.
 
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -30,7 +30,7 @@ export interface Broker {
   readonly connections: number
   /** Sockets open now. */
   readonly open: number
-  /** Stops it, with all its sockets. */
+  /** Stops the broker, with all its sockets. */
   stop(): Promise<void>
 }
 
@@ -90,7 +90,7 @@ export async function aedesBroker(t: Test, { port = 0, tls, passwords, isDeaf }:
   }
 }
 
-/** Whether mosquitto is there, or could be installed. */
+/** Whether mosquitto is installed, or could be. */
 export function hasMosquitto(): boolean {
   try {
     execFileSync(join(root, 'test/support/need-debian.sh'), ['mosquitto'], { stdio: 'ignore', env: mosquittoEnv })
@@ -100,10 +100,10 @@ export function hasMosquitto(): boolean {
   }
 }
 
-// Debian keeps servers where the path of ordinary users does not lead.
+// Debian installs servers outside the path of ordinary users.
 const mosquittoEnv = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` }
 
-/** A mosquitto that asks for a user and a password; gives its port and what a subscriber to everything has seen. */
+/** A mosquitto that requires a user and a password; returns its port, and all published messages. */
 export async function mosquitto(t: Test, user: string, password: string): Promise<{ port: number; seen: Published[] }> {
   const folder = t.testdir({})
   const [port, passwords, config] = [await freePort(), join(folder, 'passwords'), join(folder, 'mosquitto.conf')]
@@ -114,7 +114,7 @@ export async function mosquitto(t: Test, user: string, password: string): Promis
     `password_file ${passwords}`,
     'persistence false',
   ]
-  // Started as root it would give up its rights, and could not read the file any more.
+  // If mosquitto is started as root, it gives up its rights, and then cannot read the file any more.
   if (process.getuid?.() === 0) lines.push('user root')
   writeFileSync(config, `${lines.join('\n')}\n`)
   const server = spawn('mosquitto', ['-c', config], { stdio: 'ignore', env: mosquittoEnv })

@@ -1,7 +1,7 @@
-// The desk before the notifier: what it makes, in which order it brings it to lanes that have little room, and that
-// nothing waits for ever.
+// The dispatcher before the lanes: when it makes messages, and in which order it offers them to lanes that have little
+// room. No notification waits for ever.
 //
-// Receivers are real; the clock is where retries would take too long.
+// Receivers are real. The clock is a fake one where retries would take too long.
 
 import t, { type Test } from 'tap'
 import { systemClock } from '../../src/clock.js'
@@ -28,14 +28,14 @@ const byDefault: NotifierOptions = {
 }
 
 interface Asked extends Pending {
-  /** Its input is asked for so often. */
+  /** Number of requests for its input. */
   asked: number
 }
 
 interface Wish {
   readonly notification: () => JsonObject
   readonly tenant?: string
-  /** Those of one entity are sent one after the other. */
+  /** Notifications of one entity are sent one after the other. */
   readonly entity?: string
   readonly input?: Partial<NotificationInput>
 }
@@ -95,14 +95,14 @@ function start(t: Test, { clock = systemClock, transports = transportsOf(timeout
   return { dispatcher, take, lines }
 }
 
-/** As `until`, while ticks of a clock end that stands still. */
+/** Like `until`, but meanwhile it ends ticks of a fake clock. */
 const untilWith = (clock: FakeClock, isSo: () => boolean, what?: string): Promise<void> =>
   until(() => {
     clock.tick()
     return isSo()
   }, what)
 
-t.test('what was taken is sent, with what it is about, and its owner is told', async t => {
+t.test('an accepted notification is sent with its contents, and its owner gets the outcome', async t => {
   const receiver = await httpReceiver(t)
   const { take } = start(t)
   const dues = many(3, { notification: to(`${receiver.url}/x`), entity: 'R1' })
@@ -131,7 +131,7 @@ t.test('nothing is made before the tick has ended, and only so much in each of t
   }
 })
 
-t.test('the order is kept when a lane is full, and all come although it is told of room once', async t => {
+t.test('the order is kept when a lane is full, and all come after a single report of room', async t => {
   const receiver = await httpReceiver(t)
   const { take, dispatcher } = start(t, { limits: { laneQueueMax: 520 } })
   const entities = ['R0', 'R1', 'R2', 'R3', 'R4', 'R5', 'R6', 'R7']
@@ -147,7 +147,7 @@ t.test('the order is kept when a lane is full, and all come although it is told 
   t.equal(dispatcher.stats().queue.size, 0)
 })
 
-t.test('who comes while others stand in line for the same lane comes behind them', async t => {
+t.test('a new notification goes behind those that wait in line for the same lane', async t => {
   const held: (() => void)[] = []
   const receiver = await httpReceiver(t, (_request, response) => {
     held.push(() => response.writeHead(204).end())
@@ -199,31 +199,28 @@ t.test('a failed one for which there is no room is tried again when there is', a
   )
 })
 
-t.test(
-  'what a receiver that is away leaves no room for comes in order when it is back, before what came later',
-  async t => {
-    const clock = new FakeClock()
-    const port = await freePort()
-    const { take } = start(t, { clock, limits: { laneRetriesMax: 10, laneQueueMax: 30 } })
-    const early = many(60, { notification: to(`http://127.0.0.1:${port}`), entity: 'R1' }, 'early ')
-    take(early)
-    // More than what stands in line from the beginning.
-    const isHeldBack = (): boolean => early.some(one => one.outcomes.some(end => end.kind === 'failed' && !end.held))
-    await untilWith(clock, () => {
-      clock.advance(100)
-      return isHeldBack()
-    })
-    const late = many(20, { notification: to(`http://127.0.0.1:${port}`), entity: 'R1' }, 'late ')
-    take(late)
-    clock.tick()
-    const receiver = await httpReceiver(t, undefined, undefined, port)
-    await untilWith(clock, () => {
-      clock.advance(100)
-      return areDelivered([...early, ...late])()
-    })
-    t.strictSame(receiver.received.map(idOf), ids([...early, ...late]))
-  },
-)
+t.test('notifications without room at an absent receiver come in order when it is back, before later ones', async t => {
+  const clock = new FakeClock()
+  const port = await freePort()
+  const { take } = start(t, { clock, limits: { laneRetriesMax: 10, laneQueueMax: 30 } })
+  const early = many(60, { notification: to(`http://127.0.0.1:${port}`), entity: 'R1' }, 'early ')
+  take(early)
+  // Until the lane has returned a failed delivery: then more waits in line than at the beginning.
+  const isHeldBack = (): boolean => early.some(one => one.outcomes.some(end => end.kind === 'failed' && !end.held))
+  await untilWith(clock, () => {
+    clock.advance(100)
+    return isHeldBack()
+  })
+  const late = many(20, { notification: to(`http://127.0.0.1:${port}`), entity: 'R1' }, 'late ')
+  take(late)
+  clock.tick()
+  const receiver = await httpReceiver(t, undefined, undefined, port)
+  await untilWith(clock, () => {
+    clock.advance(100)
+    return areDelivered([...early, ...late])()
+  })
+  t.strictSame(receiver.received.map(idOf), ids([...early, ...late]))
+})
 
 t.test('later tries that wait for room do not hold back first ones', async t => {
   const clock = new FakeClock()
@@ -263,7 +260,7 @@ t.test('first tries that wait for room do not hold back later ones', async t => 
 })
 
 t.test(
-  'one whose subscription gets another receiver while it stands in line goes there, and holds up nobody',
+  'a notification whose subscription changes its receiver while it waits goes there, and delays no other',
   async t => {
     const held: (() => void)[] = []
     const old = await httpReceiver(t, (_request, response) => {
@@ -289,7 +286,7 @@ t.test(
   },
 )
 
-t.test('what cannot be sent has its end, which counts as a failure only where the rules say so', async t => {
+t.test('an unsendable notification ends, and counts as a failure only where the rules require it', async t => {
   const { take, lines } = start(t)
   // biome-ignore lint/suspicious/noTemplateCurlyInString: a macro looks like that
   const name = '${name}'
@@ -331,7 +328,7 @@ t.test('one that is pending no more is passed over, in line too', async t => {
   t.strictSame(receiver.received.map(idOf), ids(left))
 })
 
-t.test('a queue is as long as what waits in it, in lanes, in line and to be made, of its tenants alone', async t => {
+t.test('a queue counts all waiting notifications of its own tenants: in lanes, in line and not yet made', async t => {
   const receiver = await httpReceiver(t, () => {})
   const { take, dispatcher } = start(t, { mode: 'threadpool:2:1,acme:4:2' })
   const own = many(30, { notification: to(receiver.url) }, 'own')
@@ -345,7 +342,7 @@ t.test('a queue is as long as what waits in it, in lanes, in line and to be made
   t.ok(lengths[0]! >= 28 && lengths[1]! >= 9, lengths.join())
 })
 
-t.test('in bestEffort what finds no room ends at once', async t => {
+t.test('in bestEffort a notification without room ends at once', async t => {
   const receiver = await httpReceiver(t, () => {})
   const { take, lines } = start(t, { delivery: 'bestEffort', mode: 'threadpool:2:1' })
   const dues = many(5, { notification: to(receiver.url) })
@@ -355,7 +352,7 @@ t.test('in bestEffort what finds no room ends at once', async t => {
   t.equal(lines.filter(line => line.endsWith('(default notification queue is full)')).length, 2)
 })
 
-t.test('a stop lets end what is being sent and makes nothing more', async t => {
+t.test('a stop waits for messages in flight and makes no more', async t => {
   const held: (() => void)[] = []
   const receiver = await httpReceiver(t, (_request, response) => {
     held.push(() => response.writeHead(204).end())
@@ -374,7 +371,7 @@ t.test('a stop lets end what is being sent and makes nothing more', async t => {
   t.ok(late.every(({ asked, outcomes }) => asked === 0 && outcomes.length === 0))
 })
 
-t.test('a broker of a subscription that may fire is connected to before', async t => {
+t.test('a broker of a subscription that may trigger is connected to beforehand', async t => {
   const broker = await aedesBroker(t)
   const { dispatcher } = start(t)
   const mqtt = (status: 'active' | 'inactive') => {

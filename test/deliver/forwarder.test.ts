@@ -1,5 +1,5 @@
-// Asking providers over real sockets: those that answer, stall, reset, talk nonsense or send too much, and how little
-// they cost each other.
+// Asking providers over real sockets: some answer, stall, reset, send nonsense or send too much. None may cost the
+// others much.
 
 import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:net'
@@ -95,7 +95,7 @@ t.test('a provider that closes its connections is asked on new ones', async t =>
   t.equal(provider.connections, 5)
 })
 
-/** A provider that serves one request of a connection and resets it at the next one. */
+/** A provider that serves one request of a connection, and resets the connection at the next one. */
 async function forgetful(t: Test) {
   let served = 0
   const provider = await plainReceiver(t, socket => {
@@ -140,7 +140,7 @@ t.test('an update is not sent on a connection that has rested', async t => {
   t.equal(provider.connections, 2)
 })
 
-t.test('what goes wrong is told in the words of notifications', async t => {
+t.test('failures are reported in the words of notifications', async t => {
   const forwarder = started(t, { timeoutMs: 200, messageBytesMax: 1_000 })
   const silent = await plainReceiver(t, () => {})
   const closing = await plainReceiver(t, socket => socket.on('data', () => socket.end()))
@@ -161,7 +161,7 @@ t.test('what goes wrong is told in the words of notifications', async t => {
   ]
   for (const [url, reason, more] of table) {
     const answer = await ask(forwarder, url, more)
-    // A machine without a resolver says later that there is no such host.
+    // A machine without a resolver reports the missing host later.
     if (url.endsWith('invalid')) t.match(shown(answer), /^(Couldn't resolve host name|Timeout was reached)$/)
     else t.equal(shown(answer), reason)
   }
@@ -192,14 +192,14 @@ t.test('an answer of ten megabytes is read', async t => {
 })
 
 t.test('a request that is given up while it is connecting costs no more than its deadline', async t => {
-  // A server that accepts nobody: its queue of connections is full.
+  // A server with a queue of one connection. The requests below do not use it.
   const server = createServer()
   await new Promise<void>(resolve => server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, resolve))
   t.teardown(() => server.close())
   const clock = new FakeClock()
   const forwarder = started(t, { clock, timeoutMs: 1_000, few: { laneUnprovenSendsMax: 2 } })
-  // 10.255.255.1 is nobody's: a connection there comes to nothing, or is refused at once on a machine without a
-  // network.
+  // No host has the address 10.255.255.1: a connection there never completes, or is refused at once on a machine
+  // without a network.
   const answers = [1, 2, 3].map(() => ask(forwarder, 'http://10.255.255.1:9'))
   clock.advance(1_000)
   for (const answer of await Promise.all(answers)) t.equal(answer.kind, 'failed')
@@ -233,7 +233,7 @@ t.test('the time of a request may have begun before it was asked for', async t =
   )
 })
 
-/** A provider that answers when it is told to. */
+/** A provider that answers when the test calls `release`. */
 async function patient(t: Test) {
   const held: ServerResponse[] = []
   const provider = await httpReceiver(t, (_request, response) => void held.push(response))
@@ -258,7 +258,7 @@ t.test('to one provider so many requests go at a time, fewer until it has answer
   t.strictSame([...new Set((await Promise.all(answers)).map(shown))], ['204 '])
 })
 
-t.test('a provider that does not answer delays nobody else', async t => {
+t.test('a provider that does not answer delays no other one', async t => {
   const dead = await patient(t)
   const alive = await httpReceiver(t)
   const forwarder = started(t, { few: { laneUnprovenSendsMax: 2, sendsMax: 4 } })
@@ -281,12 +281,12 @@ t.test('many providers that do not answer leave room for those that do', async t
   t.equal(shown(await ask(forwarder, alive.url)), '204 ')
 })
 
-t.test('who waits is counted within the deadline, and who finds no room fails at once', async t => {
+t.test('waiting counts within the deadline, and a request without room fails at once', async t => {
   const { provider } = await patient(t)
   const clock = new FakeClock()
   const few = { laneUnprovenSendsMax: 1, laneQueueMax: 2 }
   const forwarder = started(t, { clock, timeoutMs: 1_000, few })
-  // From then on a request is under way at once.
+  // After this first request, later ones are in flight at once.
   await ask(forwarder, (await httpReceiver(t)).url)
   const answers = [1, 2, 3].map(() => ask(forwarder, provider.url))
   t.equal(shown(await ask(forwarder, provider.url)), 'Too many requests wait for providers')
@@ -299,7 +299,7 @@ t.test('who waits is counted within the deadline, and who finds no room fails at
   t.equal(shown(await next), 'Timeout was reached', 'and there is room again')
 })
 
-t.test('who has waited for nearly all of its time is not begun any more, and is told when that is over', async t => {
+t.test('a request that has waited for nearly all of its time is not begun, and fails when it is over', async t => {
   const { provider } = await patient(t)
   const clock = new FakeClock()
   const forwarder = started(t, { clock, timeoutMs: 1_000, few: { laneUnprovenSendsMax: 1, timeLeftShareMin: 0.1 } })

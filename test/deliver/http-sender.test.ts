@@ -1,4 +1,4 @@
-// What goes over the wire, and what is told of it, against real sockets.
+// The bytes that the HTTP sender sends, and the outcomes that it reports, over real sockets.
 
 import { lookup } from 'node:dns/promises'
 import { Socket } from 'node:net'
@@ -28,7 +28,7 @@ function senderFor(
 
 const bytes = (...lines: string[]): string => `${lines.join('\r\n')}\r\n\r\n`
 
-/** Answers with these bytes whatever comes, once per socket. */
+/** Answers the first data of each socket with these bytes. */
 const says = (text: string) => (socket: Socket) => {
   socket.once('data', () => socket.write(text))
 }
@@ -104,7 +104,7 @@ t.test('a header that would begin a new line is not sent, and the connection is 
   t.equal(receiver.received.length, 1)
 })
 
-t.test('bytes that cannot stand in a request line are encoded', async t => {
+t.test('bytes that are not allowed in a request line are encoded', async t => {
   const receiver = await httpReceiver(t)
   const { send } = senderFor(t)
   await send(post(`${receiver.url}/a b\r\nX: y?ä=\ud800#rest`))
@@ -247,7 +247,7 @@ t.test('a connection that has been made anew has not served', async t => {
   t.equal(receiver.connections, 2)
 })
 
-t.test('who is not there, or has no name, is told in the words of the specification', async t => {
+t.test('an absent receiver, or one without a name, is reported in the words of the specification', async t => {
   const { send } = senderFor(t)
   const nobody = `http://127.0.0.1:${await freePort()}`
   t.same(await send(post(nobody)), { kind: 'failed', reason: "Couldn't connect to server" })
@@ -261,7 +261,7 @@ t.test('who is not there, or has no name, is told in the words of the specificat
   })
 })
 
-t.test('a receiver that stalls is given up in time, whatever it has been doing', async t => {
+t.test('a receiver that stalls is given up in time, at any stage', async t => {
   const silent = await plainReceiver(t, socket => socket.resume())
   const slowHead = await plainReceiver(t, socket => {
     socket.write('HTTP/1.1 200')
@@ -280,10 +280,10 @@ t.test('a receiver that stalls is given up in time, whatever it has been doing',
   await until(() => silent.open + slowHead.open === 0)
 })
 
-t.test('who never lets us connect is given up in time and the socket is closed', async t => {
+t.test('a receiver that never accepts the connection is given up in time, and the socket is closed', async t => {
   const sockets: Socket[] = []
   const openSocket = (): Socket => {
-    // Never told where to connect: as if nobody answered at all.
+    // This socket never connects, as if no host answered at all.
     const socket = new Socket()
     sockets.push(socket)
     return socket
@@ -303,7 +303,7 @@ t.test('who never lets us connect is given up in time and the socket is closed',
   )
 })
 
-t.test('once the status is known it is an answer, whatever happens to the rest', async t => {
+t.test('once the status is known it is an answer, even if the rest fails', async t => {
   const stalls = await plainReceiver(t, says(`${bytes('HTTP/1.1 200 OK', 'Content-Length: 10')}12345`))
   const breaks = await plainReceiver(t, socket => {
     socket.once('data', () => {
@@ -338,7 +338,7 @@ t.test('of a large answer no more than a bound is read', async t => {
   t.ok(written < 10 * 1024 * 1024, `${written} bytes were written`)
 })
 
-t.test('what is not HTTP is a failure, and so is a header that never ends', async t => {
+t.test('bytes that are not HTTP are a failure, and so is a header that never ends', async t => {
   const garbage = await plainReceiver(t, says('\x16\x03\x01 what is this\r\n\r\n'))
   const endless = await plainReceiver(t, socket => {
     socket.once('data', () => socket.write(`HTTP/1.1 200 OK\r\n${'X: 0123456789\r\n'.repeat(10_000)}`))
@@ -348,7 +348,7 @@ t.test('what is not HTTP is a failure, and so is a header that never ends', asyn
   t.same(await send(post(endless.url)), { kind: 'failed', reason: 'The header of the answer is too large' })
 })
 
-t.test('a certificate that nobody vouches for is refused, and accepted when told so', async t => {
+t.test('an untrusted certificate is refused, and accepted with the option', async t => {
   const tls = certificateFor(t, 'IP:127.0.0.1')
   const receiver = await httpReceiver(t, undefined, tls)
   const reason = 'Peer certificate cannot be authenticated with given CA certificates'
@@ -360,7 +360,7 @@ t.test('a certificate that nobody vouches for is refused, and accepted when told
   t.same(await vouched.send(post(receiver.url, { headers: ['Host', 'other'] })), { kind: 'answered', code: 204 })
 })
 
-t.test('what is trusted may change: for sockets that are opened later', async t => {
+t.test('the trusted certificates may change: for sockets that are opened later', async t => {
   const tls = certificateFor(t, 'IP:127.0.0.1')
   const receiver = await httpReceiver(t, undefined, tls)
   const trust = new Trust(verified)
@@ -374,7 +374,7 @@ t.test('what is trusted may change: for sockets that are opened later', async t 
   t.same(await senderFor(t, {}, trust).send(post(receiver.url)), { kind: 'failed', reason })
 })
 
-t.test('a certificate for another host is refused, whatever the Host header says', async t => {
+t.test('a certificate for another host is refused, with any Host header', async t => {
   const tls = certificateFor(t, 'DNS:other')
   const receiver = await httpReceiver(t, undefined, tls)
   const { send } = senderFor(t, { timeoutMs: 3000 }, { insecure: false, caFile: tls.certFile })
@@ -383,13 +383,13 @@ t.test('a certificate for another host is refused, whatever the Host header says
     t.same(await send(post(url, { headers: ['Host', 'other'] })), { kind: 'failed', reason })
 })
 
-t.test('TLS to who does not speak it is a failure', async t => {
+t.test('TLS to a server without TLS is a failure', async t => {
   const receiver = await httpReceiver(t)
   const result = await senderFor(t).send(post(receiver.url.replace('http:', 'https:')))
   t.same(result, { kind: 'failed', reason: 'SSL connect error' })
 })
 
-t.test('close ends everything and tells nothing', async t => {
+t.test('close ends everything and reports nothing', async t => {
   const silent = await plainReceiver(t, socket => socket.resume())
   const answering = await httpReceiver(t)
   const { send, sender } = senderFor(t)

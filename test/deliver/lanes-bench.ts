@@ -1,4 +1,4 @@
-// Lanes between a fake clock and a sender that does nothing until the test says how a message ended.
+// Lanes between a fake clock and a sender; a message ends when the test calls `end`.
 
 import { httpAddress } from '../../src/deliver/address.js'
 import { type Job, type Lane, untried } from '../../src/deliver/lane.js'
@@ -15,7 +15,7 @@ export const answer = (code: number): SendResult => ({ kind: 'answered', code })
 
 type Setting = Partial<Omit<LanesOptions, 'limits'>> & { readonly limits?: Partial<Limits> }
 
-/** What a job is for. */
+/** The subject of a job. */
 export interface Subject {
   readonly key: string
 }
@@ -28,23 +28,23 @@ export interface Offer {
   readonly attempt?: number
   readonly isReplay?: boolean
   readonly dueMs?: number
-  /** Time that it has in all. */
+  /** Total time of the job; such a job has no order. */
   readonly timeMs?: number
 }
 
 export class LanesBench {
   readonly clock = new FakeClock()
   readonly lanes: Lanes<Subject>
-  /** What is being sent, in the order of sending. */
+  /** Jobs in flight, in the order of sending. */
   readonly sending: Job<Subject>[] = []
-  /** Keys of all that was sent. */
+  /** Keys of all sent jobs. */
   readonly sent: string[] = []
   readonly outcomes: (readonly [key: string, outcome: DeliveryOutcome])[] = []
   readonly rooms: (string | undefined)[] = []
   readonly changes: string[] = []
   /** Receivers that have begun to answer, in that order. */
   readonly answering: string[] = []
-  /** What was offered last. */
+  /** The job that was offered last. */
   last: Job<Subject> | undefined
   onRoom = (_lane: string | undefined): void => {}
   onOutcome = (_key: string, _outcome: DeliveryOutcome): void => {}
@@ -113,7 +113,7 @@ export class LanesBench {
     return this.lanes.offer(this.last, dueMs)
   }
 
-  /** Ends the oldest message under way, or the oldest of that key. */
+  /** Ends the oldest message in flight, or the oldest of that key. */
   end(result: SendResult, key?: string): void {
     const at = key === undefined ? 0 : this.sending.findIndex(job => job.subject.key === key)
     const [job] = this.sending.splice(at, 1)
@@ -125,12 +125,12 @@ export class LanesBench {
     for (let left = this.sending.length; left > 0; left--) this.end(result)
   }
 
-  /** Keys of what is being sent. */
+  /** Keys of the jobs in flight. */
   get underWay(): string[] {
     return this.sending.map(job => job.subject.key)
   }
 
-  /** Makes a receiver one that answers. */
+  /** Sends a message to a receiver and answers it, so that the receiver counts as one that answers. */
   prove(host: string): void {
     this.offer(host, { key: `proof of ${host}` })
     this.end(ok, `proof of ${host}`)

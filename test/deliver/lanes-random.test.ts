@@ -1,9 +1,9 @@
 // Lanes under random load: receivers that answer, refuse and die at random, bounds that are hit all the time, time that
 // jumps.
 //
-// Whatever happens: nothing taken is lost and nothing ends twice, the order of a subscription and entity is kept until
-// the receiver puts a notification off, none is sent before its time, widths and bounds hold, and when everything
-// answers again, all ends.
+// Invariants: no accepted delivery is lost and none ends twice. The order of a subscription and entity is kept until
+// the receiver puts a notification off. None is sent before its time. Widths and bounds hold. When all receivers answer
+// again, all deliveries end.
 
 import t from 'tap'
 import { failuresToOpen } from '../../src/deliver/breaker.js'
@@ -14,7 +14,7 @@ import { answer, LanesBench, lost, ok, type Subject } from './lanes-bench.js'
 const modes = ['transient', 'persistent', 'threadpool:20:3', 'threadpool:7:2,acme:5:1'] as const
 const hosts = ['a', 'b', 'c', 'd', 'e', 'f'] as const
 
-/** What the test knows of one delivery. */
+/** The test's own record of one delivery. */
 interface Known {
   readonly delivery: {
     readonly key: string
@@ -25,7 +25,7 @@ interface Known {
   readonly host: string
   readonly order: string
   tries: number
-  /** undefined: it has its place in its order. */
+  /** undefined: the delivery has its place in its order. */
   notBeforeMs: number | undefined
   isTaken: boolean
   hasEnded: boolean
@@ -35,7 +35,7 @@ class Run {
   readonly bench: LanesBench
   readonly known = new Map<string, Known>()
   readonly faults: string[] = []
-  /** Deliveries that their owner has to offer again, as rows in an outbox. */
+  /** Deliveries that their owner must offer again, like rows in an outbox. */
   readonly owed = new Set<Known>()
   private readonly retries: boolean
 
@@ -60,7 +60,7 @@ class Run {
       one.isTaken = false
       this.owed.add(one)
     }
-    // An owner who comes back as soon as it is told, with all that it has.
+    // The owner offers all its pending deliveries again as soon as there is room.
     this.bench.onRoom = () => {
       for (const one of [...this.owed].sort((a, b) => Number(a.delivery.key) - Number(b.delivery.key))) this.offer(one)
     }
@@ -82,7 +82,7 @@ class Run {
   }
 
   offer(one: Known): void {
-    // Who is refused stays in line: what comes later of the same order must not be offered before it.
+    // A refused delivery stays pending: later ones of the same order must not be offered before it.
     const isOrdered = one.notBeforeMs === undefined
     const isEarlier = (other: Known): boolean => Number(other.delivery.key) < Number(one.delivery.key)
     const isBehind = [...this.owed].some(
@@ -107,11 +107,11 @@ class Run {
     if (this.bench.outcomes.length > before) this.faults.push('an outcome came before offer returned')
   }
 
-  /** Looks at what has been sent since the last look. */
+  /** Checks all jobs in flight, and the bounds of pools and lanes. */
   check(): void {
     const { sending } = this.bench
     for (const job of sending) this.checkJob(job)
-    // Those that had no answer wait beside the bound: some for each lane until its breaker opens.
+    // Jobs that had no answer wait beside the bound: some for each lane until its breaker opens.
     const lostMax = 4 * failuresToOpen
     for (const { waiting, sending: first, resending, limits, retrySendsMax } of this.bench.lanes.table.pools)
       if (first > limits.sendsMax || resending > retrySendsMax || waiting > limits.queueMax + lostMax || waiting < 0)
@@ -137,7 +137,7 @@ class Run {
   }
 }
 
-t.test('whatever happens, nothing is lost, doubled, out of order or out of bounds', async t => {
+t.test('under random load nothing is lost, doubled, out of order or out of bounds', async t => {
   const random = Random.fromEnvironment()
   t.comment(`SEED=${random.seed}`)
   const ends = { sent: 0, heldBack: 0, opened: 0, full: 0 }

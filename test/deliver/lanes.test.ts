@@ -1,4 +1,4 @@
-// Order, widths, retries, breaker and room, with a fake clock and a sender in the test's hand.
+// Order, widths, retries, breaker and room, with a fake clock and a sender that the test controls.
 
 import t from 'tap'
 import { failuresToOpen } from '../../src/deliver/breaker.js'
@@ -40,7 +40,7 @@ t.test('the time that a notification waits in the queue is counted', async t => 
   t.equal(waitedMs(), 70)
 })
 
-t.test('what is put off does not delay what comes after it, and is overtaken', async t => {
+t.test('a delivery that is put off does not delay later ones, and is overtaken', async t => {
   const bench = new LanesBench()
   bench.offer('a', { key: '1', entity: 'lamp' })
   bench.offer('a', { key: '2', entity: 'lamp' })
@@ -89,7 +89,7 @@ t.test('retries that failed together are spread', async t => {
   t.same(bench.underWay, ['early', 'late'])
 })
 
-t.test('answers that say "not now" are tried again and tell their code; others are not', async t => {
+t.test('answers that mean "not now" are tried again and report their code; others are not', async t => {
   for (const code of [408, 429, 500, 503, 599]) {
     const bench = new LanesBench()
     bench.offer('a', { key: '1' })
@@ -104,7 +104,7 @@ t.test('answers that say "not now" are tried again and tell their code; others a
   }
 })
 
-t.test('without retries one try decides, whatever the answer, and nothing is held back', async t => {
+t.test('without retries one try decides, for every answer, and nothing is held back', async t => {
   const bench = new LanesBench({ retries: false })
   bench.offer('a', { key: '1' })
   bench.end(answer(503))
@@ -118,7 +118,7 @@ t.test('without retries one try decides, whatever the answer, and nothing is hel
   t.equal(bench.clock.waiting, 0)
 })
 
-t.test('what cannot be sent is dead at once and says nothing of the receiver', async t => {
+t.test('an unsendable delivery is dead at once, and does not count against the receiver', async t => {
   const bench = new LanesBench()
   for (let n = 0; n < failuresToOpen; n++) {
     bench.offer('a', { key: '1' })
@@ -201,7 +201,7 @@ t.test('retries that are due take no place of a first try', async t => {
   t.same(bench.underWay, ['again', 'new'])
 })
 
-t.test('five failures in a row open the breaker, and what waits or comes then has failed at once', async t => {
+t.test('five failures in a row open the breaker, and waiting and new deliveries fail at once', async t => {
   const bench = new LanesBench()
   bench.prove('a')
   for (let n = 0; n < 40; n++) bench.offer('a', { key: `${n}` })
@@ -231,7 +231,7 @@ t.test('when the pause is over the oldest is sent to find out, and an answer rel
   t.same(bench.underWay, ['1', '2', '3', '4', 'meanwhile'])
 })
 
-/** Five deliveries, of an entity each, have no answer. */
+/** Five deliveries, each of its own entity, get no answer. */
 function openBreaker(bench: LanesBench): void {
   for (let n = 0; n < failuresToOpen; n++) bench.offer('a', { key: `${n}`, entity: `${n}` })
   while (bench.sending.length > 0) bench.end(lost)
@@ -272,7 +272,7 @@ t.test('a delivery without an answer keeps its place, and is tried after a secon
   t.same(bench.underWay, ['2'])
 })
 
-t.test('what waits behind a delivery without an answer fails with it, once, and is not sent before it', async t => {
+t.test('deliveries behind one without an answer fail with it, once, and are not sent before it', async t => {
   const bench = new LanesBench()
   for (const key of ['1', '2', '3']) bench.offer('a', { key, entity: 'lamp' })
   bench.end(lost)
@@ -346,7 +346,7 @@ t.test('while a receiver does not answer each delivery fails once, and the pause
 })
 
 t.test(
-  'what waits for a dead receiver is given up only where there is little room, and leaves one to find out',
+  'deliveries for a dead receiver are given up only where there is little room, and one stays for probes',
   async t => {
     let isCrowded = false
     const bench = new LanesBench({ isCrowded: () => isCrowded })
@@ -392,7 +392,7 @@ t.test('a receiver that has just gone loses nothing where there is little room',
   busy.stop()
 })
 
-t.test('what finds no room to be held goes back to its owner, in order, and comes again in order', async t => {
+t.test('deliveries without room to be held go back to their owner, in order, and come again in order', async t => {
   const bench = new LanesBench({ limits: { laneRetriesMax: 10 } })
   for (let n = 0; n < 40; n++) bench.offer('a', { key: `${n}`, entity: 'lamp' })
   for (let tries = 0; tries < failuresToOpen; tries++) {
@@ -420,7 +420,7 @@ t.test('what finds no room to be held goes back to its owner, in order, and come
   )
 })
 
-/** From now on nothing that is sent is answered. */
+/** Until `stop`, no message gets an answer. */
 function setDead(bench: LanesBench): { stop(): void } {
   let stopped = false
   const step = (): void => {
@@ -448,7 +448,7 @@ t.test('a late answer closes an open breaker, a late failure does not prolong it
   t.same(bench.changes, ['open', 'closed'])
 })
 
-t.test('a full lane refuses, and tells when half of it is free', async t => {
+t.test('a full lane refuses, and reports when half of it is free', async t => {
   const bench = new LanesBench({ limits: { laneQueueMax: 4, laneSendsMax: 4 } })
   for (let n = 0; n < 8; n++) t.equal(bench.offer('a', { key: `${n}` }), 'taken')
   t.equal(bench.offer('a', { key: '8' }), 'full')
@@ -473,7 +473,7 @@ t.test('a lane is bounded in bytes, and one message always fits', async t => {
   t.equal(bench.offer('a', {}, 1), 'full')
 })
 
-t.test('all lanes together are bounded in bytes, what is under way included', async t => {
+t.test('all lanes together are bounded in bytes, messages in flight included', async t => {
   const bench = new LanesBench({ limits: { bytesMax: 1000 } })
   t.same(
     ['a', 'b', 'c'].map(host => bench.offer(host, {}, 400)),
@@ -484,7 +484,7 @@ t.test('all lanes together are bounded in bytes, what is under way included', as
   t.same(bench.rooms, ['http://c:80'])
 })
 
-t.test('a full pool tells all who were refused, when half of it is free', async t => {
+t.test('a full pool reports to all refused owners when half of it is free', async t => {
   const bench = new LanesBench({ mode: 'threadpool:4:1', retries: false })
   for (let n = 0; n < 5; n++) bench.offer('a')
   const hosts = Array.from({ length: 200 }, (_, n) => `h${n}`)
@@ -508,7 +508,7 @@ t.test('a receiver that does not answer leaves half of a small queue to others',
   t.equal(bench.offer('alive'), 'taken')
 })
 
-t.test('deliveries that were put off beyond the bound go back to their owner, who offers them again', async t => {
+t.test('deliveries that were put off beyond the bound go back to their owner, which offers them again', async t => {
   const bench = new LanesBench({ limits: { laneRetriesMax: 1 } })
   bench.offer('a', { key: '1' })
   bench.offer('a', { key: '2' })
@@ -545,7 +545,7 @@ t.test('deliveries that were put off have half as many bytes of their own, and t
   )
 })
 
-t.test('lanes are bounded: an idle one gives way, and who finds none is told later', async t => {
+t.test('lanes are bounded: an idle one gives way, and an owner that got none is called later', async t => {
   const bench = new LanesBench({ limits: { lanesMax: 2 } })
   bench.prove('idle')
   bench.offer('a')
@@ -560,7 +560,7 @@ t.test('lanes are bounded: an idle one gives way, and who finds none is told lat
   t.equal(bench.offer('c'), 'taken')
 })
 
-t.test('what an open breaker holds back is settled in slices, and all of it', async t => {
+t.test('deliveries behind an open breaker are settled in slices, and all of them', async t => {
   const bench = new LanesBench()
   for (let n = 0; n < 1000; n++) bench.offer('a')
   while (bench.sending.length > 0) bench.end(lost)
@@ -571,7 +571,7 @@ t.test('what an open breaker holds back is settled in slices, and all of it', as
   t.equal(bench.outcomes.length, 1000)
 })
 
-t.test('clear forgets what waits and nothing of it is sent', async t => {
+t.test('clear forgets waiting deliveries, and none of them is sent', async t => {
   const bench = new LanesBench()
   for (let n = 0; n < 10; n++) bench.offer('a', { entity: n < 5 ? 'same' : `${n}` })
   bench.offer('b', { key: 'again' })
@@ -606,7 +606,7 @@ t.test(
   },
 )
 
-t.test('what is withdrawn leaves room, and nothing behind', async t => {
+t.test('a withdrawn delivery leaves room, and nothing behind', async t => {
   const bench = new LanesBench({ retries: false, limits: { laneUnprovenSendsMax: 1, laneQueueMax: 2 } })
   for (let round = 0; round < 3; round++) {
     if (round === 0) bench.offer('a', { timeMs: 10_000 })
@@ -630,7 +630,7 @@ t.test('jobs without an order do not wait for each other', async t => {
   t.equal(bench.underWay.length, 3)
 })
 
-t.test('a dead letter that is sent again has one try, and says why it has failed', async t => {
+t.test('a dead letter that is sent again has one try, and reports the reason of its failure', async t => {
   for (const [result, more] of [
     [answer(503), { cause: 'notNow', code: 503, sent: true }],
     [lost, { cause: 'noAnswer', code: undefined, sent: true }],
@@ -648,7 +648,7 @@ t.test('a dead letter that is sent again has one try, and says why it has failed
   }
 })
 
-t.test('dead letters go back when their receiver is away, and what else waits stays', async t => {
+t.test('dead letters go back when their receiver is away, and other waiting deliveries stay', async t => {
   const bench = new LanesBench()
   bench.prove('a')
   for (let n = 0; n < failuresToOpen; n++) bench.offer('a', { key: `n${n}` })

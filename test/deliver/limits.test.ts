@@ -1,4 +1,4 @@
-// What the modes of notification mean in widths.
+// The widths and queues of the modes of notification.
 
 import t from 'tap'
 import { limitsByDefault, poolsOf, retrySendsMax, unprovenSendsMax } from '../../src/deliver/limits.js'
@@ -19,7 +19,7 @@ const modes: readonly (readonly [mode: string, pools: unknown])[] = [
   ['threadpool:007:3,Acme:2:1,x_y:4:5', [pool(undefined, 7, 3, 3), pool('acme', 2, 1, 1), pool('x_y', 4, 5, 5)]],
 ]
 
-t.test('a mode says how many are sent at a time and how many wait', async t => {
+t.test('a mode sets the number of messages in flight and the number of waiting ones', async t => {
   for (const [mode, pools] of modes) t.same(poolsOf(mode, limitsByDefault), pools, mode)
 })
 

@@ -1,5 +1,4 @@
-// Messages and jobs as tests of the delivery engine want them: short to write, and with nothing that the test is not
-// about.
+// Messages and jobs for tests of the delivery engine: short to write, without facts that the test is not about.
 
 import { httpAddress } from '../../src/deliver/address.js'
 import type { Sendable } from '../../src/deliver/sender.js'
@@ -8,7 +7,7 @@ import type { HttpMessage, MqttMessage, NotificationMessage } from '../../src/do
 import type { NamedText } from '../../src/domain/subscriptions/subscription.js'
 import type { DeliveryOutcome, PendingNotification } from '../../src/ports.js'
 
-/** What transports are made of. */
+/** Options of the senders. */
 export const timeouts: SenderOptions = {
   httpTimeoutMs: 5000,
   mqttTimeoutMs: 5000,
@@ -39,13 +38,13 @@ export const publication = (url: string, more: Partial<MqttMessage> = {}): MqttM
   ...more,
 })
 
-/** As a sender gets it. */
+/** A message as a sender gets it. */
 export function sendable<M extends NotificationMessage>(message: M, address = httpAddress(message)): Sendable<M> {
   if (!address) throw new Error(`no address: ${message.url}`)
   return { message, address, endByMs: Number.POSITIVE_INFINITY }
 }
 
-/** A pending notification, and what became of it. */
+/** A pending notification, and its outcomes. */
 export interface Pending extends PendingNotification {
   attempts: number
   dueMs: number | undefined
@@ -56,7 +55,7 @@ export type PendingFacts = Partial<Pick<Pending, 'id' | 'tenant' | 'subscription
 
 let count = 0
 
-/** A notification of subscription `s` whose message the test gives; it keeps its outcomes. */
+/** A pending notification of subscription `s`, with these facts; it keeps its outcomes. */
 export function pendingOf(facts: PendingFacts = {}): Pending {
   const one: Pending = {
     id: `${++count}`,

@@ -1,4 +1,4 @@
-// Publishing to real brokers: what arrives, over which connections, and what is told when it does not.
+// Publishing to real brokers: the received messages, the connections, and the reported failures.
 
 import t, { type Test } from 'tap'
 import { systemClock } from '../../src/clock.js'
@@ -48,7 +48,7 @@ t.test('a message arrives with its topic, payload, QoS and retain flag', async t
   t.equal(broker.connections, 1)
 })
 
-t.test('messages under way together share a connection and keep their order', async t => {
+t.test('messages in flight together share a connection and keep their order', async t => {
   const broker = await aedesBroker(t)
   const { send } = senderFor(t)
   const url = `mqtt://127.0.0.1:${broker.port}`
@@ -91,7 +91,7 @@ t.test('after the broker has been away the next message connects again', async t
   t.equal(after.published.length, 1)
 })
 
-t.test('what is not acknowledged in time has failed, and so has the connection', async t => {
+t.test('a message that is not acknowledged in time has failed, and so has the connection', async t => {
   const broker = await aedesBroker(t, { isDeaf: true })
   const { send, sender } = senderFor(t, { timeoutMs: 100 })
   const message = publication(`mqtt://127.0.0.1:${broker.port}`, { qos: 1 })
@@ -160,7 +160,7 @@ t.test('the longest idle connection gives way to a new broker', async t => {
 
 const noMosquitto = !hasMosquitto() && 'mosquitto is not installed and cannot be'
 
-t.test('mosquitto gets what is published, at any QoS, from who has the password', { skip: noMosquitto }, async t => {
+t.test('mosquitto gets messages at any QoS from a client with the password', { skip: noMosquitto }, async t => {
   const { port, seen } = await mosquitto(t, 'ann', 'secret')
   const { send } = senderFor(t)
   const url = `mqtt://127.0.0.1:${port}`

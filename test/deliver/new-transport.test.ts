@@ -1,6 +1,5 @@
-// A transport of a test's own: a sender that appends to memory, and its entry in the table. Queues, order, retries,
-// breaker and numbers need nothing else of it. It is what deliver/sender.ts says that a new transport adds to this
-// folder.
+// A transport that only this test has: a sender that appends to memory, and its entry in the table. Queues, order,
+// retries, breaker and numbers need nothing else of it. deliver/sender.ts lists these parts for a new transport.
 
 import t, { type Test } from 'tap'
 import { addressOf } from '../../src/deliver/address.js'
@@ -20,7 +19,7 @@ interface MemoryMessage extends NotificationMessage {
   readonly drawer: string
 }
 
-/** Puts what it is given into drawers. Those whose name is `locked` do not take anything. */
+/** Appends each message to its drawer, except to the drawer that `locked` names. */
 class MemorySender implements Sender<MemoryMessage> {
   readonly drawers = new Map<string, string[]>()
   readonly prepared: string[] = []
@@ -114,7 +113,7 @@ t.test('messages of a new transport arrive in order, and are counted, logged and
   t.match(tries[0], { what: 'notification', receiver: 'a:1/', requestBytes: 1, failure: undefined })
 })
 
-t.test('what a new transport could not send is tried again, and its receiver gets a breaker', async t => {
+t.test('a message that a new transport could not send is tried again, and its receiver gets a breaker', async t => {
   const sender = new MemorySender()
   sender.locked = 'a'
   const { clock, notifier, lines, all } = startedWith(t, [['memory', entryOf(sender)]])
@@ -129,7 +128,7 @@ t.test('what a new transport could not send is tried again, and its receiver get
   t.equal(sender.drawers.get('a')?.length, 5)
 })
 
-t.test('what is not a URL of a new transport, or too large, ends as with any other', async t => {
+t.test('an invalid URL of a new transport, or a too large message, ends as with any other', async t => {
   const { notifier, all } = startedWith(t, [['memory', entryOf(new MemorySender())]])
   const [other, large] = [pendingOf(), pendingOf()]
   notifier.offer(other, { ...to('a', ''), url: 'http://a' }, '', {})
@@ -147,7 +146,7 @@ t.test('a sender is closed with the notifier', async t => {
   t.ok(sender.isClosed)
 })
 
-t.test('notifications of subscriptions arrive at whatever sends in the place of HTTP', async t => {
+t.test('notifications of subscriptions arrive at a sender in the place of HTTP', async t => {
   const bodies: string[] = []
   const sender: Sender = {
     send({ message }, onSent) {

@@ -174,7 +174,7 @@ t.test('first tries of a subscription and an entity arrive in order, however slo
   t.ok(receiver.connections > 1, 'and not one at a time')
 })
 
-t.test('a full lane refuses, and its owner is told of room', async t => {
+t.test('a full lane refuses, and its owner gets a report of room', async t => {
   const held: (() => void)[] = []
   const receiver = await httpReceiver(t, (_request, response) => {
     held.push(() => response.writeHead(204).end())
@@ -190,7 +190,7 @@ t.test('a full lane refuses, and its owner is told of room', async t => {
   t.same(rooms, [notifier.laneOf('', post(receiver.url))])
 })
 
-t.test('in bestEffort there is one try, and what finds no room is dropped, counted and logged', async t => {
+t.test('in bestEffort there is one try, and a message without room is dropped, counted and logged', async t => {
   const silent = await plainReceiver(t, socket => socket.resume())
   const options = { delivery: 'bestEffort', mode: 'threadpool:2:1,acme:1:1', httpTimeoutMs: 50 } as const
   const { offer, settled, lines, notifier } = start(t, options)
@@ -225,7 +225,7 @@ t.test('a message beyond the limit is not sent and is dead', async t => {
   t.equal(receiver.received.length, 1)
 })
 
-t.test('what cannot be sent at all is dropped, and no failure', async t => {
+t.test('an unsendable message is dropped, and is no failure', async t => {
   const { offer, settled, lines, contexts, notifier } = start(t)
   const context = { correlator: 'c' }
   offer(post('http://host:99999/x'), { context })
@@ -302,7 +302,7 @@ t.test(
   },
 )
 
-t.test('stopping lets end what is being sent, forgets the rest and closes everything', async t => {
+t.test('stopping waits for messages in flight, forgets the rest and closes everything', async t => {
   const receiver = await httpReceiver(t, (_request, response) => {
     setTimeout(() => response.writeHead(204).end(), 50)
   })
@@ -318,7 +318,7 @@ t.test('stopping lets end what is being sent, forgets the rest and closes everyt
   await until(() => receiver.open === 0)
 })
 
-t.test('stopping does not wait for a dead receiver, and tells nothing more', async t => {
+t.test('stopping does not wait for a dead receiver, and reports nothing more', async t => {
   const dead = await plainReceiver(t, socket => socket.resume())
   const deaf = await aedesBroker(t, { isDeaf: true })
   const { notifier, offer, outcomes } = start(t)
@@ -334,7 +334,7 @@ t.test('stopping does not wait for a dead receiver, and tells nothing more', asy
   t.same(outcomes, [])
 })
 
-t.test('stopping in bestEffort sends what waits, and counts what it could not', async t => {
+t.test('stopping in bestEffort sends waiting messages, and counts those that it could not send', async t => {
   const receiver = await httpReceiver(t)
   const sends = start(t, { delivery: 'bestEffort', mode: 'persistent' })
   for (let n = 0; n < 100; n++) sends.offer(post(receiver.url))
@@ -348,7 +348,7 @@ t.test('stopping in bestEffort sends what waits, and counts what it could not', 
   t.equal(loses.notifier.stats().dropped, 9)
 })
 
-t.test('the numbers tell what has happened', async t => {
+t.test('the numbers count all outcomes', async t => {
   const receiver = await httpReceiver(t, ({ path }, response) => response.writeHead(Number(path.slice(1))).end())
   const broker = await aedesBroker(t)
   const { notifier, offer, settled } = start(t)

@@ -1,5 +1,5 @@
-// Receivers for tests of the notifier: real ones on ports of their own, that answer, stall, reset or talk nonsense as
-// they are told.
+// Receivers for tests of the notifier: real ones on ports of their own, that answer, stall, reset or send nonsense, as
+// the test chooses.
 
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -14,7 +14,7 @@ import type { Test } from 'tap'
 export interface Received {
   readonly method: string
   readonly path: string
-  /** Names and values in turn, as they came. */
+  /** Names and values in turn, as received. */
   readonly headers: readonly string[]
   readonly body: string
 }
@@ -36,7 +36,7 @@ const noContent: Answer = (_request, response) => {
   response.writeHead(204).end()
 }
 
-/** An HTTP receiver; it answers 204 unless told otherwise. With `tls`, an HTTPS one. */
+/** An HTTP receiver; by default it answers 204. With `tls`, an HTTPS one. */
 export async function httpReceiver(
   t: Test,
   answer: Answer = noContent,
@@ -120,7 +120,7 @@ export function certificateFor(t: Test, names: string): Certificate {
   return { key: readFileSync(keyFile), cert: readFileSync(certFile), certFile, keyFile }
 }
 
-/** Resolves as soon as `isSo`, looked at every few milliseconds; fails after ten seconds. */
+/** Resolves as soon as `isSo` returns true, which is checked every few milliseconds; fails after ten seconds. */
 export async function until(isSo: () => boolean, what = 'what was waited for'): Promise<void> {
   for (const untilMs = performance.now() + 10_000; !isSo(); ) {
     if (performance.now() > untilMs) throw new Error(`${what} did not happen`)

@@ -6,7 +6,7 @@ import { httpAddress } from '../../src/deliver/address.js'
 import { LazySender, type Sendable } from '../../src/deliver/sender.js'
 import { post } from './messages.js'
 
-/** A sender that is loaded a turn of the event loop later, and what is done to it. */
+/** A sender that is loaded one turn of the event loop later, and the record of its calls. */
 function recorded() {
   const done: string[] = []
   const sender = new LazySender(async () => {

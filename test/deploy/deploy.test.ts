@@ -56,7 +56,7 @@ t.test('the image has one Node.js, and a build of the fast server is packed for 
   t.end()
 })
 
-t.test('what the build of the image copies exists, and goes to the builder', t => {
+t.test('all files that the build of the image copies exist, and go to the builder', t => {
   const allowed = textOf('Dockerfile.dockerignore')
     .split('\n')
     .flatMap(line => (line.startsWith('!') ? [line.slice(1)] : []))

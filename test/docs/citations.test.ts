@@ -1,6 +1,6 @@
-// Every citation leads somewhere: a link of a page, and a document that a comment of the code names.
+// Every citation leads to its target: a link of a page, and a document that a comment of the code names.
 //
-// A page or comment may cite only what the reader has, the documents of this repository, and only anchors that exist.
+// A page or comment may cite only documents of this repository, which its reader has, and only anchors that exist.
 
 import { existsSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
@@ -11,7 +11,7 @@ import { root, sourcesIn } from '../support/project.js'
 const texts = pages()
 const anchors = new Map([...texts].map(([path, text]) => [path, anchorsOf(text)]))
 
-/** What is wrong with a citation; undefined: nothing. `from`: the folder of the file that it stands in. */
+/** The fault of a citation; undefined: it has none. `from`: the folder of the citing file. */
 function faultOf(target: string, from: string): string | undefined {
   const [path = '', anchor] = target.split('#')
   const places = [normalize(join(from, path)), normalize(path)]

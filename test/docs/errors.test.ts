@@ -1,7 +1,7 @@
 // docs/interface/errors.md lists every refusal: its status, its name and its text.
 //
-// The texts are made by the rules themselves, with the names of facts in angle brackets. Both directions are compared:
-// what a rule says and no row has, and what a row has and no rule says.
+// The rules themselves make the texts, with the names of facts in angle brackets. The test compares both directions:
+// refusals without a row, and rows without a refusal.
 
 import t from 'tap'
 import type { RefusalKind, Rule } from '../../src/domain/refusal-kind.js'
@@ -12,7 +12,7 @@ import { codesIn, readPage, rowsOf, sectionOf } from '../support/markdown.js'
 
 const page = readPage('docs/interface/errors.md')
 
-/** Facts that no text can stand for, by code. A code with several kinds has a row for each of them. */
+/** Sample facts, by code, where the facts are not texts. A code with several kinds has a row for each of them. */
 const left = [{ entity: '<entity>', names: ['<name>', '…'] }]
 const providers = [{ url: '<url>', status: '<status>' }]
 const samples: Partial<Record<RefusalCode, readonly unknown[]>> = {
@@ -38,10 +38,10 @@ const kindsOf: Partial<Record<RefusalCode, readonly RefusalKind[]>> = {
   batch: ['NotFound', 'Unprocessable', 'PartialUpdate'],
   batchUnknown: ['Unavailable', 'InternalServerError'],
 }
-/** What never stands in an answer: the lines of an import, and the wrapping of what another build says. */
+/** Codes that no answer has: lines of an import, and the wrapper of a text from another build. */
 const unlisted: ReadonlySet<string> = new Set<RefusalCode>(['badLine', 'unknownCode'])
 
-/** What facts look like in the page, where their name does not do. */
+/** Names of facts in the page, where they differ from those in the code. */
 const shownFacts: Readonly<Record<string, string>> = { source: 'url', prefix: '' }
 
 function textOf(code: RefusalCode, { names, text }: Rule): string {
@@ -51,9 +51,9 @@ function textOf(code: RefusalCode, { names, text }: Rule): string {
 
 const errorName = (kind: RefusalKind): string => (kind === 'PartlyForwarded' ? 'PartialUpdate' : kind)
 
-t.test('every refusal stands in docs/interface/errors.md with its status, name and text, and nothing else', async t => {
+t.test('docs/interface/errors.md has every refusal with its status, name and text, and nothing else', async t => {
   const { error, description } = JSON.parse(ambiguousBody) as { error: RefusalKind; description: string }
-  // This one is born before there is a request, so it is no refusal of the rules.
+  // This refusal is made before there is a request, so the rules do not have it.
   const wanted = new Set([`${statusOf[error]} ${error}: ${description}`])
   for (const [code, rule] of Object.entries<Rule>(refusalRules)) {
     if (unlisted.has(code)) continue
@@ -82,7 +82,7 @@ t.test('every refusal stands in docs/interface/errors.md with its status, name a
   )
 })
 
-t.test('every name of an error stands there with its statuses', async t => {
+t.test('it has every name of an error with its statuses', async t => {
   const wanted = new Map<string, number[]>()
   for (const [kind, status] of Object.entries(statusOf)) {
     const name = errorName(kind as RefusalKind)

@@ -1,7 +1,7 @@
 // docs/interface/limits.md, "Every limit", has the numbers of the code.
 //
-// Complete for src/domain/limits.ts, for the limits of delivery, and for options whose name is that of a limit. Of
-// other constants it names some; each has to be where the page says, with this number.
+// The page must have all of src/domain/limits.ts, all limits of delivery, and all options with the name of a limit. It
+// names some other constants: each must be in the file that the page names, with this number.
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -31,7 +31,7 @@ const valuesIn = (rows: string[][]): Record<string, number> =>
 
 const sorted = (names: Iterable<string>): string[] => [...names].sort()
 
-t.test('all constants of src/domain/limits.ts stand in the page with their numbers', async t => {
+t.test('the page has all constants of src/domain/limits.ts with their numbers', async t => {
   const { valuesMax, ...wanted } = domainLimits
   const { valuesMax: formula, ...listed } = valuesIn(
     ['Requests and entities', 'Queries and patterns', 'Subscriptions and registrations'].flatMap(partOf),
@@ -41,11 +41,11 @@ t.test('all constants of src/domain/limits.ts stand in the page with their numbe
   t.equal(valuesMax(1024 * 1024), (1024 * 1024) / 8, 'one value for 8 bytes')
 })
 
-t.test('so do the limits of delivery', async t => {
+t.test('and the limits of delivery', async t => {
   t.strictSame(valuesIn(partOf('Delivery')), limitsByDefault)
 })
 
-t.test('so do all options that are limits, with their defaults', async t => {
+t.test('and all options that are limits, with their defaults', async t => {
   const isLimit = /max|size|limit|timeout|deadline|rows|memory|reserve|descendants/i
   const wanted = Object.entries(options)
     .filter(
@@ -57,7 +57,7 @@ t.test('so do all options that are limits, with their defaults', async t => {
   for (const [name, value] of rows) t.equal(numberOf(value), options[name!.slice(1) as OptionName].byDefault, `${name}`)
 })
 
-t.test('other constants are where the page says', async t => {
+t.test('other constants are in the file that the page names', async t => {
   const rows = partOf('Other constants')
   t.ok(rows.length > 20, `${rows.length} constants`)
   for (const [name, value, where] of rows)
@@ -69,7 +69,8 @@ t.test('other constants are where the page says', async t => {
 })
 
 /**
- * An exported number, or a member of an exported object, as a source writes it. Read as text: the modules are large.
+ * An exported number, or a member of an exported object, from the text of a source. The modules are too large to
+ * import.
  */
 function constantIn(source: string, name: string): number {
   const [constant, member] = name.split('.')

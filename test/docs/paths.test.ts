@@ -2,7 +2,7 @@
 // also names every word of `options`. No page of docs/interface names an option of the command line that does not
 // exist.
 //
-// Paths and words are read from the text of the sources: the table of routes needs a whole broker to be made.
+// The test reads paths and words from the text of the sources, because the table of routes needs a whole broker.
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -16,9 +16,9 @@ const source = (path: string): string => readFileSync(join(root, path), 'utf8')
 
 const sorted = (words: Iterable<string>): string[] => [...words].sort()
 
-t.test('every path that is served stands in a page with its methods, and no other', async t => {
+t.test('the pages have every served path with its methods, and no other', async t => {
   const served = new Map<string, string[]>()
-  // An entry: its path, and all up to the next one.
+  // An entry is its path, and all text up to the next entry.
   for (const [, path, entry] of source('src/http/routes.ts').matchAll(
     /^ {2,4}'(\/[^']*)': (?:route|silent)\(([\s\S]*?)(?=^ {2,4}'\/|^ {2,4}\.\.\.|^\S)/gm,
   ))
@@ -29,14 +29,14 @@ t.test('every path that is served stands in a page with its methods, and no othe
   const tables = [sectionOf(requests, 'Paths'), readPage('docs/interface/administration.md').split('\n## ')[0] ?? '']
   for (const [paths, methods] of tables.flatMap(rowsOf)) {
     const names = codesIn(paths!)
-    // Of several paths each has its methods, or all have the same.
+    // Several paths have one list of methods each, or one for all.
     const lists = methods!.split('; ')
     for (const [at, path] of names.entries()) listed.set(path, sorted((lists[at] ?? lists[0])!.split(', ')))
   }
   t.strictSame(Object.fromEntries([...listed].sort()), Object.fromEntries([...served].sort()))
 })
 
-t.test('every word of options stands in the page, and no other', async t => {
+t.test('the page has every word of options, and no other', async t => {
   const [, list = ''] = /const optionWords[^=]*= new Set\(\[([^\]]*)\]\)/.exec(source('src/http/url.ts')) ?? []
   const known = [...list.matchAll(/'(\w+)'/g)].map(match => match[1] as string)
   t.ok(known.length > 10, `${known.length} words`)

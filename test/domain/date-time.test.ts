@@ -71,7 +71,7 @@ t.test('29 characters are the most that is read', async t => {
 
 const anyInstant = fc.integer({ min: Date.parse('0000-01-01T00:00Z'), max: Date.parse('9999-12-31T23:59:59.999Z') })
 
-t.test('what is rendered is read as the same instant', async () => {
+t.test('a rendered date is read as the same instant', async () => {
   fc.assert(fc.property(anyInstant, ms => parseDateTime(renderDateTime(ms)) === ms))
 })
 

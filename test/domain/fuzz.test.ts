@@ -1,12 +1,11 @@
-// Whatever a client sends, the parsers answer with a value or a refusal, and what they accepted can be asked of any
-// entity.
+// For any input of a client, the parsers return a value or a refusal, and an accepted query can be asked of any entity.
 //
 // Texts of the query languages, patterns, query strings and bodies are taken from the tables of test/cases, mutilated,
-// and fed to the functions behind the HTTP interface; what is accepted is then used. Nothing may throw, and all keeps
-// the limits of limits.ts.
+// and passed to the functions behind the HTTP interface. Accepted ones are then used. No call may throw, and all
+// results keep the limits of limits.ts.
 //
-// The slowest call of each kind is reported. How slow it may be is judged in the soak only, where FUZZ_CALL_MS_MAX says
-// so. FUZZ_INPUTS sets the number of inputs in all, SEED repeats a run.
+// The slowest call of each kind is reported. Only the soak judges its time, by FUZZ_CALL_MS_MAX. FUZZ_INPUTS sets the
+// number of inputs in all, SEED repeats a run.
 
 import t from 'tap'
 import { parseBatchUpdate, parseNotification, parseQueryPayload } from '../../src/domain/entities/batch.js'
@@ -84,7 +83,7 @@ t.setTimeout(400_000 + inputs * 2)
 const random = Random.fromEnvironment()
 t.comment(`SEED=${random.seed} FUZZ_INPUTS=${inputs}`)
 
-/** One input: what it was, and the calls that are made with it. A call that finds something wrong throws. */
+/** The calls that are made with one input. A call that finds something wrong throws. */
 type Trial = (time: <T>(kind: string, call: () => T) => T) => void
 
 /** Makes a share of all inputs, one after the other. */
@@ -112,7 +111,7 @@ function expect(holds: boolean, what: string): asserts holds {
   if (!holds) throw new Error(`not so: ${what}`)
 }
 
-/** The value, if it was accepted; a refusal must be one that can be told. */
+/** The value, if it was accepted; a refusal must have a text. */
 function acceptedOf<T>(result: Result<T>): T | undefined {
   if (result.ok) return result.value
   expect(refusalText(result.refusal).length > 0, 'a refusal has a text')
@@ -228,7 +227,7 @@ const geometries = new Mutator(random, geometryLanguage)
 const coords = new Mutator(random, coordsLanguage)
 const locations = [...geo.locations, ...geo.locationsAtTheEdge].map(([, text]) => wkt(text))
 
-/** One of the three is mutilated mostly, so that many are accepted. */
+/** One of the three is mutilated, mostly the coordinates, so that many are accepted. */
 function givenGeo() {
   const { georel, geometry, coords: valid } = one(random, geoRows)
   const which = random.between(0, 4)
@@ -309,7 +308,7 @@ fuzz('query strings and headers', 0.1, () => {
   ]
 })
 
-/** What a list asks of a selection for each entity. */
+/** Calls the functions of a selection that a list calls for each entity. */
 function ask(selection: Selection, time: Parameters<Trial>[0]): void {
   time('namedIds', () => namedIds(selection))
   for (let left = 2; left > 0; left--) {
@@ -374,7 +373,7 @@ const parts: readonly unknown[] = [
   ],
 ]
 
-/** Half of them are valid JSON that means something odd, the others are mutilated texts. */
+/** Half of the bodies are valid JSON with odd contents, the others are mutilated texts. */
 function nextBody(): string {
   const [language, mutator] = one(random, [
     [entityLanguage, entityBodies],
@@ -405,7 +404,7 @@ fuzz('bodies', 0.15, () => {
   ]
 })
 
-/** Now and then the bytes are no UTF-8. */
+/** The bytes of a text. Now and then one byte is replaced, so that they may be no valid UTF-8. */
 function bytesOf(text: string): Buffer {
   const bytes = Buffer.from(text)
   if (bytes.length > 0 && random.between(0, 30) === 0)
@@ -416,7 +415,7 @@ function bytesOf(text: string): Buffer {
 const madeMs = Date.UTC(2024, 0, 1)
 const options = { overrideMetadata: false, forcedUpdate: false }
 
-/** What is done with an entity: it is created, changed, stored, read again and answered. */
+/** Creates, changes, stores, reads and renders an entity. */
 function storeAnd(payload: Payload, keyValues: boolean, time: Parameters<Trial>[0]): void {
   const wanted = acceptedOf(time('parseEntity', () => parseEntity(payload, keyValues)))
   const created = wanted && time('createEntity', () => createEntity(wanted, stampOf(madeMs)))

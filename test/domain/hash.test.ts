@@ -1,4 +1,5 @@
-// The hash that places entities: published vectors, values frozen for good, and a second reading of the algorithm.
+// The hash that places entities: published vectors, values frozen for good, and a second implementation of the
+// algorithm.
 import fc from 'fast-check'
 import t from 'tap'
 import { xxHash64 } from '../../src/domain/hash.js'
@@ -19,7 +20,7 @@ t.test('published vectors of xxHash64 come out as published', async t => {
   for (const [text, hash] of published) t.equal(hex(text), hash, `'${text}'`)
 })
 
-/** `urn:ngsi-ld:Room:` over and over, cut to the length: lengths on both sides of every step of the algorithm. */
+/** `urn:ngsi-ld:Room:` repeated and cut to the length: lengths on both sides of every step of the algorithm. */
 const room = (length: number): string => 'urn:ngsi-ld:Room:'.repeat(6).slice(0, length)
 
 const frozen: [length: number, hash: string][] = [
@@ -63,7 +64,7 @@ const plus = (...terms: bigint[]): bigint => terms.reduce((sum, n) => (sum + n) 
 const rotated = (n: bigint, by: bigint): bigint => ((n << by) | (n >> (64n - by))) & bits64
 const mixed = (lane: bigint, into = 0n): bigint => times(rotated(plus(into, times(lane, prime2)), 31n), prime1)
 
-/** The algorithm as its specification words it, with whole 64-bit numbers. */
+/** The algorithm in the words of its specification, with whole 64-bit numbers. */
 function plainHash(bytes: Uint8Array): bigint {
   const word = (at: number, size: number): bigint =>
     bytes.subarray(at, at + size).reduceRight((sum, byte) => (sum << 8n) | BigInt(byte), 0n)
@@ -87,7 +88,7 @@ function plainHash(bytes: Uint8Array): bigint {
   return hash ^ (hash >> 32n)
 }
 
-t.test('arithmetic in halves gives what arithmetic with whole 64-bit numbers gives', async () => {
+t.test('arithmetic in halves equals arithmetic with whole 64-bit numbers', async () => {
   const text = fc.string({ unit: 'binary-ascii', maxLength: 150 })
   fc.assert(
     fc.property(text, text => BigInt(`0x${hex(text)}`) === plainHash(Buffer.from(text, 'latin1'))),

@@ -47,7 +47,7 @@ const equalities: [a: string, b: string, same: boolean][] = [
   ['{"constructor":1}', '{"toString":1}', false],
 ]
 
-t.test('values are equal whatever the order of keys, but not of elements', async t => {
+t.test('values are equal in any order of keys, but not of elements', async t => {
   for (const [a, b, same] of equalities) {
     t.equal(equal(parse(a), parse(b)), same, `${a} and ${b}`)
     t.equal(equal(parse(b), parse(a)), same, `${b} and ${a}`)
@@ -88,7 +88,7 @@ t.test('kinds are ordered null, number, string, object, array, boolean', async t
   }
 })
 
-t.test('a missing value stands where null stands', async t => {
+t.test('a missing value is ordered like null', async t => {
   t.equal(compare(undefined, null), 0)
   t.equal(compare(undefined, undefined), 0)
   t.ok(compare(undefined, -1) < 0)
@@ -199,9 +199,9 @@ t.test('forbidden characters are found in strings and keys at any depth', async 
   for (const value of good) t.notOk(valueHasForbiddenCharacters(value), JSON.stringify(value))
 })
 
-// The writer of JSON bytes, held against JSON.stringify and against the text the interface would render
+// The writer of JSON bytes, compared with JSON.stringify and with the text that the interface renders
 
-/** One writer for all: what was written before must not show. */
+/** One writer for all tests: earlier output must not show. */
 const shared = new JsonWriter()
 
 function written(value: Json, offset = 0): { text: string; asIs: boolean } {
@@ -285,7 +285,7 @@ t.test('a lone surrogate is escaped, so that the bytes stay UTF-8', async t => {
   t.equal(written('\ud800a').text, '"\\ud800a"')
 })
 
-t.test('what is written as is agrees with what is rendered as is', async () => {
+t.test('the values that are written as is are those that are rendered as is', async () => {
   fc.assert(
     fc.property(json, value => {
       const { text, asIs } = written(value)
@@ -325,7 +325,7 @@ t.test('beginning anew leaves the asked room for the caller', async t => {
   t.equal(Buffer.from(writer.bytes.subarray(0, writer.length)).toString(), '........true')
 })
 
-/** By what the writer is brought beyond its first buffer. */
+/** Values that are larger than the writer's first buffer. */
 const large: [by: string, value: Json][] = [
   ['one long plain string', 'a'.repeat(200_000)],
   ['one long string beyond ASCII', 'é漢😀'.repeat(60_000)],
@@ -335,7 +335,7 @@ const large: [by: string, value: Json][] = [
   ['many empty objects', Array.from({ length: 50_000 }, () => ({}))],
 ]
 
-t.test('text beyond the first buffer keeps what was written before', async t => {
+t.test('text beyond the first buffer keeps the text before it', async t => {
   for (const [by, value] of large) {
     const writer = new JsonWriter()
     const room = writer.bytes.length

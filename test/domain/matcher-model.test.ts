@@ -1,6 +1,6 @@
-// Random changes of random entities under random subscriptions: the matcher finds what the plain reference of
-// test/support selects, and what it finds fires or is held back by the same rule. The explanation of the entity then
-// says so too.
+// Random changes of random entities under random subscriptions: the matcher finds the subscriptions that the plain
+// reference of test/support selects, and the same rule triggers each of them or holds it back. The explanation of the
+// entity must agree.
 //
 // ORRERY_MATCHES sets the number of changes, SEED repeats a run.
 
@@ -62,7 +62,7 @@ const demand = <T>(result: Result<T>): T => {
 
 const payload = (text: string) => ({ value: JSON.parse(text) as Json, duplicates: [], deep: true })
 
-/** What the broker's own rules make of a change. */
+/** The outcome of a change by the broker's own rules. */
 function decide(change: AnyChange, before: Entity | undefined, nowMs: number): UpdateOutcome {
   const body = payload(changeRequest(change).body ?? '{}')
   if (change.action === 'create' || (change.action === 'append' && change.creates)) {
@@ -99,7 +99,7 @@ const optionsOf = (change: AnyChange) => ({
   forcedUpdate: 'forced' in change && change.forced,
 })
 
-/** A subscription as both sides know it, and when its last notification was. */
+/** A subscription as both sides know it, and the time of its last notification. */
 interface Watched {
   readonly plain: Plain
   readonly parsed: Subscription
@@ -120,7 +120,7 @@ class Story {
     this.random = random
   }
 
-  /** Subscriptions come, and now and then go, and come again as somebody has changed them. */
+  /** Adds subscriptions. Some replace an earlier one with the same id. */
   subscribe(count: number): void {
     const { random } = this
     const stock = { entities: [...this.reference.entities], idsPerStem }
@@ -139,7 +139,7 @@ class Story {
     }
   }
 
-  /** The next change that is not refused, on both sides. */
+  /** Makes the next change that neither side refuses. */
   step(): { readonly happening: Happening; readonly change: Change; readonly path: string } {
     for (;;) {
       const { reference, random, nowMs, entities } = this
@@ -167,7 +167,7 @@ class Story {
   }
 }
 
-/** For what became of a subscription: whether the first condition that is said not to hold agrees. */
+/** By outcome of a subscription: whether its first unmet condition in the explanation agrees. */
 const told: Readonly<Record<string, (condition: string | undefined) => boolean>> = {
   fires: condition => condition === undefined,
   expires: condition => condition === 'expires',
@@ -175,13 +175,13 @@ const told: Readonly<Record<string, (condition: string | undefined) => boolean>>
   geo: condition => condition === 'geo',
 }
 
-/** Whether the entity has all that the request named: of what is gone an explanation cannot know. */
+/** Whether the entity still has all attributes that the request named: an explanation cannot know of removed ones. */
 const hasAll = ({ class: kind, alterations, entity }: Event): boolean =>
   (kind === 'change' || kind === 'update') && alterations.every(({ name }) => entity.attributes.has(name))
 
 const sorted = (names: Iterable<string>): string => [...names].sort().join()
 
-t.test('what a change touches and fires is what the plain rules say', async t => {
+t.test('a change touches and triggers the subscriptions of the plain rules', async t => {
   const random = Random.fromEnvironment()
   t.comment(`SEED=${random.seed}`)
   const counts = new Map<string, number>()
@@ -197,7 +197,7 @@ t.test('what a change touches and fires is what the plain rules say', async t =>
       const event = eventOf(change, { tenant, path })
       const classified = [event.class, sorted(event.named), sorted(event.changedValues), sorted(event.changedMetadata)]
       const isCreation = happening.class === 'create'
-      // Of a creation all is new: no rule asks for the metadata by itself.
+      // In a creation everything is new, so no rule asks for the metadata alone.
       const m = isCreation ? happening.v : happening.m
       const wanted = [happening.class, sorted(happening.r), sorted(happening.v), sorted(m)]
       if (classified.join(' ') !== wanted.join(' '))

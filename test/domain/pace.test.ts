@@ -1,9 +1,9 @@
-// Long work in steps, with a clock that goes on by a millisecond with every look.
+// Long work in steps, with a clock that advances by a millisecond with every look.
 import fc from 'fast-check'
 import t from 'tap'
 import { Pace, sorted } from '../../src/domain/pace.js'
 
-/** A clock that every look moves on, and how often the event loop had its turn. */
+/** A clock that advances with every look, and the number of turns of the event loop. */
 function lookedAt(msPerLook: number) {
   let nowMs = 0
   const clock = {

@@ -1,10 +1,10 @@
-// The latest of many texts: what is in use stays, what is not is forgotten, and there are never more than twice as many
-// as are to be kept.
+// The latest of many texts: texts in use stay, others are forgotten, and there are never more than twice as many as
+// should be kept.
 
 import t from 'tap'
 import { ownText, Recent } from '../../src/domain/recent.js'
 
-t.test('what was put is found, and what is put again replaces it', t => {
+t.test('a stored key is found, and a second value replaces the first', t => {
   const recent = new Recent<number>(2)
   recent.set('a', 1)
   recent.set('a', 2)
@@ -14,7 +14,7 @@ t.test('what was put is found, and what is put again replaces it', t => {
   t.end()
 })
 
-t.test('of many the latest are kept, and what is looked up stays', t => {
+t.test('of many keys the latest are kept, and keys in use stay', t => {
   const forgotten: string[] = []
   const recent = new Recent<number>(10, key => forgotten.push(key))
   recent.set('used', 0)
@@ -32,7 +32,7 @@ t.test('of many the latest are kept, and what is looked up stays', t => {
   t.end()
 })
 
-t.test('a copy of a text says the same', t => {
+t.test('a copy of a text equals it', t => {
   for (const text of ['', 'a', 'a text that was cut out of a longer one', 'sécateur, twelve'])
     t.equal(ownText(text), text)
   t.end()

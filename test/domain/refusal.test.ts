@@ -1,4 +1,4 @@
-// Refusals as values: their code and facts, and the text that is made of these.
+// Refusals as values: their code and facts, and the text that is made of them.
 
 import t from 'tap'
 import { type Refusal, refusals, refusalText } from '../../src/domain/refusal.js'
@@ -41,26 +41,23 @@ t.test('a refusal without facts is one value, made once', async t => {
   t.equal(refusals.entityNotFound, refusals.entityNotFound)
 })
 
-t.test(
-  'of what is unknown in a batch ten are named, and what became of the others is told if there are any',
-  async t => {
-    const unknown = (count: number, others: 'none' | 'done' | Refusal) =>
-      refusalText(
-        refusals.batchUnknown(
-          'InternalServerError',
-          Array.from({ length: count }, (_, n) => `E${n}`),
-          20,
-          ['disk'],
-          others,
-        ),
-      )
-    t.equal(unknown(1, 'none'), 'the outcome is unknown for 1 of 20 entities (E0): disk')
-    t.equal(unknown(1, 'done'), 'the outcome is unknown for 1 of 20 entities (E0): disk; the others were done')
-    t.match(unknown(12, 'none'), '(E0, E1, E2, E3, E4, E5, E6, E7, E8, E9 and 2 more): disk')
-  },
-)
+t.test('a refusal names ten unknown items of a batch, and the outcome of the others if there are any', async t => {
+  const unknown = (count: number, others: 'none' | 'done' | Refusal) =>
+    refusalText(
+      refusals.batchUnknown(
+        'InternalServerError',
+        Array.from({ length: count }, (_, n) => `E${n}`),
+        20,
+        ['disk'],
+        others,
+      ),
+    )
+  t.equal(unknown(1, 'none'), 'the outcome is unknown for 1 of 20 entities (E0): disk')
+  t.equal(unknown(1, 'done'), 'the outcome is unknown for 1 of 20 entities (E0): disk; the others were done')
+  t.match(unknown(12, 'none'), '(E0, E1, E2, E3, E4, E5, E6, E7, E8, E9 and 2 more): disk')
+})
 
-t.test('a geographical query and a location name the place where they stand', async t => {
+t.test('a geographical query and a location name their source', async t => {
   t.equal(refusalText(refusals.coordsRange('payload')), 'error parsing geo-query fields: invalid coordinates')
   t.equal(refusalText(refusals.coordsRange('url')), 'Invalid query: invalid coordinates')
   t.match(refusalText(refusals.legacyBoxCount('')), /^error parsing location attribute: geo:box/)

@@ -1,5 +1,5 @@
-// The limits on what one request or entity may hold (docs/interface/request-limits.md), each from both sides: the most
-// that is taken, and one more.
+// The limits of one request or entity (docs/interface/request-limits.md), each from both sides: the largest accepted
+// number, and one more.
 import t from 'tap'
 import {
   type BatchAction,
@@ -41,7 +41,7 @@ const members = (count: number, value: unknown, prefix = 'a'): Record<string, un
 
 const list = <T>(count: number, item: (n: number) => T): T[] => Array.from({ length: count }, (_, n) => item(n))
 
-/** What came of it: the text of the refusal, or `taken`. */
+/** The text of the refusal, or `taken`. */
 const said = (result: { readonly ok: boolean; readonly refusal?: Refusal }): string =>
   result.refusal ? `${result.refusal.kind}: ${refusalText(result.refusal)}` : 'taken'
 
@@ -58,7 +58,7 @@ const wanted = (json: unknown): ReadonlyMap<string, WantedAttribute> => {
 
 const attribute = { value: 1 }
 
-/** An entity with as many attributes; more than there may be, too, as they were stored before there was a limit. */
+/** An entity with this number of attributes, which may exceed the limit, as in entities older than the limit. */
 function entityOf(count: number): Entity {
   const stored = { type: 'Number', value: 1, metadata: new Map(), createdMs: nowMs, modifiedMs: nowMs }
   const attributes = new Map(list(count, n => [`a${n}`, stored] as const))
@@ -92,13 +92,13 @@ t.test('a body names at most so many attributes of an entity, id and type not co
   }
 })
 
-t.test('an entity grows up to as many attributes, whatever makes it grow', async t => {
+t.test('an entity grows up to as many attributes, by any request', async t => {
   const full = entityOf(attributesMax)
   const more = wanted({ more: attribute })
   t.equal(told(appendAttributes(entityOf(attributesMax - 1), more, plain, nowMs)), 'taken')
   t.equal(told(appendAttributes(full, more, plain, nowMs)), tooMany('attributes', attributesMax))
   t.equal(told(appendStrict(full, more, 'E', nowMs)), tooMany('attributes', attributesMax))
-  // Of what is refused, nothing is done.
+  // A refused request changes nothing.
   const partly = appendStrict(full, wanted({ a0: attribute, more: attribute }), 'E', nowMs)
   t.strictSame([told(partly), partly.change], [tooMany('attributes', attributesMax), undefined])
   t.equal(told(appendAttributes(full, wanted({ a0: { value: 2 } }), plain, nowMs)), 'taken')
@@ -161,7 +161,7 @@ const create = (value: unknown, type = 'geo:json'): UpdateOutcome => {
   return createEntity(entity.value, stampOf(nowMs))
 }
 
-/** A square in as many positions, the first of them again at the end. */
+/** A ring of this number of positions around a centre, the first of them again at the end. */
 const ring = (count: number, shift = 0): number[][] => {
   const open = list(count - 1, n => {
     const angle = (2 * Math.PI * n) / (count - 1)

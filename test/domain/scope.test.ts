@@ -1,5 +1,4 @@
-// Scopes: tenants, service paths and shards. A header that is accepted is shown with what it means, a refused one with
-// its text.
+// Scopes: tenants, service paths and shards. An accepted header is shown with its meaning, a refused one with its text.
 import fc from 'fast-check'
 import t from 'tap'
 import { type Result, refusalText } from '../../src/domain/refusal.js'
@@ -16,7 +15,7 @@ import {
   workerOf,
 } from '../../src/domain/scope.js'
 
-/** What was accepted as it is, a refusal as the text behind `400`. Every refusal of a scope is a BadRequest. */
+/** The accepted value, or `400` and the text of the refusal. Every refusal of a scope is a BadRequest. */
 function answer(result: Result<string | readonly string[]>): string {
   if (result.ok) return typeof result.value === 'string' ? result.value : result.value.join(' ')
   return result.refusal.kind === 'BadRequest' ? `400 ${refusalText(result.refusal)}` : result.refusal.kind
@@ -156,7 +155,7 @@ const updates: [verb: 'PATCH' | 'DELETE' | 'POST' | 'PUT', list: string, wildcar
   ['PUT', '400 more than one service path in context update request', '400 Bad Character in Service-Path'],
 ]
 
-t.test('an update acts on one path without wildcard, and says so in the words of its verb', async t => {
+t.test('an update acts on one path without wildcard, and its refusal has the words of its verb', async t => {
   for (const [verb, list, wildcard] of updates) {
     t.equal(answer(updatePath(['/a/b'], verb)), '/a/b', `${verb} one path`)
     t.equal(answer(updatePath(['/a', '/b'], verb)), list, `${verb} two paths`)
@@ -188,7 +187,7 @@ t.test('a path covers itself, and with a wildcard also all below it', async t =>
   }
 })
 
-t.test('what covers a path is itself, everything, and with a wildcard each path from it upwards', async t => {
+t.test('a path is covered by itself, by everything, and with a wildcard by each path from it upwards', async t => {
   t.strictSame([...coveringPaths('/')].sort(), ['/', '/#'])
   t.strictSame([...coveringPaths('/ab/c')].sort(), ['/#', '/ab/#', '/ab/c', '/ab/c/#'])
   for (const [pattern, covered, notCovered] of covers)
@@ -196,7 +195,7 @@ t.test('what covers a path is itself, everything, and with a wildcard each path 
       t.equal(coveringPaths(path).includes(pattern), coversPath(pattern, path), `${pattern} and ${path}`)
 })
 
-t.test('a list covers what any of its paths covers', async t => {
+t.test('a list covers every path that any of its paths covers', async t => {
   for (const path of ['/a', '/c', '/c/d']) t.ok(anyCoversPath(['/a', '/c/#'], path), path)
   for (const path of ['/', '/a/b', '/d']) t.notOk(anyCoversPath(['/a', '/c/#'], path), path)
   t.notOk(anyCoversPath([], '/'))
@@ -209,7 +208,7 @@ const shardsOf = ({ shards, spread }: Placement, tenant: string, path: string, i
 
 const rooms = (count: number): string[] => Array.from({ length: count }, (_, n) => `urn:ngsi-ld:Room:${n}`)
 
-/** Computed once and frozen: data directories are built on them. */
+/** Computed once and frozen, because data directories depend on them. */
 const placed: [tenant: string, path: string, id: string, in64over1: number, in64over8: number, in64over64: number][] = [
   ['', '/', 'R1', 33, 58, 34],
   ['', '/', 'R2', 33, 58, 26],
@@ -270,7 +269,7 @@ t.test('a shard is a whole number from 0 to below the number of shards', async (
   )
 })
 
-t.test('a map gives the same shard whatever it was asked before', async t => {
+t.test('a map gives the same shard after any other calls', async t => {
   const map = new ShardMap({ shards: 1024, spread: 8 })
   const asked = placed.map(([tenant, path, id]) => map.shardOf(tenant, path, id))
   for (let n = 0; n < 100_001; n++) map.shardOf('city', `/${n}`, 'R1')

@@ -1,4 +1,4 @@
-// Binary search, against looking at every place.
+// Binary search, compared with a look at every place.
 
 import fc from 'fast-check'
 import t from 'tap'

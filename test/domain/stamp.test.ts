@@ -1,4 +1,4 @@
-// The ids of documents that stamps make: when they were made, and their order.
+// The ids of documents that stamps make: their time, and their order.
 
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
@@ -8,14 +8,14 @@ import { checkSubscriptionId } from '../../src/domain/subscriptions/subscription
 
 const random = 'f00dfacecafe'
 
-t.test('an id tells its second and can be the id of a subscription', async t => {
+t.test('an id contains its second and can be the id of a subscription', async t => {
   const id = documentIdOf(stampOf(Date.UTC(2026, 0, 1)), random)
   t.equal(checkSubscriptionId(id), undefined)
   t.equal(Number.parseInt(id.slice(0, 8), 16) * 1000, Date.UTC(2026, 0, 1))
   t.equal(id, id.toLowerCase())
 })
 
-t.test('ids grow with their stamps, whatever chance adds', async () => {
+t.test('ids grow with their stamps, for every random part', async () => {
   const stamps = fc.integer({ min: 0, max: stampOf(Date.UTC(2105, 0, 1)) })
   const digits = fc.string({ unit: fc.constantFrom(...'0123456789abcdef'), minLength: 10, maxLength: 12 })
   fc.assert(

@@ -25,7 +25,7 @@ import type { Json } from '../../src/domain/json.js'
 import { type Result, refusalText } from '../../src/domain/refusal.js'
 import { stampMs, stampOf } from '../../src/domain/stamp.js'
 
-// What is sent
+// The sent values
 
 type Typed = { value?: Json; type?: string }
 type Sent = Typed & { metadata?: { [name: string]: Typed } }
@@ -42,7 +42,7 @@ type Element = { type: string; value: Json }
 type Stored = Element & { metadata: { [name: string]: Element }; created: number; modified: number }
 type Model = { attributes: { [name: string]: Stored }; created: number; modified: number }
 
-/** A request that is turned down as a whole. */
+/** A request that is refused as a whole. */
 class Refused extends Error {}
 
 const sameText = (value: Json): string =>
@@ -157,7 +157,8 @@ function change(model: Model, name: string, sent: Sent, flags: Flags, now: numbe
 }
 
 /**
- * Does the request to the model, and tells the name of the error, if any. A request that throws leaves nothing behind.
+ * Applies the request to the model, and returns the name of the error, if any. A request that throws leaves nothing
+ * behind.
  */
 function answer(model: Model, request: Request, now: number): string | undefined {
   const has = (name: string): boolean => Object.hasOwn(model.attributes, name)
@@ -191,7 +192,7 @@ function answer(model: Model, request: Request, now: number): string | undefined
   return wrong.length > 0 ? 'PartialUpdate' : undefined
 }
 
-// The broker's own rules, asked the same
+// The same requests to the broker's own rules
 
 const parsed = <T>(result: Result<T>): T => {
   if (!result.ok) throw new Error(`the request is at fault: ${refusalText(result.refusal)}`)
@@ -253,7 +254,7 @@ const modelText = ({ created, modified, attributes }: Model): string =>
     ]),
   })
 
-// Few names and few values, so that requests meet what others have left.
+// Few names and few values, so that requests meet the results of others.
 
 const name = fc.constantFrom('n', 'list', 'object', 'other')
 const item = fc.constantFrom<Json>(0, 1, 2, 'x', { a: 1, b: 2 }, { b: 2, a: 1 }, [1])
@@ -296,7 +297,7 @@ const request: fc.Arbitrary<Request> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ to: fc.constant('DELETE attribute'), name }) },
 ) as fc.Arbitrary<Request>
 
-/** $min and $max of anything but numbers need the order of kinds, which operators.test.ts shows. */
+/** $min and $max of anything but numbers need the order of kinds, which operators.test.ts tests. */
 const isNumeric = (value: Json | undefined): boolean => value === undefined || typeof value === 'number'
 
 function leavesNumbers(model: Model, request: Request): boolean {
@@ -314,7 +315,7 @@ function leavesNumbers(model: Model, request: Request): boolean {
   })
 }
 
-t.test('any sequence of requests does to an entity what the specification says', async t => {
+t.test('any sequence of requests has the effect that the specification states', async t => {
   const startMs = Date.UTC(2024, 4, 1)
   const refusals = new Set<string | undefined>()
   fc.assert(

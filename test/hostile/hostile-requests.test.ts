@@ -17,7 +17,7 @@ const drawn = (seed: number): Shot[] => {
 
 const textOf = ({ pieces }: Shot): string => Buffer.concat(pieces).toString('latin1')
 
-t.test('a seed gives the same requests again, whatever was drawn before', async t => {
+t.test('a seed gives the same requests again, after any earlier draws', async t => {
   const [first, , again] = [drawn(1), drawn(2), drawn(1)]
   t.ok(first.every((shot, index) => textOf(shot) === textOf(again[index]!)))
 })

@@ -61,7 +61,7 @@ for (const [what, given, wrong] of [
 ] as const)
   t.test(`${what} does not`, async t => t.match(judged(given), wrong))
 
-t.test('a library may refuse what is no request, but not with a 500', async t => {
+t.test('a library may refuse an invalid request, but not with a 500', async t => {
   t.equal(judged(answer(505, '<h1>'), { expects: 'mild' }), undefined)
   t.equal(judged(answer(500, ''), { expects: 'mild' }), 'status 500')
 })

@@ -33,7 +33,7 @@ function wrongVerbs(t: Test, node: LocalNode): void {
     ['POST /log/trace', 'GET, DELETE', false],
     ['POST /log/trace/1-2', 'PUT, DELETE', false],
   ] as const)
-    t.test(`${request} is 405, and says what is allowed`, async t => {
+    t.test(`${request} is 405, with the allowed methods`, async t => {
       const needsBody = !request.includes('log') && !request.startsWith('DELETE')
       const answer = needsBody ? await node.json(request, {}) : await node.ask(request)
       t.equal(answer.status, 405)
@@ -47,7 +47,7 @@ function wrongVerbs(t: Test, node: LocalNode): void {
 function logSettings(t: Test, node: LocalNode, log: LogSettings): void {
   const shown = async () => (await node.ask('GET /admin/log')).json
 
-  t.test('how it logs is told, and changed', async t => {
+  t.test('the settings of the log are shown, and changed', async t => {
     t.same(await shown(), { level: 'ERROR', infoPayloadMaxSize: 5120, lineMaxSize: 32768, deprecate: false })
     const query = 'level=wArNiNg&infoPayloadMaxSize=7&lineMaxSize=1000&deprecate=TRUE'
     const { status, text, headers } = await node.ask(`PUT /admin/log?${query}`)
@@ -90,11 +90,11 @@ function traces(t: Test, node: LocalNode): void {
     ['DELETE /log/trace', { tracelevels: 'all trace levels off' }],
     ['GET /log/trace', { tracelevels: 'empty' }],
   ] as const)
-    t.test(`then ${request} tells ${JSON.stringify(told)}`, async t => {
+    t.test(`then ${request} returns ${JSON.stringify(told)}`, async t => {
       t.match(await node.ask(request), { status: 200, json: told })
     })
 
-  t.test('what is no list of levels is refused', async t => {
+  t.test('an invalid list of levels is refused', async t => {
     t.match(await node.ask('PUT /log/trace/1-300'), {
       status: 400,
       json: { error: 'BadRequest', description: 'poorly formatted trace level string' },
@@ -111,7 +111,7 @@ function statistics(t: Test, node: LocalNode): void {
   const read = async (query = '') => (await node.ask(`GET /statistics${query}`)).json as Shown
   const told = { status: 200, json: { message: 'All statistics counter reset' } }
 
-  t.test('after a reset only what came since is counted, the request itself included', async t => {
+  t.test('after a reset only later requests are counted, the request itself included', async t => {
     t.match(await node.ask('DELETE /statistics'), told)
     t.same((await read()).counters.requests, { '/statistics': { GET: 1 } })
   })
@@ -138,7 +138,7 @@ function statistics(t: Test, node: LocalNode): void {
     t.match(requests['/v2/op/update'], { POST: 0 })
   })
 
-  t.test('the cache of subscriptions tells what it has', async t => {
+  t.test('the cache of subscriptions shows its contents', async t => {
     t.match(await node.ask('DELETE /cache/statistics'), told)
     const none = { ids: '', refresh: 0, inserts: 0, removes: 0, updates: 0, items: 0 }
     t.same((await node.ask('GET /cache/statistics')).json, none)

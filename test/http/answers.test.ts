@@ -76,7 +76,7 @@ for (const server of httpServers)
     const where = `${server}, ${workers} of them`
 
     t.test(
-      `${where}: a list that would be too large is refused, whatever is asked for; less of it is answered`,
+      `${where}: a list that would be too large is refused, in every form; a smaller part is answered`,
       async t => {
         for (const viewBytesMax of workers === 1 ? [0, 64 * mb] : [0]) {
           const node = await start(t, { answers: { answerBytesMax: 4 * mb }, queries: { viewBytesMax } })
@@ -117,7 +117,7 @@ for (const server of httpServers)
     )
 
     t.test(
-      `${where}: clients that do not read hold what is set apart for answers and no more; small answers go on`,
+      `${where}: clients that do not read hold the memory set apart for answers and no more; small answers go on`,
       async t => {
         const bytesMax = 20 * mb
         const node = await start(t, { answers: { answerBytesMax: bytesMax, answersInFlightMax: bytesMax } })

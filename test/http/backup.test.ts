@@ -81,7 +81,7 @@ for (const server of httpServers)
     const node = await startLocalNode(t, { server, backupKeyFile: keyFile(t) })
     await fill(node, largeCount, 20_000)
 
-    t.test('nobody gets a backup without the key', async t => {
+    t.test('no client gets a backup without the key', async t => {
       for (const headers of [[], ['X-Auth-Token: another key of some length'], [`X-Auth-Token: ${key.slice(0, -1)}`]])
         t.match(await node.ask('POST /admin/backup', headers), {
           status: 403,
@@ -90,14 +90,14 @@ for (const server of httpServers)
       t.match(await node.ask('GET /admin/backup', withKey), { status: 405, headers: { allow: 'POST' } })
     })
 
-    t.test('it has all tenants, may not be kept by anybody on the way, and counts as one request', async t => {
+    t.test('it has all tenants, may not be cached on the way, and counts as one request', async t => {
       const response = await begin(node)
       t.match(response, { statusCode: 200 })
       t.match(response.headers, { 'content-type': 'application/octet-stream', 'cache-control': 'no-store' })
       t.strictSame(idsIn(await read(response)), idsOf(largeCount))
     })
 
-    t.test('a second one is refused while the first is under way, and a client that goes makes room', async t => {
+    t.test('a second one is refused while the first is in flight, and a client that goes makes room', async t => {
       const first = await begin(node)
       first.on('error', () => {}).pause()
       t.match(await node.ask('POST /admin/backup', withKey), {

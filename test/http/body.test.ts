@@ -100,7 +100,7 @@ const duplicates: readonly (readonly [name: string, text: string, ...paths: (rea
   ['behind all kinds of values', '{"x":[1.5e3,true,null,"],}",{},[]],"a":-1,"a":false}', ['a']],
 ]
 
-t.test('a key that stands twice is found with its path', async t => {
+t.test('a duplicate key is found with its path', async t => {
   for (const [name, text, ...paths] of duplicates)
     t.strictSame(
       duplicatesOf(text),
@@ -114,12 +114,12 @@ t.test('colons, braces, quotes and backslashes inside strings are text', async t
   t.strictSame(duplicatesOf(JSON.stringify(value)), [])
 })
 
-t.test('a key that stands twice is found in plain text, behind an escape and behind a letter beyond ASCII', async t => {
+t.test('a duplicate key is found in plain text, behind an escape and behind a letter beyond ASCII', async t => {
   for (const text of ['plain :{[', 'a \\n b', 'ü', 'ü \\n'])
     t.strictSame(duplicatesOf(`{"x":"${text}","a":1,"b":{"a":"]}"},"a":2}`), ['["a"]'], text)
 })
 
-t.test('the names of what every object has are ordinary keys', async t => {
+t.test('names that every object has are ordinary keys', async t => {
   const text = '{"__proto__":{"polluted":true},"constructor":1,"toString":2,"hasOwnProperty":3}'
   const result = parse(text)
   t.equal(result.ok && JSON.stringify(result.value.value), text)
@@ -141,7 +141,7 @@ t.test('nesting of 100,000 levels is refused at once', async t => {
   }
 })
 
-t.test('levels are what is open at a time, not how many brackets there are', async t => {
+t.test('levels are the brackets open at a time, not their number', async t => {
   t.equal(refusalOf(`[${'[],'.repeat(10_000)}[]]`), undefined)
 })
 
@@ -158,7 +158,7 @@ t.test('only a document that nests deeper than a value may is marked as deep', a
   t.equal(deep(51), true)
 })
 
-t.test('fifty thousand keys that stand twice are found in reasonable time', async t => {
+t.test('fifty thousand duplicate keys are found in reasonable time', async t => {
   const beginMs = performance.now()
   const found = duplicatesOf(`{${Array.from({ length: 100_000 }, (_, i) => `"k${i % 50_000}":1`).join()}}`)
   t.equal(found.length, 50_000)

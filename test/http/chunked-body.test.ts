@@ -4,7 +4,7 @@ import t from 'tap'
 import { ChunkedBody } from '../../src/http/chunked-body.js'
 import { chunksMax } from '../../src/http/front.js'
 
-t.test('chunks of all sizes come out in their order, whatever becomes of their memory', async t => {
+t.test('chunks of all sizes come out in their order, even if their memory is overwritten', async t => {
   const body = new ChunkedBody(1_000_000)
   const sizes = [0, 1, 4_095, 4_096, 3, 200_000, 1]
   for (const [n, size] of sizes.entries()) {

@@ -71,7 +71,7 @@ function answers(t: Test, node: LocalNode): void {
     }
   })
 
-  t.test('the page of HEAD tells what GET would send', async t => {
+  t.test('the page of HEAD has the headers that GET would send', async t => {
     const headers = ['Accept: text/html', accept('gzip')]
     const { headers: got, body } = await ask(node, 'GET /', headers)
     t.equal(got['content-encoding'], 'gzip')

@@ -31,7 +31,7 @@ t.test('a body comes out as it went in', async t => {
   }
 })
 
-t.test('what gets no shorter is said so', async t => {
+t.test('a body that gets no shorter is reported', async t => {
   const compressor = new Compressor()
   for (const coding of codings) {
     t.equal(compressor.compressNow(randomBytes(5_000), coding), undefined)

@@ -20,7 +20,7 @@ const none = {}
 
 for (const server of httpServers)
   t.test(`over ${server}`, async t => {
-    t.test('without an origin configured nothing is said, and OPTIONS is a wrong verb', async t => {
+    t.test('without a configured origin there are no headers, and OPTIONS is a wrong verb', async t => {
       const node = await startLocalNode(t, { server })
       t.same(corsOf(await node.ask('GET /v2', [origin])), none)
       const options = await node.ask('OPTIONS /v2/entities', [origin])
@@ -58,7 +58,7 @@ for (const server of httpServers)
         t.equal((await node.ask('OPTIONS /v2/nowhere', [origin])).status, 400)
       })
 
-      t.test('a wrong verb is told that there is OPTIONS, and nothing else', async t => {
+      t.test('the answer to a wrong verb names OPTIONS, and nothing else', async t => {
         const wrong = await node.ask('DELETE /v2/entities', [origin])
         t.match(wrong, { status: 405, headers: { allow: 'POST, GET, OPTIONS' } })
         t.same(corsOf(wrong), none)
@@ -79,7 +79,7 @@ for (const server of httpServers)
         ['/v2/op/update', 'POST, OPTIONS'],
         ['/version', 'GET, OPTIONS'],
       ] as const)
-        t.test(`a preflight of ${path} is told of ${methods}`, async t => {
+        t.test(`a preflight of ${path} gets ${methods}`, async t => {
           const preflight = await node.ask(`OPTIONS ${path}`, [origin])
           t.match(preflight, { status: 200, text: '', headers: { 'content-type': undefined } })
           t.same(corsOf(preflight), {
@@ -90,13 +90,13 @@ for (const server of httpServers)
           })
         })
 
-      t.test('a preflight that announces headers of the other vocabulary is told of these', async t => {
+      t.test('a preflight that announces headers of the other vocabulary gets these', async t => {
         const asked = 'Access-Control-Request-Headers: content-type,fiware-service'
         t.match(corsOf(await node.ask('OPTIONS /v2', [origin, asked])), { 'allow-headers': /, Fiware-Service, / })
       })
     })
 
-    t.test('several origins: the answer names the one that asks, and says that it depends on it', async t => {
+    t.test('several origins: the answer names the one that asks, and that it varies with it', async t => {
       const origins = ['https://a.example', 'http://localhost:8080']
       const node = await startLocalNode(t, { server, cors: { origins, maxAgeS: 600 } })
       for (const one of origins) {

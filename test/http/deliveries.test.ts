@@ -55,7 +55,7 @@ function hindrance({ status, json, text }: Answer): string | undefined {
 
 // Explanations
 
-t.test('an explanation says what it is about, whether the subscription fires, and why', async t => {
+t.test('an explanation names its subject, and whether and why the subscription triggers', async t => {
   const node = await startLocalNode(t)
   await room(node, 'R1', 20)
   const id = await create(node, body())
@@ -76,7 +76,7 @@ t.test('an explanation says what it is about, whether the subscription fires, an
   })
 })
 
-t.test('what keeps a subscription from firing is told, and that it no longer does', async t => {
+t.test('a condition that keeps a subscription from triggering is reported, and also its end', async t => {
   const node = await startLocalNode(t)
   await room(node, 'R1', 20)
   await node.json('POST /v2/entities', { id: 'X1', type: 'Room' })
@@ -165,13 +165,13 @@ t.test('an explanation that cannot be given is refused in words', async t => {
     t.match(await node.ask(`GET ${path}/${query}`), { status, json: { description } }, query)
 })
 
-t.test('without the word nothing is explained, whatever parameters there are', async t => {
+t.test('without the word nothing is explained, with any other parameters', async t => {
   const node = await startLocalNode(t)
   const id = await create(node, body())
   t.match((await node.ask(`GET ${path}/${id}?entity=R1&type=Room`)).json, { id, status: 'active' })
 })
 
-t.test('a worker explains what another one has', async t => {
+t.test('a worker explains subscriptions of another one', async t => {
   const nodes = await startLocalWorkers(t, 3)
   const id = await create(nodes[0]!, body())
   for (const n of [1, 2, 3, 4, 5]) await room(nodes[1]!, `R${n}`, n)
@@ -268,7 +268,7 @@ t.test('deliveries and dead letters are lists of one form', async t => {
   })
 })
 
-t.test('each list has as many as the limit says, 20 when it says nothing', async t => {
+t.test('each list is as long as the limit, by default 20', async t => {
   const { node, local } = await sending(t)
   const id = await create(node, body())
   for (let at = 0; at < 30; at++) {
@@ -309,7 +309,7 @@ t.test('with no dead letters nothing is sent again', async t => {
   t.match(await node.ask(`POST ${path}/${id}/deliveries/retry`), { status: 200, text: '{"retried":0}' })
 })
 
-t.test('what is asked of a subscription that is not there is refused as its retrieval is', async t => {
+t.test('a request about a missing subscription is refused like its retrieval', async t => {
   const { node } = await sending(t)
   const id = await create(node, body(), ['Ctx-Service: mine'])
   const unknown = { status: 404, json: { error: 'NotFound', description: /^The requested subscription/ } }
@@ -327,7 +327,7 @@ t.test('what is asked of a subscription that is not there is refused as its retr
   }
 })
 
-t.test('other methods are told which there is', async t => {
+t.test('the answer to other methods names the allowed one', async t => {
   const { node } = await sending(t)
   const notThere = async (line: string, allow: string) =>
     t.match(await node.json(line, line.startsWith('P') ? {} : undefined), { status: 405, headers: { allow } }, line)

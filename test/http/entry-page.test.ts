@@ -35,7 +35,7 @@ for (const server of httpServers)
       t.match(policy, createHash('sha256').update(style).digest('base64'), 'its style is allowed by its hash')
     })
 
-    t.test('HEAD tells the same without the body, and the connection goes on', async t => {
+    t.test('HEAD has the same headers without the body, and the connection goes on', async t => {
       const { headers: ofGet, text } = await node.ask('GET /', [browser])
       const { status, headers, text: ofHead } = await node.ask('HEAD /', [browser])
       t.same([status, ofHead], [200, ''])
@@ -51,7 +51,7 @@ for (const server of httpServers)
       t.match(await node.json('POST /', { a: 1 }), { status: 405, headers: { allow: 'GET, HEAD' } })
     })
 
-    t.test('what cannot be had is a 406, and no tenant is needed', async t => {
+    t.test('an unavailable form is a 406, and no tenant is needed', async t => {
       t.equal((await node.ask('GET /', ['Accept: image/png'])).status, 406)
       t.equal((await node.ask('GET /', ['Accept: text/plain'])).status, 406)
       t.equal((await node.ask('GET /', ['Ctx-Service: never_seen', 'Ctx-ServicePath: /a'])).status, 200)

@@ -56,7 +56,7 @@ for (const server of httpServers) {
 }
 
 for (const server of httpServers) {
-  t.test(`over ${server}, what could be done in part is stored`, async t => {
+  t.test(`over ${server}, the possible part of a request is stored`, async t => {
     const node = await startLocalNode(t, { server })
     await node.json('POST /v2/entities', { id: 'R1', type: 'Room', temp: { value: 1 } })
     const [append, update] = [

@@ -203,7 +203,7 @@ export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelin
     t.strictSame(heard, [])
   })
 
-  t.test('header names with every character that HTTP allows are heard', async t => {
+  t.test('header names with every character that HTTP allows are accepted', async t => {
     const { wire } = await serve(t, open, exchange => {
       exchange.reply(200, [], ['x_a', 'x.a', 'x!~a'].map(name => exchange.header(name)).join())
       return undefined
@@ -356,7 +356,7 @@ export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelin
     t.strictSame(heard, [])
   })
 
-  t.test('a body in chunks that is too much is told of, and its connection is closed', async t => {
+  t.test('a body in chunks that is too large is refused, and its connection is closed', async t => {
     const told: unknown[] = []
     const { port } = await serve(t, open, exchange => (body, excess) => {
       told.push([body.length, excess])
@@ -393,7 +393,7 @@ export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelin
     t.equal((await wire.answer()).body, Buffer.from(body).toString('latin1'))
   })
 
-  t.test('a body over the limit ends the connection and reaches nobody', async t => {
+  t.test('a body over the limit ends the connection and reaches no handler', async t => {
     const heard: number[] = []
     const { wire } = await serve(t, open, () => body => heard.push(body.length))
     await wire.request('POST /', [], 'x'.repeat(1001))
@@ -401,7 +401,7 @@ export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelin
     t.strictSame(heard, [])
   })
 
-  t.test('three requests share a connection, though nobody read the body of the second', async t => {
+  t.test('three requests share a connection, though no handler read the body of the second', async t => {
     const { wire } = await serve(t, open, greet)
     await wire.request('GET /1')
     t.equal((await wire.answer()).body, 'GET /1')
@@ -439,7 +439,7 @@ export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelin
     t.notOk('uwebsockets' in headers || 'server' in headers || 'x-powered-by' in headers)
   })
 
-  t.test('204 has neither body nor length, 201 without a body says so', async t => {
+  t.test('204 has neither body nor length, 201 without a body has the length 0', async t => {
     const { wire } = await serve(t, open, exchange => {
       exchange.reply(exchange.path === '/204' ? 204 : 201, ['Ctx-Correlator', 'c'])
       return undefined
@@ -534,7 +534,7 @@ export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelin
     },
   )
 
-  t.test('a client that leaves before the answer harms nobody', async t => {
+  t.test('a client that leaves before the answer does no harm', async t => {
     let answerLate = () => {}
     let announce = () => {}
     const arrived = new Promise<void>(resolve => {
@@ -585,7 +585,7 @@ export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelin
     }
   })
 
-  t.test('the system chooses a port, and nobody else can have it', async t => {
+  t.test('the system chooses a port, and no other process can have it', async t => {
     const { port } = await serve(t, open, greet)
     t.ok(port > 0)
     const second = await open({ ...plainOptions, port }, { onRequest: greet })
@@ -741,7 +741,7 @@ export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelin
     }
   })
 
-  t.test('closing answers what is in flight, refuses new clients, and ends idle ones', async t => {
+  t.test('closing answers requests in flight, refuses new clients, and ends idle ones', async t => {
     const waiting: Exchange[] = []
     let announce = () => {}
     const arrived = new Promise<void>(resolve => {
@@ -882,7 +882,7 @@ export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelin
     wire.leave()
   })
 
-  t.test('what a large answer was made for is told when its client goes', async t => {
+  t.test('the source of a large answer is called when its client goes', async t => {
     let announce = () => {}
     const over = new Promise<void>(resolve => {
       announce = resolve
@@ -897,7 +897,7 @@ export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelin
     await over
   })
 
-  t.test('what an answer was made for is told at once where nobody is there any more', async t => {
+  t.test('the source of an answer is called at once when the client has gone', async t => {
     const held: Exchange[] = []
     const { wire, port } = await serve(t, open, exchange => {
       held.push(exchange)
@@ -915,7 +915,7 @@ export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelin
     t.equal(times, 1)
   })
 
-  t.test('closing does not wait longer than it is told', async t => {
+  t.test('closing does not wait longer than its time', async t => {
     const { front, wire } = await serve(t, open, () => undefined)
     await wire.request('GET /')
     t.strictSame(await front.close(20), { connections: 1, requests: 1 })
@@ -924,7 +924,7 @@ export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelin
 
   for (const isTls of [false, true])
     t.test(
-      `while it closes, ${isTls ? 'over TLS ' : ''}requests are answered, and what rests is ended in order`,
+      `while it closes, ${isTls ? 'over TLS ' : ''}requests are answered, and idle connections end in order`,
       async t => {
         const { front, port, wire: unused } = await serve(t, open, greet, isTls ? { tls: certificate(t) } : {})
         const connect = () => (isTls ? Wire.overTls(port) : Wire.to(port))
@@ -946,7 +946,7 @@ export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelin
     )
 
   t.test(
-    'a client whose connection was not taken yet is answered, and answers are held back until nobody listens',
+    'a client whose connection was not accepted yet is answered, and answers wait until the port is closed',
     async t => {
       const { front, port } = await serve(t, open, greet)
       const connecting = Array.from({ length: 20 }, () => Wire.to(port))
@@ -965,7 +965,7 @@ export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelin
     },
   )
 
-  t.test('what is not HTTP gets no service, and the next client does', async t => {
+  t.test('a client that does not send HTTP gets no service, and the next client does', async t => {
     const { wire, port } = await serve(t, open, greet)
     for (const garbage of [
       '\x16\x03\x01\x02\x00\x01\x00\x01',

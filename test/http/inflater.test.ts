@@ -26,7 +26,7 @@ t.test('a body comes out as it went in, at once or later', async t => {
     }
 })
 
-t.test('the limit counts what comes out', async t => {
+t.test('the limit counts inflated bytes', async t => {
   const inflater = new Inflater()
   for (const coding of codings)
     for (const limit of [1000, 70_000, mb]) {
@@ -45,7 +45,7 @@ t.test('where the limit is large, few bytes may not become very many', async t =
   t.equal(codeOf(await inflate(inflater, gzipSync(Buffer.alloc(mb)), 'gzip', 100 * mb)), `${mb} bytes`)
 })
 
-t.test('what is cut, wrong, of another kind or followed by anything is refused, members in a row are not', async t => {
+t.test('a body that is cut, wrong, foreign or followed by anything is refused, members in a row are not', async t => {
   const inflater = new Inflater()
   const text = Buffer.from('{"id":"E1"}')
   for (const coding of codings) {

@@ -79,7 +79,7 @@ t.test('the filters of a list are combined with AND', async t => {
     t.equal(await tenant.ids(parameters), expected, parameters)
 })
 
-t.test('a page is cut from what fits, and the count ignores the page', async t => {
+t.test('a page is cut from the matches, and the count ignores the page', async t => {
   const tenant = newTenant()
   await tenant.create('/', ...stock)
   for (const [parameters, expected, count] of [
@@ -110,7 +110,7 @@ t.test('a page is cut from what fits, and the count ignores the page', async t =
   t.notOk('ctx-total-count' in (await tenant.ask('GET /v2/entities')).headers, 'counted only on demand')
 })
 
-t.test('a list is ordered by its keys, and what they leave open by creation', async t => {
+t.test('a list is ordered by its keys, and then by creation', async t => {
   const tenant = newTenant()
   await tenant.create('/', ...stock)
   for (const [parameters, expected] of [
@@ -126,7 +126,7 @@ t.test('a list is ordered by its keys, and what they leave open by creation', as
   }
 })
 
-t.test('near finds by distance and tells in order of creation, or nearest first when asked', async t => {
+t.test('near finds by distance, in order of creation, or nearest first on request', async t => {
   const tenant = newTenant()
   const at = (value: string) => ({ at: { type: 'geo:point', value } })
   for (const [id, place] of [
@@ -172,7 +172,7 @@ t.test('a list covers the service paths of its header', async t => {
   t.equal(await tenant.ids('orderBy=servicePath,!id&limit=3'), 'root same late')
 })
 
-t.test('op/query finds what any of its selectors means', async t => {
+t.test('op/query finds the entities of any of its selectors', async t => {
   const tenant = newTenant()
   await tenant.create('/', ...stock)
   for (const [body, expected] of [
@@ -212,7 +212,7 @@ t.test('op/query finds what any of its selectors means', async t => {
   t.equal(page.headers['ctx-total-count'], '5')
 })
 
-t.test('op/query shows what attrs, attributes and metadata name', async t => {
+t.test('op/query shows the parts that attrs, attributes and metadata name', async t => {
   const tenant = newTenant()
   const metadata = { m: { type: 'Number', value: 1 }, n: { type: 'Number', value: 2 } }
   const a = { type: 'Number', value: 1, metadata }
@@ -235,7 +235,7 @@ const existing = 'one or more of the attributes in the request already exist: '
 
 const whole: Entity = { id: 'E', type: 'T', a: 1, b: 2 }
 
-t.test('every action does to an entity what the single operation does', async t => {
+t.test('every action has the effect of the single operation', async t => {
   for (const [action, entities, answer, stored] of [
     ['append', [{ id: 'E', type: 'T', a: 9, c: 3 }], '204', [{ id: 'E', type: 'T', a: 9, b: 2, c: 3 }]],
     ['append', [{ id: 'E', type: 'T' }], '204', [{ id: 'E', type: 'T', a: 1, b: 2 }]],
@@ -290,7 +290,7 @@ t.test('every action does to an entity what the single operation does', async t 
   }
 })
 
-t.test('an entity that stands several times in a batch sees its earlier items', async t => {
+t.test('an entity that occurs several times in a batch sees its earlier items', async t => {
   const tenant = newTenant()
   const e = { id: 'E', type: 'T' }
   t.equal(
@@ -404,7 +404,7 @@ t.test('a batch acts on one service path', async t => {
     t.equal((await tenant.ask('POST /v2/op/update', batch, [`Ctx-ServicePath: ${paths}`])).status, 400, paths)
 })
 
-t.test('op/notify appends what it carries', async t => {
+t.test('op/notify appends its entities', async t => {
   const tenant = newTenant()
   const one = (value: number) => ({ type: 'Number', value })
   const notify = (data: readonly unknown[], ...headers: string[]) =>
@@ -447,7 +447,7 @@ t.test('op/notify appends what it carries', async t => {
   t.equal(await tenant.ids('', ['Ctx-ServicePath: /p']), 'P')
 })
 
-t.test('op/notify deletes what was deleted where the notification comes from', async t => {
+t.test('op/notify deletes entities that were deleted at the source of the notification', async t => {
   const tenant = newTenant()
   const notify = (data: readonly unknown[], ...headers: string[]) =>
     tenant.ask('POST /v2/op/notify', { subscriptionId: 'unknown', data }, headers)

@@ -167,7 +167,7 @@ t.test('a notification is a transaction of its own, with its number in the corre
   t.equal(new Set(transactions).size, transactions.length)
 })
 
-t.test('deprecated usages are counted, and told when that is asked for', async t => {
+t.test('deprecated usages are counted, and logged with the option', async t => {
   const { node, texts, log } = await start(t, 'WARN', { statistics: { counters: true } })
   const point = (id: string) => ({ id, location: { type: 'geo:point', value: '1,2' } })
   await node.json('POST /v2/entities', point('E1'))

@@ -31,7 +31,7 @@ async function eventually(node: LocalNode, holds: (metrics: Exposition) => boole
 const room = (id: string) => ({ id, type: 'Room', temp: { value: 1 } })
 
 for (const server of httpServers)
-  t.test(`requests, entities, commits and notifications are told of, over ${server}`, async t => {
+  t.test(`there are metrics of requests, entities, commits and notifications, over ${server}`, async t => {
     const node = await startLocalNode(t, { server })
     const receiver = await httpReceiver(t)
     await node.json('POST /v2/subscriptions', {
@@ -57,7 +57,7 @@ for (const server of httpServers)
   })
 
 for (const server of httpServers)
-  t.test(`connections that the server closed are told of by reason, over ${server}`, async t => {
+  t.test(`connections that the server closed are counted by reason, over ${server}`, async t => {
     const node = await startLocalNode(t, { server, connectionsMax: 5 })
     for (let nth = 0; nth < 9; nth++) {
       const idle = await Wire.to(node.port)
@@ -88,7 +88,7 @@ function labelsIn({ samples }: Exposition, metric: string, type: string): readon
   return [...new Set(labels)].filter(label => label !== 'le').sort()
 }
 
-t.test('docs/operations/metrics.md has what is told, with kinds and labels, and nothing else', async t => {
+t.test('docs/operations/metrics.md has all metrics, with kinds and labels, and nothing else', async t => {
   const documented = documentedMetrics()
   const node = await startLocalNode(t)
   const provider = await httpReceiver(t)
@@ -127,7 +127,7 @@ t.test('metrics that other pages name are in the table', async t => {
   }
 })
 
-t.test('open connections, views and the store are told of', async t => {
+t.test('there are metrics of open connections, views and the store', async t => {
   const node = await startLocalNode(t, { server: 'uws' })
   // With fewer entities the broker makes no view.
   const entities = Array.from({ length: 300 }, (_, n) => room(`R${n}`))
@@ -157,14 +157,14 @@ const noCluster: ClusterNumbers = {
   gossip: { bytesSent: 0, bytesReceived: 0, messagesUnreadable: 0, suspicions: 0 },
 }
 
-t.test('Prometheus says what it takes, and gets it', async t => {
+t.test('Prometheus names the form that it accepts, and gets it', async t => {
   const node = await startLocalNode(t)
   const accept = 'Accept: application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2'
   t.ok((await read(node, [accept])).families.size > 0)
   t.ok((await read(node, ['Accept: text/plain'])).families.size > 0)
 })
 
-t.test('whichever worker is asked tells of all', async t => {
+t.test('each worker returns the metrics of all', async t => {
   const nodes = await startLocalWorkers(t, 2)
   for (const [index, node] of nodes.entries())
     for (let n = 0; n < 5; n++) await node.json('POST /v2/entities', room(`W${index}-${n}`))

@@ -64,7 +64,7 @@ t.test('an idle connection is closed after the time given', async t => {
   t.ok(await wire.closed)
 })
 
-t.test('what a client sends to a connection that the server has ended is read away, and resets nothing', async t => {
+t.test('bytes to a connection that the server has ended are read and dropped, and reset nothing', async t => {
   const heard: string[] = []
   const { front, port } = await serve(t, openNodeFront, exchange => {
     heard.push(exchange.path)

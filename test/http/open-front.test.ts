@@ -22,7 +22,7 @@ t.test('HTTP/1.0 is served at the second port, and HTTP/1.1 at both', async t =>
   }
 })
 
-t.test('a connection that rests at the second port stays open as long as -reqTimeout says', async t => {
+t.test('a connection that rests at the second port stays open for the time of -reqTimeout', async t => {
   const options = { ...plainOptions, http1Port: 0, idleTimeoutS: 1 }
   const front = await openFront('uws', options, { onRequest: echo }, silent)
   await front.listen()

@@ -37,15 +37,15 @@ t.test('a node with room is ready', async t => {
   t.same(readiness(true, false, false), { status: 200, json: { status: 'ready' } })
 })
 
-t.test('a node on a full disk is ready, and says so', async t => {
+t.test('a node on a full disk is ready, and reports the disk', async t => {
   t.same(readiness(true, true, false), { status: 200, json: { status: 'ready', disk: 'full' } })
 })
 
-t.test('a node whose copies wait for room is not ready, and says why', async t => {
+t.test('a node whose copies wait for room is not ready, with the reason', async t => {
   t.match(readiness(true, true, true), { status: 503, json: { description: /disk of this node is full/ } })
 })
 
-t.test('a node whose log has lost something is not ready, and says what', async t => {
+t.test('a node whose log has lost something is not ready, and names the loss', async t => {
   t.match(readiness(true, false, false, 'the log engine has lost data'), {
     status: 503,
     json: { error: 'Unavailable', description: 'the log engine has lost data' },

@@ -79,18 +79,18 @@ t.test('an ampersand, letters of any script and control characters are not touch
   t.strictSame(JSON.parse(body ?? ''), { error: 'BadRequest', description: description.replace(';', '&#59;') })
 })
 
-t.test('a text that echoes what the client sent is escaped', async t => {
+t.test('a text that repeats input of the client is escaped', async t => {
   t.equal(
     written(reply => reply.refuse(refusals.parameterEmpty('foo"'))).body,
     '{"error":"BadRequest","description":"Empty right-hand-side for URI param /foo&quot;/"}',
   )
 })
 
-t.test('a wrong method is told the right ones', async t => {
+t.test('the answer to a wrong method names the right ones', async t => {
   t.equal(written(reply => reply.refuseMethod('GET, PUT', false)).headers.Allow, 'GET, PUT')
 })
 
-t.test('only who can come again is told when', async t => {
+t.test('only a refusal that allows a repetition has Retry-After', async t => {
   t.equal(written(reply => reply.refuse(refusals.requestsTooMany)).headers['Retry-After'], '1')
   t.notOk('Retry-After' in written(reply => reply.refuse(refusals.failure('no'))).headers)
 })
@@ -128,7 +128,7 @@ t.test('a total is a header, zero included', async t => {
   t.equal(written(reply => reply.json('[]', 1234)).headers['Ctx-Total-Count'], '1234')
 })
 
-t.test('who speaks the other vocabulary is answered in it', async t => {
+t.test('a client that uses the other vocabulary is answered in it', async t => {
   const { headers } = written(reply => reply.json('[]', 3), 'Fiware')
   t.strictSame(headers, {
     'Fiware-Correlator': 'corr-1',
@@ -153,7 +153,7 @@ t.test('a creation is 201, an upsert 204, both with the location and without a b
     )
 })
 
-t.test('what is done without words is 204', async t => {
+t.test('a success without contents is 204', async t => {
   t.strictSame(
     written(reply => reply.done()),
     { status: 204, headers: { 'Ctx-Correlator': 'corr-1' }, body: undefined, closes: false },

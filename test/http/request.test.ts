@@ -36,7 +36,7 @@ const taken: readonly (readonly [header: string, accept: Accept])[] = [
   ['text/plain;x=1', text],
 ]
 
-t.test('a header tells which forms are taken, and which is liked better', async t => {
+t.test('a header lists the accepted forms, and their order', async t => {
   for (const [header, accept] of taken) t.strictSame(parseAccept(header), { ok: true, value: accept }, header)
 })
 

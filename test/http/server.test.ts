@@ -216,7 +216,7 @@ function commonHeaders(t: Test, node: LocalNode): void {
     t.notOk('location' in patch.headers)
   })
 
-  t.test('the total is told only when it is asked for, whatever the page', async t => {
+  t.test('the total is shown only on request, for every page', async t => {
     t.notOk('ctx-total-count' in (await node.ask('GET /v2/entities?limit=1')).headers)
     const { headers, json } = await node.ask('GET /v2/entities?limit=0&options=count')
     t.strictSame(json, [])
@@ -391,12 +391,12 @@ function paths(t: Test, node: LocalNode): void {
     for (const [path, answer] of table) t.equal(told(await node.ask(`GET ${path}`)), answer, path)
   })
 
-  t.test('a name with a bad character is told differently by PUT of an attribute', async t => {
+  t.test('PUT of an attribute refuses a name with a bad character in other words', async t => {
     const answer = await node.json('PUT /v2/entities/R1/attrs/a%26b', { value: 1 })
     t.equal(told(answer), '400 BadRequest: Invalid characters in attribute name')
   })
 
-  t.test('every legal character of an identifier can stand in a path', async t => {
+  t.test('a path may have every legal character of an identifier', async t => {
     const id = '!$%*+,-.0:@AZ[\\]^_`az{|}~'
     await create(node, { id, type: 'Odd', [id]: { value: 1 } })
     const encoded = encodeURIComponent(id)
@@ -416,7 +416,7 @@ function methods(t: Test, node: LocalNode): void {
     ['/v2/entities/R1/attrs/temp/value', 'GET, PUT'],
     ['/version', 'GET'],
   ]
-  t.test('a method that a path does not know is told the ones it knows', async t => {
+  t.test('the answer to a wrong method names those of the path', async t => {
     for (const [path, allow] of table)
       for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS', 'TRACE']) {
         if (allow.split(', ').includes(method)) continue
@@ -429,11 +429,11 @@ function methods(t: Test, node: LocalNode): void {
       }
   })
 
-  t.test('a path nobody knows is that, whatever the method', async t => {
+  t.test('an unknown path is refused as such, for every method', async t => {
     for (const method of ['DELETE', 'OPTIONS']) t.equal(told(await node.ask(`${method} /v2/entitys`)), unknownPath)
   })
 
-  t.test('without a body it is the missing body that is told, not the method', async t => {
+  t.test('without a body the refusal is about the missing body, not the method', async t => {
     for (const [path, allow] of table)
       for (const method of ['POST', 'PUT', 'PATCH'])
         if (!allow.includes(method)) t.equal(told(await node.ask(`${method} ${path}`)), noLength, `${method} ${path}`)
@@ -497,7 +497,7 @@ function tenants(t: Test, node: LocalNode, server: HttpServer): void {
     t.equal(await value(`Ctx-Service: ${long}`), '2', 'deleting in one leaves the other')
   })
 
-  t.test('a tenant nobody knows is empty, not wrong', async t => {
+  t.test('an unknown tenant is empty, not wrong', async t => {
     t.match(await node.ask('GET /v2/entities', ['Ctx-Service: nobody']), { status: 200, text: '[]' })
     t.equal((await node.ask('GET /v2/entities/R1', ['Ctx-Service: nobody'])).status, 404)
   })
@@ -588,7 +588,7 @@ function servicePaths(t: Test, node: LocalNode): void {
       t.strictSame(await ids(node, ...inTenant(header)), expected, header ?? 'absent')
   })
 
-  t.test('a read without the header finds what lies anywhere, a write only what lies at the root', async t => {
+  t.test('a read without the header finds entities of all paths, a write only those at the root', async t => {
     await create(node, room('deep:1'), ...inTenant('/floor1'))
     const write = (request: string, body: unknown, ...headers: string[]) => node.json(request, body, headers)
     t.equal((await node.ask('GET /v2/entities/deep:1', inTenant())).status, 200)
@@ -609,7 +609,7 @@ function servicePaths(t: Test, node: LocalNode): void {
     t.equal((await write('DELETE /v2/entities/deep:1', undefined, ...inTenant('/floor1'))).status, 204)
   })
 
-  t.test('one id and type in two scopes are two entities, which a read across them cannot tell apart', async t => {
+  t.test('one id and type in two scopes are two entities, which a read across them does not distinguish', async t => {
     await create(node, room('same:1', 1), ...inTenant('/x'))
     await create(node, room('same:1', 2), ...inTenant('/y'))
     const get = (path?: string) => node.ask('GET /v2/entities/same:1/attrs/temp/value', inTenant(path))
@@ -688,7 +688,7 @@ function servicePaths(t: Test, node: LocalNode): void {
 function vocabularies(t: Test, node: LocalNode): void {
   const count = 'GET /v2/entities?options=count&limit=1'
 
-  t.test('who speaks Fiware-* is understood and answered in it', async t => {
+  t.test('a client that uses Fiware-* is understood and answered in it', async t => {
     await create(node, room('words:1'), 'Fiware-Service: words', 'Fiware-ServicePath: /w')
     for (const header of ['Fiware-Service: words', 'fiware-service: words']) {
       const { headers, json } = await node.ask(count, [header, 'Fiware-ServicePath: /w', 'Fiware-Correlator: c-1'])
@@ -712,7 +712,7 @@ function vocabularies(t: Test, node: LocalNode): void {
     t.match(headers['fiware-correlator'], uuidForm)
   })
 
-  t.test('where both are sent and say the same, the answer speaks Ctx-*', async t => {
+  t.test('where both are sent with the same values, the answer uses Ctx-*', async t => {
     const said = (prefix: string) => [
       `${prefix}-Service: words`,
       `${prefix}-ServicePath: /w`,
@@ -751,7 +751,7 @@ function vocabularies(t: Test, node: LocalNode): void {
     t.equal(told(await node.ask('GET /v2/entities', ['Fiware-ServicePath: a'])), relativePath)
   })
 
-  t.test('who names nothing is answered in Ctx-*', async t => {
+  t.test('a client that names nothing is answered in Ctx-*', async t => {
     const { headers } = await node.ask(count)
     t.ok('ctx-correlator' in headers && 'ctx-total-count' in headers)
   })
@@ -808,7 +808,7 @@ function service(t: Test, node: LocalNode): void {
     t.match(orion.git_hash, /^([0-9a-f]{40}|nogitversion)$/)
   })
 
-  t.test('the version tells of ourselves when it is asked to', async t => {
+  t.test('the version describes this program on request', async t => {
     const { json } = await node.ask('GET /version?options=libVersions')
     t.match(json, { orion: { version: '3.12.0' }, orrery: { version: /^\d/, runtime: /^node / } })
   })

@@ -106,7 +106,7 @@ function streams(t: Test, open: Open): void {
     t.ok(parts.isOver)
   })
 
-  t.test('when the client goes, what makes the parts is told', async t => {
+  t.test('when the client goes, the source of the parts is called', async t => {
     const parts = new Parts()
     const { port } = await serve(t, open, exchange => () => exchange.stream(200, [], parts.make()))
     const response = await answerOf(port)
@@ -116,7 +116,7 @@ function streams(t: Test, open: Open): void {
     t.ok(parts.isOver)
   })
 
-  t.test('what makes the parts is told as well of a client that has gone before the answer', async t => {
+  t.test('the source of the parts is also called for a client that has gone before the answer', async t => {
     const parts = new Parts()
     let answer: (() => void) | undefined
     const { wire, port } = await serve(t, open, exchange => () => {
@@ -162,7 +162,7 @@ function streams(t: Test, open: Open): void {
     response.destroy()
   })
 
-  t.test('closing does not wait longer than it is told for a body that does not end', async t => {
+  t.test('closing does not wait longer than its time for a body that does not end', async t => {
     const parts = new Parts()
     const { front, port } = await serve(t, open, exchange => () => exchange.stream(200, [], parts.make()))
     const response = await answerOf(port)

@@ -143,7 +143,7 @@ t.test('a percent sign without two hexadecimal digits is a percent sign', async 
   t.equal(valueIn('id=100%&type=%zz', 'type'), '%zz')
 })
 
-t.test('of a parameter that stands twice the last one counts', async t => {
+t.test('of a repeated parameter the last one counts', async t => {
   t.equal(parameters('limit=1&limit=2').limit, 2)
 })
 

@@ -77,7 +77,7 @@ t.test('a packed build is unpacked byte by byte, and nothing else is', async t =
   t.throws(() => unpack('../../etc/passwd', packed), /there is no build for it/)
 })
 
-t.test('a build that is not known is not corrected, and its hash is told', async t => {
+t.test('an unknown build is not corrected, and its hash is reported', async t => {
   t.match(correct(jump), { kind: 'impossible', reason: new RegExp(sha256(jump)) })
 })
 

@@ -44,7 +44,7 @@ t.test('a request behind one that waits for its answer ends the connection', asy
   t.ok(await wire.closed)
 })
 
-t.test('a method nobody knows reaches the handler', async t => {
+t.test('an unknown method reaches the handler', async t => {
   const { wire } = await serve(t, openUwsFront, exchange => {
     exchange.reply(405, [], exchange.method)
     return undefined
@@ -53,19 +53,16 @@ t.test('a method nobody knows reaches the handler', async t => {
   t.match(await wire.answer(), { status: 405, body: 'BREW' })
 })
 
-t.test(
-  'where its binary loads it is the front nobody has to name, without a warning, and the log names the build',
-  async t => {
-    const warnings: string[] = []
-    const lines: string[] = []
-    const logger = { info: (line: string) => void lines.push(line), warn: (line: string) => void warnings.push(line) }
-    for (const kind of [undefined, 'uws', 'node'] as const) {
-      const front = await openFront(kind, plainOptions, { onRequest: echo }, logger)
-      t.equal(front.constructor.name, kind === 'node' ? 'NodeFront' : 'UwsFront')
-      await front.close(0)
-    }
-    t.strictSame(warnings, [])
-    t.match(lines, [/^serving with uWebSockets\.js \([\w-]+ \d+\.\d+\.\d+, uws_\w+(?:, corrected)?\)$/, /./])
-    t.equal(lines.length, 2)
-  },
-)
+t.test('where its binary loads it is the default front, without a warning, and the log names the build', async t => {
+  const warnings: string[] = []
+  const lines: string[] = []
+  const logger = { info: (line: string) => void lines.push(line), warn: (line: string) => void warnings.push(line) }
+  for (const kind of [undefined, 'uws', 'node'] as const) {
+    const front = await openFront(kind, plainOptions, { onRequest: echo }, logger)
+    t.equal(front.constructor.name, kind === 'node' ? 'NodeFront' : 'UwsFront')
+    await front.close(0)
+  }
+  t.strictSame(warnings, [])
+  t.match(lines, [/^serving with uWebSockets\.js \([\w-]+ \d+\.\d+\.\d+, uws_\w+(?:, corrected)?\)$/, /./])
+  t.equal(lines.length, 2)
+})

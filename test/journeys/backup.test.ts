@@ -12,7 +12,7 @@ import { Client, deadLetters, differenceIn, fill, Load, of, receivers, sum, unti
 
 t.setTimeout(400_000)
 
-t.test('what was backed up under load comes back after everything is lost', async t => {
+t.test('a backup that was made under load is restored after everything is lost', async t => {
   const random = Random.fromEnvironment()
   t.comment(`SEED=${random.seed}`)
   const folder = tempDir(t)

@@ -100,7 +100,7 @@ async function makeRoom(address: string): Promise<void> {
   client.close()
 }
 
-t.test('a node is ready when the first request is answered, whatever shard it is about', { skip }, async t => {
+t.test('a node is ready when the first request is answered, for every shard', { skip }, async t => {
   t.setTimeout(300_000)
   const scene = await Scene.start(t, tempDir(t))
   // All nodes restart at the same time, on the data that they have.
@@ -118,7 +118,7 @@ t.test('a node is ready when the first request is answered, whatever shard it is
   )
 })
 
-t.test('an engine that stands still', { skip }, async t => {
+t.test('an engine that is paused', { skip }, async t => {
   t.setTimeout(300_000)
   const scene = await Scene.start(t, tempDir(t))
   const [member] = scene.etcd.members
@@ -141,7 +141,7 @@ t.test('an engine that has died, and comes back', { skip }, async t => {
   await isWellAgain(t, scene)
 })
 
-t.test('an engine whose quota is exceeded still lets nodes read, and says what is to be done', { skip }, async t => {
+t.test('an engine with an exceeded quota still lets nodes read, and the reason names the remedy', { skip }, async t => {
   t.setTimeout(300_000)
   const quotaBytes = 4 * 1024 * 1024
   const scene = await Scene.start(t, tempDir(t), [`--quota-backend-bytes=${quotaBytes}`])
@@ -158,7 +158,7 @@ t.test('an engine whose quota is exceeded still lets nodes read, and says what i
   await isWellAgain(t, scene)
 })
 
-t.test('an engine that comes back empty, and then with what it had', { skip }, async t => {
+t.test('an engine that comes back empty, and then with its data', { skip }, async t => {
   t.setTimeout(300_000)
   const folder = tempDir(t)
   const scene = await Scene.start(t, folder)

@@ -117,7 +117,7 @@ async function untilOwner(scene: Scene): Promise<void> {
   })
 }
 
-t.test('a node that stood still in the midst of batches until it was deposed lives on', { skip }, async t => {
+t.test('a node that was paused in the midst of batches until it was deposed lives on', { skip }, async t => {
   const scene = await Scene.start(t, tempDir(t))
   const node = scene.nodes[victim]!
   const { processes } = node

@@ -25,7 +25,7 @@ const noStrace =
     : 'strace is of Linux'
 
 t.test(
-  'a full disk: 500 to what waits, a reason, an exit, and nothing acknowledged is lost',
+  'a full disk: 500 to waiting requests, a reason, an exit, and nothing acknowledged is lost',
   { skip: noMount },
   async t => {
     const disk = new SmallDisk(t, 24)

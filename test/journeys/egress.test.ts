@@ -58,7 +58,7 @@ t.test('clouds keep their credentials to themselves', async t => {
   t.equal((await node.json('POST /v2/subscriptions', watching({ http: { url } }))).status, 400)
 })
 
-t.test('what a name turns out to be is a dead letter that tells nothing of the target', async t => {
+t.test('a name with a denied address makes a dead letter without details of the target', async t => {
   const node: LocalNode = await startLocalNode(t, { egress: { deny: ['127.0.0.0/8', '::1'] } })
   const receiver = await httpReceiver(t, (_request, response) => response.writeHead(418).end())
   const reasons = new Set<string>()

@@ -118,7 +118,7 @@ async function startOver(t: Test, store: Store, server: HttpServer): Promise<Loc
     subscriptions: new SubscriptionHandlers(new SubscriptionOperations(client, ids), entities, systemClock, () => true),
     registrations: new RegistrationHandlers(new RegistrationOperations(client, ids), () => true),
     streams: new StreamHandlers({
-      hub: new StreamHub({ shards: local, clock: systemClock, holder: 'here', filtersMax: 100 }),
+      hub: new StreamHub({ shards: local, clock: systemClock, chance: systemChance, holder: 'here', filtersMax: 100 }),
       streamsMax: 100,
       messageBytesMax: 1_048_576,
       clock: systemClock,
@@ -198,7 +198,7 @@ function acknowledgement(t: Test, server: HttpServer): void {
     t.match(await creation, { status: 201, headers: { location: '/v2/entities/R1?type=Room' } })
   })
 
-  t.test('who would see what is not durable yet waits for it, too', async t => {
+  t.test('a read that would see changes that are not durable yet waits for them, too', async t => {
     const store = new HeldStore()
     const node = await startOver(t, store, server)
     store.held = true
@@ -272,7 +272,7 @@ function story(t: Test, node: LocalNode): void {
     t.equal((await node.ask('GET /v2/entities/thing?type=Room')).status, 200)
   })
 
-  t.test('an upsert creates, then updates and keeps what it does not name', async t => {
+  t.test('an upsert creates, then updates and keeps the attributes that it does not name', async t => {
     const upsert = (body: unknown) => node.json('POST /v2/entities?options=upsert', body)
     for (const attributes of [{ a: { value: 1 }, b: { value: 2 } }, { a: { value: 3 } }]) {
       const answer = await upsert({ id: 'up', type: 'Room', ...attributes })

@@ -37,7 +37,7 @@ const sumOf = (numbers: readonly number[]): number => numbers.reduce((sum, one) 
 const propagating: Following = { notification: { propagateDeletes: true } }
 
 for (const workers of [1, 2])
-  t.test(`a mirror has what the original has, whatever is done there, with ${workers} worker(s) each`, async t => {
+  t.test(`a mirror equals the original after all operations there, with ${workers} worker(s) each`, async t => {
     const begin = async (): Promise<readonly LocalNode[]> =>
       workers === 1 ? [await startLocalNode(t)] : startLocalWorkers(t, workers)
     const [originals, mirrors] = await Promise.all([begin(), begin()])
@@ -73,7 +73,7 @@ for (const workers of [1, 2])
     t.equal(await contentOf(mirror), '', 'all in one tenant')
   })
 
-t.test('a deletion that is propagated tells what there was, and is marked in the vocabulary of its broker', async t => {
+t.test('a propagated deletion has the last state, and is marked in the vocabulary of its broker', async t => {
   for (const vocabulary of [undefined, 'Fiware'] as const) {
     const node = await startLocalNode(t, { vocabulary })
     const receiver = await httpReceiver(t)
@@ -108,7 +108,7 @@ t.test('a deletion that is propagated tells what there was, and is marked in the
   }
 })
 
-t.test('without propagateDeletes a mirror keeps what was deleted, and so it does when that is turned off', async t => {
+t.test('without propagateDeletes a mirror keeps deleted entities, also when that is turned off later', async t => {
   const [original, keeper, other] = (await Promise.all([1, 2, 3].map(() => startLocalNode(t)))) as [
     LocalNode,
     LocalNode,
@@ -153,7 +153,7 @@ t.test('a mirror that has entities under other ids deletes them under these', as
   t.equal((await mirror.json('GET /v2/entities/R1/attrs/a/value')).text, '0')
 })
 
-t.test('what is deleted while the mirror is away is deleted there when it is back', async t => {
+t.test('an entity that is deleted while the mirror is away is deleted there when it is back', async t => {
   const original = await startLocalNode(t)
   let isWell = true
   const door = await httpReceiver(t, (_request, response) => response.writeHead(isWell ? 200 : 503).end())
@@ -264,7 +264,7 @@ async function patchingRing(t: Test, ngsi: object): Promise<readonly LocalNode[]
   return nodes
 }
 
-t.test('what patches an entity at every broker of a ring ends where it began', async t => {
+t.test('a patch of an entity at every broker of a ring ends where it began', async t => {
   const nodes = await patchingRing(t, { way: { type: 'Text', value: '${way}x' } })
   await upsert(nodes[0]!, { id: 'R1', type: 'Room', way: 'x' })
   t.strictSame(takenOf(await untilQuiet(nodes)), [1, 1, 1])
@@ -275,7 +275,7 @@ t.test('what patches an entity at every broker of a ring ends where it began', a
   )
 })
 
-t.test('what makes an entity at every broker of a ring ends after ten of them', async t => {
+t.test('a creation of an entity at every broker of a ring ends after ten of them', async t => {
   const nodes = await patchingRing(t, { id: '${id}x' })
   await upsert(nodes[0]!, { id: 'R', type: 'Room', way: 'x' })
   t.strictSame(takenOf(await untilQuiet(nodes)), [3, 4, 3])

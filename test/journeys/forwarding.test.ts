@@ -84,7 +84,7 @@ t.test('one entity, its attributes and values are those of here and of the provi
   t.equal(received.length, count, 'what is here is not asked for')
 })
 
-t.test('a request to a provider carries what the client has brought', async t => {
+t.test('a request to a provider has the headers of the client', async t => {
   const node = await startLocalNode(t)
   const { url, received } = await provider(t, json([]))
   const headers = ['Ctx-Service: Acme', 'Ctx-ServicePath: /a']
@@ -148,7 +148,7 @@ t.test('an entity that only a provider has is found, in a list, alone, and count
   t.strictSame(builtins.json, { id: 'R2', type: 'Room', a: 2, servicePath: '/' })
 })
 
-t.test('skipForwarding, a limit of 0 and builtin names alone ask nobody', async t => {
+t.test('skipForwarding, a limit of 0 and builtin names alone ask no provider', async t => {
   const node = await startLocalNode(t)
   const { url, received } = await provider(t, json([{ id: 'Room', type: 'Room', b: number(2) }]))
   await register(node, url, room)
@@ -163,7 +163,7 @@ t.test('skipForwarding, a limit of 0 and builtin names alone ask nobody', async 
   t.equal(received.length, 0)
 })
 
-t.test('two types of one id are too many for who asks for one entity', async t => {
+t.test('two types of one id are too many for a read of one entity', async t => {
   const node = await startLocalNode(t)
   const both = ['T', 'U'].map(type => ({ id: 'E', type, a: number(1) }))
   const { url } = await provider(t, json(both))
@@ -174,7 +174,7 @@ t.test('two types of one id are too many for who asks for one entity', async t =
 
 // Updates
 
-t.test('what is here is changed here, what a provider has there, and what nobody has is told', async t => {
+t.test('local attributes change here, provided ones at the provider, and missing ones are reported', async t => {
   const node = await startLocalNode(t)
   const { url, received } = await provider(t, json([]))
   await register(node, url, room, ['cmd'])
@@ -251,7 +251,7 @@ t.test('each of the updates reaches a provider, and an append does not', async t
   t.equal(received.length, 0)
 })
 
-t.test('a replacement of an entity that is here leaves to the provider what only that has', async t => {
+t.test('a replacement of a local entity leaves to the provider the attributes that only it has', async t => {
   const node = await startLocalNode(t)
   const { url, received } = await provider(t, json([]))
   await register(node, url, room, ['cmd'])
@@ -263,7 +263,7 @@ t.test('a replacement of an entity that is here leaves to the provider what only
   t.strictSame(stored.json, { id: 'Room', type: 'Room', a: 2, new: 3 })
 })
 
-t.test('what a provider does not do was not updated', async t => {
+t.test('an update that a provider does not make was not made', async t => {
   for (const code of [404, 422, 500, 200]) {
     const node = await startLocalNode(t)
     const { url } = await provider(t, json([]), status(code))
@@ -281,7 +281,7 @@ t.test('what a provider does not do was not updated', async t => {
   }
 })
 
-t.test('a batch goes to each provider once, for all its entities, and names what nobody has updated', async t => {
+t.test('a batch goes to each provider once, for all its entities, and names those without an update', async t => {
   const node = await startLocalNode(t)
   const one = await provider(t, json([]))
   const other = await provider(t, json([]), status(404))
@@ -345,7 +345,7 @@ t.test('a provider may write to the same entity while it is waited for', async t
 
 // Providers that fail
 
-t.test('whatever a provider answers, what is here is answered, and operators are told once', async t => {
+t.test('with any answer of a provider local entities are answered, and operators get one report', async t => {
   const { logger, errors } = errorsOnly()
   const warnings: string[] = []
   const warn = (message: string): void => void warnings.push(message)
@@ -427,7 +427,7 @@ const useless: Readonly<Record<string, (t: Test) => Promise<string>>> = {
   'answers more than it may': async t => (await httpReceiver(t, longAnswer(11 * 1024 * 1024))).url,
 }
 
-t.test('of what a useless provider has, the client is told within its deadline', async t => {
+t.test('for entities of a useless provider the client gets an answer within its deadline', async t => {
   const node = await startLocalNode(t, { notifications: { httpTimeoutMs: 500 } })
   const answersOf = async (id: string): Promise<readonly unknown[]> => [
     (await node.json(`GET /v2/entities/${id}`)).json,
@@ -465,7 +465,7 @@ t.test('an answer of nearly ten megabytes is taken', async t => {
   t.ok(text === `"${value}"`, `${text.length} characters`)
 })
 
-t.test('while a provider keeps many waiting, nobody else waits', async t => {
+t.test('while a provider keeps many requests waiting, no other request waits', async t => {
   const node = await startLocalNode(t, { notifications: { httpTimeoutMs: 60_000 } })
   const held: (() => void)[] = []
   let isHeld = true
@@ -535,7 +535,7 @@ t.test('requests beyond the limit are not made, and none with a limit of 0', asy
   }
 })
 
-t.test('a URL without a path is asked where the option says', async t => {
+t.test('a URL without a path is asked where the option directs', async t => {
   for (const [pathless, path] of [
     ['plain', '/op/update'],
     ['slash', '//op/update'],
@@ -563,7 +563,7 @@ t.test('brokers that forward to each other in a circle come to an end', async t 
 
 const node404 = (node: LocalNode, line: string) => node.json(line)
 
-t.test('a request with ten suffixes is neither forwarded nor notified of, and operators are told', async t => {
+t.test('a request with ten suffixes is neither forwarded nor notified, and operators get a report', async t => {
   const { logger } = errorsOnly()
   const warnings: string[] = []
   const warn = (message: string): void => void warnings.push(message)
@@ -589,7 +589,7 @@ t.test('a request with ten suffixes is neither forwarded nor notified of, and op
   )
 })
 
-t.test('whichever of two workers is asked forwards, for entities of either', async t => {
+t.test('each of two workers forwards, for entities of either', async t => {
   const nodes = await startLocalWorkers(t, 2)
   const { url, received } = await provider(t, (request, response) => {
     const [{ id }] = JSON.parse(request.body).entities

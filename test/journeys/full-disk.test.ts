@@ -112,7 +112,7 @@ t.test('a broker that was killed with a full disk starts on its reserve', { skip
 })
 
 for (const workers of [1, 2])
-  t.test(`somebody takes all the room while clients write to ${workers} workers`, { skip: noMount }, async t => {
+  t.test(`another program takes all the room while clients write to ${workers} workers`, { skip: noMount }, async t => {
     const disk = new SmallDisk(t, diskMb)
     const dataDir = join(disk.path, 'data')
     const args = ['-workers', String(workers)]

@@ -19,7 +19,7 @@ import { difference, type Step, shows, transcriptOfPage } from '../support/trans
 const folder = 'docs/interface'
 const pages = readdirSync(join(root, folder)).filter(name => name === (process.env.INTERFACE_PAGE ?? name))
 
-t.test('every example of docs/interface shows what its page says', { skip: lacking() }, async t => {
+t.test('every example of docs/interface has the result on its page', { skip: lacking() }, async t => {
   const broker = await startBroker(t, { args: ['-multiservice', '-durability', 'os'] })
   const ports = [
     ['1026', String(broker.port)],

@@ -9,21 +9,32 @@ t.setTimeout(400_000)
 
 const json = { 'Content-Type': 'application/json' }
 
-/** A broker with its address, and a client of it. */
+/** A broker, and a client of it. */
 async function begin(t: Test, args: readonly string[] = [], dataDir = tempDir(t)) {
-  const broker = await startBroker(t, { dataDir, args })
-  const url = `http://127.0.0.1:${broker.port}`
+  const broker = await startBroker(t, { dataDir, args: ['-multiservice', ...args] })
+  return { broker, dataDir, ...clientOf(broker.port, '') }
+}
+
+/** A client of a tenant: tests that share a broker have a tenant each. */
+function clientOf(port: number, tenant: string) {
+  const url = `http://127.0.0.1:${port}`
+  const headers = tenant === '' ? json : { ...json, 'Ctx-Service': tenant }
   const send = async (method: string, path: string, body?: unknown): Promise<number> => {
     const response = await fetch(url + path, {
       method,
-      ...(body !== undefined && { headers: json, body: JSON.stringify(body) }),
+      headers: body === undefined ? { 'Ctx-Service': tenant } : headers,
+      ...(body !== undefined && { body: JSON.stringify(body) }),
     })
     await response.arrayBuffer()
     return response.status
   }
   const upsert = (id: string, level: number, type = 'Lamp') =>
     send('POST', '/v2/entities?options=upsert', { id, type, level: { value: level, type: 'Number' } })
-  return { broker, url, send, upsert, dataDir }
+  const read = async (path: string): Promise<unknown> =>
+    (await fetch(url + path, { headers: { 'Ctx-Service': tenant } })).json()
+  const stream = (t: Test, query: string, more: Readonly<Record<string, string>> = {}) =>
+    EventReader.open(t, `${url}/v2/stream?${query}`, { 'Ctx-Service': tenant, ...more })
+  return { url, send, upsert, read, stream }
 }
 
 /** The last level of each entity, as a reader that folds events has it. */
@@ -38,92 +49,88 @@ function folded(reader: EventReader): Record<string, number> {
   return Object.fromEntries([...levels].sort())
 }
 
-for (const args of [[], ['-httpServer', 'node'], ['-workers', '2']]) {
-  const how = args.join(' ') || 'one process'
+for (const args of [[], ['-httpServer', 'node'], ['-workers', '2']])
+  t.test(args.join(' ') || 'one process', async t => {
+    const { broker } = await begin(t, args)
 
-  t.test(`a reader receives each change of what it watches, in order (${how})`, async t => {
-    const { url, send, upsert } = await begin(t, args)
-    const reader = await EventReader.open(t, `${url}/v2/stream?type=Lamp&options=leave&q=level<100`)
-    await upsert('lamp', 1)
-    await send('PATCH', '/v2/entities/lamp/attrs', { level: { value: 2, type: 'Number' } })
-    await send('PATCH', '/v2/entities/lamp/attrs', { level: { value: 2, type: 'Number' } })
-    await upsert('room', 1, 'Room')
-    await send('PATCH', '/v2/entities/lamp/attrs', { level: { value: 200, type: 'Number' } })
-    await send('PATCH', '/v2/entities/lamp/attrs', { level: { value: 3, type: 'Number' } })
-    await send('DELETE', '/v2/entities/lamp')
-    await reader.first('entityDelete')
-    t.strictSame(reader.kinds(), [
-      'entityCreate',
-      'entityChange',
-      'entityUpdate',
-      'entityLeave',
-      'entityChange',
-      'entityDelete',
-    ])
-    const [created] = reader.events.filter(({ kind }) => kind === 'entityCreate')
-    t.match(created, {
-      cursor: /^1\./,
-      data: {
-        data: [{ id: 'lamp', type: 'Lamp', level: { type: 'Number', value: 1 } }],
-        alterationType: 'entityCreate',
-        changed: ['level'],
-        servicePath: '/',
-        time: /^\d{4}-.*Z$/,
-      },
+    t.test('a reader receives each change of what it watches, in order', async t => {
+      const { stream, send, upsert } = clientOf(broker.port, 'order')
+      const reader = await stream(t, 'type=Lamp&options=leave&q=level<100')
+      await upsert('lamp', 1)
+      await send('PATCH', '/v2/entities/lamp/attrs', { level: { value: 2, type: 'Number' } })
+      await send('PATCH', '/v2/entities/lamp/attrs', { level: { value: 2, type: 'Number' } })
+      await upsert('room', 1, 'Room')
+      await send('PATCH', '/v2/entities/lamp/attrs', { level: { value: 200, type: 'Number' } })
+      await send('PATCH', '/v2/entities/lamp/attrs', { level: { value: 3, type: 'Number' } })
+      await send('DELETE', '/v2/entities/lamp')
+      await reader.first('entityDelete')
+      t.strictSame(reader.kinds(), [
+        'entityCreate',
+        'entityChange',
+        'entityUpdate',
+        'entityLeave',
+        'entityChange',
+        'entityDelete',
+      ])
+      const [created] = reader.events.filter(({ kind }) => kind === 'entityCreate')
+      t.match(created, {
+        cursor: /^1\./,
+        data: {
+          data: [{ id: 'lamp', type: 'Lamp', level: { type: 'Number', value: 1 } }],
+          alterationType: 'entityCreate',
+          changed: ['level'],
+          servicePath: '/',
+          time: /^\d{4}-.*Z$/,
+        },
+      })
+    })
+
+    t.test('a reader that comes back gets what it has missed', async t => {
+      const { stream, upsert } = clientOf(broker.port, 'again')
+      const query = 'type=Lamp&options=keyValues'
+      const first = await stream(t, query)
+      await upsert('a', 1)
+      await first.first('entityCreate')
+      await first.until('a cursor behind it', ({ events }) => events.at(-1)?.kind === 'bookmark')
+      first.close()
+      for (let level = 2; level < 40; level++) await upsert(level % 2 === 0 ? 'a' : 'b', level)
+      const again = await stream(t, query, { 'Last-Event-ID': first.cursor as string })
+      await upsert('a', 100)
+      await again.until('the last change', reader => folded(reader).a === 100)
+      t.strictSame(folded(again), { a: 100, b: 39 })
+      const levels = again.events.filter(({ kind }) => kind.startsWith('entity')).map(({ data }) => data.data[0].level)
+      t.strictSame(
+        levels.filter(level => level > 1),
+        [...Array.from({ length: 38 }, (_, at) => at + 2), 100],
+        'each once or more, in order',
+      )
+      t.notOk(again.kinds().includes('gap'))
+    })
+
+    t.test('a snapshot and the changes behind it leave no gap', async t => {
+      const { stream, send, upsert, read } = clientOf(broker.port, 'snapshot')
+      const entities = Array.from({ length: 450 }, (_, at) => ({
+        id: `l${at}`,
+        type: 'Lamp',
+        level: { value: 0, type: 'Number' },
+      }))
+      t.equal(await send('POST', '/v2/op/update', { actionType: 'append', entities }), 204)
+      const writes = (async () => {
+        for (let n = 0; n < 200; n++) await upsert(`l${(n * 7) % 450}`, n)
+      })()
+      const reader = await stream(t, 'type=Lamp&options=snapshot')
+      await writes
+      await upsert('l449', 1_000)
+      await reader.until('the last change', one => folded(one).l449 === 1_000)
+      const end = reader.events.find(({ kind, data }) => kind === 'snapshot' && data.end)
+      t.strictSame(end?.data, { end: true, count: 450 })
+      const list = (await read('/v2/entities?type=Lamp&limit=1000&options=keyValues')) as {
+        id: string
+        level: number
+      }[]
+      t.strictSame(folded(reader), Object.fromEntries(list.map(({ id, level }) => [id, level]).sort()))
     })
   })
-
-  t.test(`a reader that comes back gets what it has missed (${how})`, async t => {
-    const { url, upsert } = await begin(t, args)
-    const path = `${url}/v2/stream?type=Lamp&options=keyValues`
-    const first = await EventReader.open(t, path)
-    await upsert('a', 1)
-    await first.first('entityCreate')
-    await first.until('a cursor behind it', ({ events }) => events.at(-1)?.kind === 'bookmark')
-    first.close()
-    for (let level = 2; level < 40; level++) await upsert(level % 2 === 0 ? 'a' : 'b', level)
-    const again = await EventReader.open(t, path, { 'Last-Event-ID': first.cursor as string })
-    await upsert('a', 100)
-    await again.until('the last change', reader => folded(reader).a === 100)
-    t.strictSame(folded(again), { a: 100, b: 39 })
-    const levels = again.events.filter(({ kind }) => kind.startsWith('entity')).map(({ data }) => data.data[0].level)
-    t.strictSame(
-      levels.filter(level => level > 1),
-      [...Array.from({ length: 38 }, (_, at) => at + 2), 100],
-      'each once or more, in order',
-    )
-    t.notOk(again.kinds().includes('gap'))
-  })
-
-  t.test(`a snapshot and the changes behind it leave no gap (${how})`, async t => {
-    const { url, upsert } = await begin(t, args)
-    const entities = Array.from({ length: 450 }, (_, at) => ({
-      id: `l${at}`,
-      type: 'Lamp',
-      level: { value: 0, type: 'Number' },
-    }))
-    const response = await fetch(`${url}/v2/op/update`, {
-      method: 'POST',
-      headers: json,
-      body: JSON.stringify({ actionType: 'append', entities }),
-    })
-    t.equal(response.status, 204)
-    const writes = (async () => {
-      for (let n = 0; n < 200; n++) await upsert(`l${(n * 7) % 450}`, n)
-    })()
-    const reader = await EventReader.open(t, `${url}/v2/stream?type=Lamp&options=snapshot`)
-    await writes
-    await upsert('l449', 1_000)
-    await reader.until('the last change', one => folded(one).l449 === 1_000)
-    const end = reader.events.find(({ kind, data }) => kind === 'snapshot' && data.end)
-    t.strictSame(end?.data, { end: true, count: 450 })
-    const list = (await (await fetch(`${url}/v2/entities?type=Lamp&limit=1000&options=keyValues`)).json()) as {
-      id: string
-      level: number
-    }[]
-    t.strictSame(folded(reader), Object.fromEntries(list.map(({ id, level }) => [id, level]).sort()))
-  })
-}
 
 t.test(
   'after a restart a reader that comes back is told of a gap, and gets a new snapshot if it wants one',
@@ -161,8 +168,8 @@ t.test('changes that do not fit the buffer are a gap', async t => {
 })
 
 t.test('minInterval sends the latest state, and loses none', async t => {
-  const { url, upsert } = await begin(t)
-  const reader = await EventReader.open(t, `${url}/v2/stream?type=Lamp&options=keyValues&minInterval=400`)
+  const { stream, upsert } = await begin(t)
+  const reader = await stream(t, 'type=Lamp&options=keyValues&minInterval=400')
   for (let level = 1; level <= 30; level++) await upsert('a', level)
   await upsert('b', 1)
   await reader.until('the last state', one => folded(one).a === 30)
@@ -212,7 +219,7 @@ t.test('how many streams there may be, and none at all', async t => {
 })
 
 t.test('what is wrong is answered before anything is sent', async t => {
-  const { url } = await begin(t, ['-multiservice'])
+  const { url } = await begin(t)
   for (const [query, status, text] of [
     ['q=a<', 400, /./],
     ['id=a&idPattern=b', 400, /Incompatible parameters: id, IdPattern/],
@@ -239,7 +246,7 @@ t.test('what is wrong is answered before anything is sent', async t => {
 })
 
 t.test('a tenant and a path in parameters mean what the headers mean', async t => {
-  const { url } = await begin(t, ['-multiservice'])
+  const { url } = await begin(t)
   const reader = await EventReader.open(t, `${url}/v2/stream?tenant=City&path=/north/%23`)
   for (const [service, path] of [
     ['city', '/north'],

@@ -55,7 +55,7 @@ async function protect(etcd: Etcd): Promise<void> {
   client.close()
 }
 
-t.test('a password comes from a file, and is told to nobody else', { skip }, async t => {
+t.test('a password comes from a file, and is in no output', { skip }, async t => {
   t.setTimeout(300_000)
   const etcd = await startEtcd(t)
   await protect(etcd)

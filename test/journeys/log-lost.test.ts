@@ -14,7 +14,7 @@ import { entities, names, Scene, waitMsMax } from '../support/log-scene.js'
 const skip = noEtcd()
 const lostShards = /^orrery_cluster_lost_shards (\d+)$/m
 
-t.test('no subscription deletes the log, and who loses it otherwise says so and waits for it', { skip }, async t => {
+t.test('no subscription deletes the log, and a node that loses it reports that and waits for it', { skip }, async t => {
   t.setTimeout(300_000)
   const scene = await Scene.start(t, tempDir(t))
   const client = new Etcd3({ hosts: `http://${scene.etcd.members[0]!.address}` })
@@ -46,7 +46,7 @@ t.test('no subscription deletes the log, and who loses it otherwise says so and 
   })
 
   await t.test(
-    'nor does any node take one to a port where members talk, though it was told of one of them only',
+    'no node accepts one to a port where members talk, though it was configured with one of them only',
     async t => {
       for (const index of [0, 1, 2])
         for (const address of scene.listen) {

@@ -101,7 +101,7 @@ t.test('out of one broker, into another one with other workers: the same answers
   t.strictSame(await answersOf(new HttpClient(second.baseUrl)), before)
 })
 
-t.test('the exit code says whether all that was asked for is there', async t => {
+t.test('the exit code shows whether everything requested is there', async t => {
   const file = fileOf(t, 60)
   const dataDir = join(tempDir(t), 'data')
   const into = (...more: string[]) => runToEnd(t, ['import', '-file', file, '-dataDir', dataDir, ...more], 60_000)

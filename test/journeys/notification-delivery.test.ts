@@ -44,7 +44,7 @@ for (const [fault, fail] of [
     t.match(shown.notification, { timesSent: 1, failsCounter: undefined })
   })
 
-t.test('a retry does not hold back what is newer', async t => {
+t.test('a retry does not hold back newer notifications', async t => {
   const tenant = new Tenant(t, shared, 'newer')
   const receiver = await httpReceiver(t, ({ body }, response) =>
     response.writeHead(body.includes('"n":1}') ? 500 : 200).end(),
@@ -93,7 +93,7 @@ t.test('a chain of three brokers takes an entity from the first to the last', as
   t.equal(await text(c), await text(a))
 })
 
-t.test('what a killed broker had not delivered comes as soon as it is back, and once', async t => {
+t.test('notifications that a killed broker had not delivered come as soon as it is back, and once', async t => {
   const dataDir = tempDir(t)
   let isWell = false
   const receiver = await httpReceiver(t, (_request, response) => response.writeHead(isWell ? 200 : 503).end())
@@ -122,7 +122,7 @@ t.test('what a killed broker had not delivered comes as soon as it is back, and 
 
 for (const workers of ['1', '2'])
   t.test(
-    `what a batch owed to a killed broker comes from as many workers as there are then, and once: ${workers}`,
+    `pending notifications of a killed broker come from any number of workers afterwards, and once: ${workers}`,
     async t => {
       const dataDir = tempDir(t)
       const port = await freePort()
@@ -152,7 +152,7 @@ for (const workers of ['1', '2'])
   )
 
 t.test(
-  'a broker that is stopped in the middle of a batch tells nothing twice, and the next one tells the rest',
+  'a broker that is stopped in the middle of a batch sends nothing twice, and the next one sends the rest',
   async t => {
     const dataDir = tempDir(t)
     const receiver = await httpReceiver(t)
@@ -222,7 +222,7 @@ t.test('with -simulatedNotification everything happens but the sending', async t
   t.equal(receiver.connections, 0)
 })
 
-t.test('a certificate that nobody vouches for is refused', async t => {
+t.test('an untrusted certificate is refused', async t => {
   const tls = certificateFor(t, 'IP:127.0.0.1')
   const receiver = await httpReceiver(t, undefined, tls)
   const tenant = new Tenant(t, shared, 'tls')
@@ -279,7 +279,7 @@ t.test('with flow control a batch is answered when its notifications have left t
   t.ok(long.tookMs >= 1000 && long.received < 57, `it waits no longer than it is told (${long.tookMs.toFixed()} ms)`)
 })
 
-t.test('what finds no room in a threadpool comes later', async t => {
+t.test('a notification without room in a threadpool comes later', async t => {
   const tenant = new Tenant(t, await startBroker(t, { args: ['-notificationMode', 'threadpool:2:1'] }))
   const receiver = await httpReceiver(t)
   await tenant.subscribe(brief(receiver.url))
@@ -292,7 +292,7 @@ t.test('what finds no room in a threadpool comes later', async t => {
   )
 })
 
-t.test('of two workers each fires from the 201 on, and together they throttle and count as one', async t => {
+t.test('of two workers each triggers from the 201 on, and together they throttle and count as one', async t => {
   const broker = await startBroker(t, { args: ['-workers', '2'] })
   const receiver = await httpReceiver(t)
   // Each client has a connection of its own, and the connections are spread over the workers.

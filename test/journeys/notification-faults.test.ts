@@ -65,7 +65,7 @@ function nextChange(oracle: NotificationOracle): Write {
 const found = ({ reference }: NotificationOracle): Map<string, string> =>
   new Map([...reference.entities].map(entity => [keyOf(entity), shownEntity(entity, { mode: 'normalized' })]))
 
-t.test('what arrives as it is owed, even twice, is right', async t => {
+t.test('an expected notification is right, even if it comes twice', async t => {
   const oracle = oracleWithWatch()
   for (let n = 0; n < 100; n++) {
     const write = oracle.begin(() => true)
@@ -79,7 +79,7 @@ t.test('what arrives as it is owed, even twice, is right', async t => {
   t.ok(oracle.demanded > 50)
 })
 
-t.test('what an acknowledged write owes is missing until it comes', async t => {
+t.test('a notification of an acknowledged write is missing until it comes', async t => {
   const oracle = oracleWithWatch()
   const write = nextChange(oracle)
   t.equal(oracle.missing().length, 0, 'nobody was told that it happened')
@@ -89,7 +89,7 @@ t.test('what an acknowledged write owes is missing until it comes', async t => {
   t.equal(oracle.missing().length, 0)
 })
 
-t.test('what was under way at a kill is owed if it is found, and told too early if it is not', async t => {
+t.test('a write in flight at a kill needs its notification if it is found, else that is too early', async t => {
   for (const isFound of [true, false]) {
     const oracle = oracleWithWatch()
     const before = nextChange(oracle)
@@ -124,7 +124,7 @@ const spoiled: readonly [fault: string, spoil: (arrival: Arrival) => readonly Ar
 ]
 
 for (const [fault, spoil, told] of spoiled)
-  t.test(`what comes ${fault} is told`, async t => {
+  t.test(`a notification that comes ${fault} is reported`, async t => {
     const oracle = oracleWithWatch()
     const write = nextChange(oracle)
     oracle.acknowledge(write)
@@ -133,14 +133,14 @@ for (const [fault, spoil, told] of spoiled)
     t.equal(oracle.problems.length, 1)
   })
 
-t.test('an entity that is neither what it was nor what it became is told', async t => {
+t.test('an entity with neither the old nor the new values is reported', async t => {
   const oracle = oracleWithWatch()
   const write = nextChange(oracle)
   oracle.settle(new Map([...found(oracle), [keyOf(write.steps[0]!.target), '{}']]))
   t.match(oracle.problems, [/ is \{\}, not /])
 })
 
-t.test('the later of two updates coming first is told', async t => {
+t.test('two updates in the wrong order are reported', async t => {
   const oracle = oracleWithWatch()
   const byKey = new Map<string, Write>()
   for (;;) {

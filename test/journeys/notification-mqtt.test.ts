@@ -51,7 +51,7 @@ t.test('a message that no broker takes comes when there is one', async t => {
 
 const noMosquitto = !hasMosquitto() && 'mosquitto is not installed and cannot be'
 
-t.test('mosquitto gets what is published, at any QoS, from who has the password', { skip: noMosquitto }, async t => {
+t.test('mosquitto gets messages at any QoS from a client with the password', { skip: noMosquitto }, async t => {
   const tenant = new Tenant(t, broker, 'mosquitto')
   const { port, seen } = await mosquitto(t, 'ann', 'secret')
   const at = { url: `mqtt://127.0.0.1:${port}`, user: 'ann' }

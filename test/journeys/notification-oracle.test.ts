@@ -19,9 +19,7 @@ import { Story } from './notification-story.js'
 const cycles = Number(process.env.NOTIFICATION_CYCLES ?? 5)
 t.setTimeout(400_000 + cycles * 15_000)
 
-t.test(`in ${cycles} kills no notification that is owed is lost and none that is not is sent`, t =>
-  journey(t, cycles, 1),
-)
+t.test(`in ${cycles} kills no pending notification is lost and no other one is sent`, t => journey(t, cycles, 1))
 
 const killsOfWorkers = Math.ceil(cycles / 4)
 

@@ -21,7 +21,7 @@ const tenantOf = (t: Test) => new Tenant(t, broker, `t${++tenants}`)
 
 const logged = (line: string) => until(() => broker.stdout.includes(line), `the log line: ${line}`)
 
-t.test('each format says the same in its own way', async t => {
+t.test('each format has the same contents in its own form', async t => {
   const tenant = tenantOf(t)
   const receiver = await httpReceiver(t)
   await tenant.create('R1', { temperature: 21.5, label: 'north' })
@@ -95,7 +95,7 @@ t.test('a batch of three entities and two subscriptions is six notifications wit
   t.equal(new Set(receiver.received.map(one => headerOf(one, 'Ctx-Notification-Id'))).size, 6)
 })
 
-t.test('an update without tenant, token and correlator is told without the first two', async t => {
+t.test('an update without tenant, token and correlator is notified without the first two', async t => {
   const tenant = new Tenant(t, broker)
   const receiver = await httpReceiver(t)
   await tenant.subscribe(brief(receiver.url))
@@ -137,7 +137,7 @@ t.test('a custom notification is made of its templates', async t => {
   t.equal(headerOf(one!, 'Ngsiv2-AttrsFormat'), 'custom')
 })
 
-t.test('what is sent is what the request left, not what came later', async t => {
+t.test('a notification has the result of its request, not later changes', async t => {
   const tenant = tenantOf(t)
   const receiver = await httpReceiver(t)
   await tenant.subscribe(brief(receiver.url), {
@@ -151,7 +151,7 @@ t.test('what is sent is what the request left, not what came later', async t => 
   t.strictSame(valuesOf(receiver.received), [...numbers, 50])
 })
 
-t.test('the update after a 201 always fires', async t => {
+t.test('the update after a 201 always triggers', async t => {
   const tenant = tenantOf(t)
   const receiver = await httpReceiver(t)
   await tenant.create('R1', { n: 0 })
@@ -165,7 +165,7 @@ t.test('the update after a 201 always fires', async t => {
   t.equal(new Set(receiver.received.map(one => headerOf(one, 'Ctx-Notification-Id'))).size, received)
 })
 
-t.test('after a 204 that changed, switched off or removed it, it fires as that says', async t => {
+t.test('after a 204 that changed, switched off or removed it, a subscription triggers accordingly', async t => {
   const tenant = tenantOf(t)
   const receiver = await httpReceiver(t)
   const id = await tenant.subscribe(brief(`${receiver.url}/old`))
@@ -189,7 +189,7 @@ t.test('after a 204 that changed, switched off or removed it, it fires as that s
   )
 })
 
-t.test('throttling of a second lets one notification a second through', async t => {
+t.test('throttling of a second allows one notification a second', async t => {
   const tenant = tenantOf(t)
   const receiver = await httpReceiver(t)
   const id = await tenant.subscribe(brief(receiver.url), { throttling: 1 })
@@ -216,7 +216,7 @@ t.test('throttling of a second lets one notification a second through', async t 
   t.match(shown.notification.lastNotification, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z$/)
 })
 
-t.test('a oneshot fires once, and again when it is told to', async t => {
+t.test('a oneshot triggers once, and again when its status is set', async t => {
   const tenant = tenantOf(t)
   const receiver = await httpReceiver(t)
   const q = { subject: { entities: [{ idPattern: '.*' }], condition: { expression: { q: 'n>1' } } } }
@@ -235,7 +235,7 @@ t.test('a oneshot fires once, and again when it is told to', async t => {
   t.strictSame(valuesOf(receiver.received), [2, 4])
 })
 
-t.test('a subscription fires until it expires, and when it may go on', async t => {
+t.test('a subscription triggers until it expires, and when it is prolonged', async t => {
   const tenant = tenantOf(t)
   const receiver = await httpReceiver(t)
   await tenant.create('R1', { n: 0 })
@@ -312,7 +312,7 @@ t.test('a subscription whose receiver fails too often is switched off', async t 
   t.match(well, { status: 'active', notification: { timesSent: 6, lastSuccessCode: 204 } }, 'one success clears it')
 })
 
-t.test('an update that came round in a circle of custom notifications applies and fires nothing', async t => {
+t.test('an update that came round in a circle of custom notifications applies and triggers nothing', async t => {
   const name = `t${++tenants}`
   const tenant = new Tenant(t, broker, name)
   const receiver = await httpReceiver(t)

@@ -196,7 +196,7 @@ t.test('a day of an operator', async day => {
     return { broker, client: new Client(broker) }
   }
 
-  await day.test('the archive is installed into an empty folder, and the program tells its version', async t => {
+  await day.test('the archive is installed into an empty folder, and the program prints its version', async t => {
     const program = await installed(place('program'))
     main = join(program, 'dist/src/main.js')
     const { version } = JSON.parse(readFileSync(join(program, 'package.json'), 'utf8')) as { version: string }
@@ -285,7 +285,7 @@ t.test('a day of an operator', async day => {
   await broker.kill('SIGKILL')
   rmSync(dataDir, { recursive: true })
 
-  await day.test('all is lost, and the restored broker shows what the backup has seen', async t => {
+  await day.test('all is lost, and the restored broker shows the contents of the backup', async t => {
     const restored = await orrery('restore', '--from', file, '-dataDir', dataDir)
     t.equal(restored.code, 0, restored.stderr)
     const { client, broker } = await start()

@@ -93,7 +93,7 @@ t.test('tenants do not see each other', async t => {
   t.strictSame(await listed(node, '', ['Ctx-Service: A']), ['mine'])
 })
 
-t.test('a bad body is told before anything else, a missing one and other verbs as everywhere', async t => {
+t.test('a bad body is refused before anything else, a missing one and other verbs as everywhere', async t => {
   const node = await startLocalNode(t)
   const headers = ['Ctx-Service: not-a-tenant']
   t.match(await node.json(`POST ${path}`, {}, headers), { status: 400, json: { description: 'empty payload' } })

@@ -15,7 +15,7 @@ import { withoutPackages } from '../support/installation.js'
 const readyMsMax = 5_000
 const nativePackages = ['uWebSockets.js', '@nxtedition/rocksdb']
 
-t.test('from an empty directory it is ready soon, and says so in one line', async t => {
+t.test('from an empty directory it is ready soon, and prints one line then', async t => {
   const beginMs = performance.now()
   const broker = await startBroker(t)
   const took = performance.now() - beginMs
@@ -131,7 +131,7 @@ t.test('a data directory stays with the store that made it', async t => {
   t.match(exit.stderr + exit.stdout, /rocksdb/, 'what RocksDB made is refused where RocksDB is not there')
 })
 
-t.test('SIGTERM lets a request in flight finish, then the program exits with 0', async t => {
+t.test('SIGTERM waits for a request in flight, then the program exits with 0', async t => {
   const broker = await startBroker(t)
   const body = JSON.stringify({ id: 'late', type: 'T', text: { type: 'Text', value: 'x'.repeat(1000) } })
   const socket = connect({ port: broker.port, host: '127.0.0.1' })
@@ -192,7 +192,7 @@ t.test('a head of 15 KB is served, one of 17 KB is not', async t => {
   t.equal((await client.get(`/v2/entities?attrs=${'a,'.repeat(8_500)}b`)).status, 431)
 })
 
-t.test('without the native packages it starts on the twins and keeps what it is given', async t => {
+t.test('without the native packages it starts on the twins and keeps its data', async t => {
   const program = withoutPackages(t, nativePackages)
   const dataDir = tempDir(t)
   const broker = await startBroker(t, { dataDir, main: program })

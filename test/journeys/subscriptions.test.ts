@@ -106,7 +106,7 @@ t.test('a list is in the order of creation, in pages, and counted', async t => {
     t.match(await node.json(`GET ${path}?${query}`), { status: 400, json: { error: 'BadRequest', description } })
 })
 
-t.test('the service path says what a subscription watches, finds it in lists, and moves with a patch', async t => {
+t.test('the service path limits the watched entities, selects in lists, and moves with a patch', async t => {
   const node = await startLocalNode(t)
   const watching = (path: string) => [`Ctx-ServicePath: ${path}`]
   for (const path of ['/a', '/a/#', '/#', '/a/b']) await create(node, path, watching(path))
@@ -141,7 +141,7 @@ t.test('tenants have subscriptions of their own', async t => {
   t.strictSame(await listed(node, '', mine), ['ours'])
 })
 
-t.test('what is wrong is told in the order of checks', async t => {
+t.test('of several mistakes the first in the order of checks is reported', async t => {
   const node = await startLocalNode(t)
   const nobody = `${path}/65f0c2a1b4d3e2f1a0c9b8d7`
   const badTenant = ['Ctx-Service: a-b']
@@ -168,7 +168,7 @@ t.test('what is wrong is told in the order of checks', async t => {
   t.strictSame(await listed(node), [])
 })
 
-t.test('other methods are told which there are', async t => {
+t.test('the answer to other methods names the allowed ones', async t => {
   const node = await startLocalNode(t)
   t.match(await node.json(`PUT ${path}`, {}), { status: 405, headers: { allow: 'POST, GET' } })
   t.match(await node.json(`POST ${path}/65f0c2a1b4d3e2f1a0c9b8d7`, {}), {
@@ -178,7 +178,7 @@ t.test('other methods are told which there are', async t => {
 })
 
 for (const workers of [2, 3]) {
-  t.test(`what one of ${workers} workers has done, all show at once`, async t => {
+  t.test(`all of ${workers} workers show a change of one of them at once`, async t => {
     const nodes = await startLocalWorkers(t, workers)
     const tenants = ['', 'a', 'b', 'c', 'd', 'e']
     for (const [round, tenant] of tenants.entries()) {

@@ -15,7 +15,7 @@ import { difference, shows, transcript } from '../support/transcript.js'
 
 const readme = process.env.TOUR_FILE ?? join(root, 'README.md')
 
-t.test('every command of the tour shows what the README says', { skip: lacking() }, async t => {
+t.test('every command of the tour has the output in the README', { skip: lacking() }, async t => {
   const steps = transcript(readFileSync(readme, 'utf8'), 'tour') ?? []
   t.ok(
     steps.length > 0,

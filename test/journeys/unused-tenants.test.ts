@@ -76,7 +76,7 @@ t.test('a tenant leaves with its last entity, and comes back with the next one',
   }
 })
 
-t.test('whatever is created and deleted while tenants leave, what exists is found without its path', async t => {
+t.test('during creations and deletions while tenants leave, entities are found without their path', async t => {
   const random = Random.fromEnvironment()
   t.comment(`SEED=${random.seed}`)
   const { nodes, registers } = await twoWorkers(t, 1)

@@ -53,7 +53,7 @@ function connections(t: Test, broker: BrokerProcess): HttpClient[] {
   return clients
 }
 
-t.test('what one connection has created another one reads, lists and counts', async t => {
+t.test('entities that one connection has created are read, listed and counted by another one', async t => {
   const broker = await startBroker(t, { args: two })
   const clients = connections(t, broker)
   const ids = [...idsOf(0, 12), ...idsOf(1, 12)]

@@ -67,7 +67,7 @@ for (const [verb, words, why] of refused)
     t.match(reading.kind === 'refuse' && reading.lines.at(-1), why, 'what is wrong stands last')
   })
 
-t.test('the last sentence says what became of everything', async t => {
+t.test('the last sentence reports the outcome of all items', async t => {
   const none = { written: 0, replaced: 0, same: 0, kept: 0, bad: 0, unselected: 0 }
   const tally = {
     entity: { written: 5, replaced: 2, same: 3, kept: 4, bad: 1, unselected: 6 },

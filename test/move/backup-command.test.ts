@@ -1,4 +1,4 @@
-// `orrery backup`: a file that is whole and belongs to its user alone, or none.
+// `orrery backup`: a whole file that only its user can read, or none.
 
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
@@ -18,7 +18,7 @@ function whole(): Buffer {
   return Buffer.concat([Buffer.from(writer.begin(header)), writer.end(2)])
 }
 
-/** Something that answers like a broker; gives its URL. */
+/** A server that answers like a broker; returns its URL. */
 async function brokerOf(t: Test, listener: RequestListener): Promise<string> {
   const server = createServer(listener)
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
@@ -36,7 +36,7 @@ function folderWithKey(t: Test): { readonly to: string; readonly folder: string;
   return { folder, keyFile, to: join(folder, 'file') }
 }
 
-/** Runs the command; gives its status and what it said. */
+/** Runs the command; returns its status and its output. */
 async function run(t: Test, argv: readonly string[], env = {}): Promise<{ status: number; said: string }> {
   const lines = t.capture(process.stderr, 'write', () => true)
   const status = await runBackup(argv, env)
@@ -45,7 +45,7 @@ async function run(t: Test, argv: readonly string[], env = {}): Promise<{ status
   return { status, said: said.join('') }
 }
 
-t.test('the key is sent, and what comes is in the file, which nobody else can read', async t => {
+t.test('the key is sent, and the backup is in a file that no other user can read', async t => {
   const { to, keyFile, folder } = folderWithKey(t)
   const asked: unknown[] = []
   const from = await brokerOf(t, ({ method, url, headers }, response) => {
@@ -88,7 +88,7 @@ for (const [what, answer, said] of [
   ],
   ['is something else', (response => response.end('hello')) satisfies Answer, /it ends too early|no backup of Orrery/],
 ] as const)
-  t.test(`a backup that ${what} leaves no file, and the reason is told`, async t => {
+  t.test(`a backup that ${what} leaves no file, and the reason is printed`, async t => {
     const { to, keyFile, folder } = folderWithKey(t)
     const from = await brokerOf(t, (_, response) => answer(response))
     const told = await run(t, ['--from', from, '--to', to, '--backupKeyFile', keyFile])
@@ -107,7 +107,7 @@ t.test('a file that is there stays as it is', async t => {
   t.equal(readFileSync(to, 'utf8'), 'of last week')
 })
 
-t.test('what is missing or wrong on the command line is told with the usage', async t => {
+t.test('a missing or wrong argument is reported with the usage', async t => {
   const { to, keyFile } = folderWithKey(t)
   for (const [argv, fault] of [
     [[], /Usage[\s\S]*--from, --to and --backupKeyFile are needed/],

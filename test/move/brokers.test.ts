@@ -1,4 +1,4 @@
-// Running brokers as sources and as targets: our own, and one that is made to be difficult.
+// Running brokers as sources and as targets: our own, and one that is difficult on purpose.
 
 import { writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage } from 'node:http'
@@ -24,7 +24,7 @@ import { exportWith, type Moved, type MoveWishes, moveAll } from '../support/mov
 t.setTimeout(400_000)
 
 const openSocket = openSockets({ insecure: false, caFile: undefined })
-/** So that answers that are too large are quickly made. */
+/** So small that a too large answer is quickly made. */
 const answerBytesMax = 8 * 1024 * 1024
 
 const clientOf = (port: number, token?: string): BrokerClient =>
@@ -39,7 +39,7 @@ function sourceOf(port: number, { tenants = [''], paths, token, told = [] }: Wis
   return BrokerSource.open(clientOf(port, token), { tenants, paths, warn: line => told.push(line) })
 }
 
-/** Imports from a broker into a new data directory; gives its path. */
+/** Imports from a broker into a new data directory; returns its path. */
 async function taken(t: Test, port: number, wishes: Wishes = {}): Promise<{ path: string; moved: Moved }> {
   const path = tempDir(t)
   const directory = openDataDirectory(path, { ...placementDefault, workers: 1 }, () => 'an-id')
@@ -63,7 +63,7 @@ const scoped = (tenant: string, path = ''): string[] => [
 
 const point = (x: number, y: number) => ({ type: 'geo:json', value: { type: 'Point', coordinates: [x, y] } })
 
-/** A node with some of everything. */
+/** A node with entities and documents of all sorts. */
 async function furnished(t: Test): Promise<LocalNode> {
   const node = await startLocalNode(t, { forwarding: { requestsMax: 0 }, expiryIntervalMs: 100_000 })
   const post = async (path: string, body: object, headers: string[]): Promise<void> => {
@@ -192,7 +192,7 @@ t.test('a running broker that was filled answers as the source did, but for time
   t.match(json, [{ description: 'of /a/#', throttling: 2 }])
 })
 
-t.test('what a running broker has stays, or is replaced as a whole', async t => {
+t.test('an entity of a running broker stays, or is replaced as a whole', async t => {
   const node = await startLocalNode(t)
   const target = await startLocalNode(t)
   const made = (value: number, name: string) => ({
@@ -210,7 +210,7 @@ t.test('what a running broker has stays, or is replaced as a whole', async t => 
   t.strictSame((await target.ask('GET /v2/entities/E')).json, made(1, 'a'))
 })
 
-t.test('what a running broker has already is compared with what comes', async t => {
+t.test('entities that a running broker has already are compared with the imported ones', async t => {
   const node = await furnished(t)
   const target = await startLocalNode(t, { forwarding: { requestsMax: 0 }, expiryIntervalMs: 100_000 })
   const file = join(tempDir(t), 'out.ndjson')
@@ -298,7 +298,7 @@ t.test('subscriptions and registrations that are imported twice are there once',
   t.strictSame(await answersOf(target, timedAsks.slice(1)), there)
 })
 
-t.test('what is alike but for its path, its tenant or its number is another one', async t => {
+t.test('documents that differ in their path, tenant or number alone are different ones', async t => {
   const target = await startLocalNode(t)
   const lines = [
     registrationLine(1),
@@ -312,12 +312,12 @@ t.test('what is alike but for its path, its tenant or its number is another one'
   t.match((await intoBroker(file, target.port)).tally, { subscription: { same: 6 }, registration: { same: 2 } })
   const [first] = await documentsOf(target, 'subscriptions')
   t.equal((await target.ask(`DELETE /v2/subscriptions/${first!.id}`)).status, 204)
-  // Those of other paths do not stand in for the one that watches everything.
+  // Subscriptions of other paths do not replace the one that watches everything.
   t.match((await intoBroker(file, target.port)).tally.subscription, { written: 1, same: 5 })
   t.equal((await documentsOf(target, 'subscriptions')).length, 5)
 })
 
-t.test('what another broker tells of a subscription in its own words is compared all the same', async t => {
+t.test('a subscription that another broker shows in its own words is compared all the same', async t => {
   const { subscription } = subscriptionLine(1)
   const { json, url } = subscription.notification.httpCustom
   const shown = {
@@ -342,7 +342,7 @@ t.test('what another broker tells of a subscription in its own words is compared
     posts.push(url)
     return [201, '']
   })
-  // It does not tell paths apart, so that of the file counts.
+  // This broker does not distinguish paths, so the path of the file counts.
   t.match((await intoBroker(fileWith(t, subscriptionLine(1, {}, '/a')), port)).tally.subscription, { same: 1 })
   t.match((await intoBroker(fileWith(t, subscriptionLine(78, {}, '/a')), port)).tally.subscription, { same: 1 })
   t.strictSame(posts, [])
@@ -377,7 +377,7 @@ t.test(
   },
 )
 
-t.test('a path that NGSIv2 cannot give is told, and nothing is changed', async t => {
+t.test('a path that NGSIv2 does not allow is reported, and nothing is changed', async t => {
   const node = await startLocalNode(t)
   await node.json(
     'POST /v2/subscriptions',
@@ -392,7 +392,7 @@ t.test('a path that NGSIv2 cannot give is told, and nothing is changed', async t
   t.match(await documentsOf(node, 'subscriptions', ...scoped('', '/a/#')), [{ id, description: 'x' }])
 })
 
-t.test('a status that differs is told; one that has come by itself does not differ', async t => {
+t.test('a different status is reported; one that has come by itself does not differ', async t => {
   const node = await startLocalNode(t)
   const file = fileWith(t, subscriptionLine(1), subscriptionLine(2, { description: 'once', status: 'oneshot' }))
   await intoBroker(file, node.port)
@@ -400,7 +400,7 @@ t.test('a status that differs is told; one that has come by itself does not diff
   for (const id of ids) await node.json(`PATCH /v2/subscriptions/${id}`, { status: 'inactive' })
   t.match((await intoBroker(file, node.port)).tally.subscription, { written: 0, same: 1, kept: 1 })
   t.match((await intoBroker(file, node.port, { overwrites: true })).tally.subscription, { replaced: 2 })
-  // Secrets were sent again, since they cannot be compared; the one-shot did not begin anew.
+  // Secrets were sent again, because they cannot be compared. The one-shot did not begin anew.
   t.match(await documentsOf(node, 'subscriptions'), [{ status: 'active' }, { status: 'inactive' }])
 })
 
@@ -445,7 +445,7 @@ t.test('an entity that a broker refuses is found in its batch', async t => {
   t.equal(placed.filter(one => 'outcome' in one && one.outcome === 'written').length, items.length - 1)
 })
 
-// A broker that is made to be difficult
+// A broker that is difficult on purpose
 
 type Answer = readonly [status: number, body: unknown, headers?: Record<string, string>]
 
@@ -477,7 +477,7 @@ const builtins = (path: string) => ({
   dateModified: text('2021-01-01T00:00:00.000Z', 'DateTime'),
 })
 
-/** Answers as a broker with these entities and nothing else; with those whose `dateExpires` ends them. */
+/** Answers as a broker with these entities and nothing else; `expiring`: those whose `dateExpires` ends them. */
 const brokerOf =
   (entities: readonly { readonly id: string }[], expiring: readonly string[] = []) =>
   ({ url, method }: IncomingMessage, body: string): Answer => {
@@ -485,7 +485,7 @@ const brokerOf =
       const asked = JSON.parse(body)
       const ids = asked.entities.map(({ id }: { id: string }) => id)
       const found = entities.filter(({ id }) => ids.includes(id) && (!asked.expression || expiring.includes(id)))
-      // It hides them by their name alone.
+      // This broker hides the attribute by its name alone.
       return [
         200,
         found.map(entity => Object.fromEntries(Object.entries(entity).filter(([name]) => name !== 'dateExpires'))),
@@ -496,7 +496,7 @@ const brokerOf =
     return [200, list, { 'Fiware-Total-Count': String(isList ? entities.length : 0) }]
   }
 
-t.test('a broker with other header names is understood, and told the tenant and the token in both', async t => {
+t.test('a broker with other header names is understood, and gets the tenant and the token in both', async t => {
   const seen: IncomingMessage['headers'][] = []
   const entities = [{ id: 'E', type: 'T', a: text(1, 'Number'), ...builtins('/x') }]
   const port = await fake(t, (request, body) => {
@@ -550,7 +550,7 @@ t.test('a dateExpires that does not end its entity there does not end it here', 
   t.pass('its first update has made it one that ends the entity')
 })
 
-t.test('a broker that does not tell service paths has to be asked for each of them', async t => {
+t.test('a broker that does not show service paths must be asked for each of them', async t => {
   const entities = [{ id: 'E', type: 'T' }]
   const port = await fake(t, brokerOf(entities))
   const { moved } = await taken(t, port, { skipsBad: true })
@@ -561,7 +561,7 @@ t.test('a broker that does not tell service paths has to be asked for each of th
   t.match(named.moved.tally.entity, { written: 1, bad: 0 })
 })
 
-t.test('a failure that passes is tried again, three times, and then told with its page', async t => {
+t.test('a failure that passes is tried again, three times, and then reported with its page', async t => {
   let requests = 0
   const flaky = (failuresPerRequest: number) => {
     const failures = new Map<string, number>()
@@ -585,7 +585,7 @@ t.test('a failure that passes is tried again, three times, and then told with it
   t.equal(requests, 4)
 })
 
-t.test('what a broker refuses is told at once, in its words', async t => {
+t.test('a refusal of a broker is reported at once, in its words', async t => {
   const port = await fake(t, ({ url }, body) =>
     url?.includes('offset=')
       ? [400, { error: 'BadRequest', description: 'no such thing' }]

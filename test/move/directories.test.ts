@@ -1,5 +1,5 @@
-// Data directories in and out: an export imported again is the same export, whatever the number of workers, and its
-// indexes are what its rows call for. Stores are real.
+// Data directories in and out: an export imported again is the same export, for any number of workers, and its indexes
+// match its rows. Stores are real.
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -74,7 +74,7 @@ const registrationLine = (n: number) => ({
 /** The lines of a file between its first and its last one. */
 const linesOf = (text: string): string[] => text.trimEnd().split('\n').slice(1, -1)
 
-/** MOVE_ROUNDS sets how many; `npm run soak` wants more. */
+/** Number of rounds; `npm run soak` sets more. */
 const rounds = Number(process.env.MOVE_ROUNDS ?? 1)
 
 for (let round = 0; round < rounds; round++)
@@ -149,7 +149,7 @@ t.test('entities of one millisecond keep the order in which they come, more than
   t.ok(order.at(-1)!.ms - madeMs <= 1, 'the last ones are a millisecond ahead')
 })
 
-t.test('entities that claim the same stamp are all found again', async t => {
+t.test('entities with the same stamp are all found again', async t => {
   const directory = fresh(t)
   const stamp = { dateCreated: new Date(madeMs).toISOString(), order: 7 }
   const half = Array.from({ length: 300 }, (_, n) => entityLine(`E${n}`, stamp))
@@ -160,7 +160,7 @@ t.test('entities that claim the same stamp are all found again', async t => {
   t.equal((await contentsOf(directory.path)).entities, 600)
 })
 
-t.test('what is there stays, or is replaced as a whole, indexes and counts included', async t => {
+t.test('existing rows stay, or are replaced as a whole, indexes and counts included', async t => {
   const directory = fresh(t, 2)
   const old = { dateCreated: '2020-01-01T00:00:00.000Z', order: 0, servicePath: '/a' }
   const before = [
@@ -246,7 +246,7 @@ const comparisons: readonly (readonly [what: string, line: object, outcome: 'sam
   ['one attribute more', entityLine('E', {}, { ...stored.entity, b: number(1) }), 'kept'],
   ['one attribute less', entityLine('E', {}, { o: { value: { x: 1, y: 2 } } }), 'kept'],
 ]
-t.test('an entity that is there is compared with what the file tells of it', async t => {
+t.test('an existing entity is compared with the facts in the file', async t => {
   const directory = fresh(t)
   await imported(written(t, exportWith([stored])), directory)
   for (const [what, line, outcome] of comparisons) {
@@ -289,7 +289,7 @@ const documentComparisons: readonly (readonly [what: string, line: object, outco
   ['a registration', registrationLine(1), 'same'],
   ['a registration elsewhere', { ...registrationLine(1), servicePath: '/b' }, 'kept'],
 ]
-t.test('a document that is there is compared in what its owner wrote', async t => {
+t.test('an existing document is compared in the members that its owner wrote', async t => {
   const directory = fresh(t)
   await imported(written(t, exportWith([registrationLine(1), told], { entities: 0 })), directory)
   for (const [what, line, outcome] of documentComparisons) {
@@ -339,7 +339,7 @@ t.test('tenants and paths select from a file and from a directory', async t => {
   t.match(readFileSync(target, 'utf8'), '{"orrery-export-end":1,"entities":3,"registrations":1,"subscriptions":1}')
 })
 
-t.test('a selection that was stopped goes on where it was, and knows what it had found', async t => {
+t.test('a stopped selection continues where it was, and knows the names that it had found', async t => {
   const lines = Array.from({ length: 4000 }, (_, n) => entityLine(`E${n}`, { tenant: n < 500 ? 'early' : `t${n % 2}` }))
   const file = written(t, exportWith(lines))
   const directory = fresh(t)
@@ -353,7 +353,7 @@ t.test('a selection that was stopped goes on where it was, and knows what it had
   t.same(unmet, [])
 })
 
-t.test('a bad line among those that nobody asked for stops the import, which counts them once', async t => {
+t.test('a bad line among unselected ones stops the import, which counts them once', async t => {
   const directory = fresh(t)
   const other = { tenant: 'other' }
   const lines = [entityLine('E1', other), entityLine('E2'), entityLine('E3', other, { a: 1 }), entityLine('E4', other)]
@@ -476,7 +476,7 @@ t.test('an export that was stopped goes on where it was', async t => {
     moveAll(await open(), sink, { statePath, signal: stop.signal, onProgress: () => stop.abort() }),
     /stopped/,
   )
-  // What a kill may have left behind the last position.
+  // A kill may leave this behind the last position.
   writeFileSync(file, '{"half a', { flag: 'a' })
   await moveAll(await open(), sink, { statePath })
   t.equal(readFileSync(file, 'utf8'), text)
@@ -499,7 +499,7 @@ t.test('a directory in use is refused in the words of its store', async t => {
   for (const store of stores) await store.close()
 })
 
-t.test('documents reach every store, and what became of notifications that of the home', async t => {
+t.test('documents reach every store, and their progress that of the document owner', async t => {
   const directory = fresh(t, 3)
   await imported(written(t, exportWith([subscriptionLine(0), subscriptionLine(4)], { entities: 0 })), directory)
   const stores = await openAll(directory)
@@ -519,7 +519,7 @@ t.test('documents reach every store, and what became of notifications that of th
   )
 })
 
-t.test('a creation that lies ahead becomes now, and somebody is told', async t => {
+t.test('a creation in the future becomes now, with a warning', async t => {
   const directory = fresh(t)
   const told: string[] = []
   const file = written(t, exportWith([entityLine('E', { dateCreated: '2999-01-01T00:00:00.000Z', order: 1 })]))

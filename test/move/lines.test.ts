@@ -1,4 +1,4 @@
-// Lines of an export: what goes in comes out, whatever it is; and what is refused.
+// Lines of an export: every item is read as it was written; and refused lines.
 
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
@@ -23,7 +23,7 @@ t.comment(`SEED=${random.seed}`)
 const nowMs = Date.UTC(2025, 0)
 const read = (line: string) => readLine(Buffer.from(line), nowMs)
 
-/** What comes out of an item's line, which must be right. */
+/** The item that is read from an item's line; the line must be accepted. */
 function again(item: MovedItem): MovedItem {
   const found = read(writeItem(item))
   assert(found.ok, found.ok ? '' : `${refusalText(found.refusal)}: ${writeItem(item).slice(0, 300)}`)
@@ -44,7 +44,7 @@ const moved = (entity: Entity, more: Partial<MovedEntity> = {}): MovedEntity => 
 
 t.test('odd entities come out of their lines as they went in', async t => {
   for (const [index, odd] of oddEntities.entries()) {
-    // As it is stored: without `-0`, and with a dateExpires that hides itself at the end.
+    // The entity as it is stored: without `-0`, and with a hidden dateExpires at the end.
     const entity = decodeEntity(encodeEntity(odd, ''))
     const item = moved(entity, { tenant: 'a_b', path: '/x/y', root: 'é-1' })
     const found = again(item)
@@ -69,7 +69,7 @@ const withExpiry = (expiry: Attribute): Entity => ({
   modifiedMs: nowMs,
 })
 
-t.test('a dateExpires that ends its entity stands beside it, and a plain one in it', async t => {
+t.test('a dateExpires that ends its entity is beside it, and a plain one in it', async t => {
   const transient = moved(withExpiry(attribute()))
   t.match(JSON.parse(writeItem(transient)), { expires: { type: 'DateTime' } })
   t.strictSame(again(transient), transient)
@@ -78,7 +78,7 @@ t.test('a dateExpires that ends its entity stands beside it, and a plain one in 
   t.strictSame(again(plain), plain)
 })
 
-t.test('an entity of which only the millisecond is known says no more', async t => {
+t.test('a line of an entity with a known millisecond alone has no more', async t => {
   const line = '{"entity":{"id":"E","type":"T","a":{"value":1}},"dateCreated":"2024-05-01T08:00:00Z"}'
   const found = read(line)
   t.match(found, { ok: true, value: { tenant: '', path: '/', isStamped: false, root: '' } })
@@ -108,7 +108,7 @@ t.test('subscriptions come out of their lines as they went in, passwords and cou
   t.pass('1000 subscriptions')
 })
 
-t.test('the status of a subscription counts from the beginning, and what was spent is spent', async t => {
+t.test('the status of a subscription counts from the beginning, and a spent one stays spent', async t => {
   const parsed = posted(randomBody(new Random(1)))
   assert(parsed.ok)
   const subscription = { ...parsed.value, statusRevision: 7 }
@@ -118,7 +118,7 @@ t.test('the status of a subscription counts from the beginning, and what was spe
   t.match(active, { subscription: { statusRevision: 1 }, progress: { spentRevision: 0 } })
 })
 
-t.test('what GET shows of a subscription is a line as it is', async t => {
+t.test('a subscription as GET shows it is a line', async t => {
   const shown = {
     id: '65F0c2a1b4d3e2f1a0c9b8d7',
     status: 'expired',
@@ -149,7 +149,7 @@ t.test('what GET shows of a subscription is a line as it is', async t => {
 t.test('registrations come out of their lines as they went in', async () => {
   const legal = registrations.filter(
     ({ description, expiresMs, dataProvided: { entities, attrs } }) =>
-      // As a POST would have made them.
+      // Registrations that a POST could have made.
       !/[<>"'=;()]/.test(description) &&
       (expiresMs === undefined || Math.abs(expiresMs) < 1e13) &&
       (entities.length > 0 || attrs.length > 0) &&

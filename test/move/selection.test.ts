@@ -1,4 +1,4 @@
-// Which items are asked for, and what is said of those that are not.
+// The items that a selection takes, and the report about names that were not found.
 
 import t from 'tap'
 import { isWhole, type Tally } from '../../src/move/move.js'
@@ -40,7 +40,7 @@ t.test('without names everything is asked for, and nothing is missing', async t 
   t.same(selector.unmet(), [])
 })
 
-t.test('what was named and never found is told, also by work that was gone on with', async t => {
+t.test('names that were never found are reported, also by continued work', async t => {
   const selection = { tenants: ['city', 'ciyt', ''], paths: ['/a', '/b'] }
   const first = new Selector(selection)
   first.takes(entity('city', '/a'))

@@ -1,4 +1,4 @@
-// Alarms: when they are told, and in which words; and the summary's arithmetic
+// Alarms: when they are logged, and in which words; and the summary's arithmetic
 // (docs/interface/administration.md#alarms, docs/interface/administration.md#summary).
 
 import t from 'tap'
@@ -21,7 +21,7 @@ function logTo(lines: string[]): Logger {
   }
 }
 
-t.test('an alarm is told when it is raised and when it is released, and not in between', async t => {
+t.test('an alarm is logged when it is raised and when it is released, and not in between', async t => {
   const lines: string[] = []
   const alarms = new Alarms(logTo(lines), false, new FakeClock())
   alarms.release('BadInput', '10.0.0.1')
@@ -32,7 +32,7 @@ t.test('an alarm is told when it is raised and when it is released, and not in b
   t.same(lines, ['WARN Raising alarm BadInput 10.0.0.1: empty payload', 'WARN Releasing alarm BadInput 10.0.0.1'])
 })
 
-t.test('of many alarms in a minute some are told, and then how many were not', async t => {
+t.test('of many alarms in a minute some are logged, and then the number of the others', async t => {
   const lines: string[] = []
   const clock = new FakeClock()
   const alarms = new Alarms(logTo(lines), false, clock)
@@ -48,7 +48,7 @@ t.test('of many alarms in a minute some are told, and then how many were not', a
   ])
 })
 
-t.test('repetitions are told when they are asked for', async t => {
+t.test('repetitions are logged with the option', async t => {
   const lines: string[] = []
   const alarms = new Alarms(logTo(lines), true, new FakeClock())
   for (const kind of ['NotificationError', 'DatabaseError'] as const)
@@ -78,7 +78,7 @@ t.test('however many keys there are, the latest are kept', async t => {
   t.match(alarms.numbers('BadInput'), { active: keysMax - 1, released: 1 })
 })
 
-t.test('a summary has six lines, and tells what is new since the one before', async t => {
+t.test('a summary has six lines, and reports changes since the one before', async t => {
   const lines: string[] = []
   const logger = logTo(lines)
   const clock = new FakeClock()

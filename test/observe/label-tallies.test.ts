@@ -1,4 +1,4 @@
-// Counts under names that clients make up: as many series as the bound says, and one for the rest.
+// Counts under names that clients invent: as many series as the bound allows, and one for the rest.
 
 import t from 'tap'
 import type { MetricFamily } from '../../src/messages/admin.js'

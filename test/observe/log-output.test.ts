@@ -1,5 +1,5 @@
-// Where log lines go when the disk is full: nowhere, for a while, and never into another file. And when the terminal is
-// closed: nowhere, for ever.
+// Log lines on a full disk: they are dropped for a while, and never written to another file. After the terminal is
+// closed, they are dropped for ever.
 
 import { spawn, spawnSync } from 'node:child_process'
 import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
@@ -31,7 +31,7 @@ t.test(
     output.write(long)
     await until(() => opened.length === 2)
     t.not(opened[1], opened[0], 'another number: the first one is closed by who was given it')
-    // Whoever opens a file now may get the number that was closed: no line may come to stand in it.
+    // A file that is opened now may get the number of the closed one: no line may be written to it.
     const bystander = join(disk.path, 'bystander')
     const bystanders = Array.from({ length: 20 }, () => openSync(bystander, 'a'))
     t.equal(bystanders.length, 20)
@@ -48,7 +48,7 @@ const noScript =
   spawnSync('script', ['--version']).error && 'script (of util-linux) is not there, which makes a terminal'
 
 /**
- * Logs a line every 5 ms, and writes down how its writes to standard output have ended: `1` and `0` for well and not.
+ * Logs a line every 5 ms, and records the outcomes of its writes to standard output: `1` for success, `0` for failure.
  */
 const logging = (module: string, marks: string): string => `
   import fs from 'node:fs'

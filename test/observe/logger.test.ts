@@ -1,4 +1,4 @@
-// The log line, byte by byte, and that it gets out.
+// The log line, byte by byte, and its way out of the process.
 
 import { execFile } from 'node:child_process'
 import t from 'tap'
@@ -23,7 +23,7 @@ function logTo(lines: string[], level: LogLevel = 'DEBUG'): AreaLogger {
 
 const messages = (lines: readonly string[]): string[] => lines.map(line => line.replace(/^.* \| msg=/, ''))
 
-t.test('a line outside of requests has N/A for what a request would say', async t => {
+t.test('a line outside of requests has N/A for the fields of a request', async t => {
   const lines: string[] = []
   logTo(lines).info('Startup completed')
   t.same(lines, [
@@ -32,7 +32,7 @@ t.test('a line outside of requests has N/A for what a request would say', async 
   ])
 })
 
-t.test('a line as JSON has the same fields, without those that say nothing', async t => {
+t.test('a line as JSON has the same fields, without the empty ones', async t => {
   const lines: string[] = []
   const log = openLogger({ settings: settingsAt('INFO'), format: 'json', write: line => lines.push(line), wallMs })
   log.info('a "quoted"\nline')
@@ -62,7 +62,7 @@ t.test('a file gets the full line even when standard output is for human eyes', 
   t.match(lines, [/^INFO@/])
 })
 
-t.test('a summary is written whatever the level', async t => {
+t.test('a summary is written at every level', async t => {
   const lines: string[] = []
   logTo(lines, 'NONE').summary('Transactions: 1')
   t.match(lines, [/ \| lvl=SUMMARY \| .* \| msg=Transactions: 1$/])
@@ -119,7 +119,7 @@ t.test('a level can be changed, for all areas together', async t => {
   t.match(lines, [/ \| op=storage \| msg=opened$/])
 })
 
-t.test('whatever a message has in it, it is one line', async t => {
+t.test('every message is one line', async t => {
   const lines: string[] = []
   logTo(lines).info('a\r\nb\tc\u0000\u001b[31m\u2028 | é')
   t.same(messages(lines), ['a\\r\\nb\\tc\\u0000\\u001b[31m\\u2028 \\u007c é'])
@@ -151,7 +151,7 @@ t.test('a line of the highest length is written, one byte more is not', async t 
   t.same(lines.slice(2), ['LINE TOO LONG', 'LINE TOO LONG'])
 })
 
-/** Runs a script with a logger on standard output; gives what it wrote. */
+/** Runs a script with a logger on standard output; returns the messages that it wrote. */
 function outputOf(script: string): Promise<string[]> {
   const face = new URL('../../src/observe/logger.js', import.meta.url)
   const source = `import { openLogger } from '${face}'; const log = openLogger({ settings: ${JSON.stringify(settingsAt('INFO'))} }); ${script}`
@@ -162,11 +162,11 @@ function outputOf(script: string): Promise<string[]> {
   })
 }
 
-t.test('what was logged before the process exits is written, in order', async t => {
+t.test('lines logged before the process exits are written, in order', async t => {
   t.same(await outputOf(`log.info('1'); log.info('2'); log.fatal('3'); log.info('4'); process.exit(1)`), [...'1234'])
 })
 
-t.test('what was logged before an exception ends the process is written', async t => {
+t.test('lines logged before an exception ends the process are written', async t => {
   t.same(await outputOf(`log.info('1'); log.info('2'); throw new Error('bug')`), [...'12'])
 })
 

@@ -1,10 +1,10 @@
-// How late the event loop is, on a clock that the test lets go.
+// The delay of the event loop, on a clock that the test advances.
 
 import t from 'tap'
 import { LoopDelay } from '../../src/observe/loop-delay.js'
 import { FakeClock } from '../support/fake-clock.js'
 
-/** A clock whose timers ring as late as the test says. */
+/** A clock whose timers run late by the time that the test sets. */
 const lateBy = (clock: FakeClock, lateMs: () => number) => ({
   monoMs: () => clock.monoMs(),
   after: (delayMs: number, run: () => void) => clock.after(delayMs + lateMs(), run),
@@ -25,7 +25,7 @@ t.test('each ring is observed, by how much it is late', async t => {
   t.ok(Math.abs(loop.seconds.sum - 0.3) < 1e-9, `${loop.seconds.sum} s`)
 })
 
-t.test('the longest delay of late is remembered for a while, and the one under way counts', async t => {
+t.test('the longest recent delay is remembered for a while, and the one in progress counts', async t => {
   const clock = new FakeClock()
   let lateMs = 300
   const loop = new LoopDelay(lateBy(clock, () => lateMs))

@@ -52,7 +52,7 @@ t.test('a family without samples is left out', async t => {
   t.same([...families.keys()], ['x', 'orrery_workers'])
 })
 
-t.test('whatever text a label has, and whatever number a sample, it is read back', async t => {
+t.test('any text of a label, and any number of a sample, is read back', async t => {
   const labels = fc.string({ unit: 'binary' })
   await fc.assert(
     fc.asyncProperty(labels, fc.double({ noNaN: true }), async (label, value) => {
@@ -72,7 +72,7 @@ t.test('of several processes counts are added', async t => {
   t.equal(value('orrery_workers'), 2)
 })
 
-t.test('what all processes know is there once, what is about a process for each', async t => {
+t.test('facts that all processes know are there once, facts about a process for each', async t => {
   const part = (worker: number, value: number) => [
     gauge('known', value, {}, 'max'),
     gauge('earliest', value, {}, 'min'),

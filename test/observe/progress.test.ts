@@ -1,4 +1,4 @@
-// What an operator sees of long work: a bar at a terminal, lines in the log elsewhere.
+// Long work as an operator sees it: a bar at a terminal, lines in the log elsewhere.
 
 import t from 'tap'
 import { openProgress, type ProgressDisplay } from '../../src/observe/progress.js'
@@ -8,7 +8,7 @@ interface Shown {
   readonly progress: ProgressDisplay
   readonly clock: FakeClock
   readonly logged: string[]
-  /** What was written to the terminal. */
+  /** The text written to the terminal. */
   readonly drawn: string[]
 }
 
@@ -86,7 +86,7 @@ t.test('elsewhere there is a line of the log at the beginning, every 5 seconds, 
   t.strictSame(drawn, [])
 })
 
-t.test('what was done before the first call does not count for the rate', async t => {
+t.test('work before the first call does not count for the rate', async t => {
   const { progress, clock, logged } = shown()
   progress.show(900_000, 1_000_000)
   clock.advance(5000)
@@ -94,7 +94,7 @@ t.test('what was done before the first call does not count for the rate', async 
   t.match(logged[1], /, 100\/s, 16 min 35 s left$/)
 })
 
-t.test('hours are told with minutes', async t => {
+t.test('hours are shown with minutes', async t => {
   const { progress, clock, logged } = shown()
   progress.show(0, 10_000)
   clock.advance(5000)
@@ -116,7 +116,7 @@ t.test('more than was expected is still all of it', async t => {
   t.strictSame(logged, ['Copying: 100 %, 5 of 0 rows'])
 })
 
-t.test('where nobody knows how much there is, no bar and no share is told', async t => {
+t.test('where the total is not known, no bar and no share is shown', async t => {
   const { progress, clock, drawn } = shown({ isTTY: true, columns: 200 })
   progress.show(0, undefined)
   clock.advance(2000)

@@ -1,9 +1,9 @@
-// What operators read about the shards of a cluster.
+// Log lines for operators about the shards of a cluster.
 
 import t, { type Test } from 'tap'
 import { LogReporter } from '../../src/observe/reporters.js'
 
-/** A teller, and the lines that it logs at a level. */
+/** A reporter, and the lines that it logs at a level. */
 function telling(t: Test) {
   const lines = { warn: [] as string[], info: [] as string[] }
   const teller = new LogReporter(
@@ -29,7 +29,7 @@ t.test('shards that were taken over at once are a line for each new owner, and n
   ])
 })
 
-t.test('what nodes that begin take from each other is no warning', async t => {
+t.test('shards that starting nodes take from each other cause no warning', async t => {
   const { teller, lines } = telling(t)
   const loss = { shard: 5, node: 'b', epoch: 9, certainMs: 185 }
   teller.onLost([loss], 110)

@@ -36,7 +36,7 @@ t.test('a request is counted by method, route and status, and its time by method
   t.ok(Math.abs(value('orrery_http_request_duration_seconds_sum', { method: 'GET' }) - 0.703) < 1e-9)
 })
 
-t.test('a client cannot make new series: methods and paths that nobody knows are others', async t => {
+t.test('a client cannot make new series: unknown methods and paths are counted as others', async t => {
   const tallies = new RequestTallies()
   for (let n = 0; n < 1000; n++) tallies.onAnswered(answered(`M${n}`, '', 400))
   const { samples, value } = await read(tallies)

@@ -1,4 +1,4 @@
-// Metrics by tenant and path: what is counted, that it is bounded, names, sums and the tree
+// Metrics by tenant and path: counts and their bound, names, sums and the tree
 // (docs/interface/administration.md#metrics-by-tenant).
 
 import t from 'tap'
@@ -71,7 +71,7 @@ t.test('sums go over paths and tenants, and a mean is that of all requests', asy
   )
 })
 
-t.test('what two processes have counted for one path is one', async t => {
+t.test('counts of two processes for one path are one', async t => {
   const one = tally('a', 'x', { incomingTransactions: 1, serviceSeconds: 1 })
   const { services } = JSON.parse(renderServiceMetrics([one, { ...one, serviceSeconds: 3 }]))
   t.same(services.a.subservs.x, { incomingTransactions: 2, serviceTime: 2 })
@@ -109,7 +109,7 @@ t.test('a request is counted with its bytes, its time, and whether it failed', a
   ])
 })
 
-t.test('what is sent is counted, but over MQTT', async t => {
+t.test('sent requests are counted, except over MQTT', async t => {
   const tallies = new ServiceTallies()
   const sent = { tenant: 'a', path: '/p', receiver: 'h:1/', requestBytes: 5, responseBytes: 2 }
   tallies.onEnded({ ...sent, what: 'notification', failure: undefined })
@@ -127,7 +127,7 @@ t.test('what is sent is counted, but over MQTT', async t => {
   ])
 })
 
-t.test('a reset gives what was counted and begins anew', async t => {
+t.test('a reset returns the counts and begins anew', async t => {
   const tallies = new ServiceTallies()
   tallies.onAnswered(answered({}))
   t.equal(tallies.read(true).length, 1)
@@ -147,7 +147,7 @@ t.test('other spellings of one name are one', async t => {
   t.match(tallies.read(false), [{ service: 'a', path: 'x', incomingTransactions: 3 }])
 })
 
-t.test('however many names are made up, no more than so many are told apart', async t => {
+t.test('for any number of invented names, only a bounded number is distinguished', async t => {
   const tallies = new ServiceTallies()
   for (let n = 0; n < talliesMax + 100; n++) tallies.onAnswered(answered({ paths: `/p${n}` }))
   const read = tallies.read(false)

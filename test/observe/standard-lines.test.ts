@@ -1,4 +1,4 @@
-// What is printed beside the log, as text and as JSON; and that a process whose log is JSON prints nothing else.
+// The output beside the log, as text and as JSON. A process whose log is JSON prints nothing else.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -54,8 +54,8 @@ t.test('for human eyes standard output is text, and standard error is not', asyn
 })
 
 /**
- * Logs more than is kept for a slow reader, is warned by Node, and ends with a bug. Lines are long, so that they are
- * few.
+ * Logs more than is kept for a slow reader, causes a warning of Node, and ends with a bug. Lines are long, so that few
+ * suffice.
  */
 const program = (folder: string): string => `
   const { openLog } = await import('${root}/dist/src/observe/logger.js')

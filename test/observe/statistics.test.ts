@@ -1,4 +1,4 @@
-// Statistics: what is left out, what is shown in full, and several processes as one
+// Statistics: omitted counters, the full form, and several processes as one
 // (docs/interface/administration.md#statistics).
 
 import t from 'tap'
@@ -60,7 +60,7 @@ t.test('two routes may be counted under one name', async t => {
   })
 })
 
-t.test('nobody waits for locks', async t => {
+t.test('no request waits for locks', async t => {
   const names = ['request', 'dbConnectionPool', 'transaction', 'subCache', 'connectionContext', 'timeStat', 'metrics']
   const semWait = Object.fromEntries(names.map(name => [name, 0]))
   t.match(shown({ ...none, hasSemWait: true }), { semWait })

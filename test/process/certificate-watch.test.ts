@@ -1,5 +1,5 @@
-// Files of certificates that change on disk: what is taken, what is refused and said once, and what is warned of. Files
-// are real, time is not.
+// Files of certificates that change on disk: which pairs are taken, which are refused and reported once, and which
+// cause a warning. Files are real, time is not.
 
 import { execFileSync } from 'node:child_process'
 import {
@@ -37,7 +37,7 @@ for (const name of names) {
   })
 }
 
-/** A watch over the pair `key` and `cert` of a folder, whose user takes what makes a server. */
+/** A watch over the pair `key` and `cert` of a folder. Its user takes a pair if it makes a server. */
 function watching(t: Test, wallMs = Date.now()) {
   const folder = mkdtempSync(join(made, 'watched-'))
   const [key, cert] = [join(folder, 'key'), join(folder, 'cert')]
@@ -71,7 +71,7 @@ function watching(t: Test, wallMs = Date.now()) {
     get taken() {
       return taken
     },
-    /** Lets the time between two looks pass, and waits for the look. */
+    /** Advances the time to the next look, and waits for the look. */
     async next(): Promise<void> {
       clock.advance(1_000)
       await watch.looked
@@ -79,7 +79,7 @@ function watching(t: Test, wallMs = Date.now()) {
   }
 }
 
-t.test('a new pair is taken with the next look, and the log says which', async t => {
+t.test('a new pair is taken with the next look, and named in the log', async t => {
   const watched = watching(t)
   await watched.next()
   t.strictSame([watched.taken, watched.lines], [0, []], 'nothing has changed')
@@ -190,7 +190,7 @@ t.test('a symbolic link that leads elsewhere is a change, as Kubernetes and cert
   t.equal(watched.taken, 1)
 })
 
-t.test('what changed while nobody used it is taken as soon as somebody does', async t => {
+t.test('a change without a user is taken as soon as there is one', async t => {
   const watched = watching(t)
   const folder = watched.folder
   const clock = new FakeClock()
@@ -222,7 +222,7 @@ t.test('a touch is no change, and a stopped watch takes nothing', async t => {
 })
 
 t.test('14 days before its end a certificate is warned of, once a day, until there is another one', async t => {
-  // It was made for 30 days.
+  // The certificate was made for 30 days.
   const watched = watching(t, Date.now() + 15.5 * dayMs)
   await watched.next()
   t.strictSame(watched.lines, [])

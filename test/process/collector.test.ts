@@ -1,4 +1,4 @@
-// What V8 is told about its collector.
+// The settings of V8's garbage collector.
 
 import t from 'tap'
 import { collectorFlags, tuneCollector } from '../../src/process/collector.js'
@@ -16,7 +16,7 @@ t.test('helpers take part where there are cores for them', async t => {
   t.strictSame(collectorFlags(16, 4), [])
 })
 
-t.test('a running process takes what it is told, and collects', async t => {
+t.test('a running process takes the settings, and collects', async t => {
   tuneCollector(1_000)
   let kept: object[] = []
   for (let round = 0; round < 20; round++) kept = Array.from({ length: 100_000 }, (_, n) => ({ n }))

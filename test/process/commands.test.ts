@@ -1,4 +1,4 @@
-// The commands besides the start: which words call one, and what each tells of itself.
+// The commands besides the start: the words that call each, and its usage text.
 
 import t, { type Test } from 'tap'
 import { commandNames, commands } from '../../src/config/commands.js'
@@ -27,7 +27,7 @@ async function told(t: Test, line: string): Promise<Told> {
 }
 
 for (const name of commandNames)
-  t.test(`orrery ${name} tells its usage when it is asked for help`, async t => {
+  t.test(`orrery ${name} prints its usage when it is asked for help`, async t => {
     const { out } = await told(t, `${name} -h`)
     t.match(out, `Usage: orrery ${name} ${commands[name].words[0]}`)
     for (const help of ['--help', '-help', 'help', '-port 80 -h'])
@@ -35,7 +35,7 @@ for (const name of commandNames)
     t.same(await told(t, `help ${name}`), { status: 0, out, err: '' })
   })
 
-t.test('orrery cluster tells of its commands', async t => {
+t.test('orrery cluster lists its commands', async t => {
   const { out } = await told(t, 'cluster -h')
   for (const verb of ['status', 'drain', 'resume', 'init', 'leave']) t.match(out, `cluster ${verb} `)
   t.same(await told(t, 'help cluster'), { status: 0, out, err: '' })
@@ -59,7 +59,7 @@ const refused: readonly (readonly [line: string, last: RegExp])[] = [
   ['export --Tenant a', /^-Tenant: unknown option; did you mean -tenant\?$/],
 ]
 for (const [line, last] of refused)
-  t.test(`orrery ${line} is refused, and why stands last`, async t => {
+  t.test(`orrery ${line} is refused, with the reason at the end`, async t => {
     const { status, out, err } = await told(t, line)
     t.same({ status, out }, { status: 1, out: '' })
     t.match(err.trimEnd().split('\n').at(-1), last)

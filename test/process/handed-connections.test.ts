@@ -1,4 +1,4 @@
-// How the supervisor accepts connections for its workers, over real sockets.
+// The supervisor accepts connections for its workers, over real sockets.
 
 import type { Socket } from 'node:net'
 import t, { type Test } from 'tap'
@@ -6,7 +6,7 @@ import { ConnectionSharing, HandedConnections, type Taker } from '../../src/proc
 import { Wire } from '../http/wire.js'
 import { freePort } from '../support/broker-process.js'
 
-/** A worker that greets each connection with its name; one that is lost gives them back. */
+/** A worker that greets each connection with its name; a lost one gives each back. */
 function worker(name: string, isLost = false): Taker & { readonly taken: Socket[] } {
   const taken: Socket[] = []
   return {
@@ -30,7 +30,7 @@ async function share(t: Test): Promise<{ readonly sharing: ConnectionSharing; re
 
 const greeting = async (port: number): Promise<string> => (await (await Wire.to(port)).answer()).body
 
-t.test('connections are handed out in turn', async t => {
+t.test('connections are distributed in turn', async t => {
   const { sharing, port } = await share(t)
   for (const name of ['one', 'two']) sharing.add(port, worker(name))
   t.strictSame([await greeting(port), await greeting(port), await greeting(port)], ['one', 'two', 'one'])
@@ -52,7 +52,7 @@ t.test('a connection waits while there is no worker', async t => {
   t.equal((await wire.answer()).body, 'late')
 })
 
-t.test('what a worker could not be given another one gets, and one that has ended gets nothing more', async t => {
+t.test('a connection that a worker could not take goes to another one, and an ended worker gets no more', async t => {
   const { sharing, port } = await share(t)
   const [lost, other] = [worker('lost', true), worker('other')]
   for (const taker of [lost, other]) sharing.add(port, taker)
@@ -63,19 +63,19 @@ t.test('what a worker could not be given another one gets, and one that has ende
   t.equal(lost.taken.length, 1)
 })
 
-t.test('closing hands out what has connected, and then nobody listens', async t => {
+t.test('closing distributes the accepted connections, and then the port is closed', async t => {
   const { sharing, port } = await share(t)
   const one = worker('one')
   sharing.add(port, one)
   const connecting = Array.from({ length: 20 }, () => greeting(port))
-  // Each is connected with the system, if not with the listener, before the first has its answer.
+  // The system, if not the listener, has accepted each of them before the first has its answer.
   await connecting[0]
   await sharing.close()
   for (const text of await Promise.all(connecting)) t.equal(text, 'one')
   await t.rejects(Wire.to(port), { code: 'ECONNREFUSED' })
 })
 
-t.test('a port that cannot be had is told, and asked for again', async t => {
+t.test('a port in use is reported, and requested again', async t => {
   const { port } = await share(t)
   const second = new ConnectionSharing({ host: '127.0.0.1', family: 'both' })
   for (let times = 0; times < 2; times++)

@@ -1,4 +1,4 @@
-// Probes for life on a port of their own: answered whatever the node does, until it has been silent for long.
+// Liveness probes on a port of their own: they are answered whatever the node does, until it has been silent for long.
 
 import { once } from 'node:events'
 import { setImmediate as tick } from 'node:timers/promises'
@@ -60,7 +60,7 @@ t.test('a node is live until a part has been silent for a minute, and again when
   t.equal((await client.send('POST', '/health/live')).status, 404)
 })
 
-t.test('a port that is taken is told', async t => {
+t.test('a port in use is reported', async t => {
   const livePort = await serveLiveness(listening, new Pulses(new FakeClock()))
   const message = new RegExp(`^cannot listen for -livePort at 127\\.0\\.0\\.1:${livePort}: `)
   await t.rejects(serveLiveness({ ...listening, livePort }, new Pulses(new FakeClock())), { message })

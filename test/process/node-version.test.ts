@@ -1,4 +1,4 @@
-// Which versions of Node.js are refused.
+// The refused versions of Node.js.
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ t.test('a Node.js older than 20.19 is refused, and every later one is not', asyn
   for (const version of ['20.19.0', '20.20.1', '22.0.0', '24.11.1']) t.notOk(isTooOld(version), version)
 })
 
-t.test('package.json says the same', async t => {
+t.test('package.json names the same version', async t => {
   const { engines } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   t.equal(engines.node, `>=${oldestNode.major}.${oldestNode.minor}`)
 })

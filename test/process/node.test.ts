@@ -1,5 +1,5 @@
-// A node that has to end: those who wait get their answers, and nobody else is taken in. And one that cannot start:
-// nothing of it stays open.
+// A node that must end: waiting requests get their answers, and no further ones are accepted. A node that cannot start
+// leaves nothing open.
 
 import t from 'tap'
 import { systemChance, systemClock } from '../../src/clock.js'
@@ -9,13 +9,13 @@ import { startNode } from '../../src/process/node.js'
 import { freePort, tempDir } from '../support/broker-process.js'
 import { errorsOnly, startLocalNode } from '../support/local-node.js'
 
-t.test('a node that has to end answers what is in flight first, and takes no more', async t => {
+t.test('a node that has to end answers requests in flight first, and accepts no more', async t => {
   let arrived = (): void => {}
   const hasArrived = new Promise<void>(resolve => {
     arrived = resolve
   })
   let goOn = (): void => {}
-  /** Holds what creates an entity. */
+  /** Holds requests that create an entity. */
   const between = (shards: Shards): Shards => ({
     ask: (shard, request, onReply) => {
       if (request.kind !== 'create') return shards.ask(shard, request, onReply)

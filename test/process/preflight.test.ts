@@ -1,4 +1,4 @@
-// What is looked at before a start makes anything, and what `orrery config check` looks at besides.
+// The checks before a start makes anything, and the further checks of `orrery config check`.
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer, Server } from 'node:net'
@@ -35,7 +35,7 @@ const backupKey = file('backup.key', 'a-key-that-nobody-guesses\n')
 const nothing = file('nothing.pem', '')
 const nowhere = join(folder, 'nowhere')
 
-/** What is found about options, with a free port and a directory that is not there unless they say something else. */
+/** The findings about options. By default the port is free and the directory does not exist. */
 async function found(...words: string[]): Promise<Findings> {
   const reading = readConfig(['-port', port, '-dataDir', nowhere, ...words], {})
   if (reading.kind !== 'run') throw new Error(JSON.stringify(reading))
@@ -107,7 +107,7 @@ for (const [what, words, fault] of bad)
     t.match(faults[0], fault)
   })
 
-t.test('what is wrong with a node and with its log is told at once', async t => {
+t.test('faults of a node and of its log are reported at once', async t => {
   const { faults } = await found(...node, ...tlsLog, '-clusterListen', '0.0.0.0:0', '-shardLogCa', '/none')
   t.match(faults, [/^without TLS/, /^-shardLogCa: ENOENT/])
 })
@@ -121,7 +121,7 @@ t.test('a certificate that has ended is warned of', async t => {
   t.match(warnings, [/^-cert: the certificate in .* has ended on /])
 })
 
-t.test('ports in use are told, all of them at once', async t => {
+t.test('ports in use are reported, all of them at once', async t => {
   const server = createServer().listen(0)
   t.teardown(() => server.close())
   await new Promise(resolve => server.once('listening', resolve))
@@ -219,7 +219,7 @@ async function checked(t: Test, ...words: string[]): Promise<Checked> {
   return answer
 }
 
-t.test('config check prints what the options come to and ends with 0', async t => {
+t.test('config check prints the effective settings and ends with 0', async t => {
   const { status, out, lines } = await checked(t, '-https', '-cert', endedCert, '-key', endedKey, '-fg')
   t.same({ status, lines }, { status: 0, lines: [] })
   t.match(out, /^-cert: the certificate in .* has ended on /)
@@ -227,7 +227,7 @@ t.test('config check prints what the options come to and ends with 0', async t =
   t.notOk(existsSync(nowhere))
 })
 
-t.test('config check tells all that a start would refuse, and ends with 1', async t => {
+t.test('config check reports everything that a start would refuse, and ends with 1', async t => {
   t.match(await checked(t, '-port', '0', '-prot', '7'), {
     status: 1,
     lines: ['-prot: unknown option; did you mean -port?', /^-port: "0" is not a whole number/],
@@ -242,7 +242,7 @@ t.test('config check tells all that a start would refuse, and ends with 1', asyn
 })
 
 t.test(
-  'config check tells who uses the data directory',
+  'config check names the process that uses the data directory',
   { skip: !existsSync('/proc/locks') && 'Linux only' },
   async t => {
     const path = made(t)

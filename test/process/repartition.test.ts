@@ -1,7 +1,7 @@
-// One data directory, another number of workers: the same entities, however often it was interrupted, refused or
-// changed its mind.
+// One data directory, another number of workers: the same entities, even if the work was interrupted, refused or begun
+// with another number.
 //
-// Stores are real, and so are kills. SEED repeats a run, though where exactly a kill strikes is up to the machine.
+// Stores are real, and so are kills. SEED repeats a run, but the machine decides where exactly a kill strikes.
 
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -35,11 +35,11 @@ const script = fileURLToPath(new URL('../support/repartition-main.js', import.me
 interface Told {
   readonly info: string[]
   readonly warn: string[]
-  /** What `onProgress` was told. */
+  /** The calls of `onProgress`. */
   readonly progress: (readonly [done: number, total: number])[]
 }
 
-/** Divides what is at a path, and gives what it said meanwhile. */
+/** Divides the directory at a path; returns it, with the log lines and the progress meanwhile. */
 async function divide(path: string, workers: number, options: Partial<RepartitionOptions> = {}) {
   const told: Told = { info: [], warn: [], progress: [] }
   const directory = await repartition(directoryAt(path), workers, {
@@ -51,7 +51,7 @@ async function divide(path: string, workers: number, options: Partial<Repartitio
   return { directory, told }
 }
 
-/** Divides, and stops after so many batches. */
+/** Divides, and stops after this number of batches. */
 async function divideInPart(t: Test, path: string, workers: number, batches: number): Promise<void> {
   const stop = new AbortController()
   let seen = 0
@@ -61,7 +61,7 @@ async function divideInPart(t: Test, path: string, workers: number, batches: num
   })
 }
 
-/** What there is of stores, and what else. */
+/** The folders of stores, and all other entries. */
 function folders(path: string): string[] {
   const many = join(path, 'stores')
   return [...readdirSync(path), ...(existsSync(many) ? readdirSync(many).map(name => `stores/${name}`) : [])].sort()
@@ -148,23 +148,20 @@ t.test('with another number of workers than it was begun with it begins anew', a
   t.strictSame(await contentsOf(path), before)
 })
 
-t.test(
-  'with the old number of workers what was begun is given up, and what is written then is not lost later',
-  async t => {
-    const path = tempDir(t)
-    await populated(path, random, 1000)
-    await divideInPart(t, path, 3, 10)
-    const { directory } = await divide(path, 1)
-    t.strictSame(folders(path), ['orrery.json', 'store'])
-    t.equal(directory.becoming, undefined)
-    await populated(path, new Random(random.seed + 1), 500)
-    const before = await contentsOf(path)
-    await divide(path, 3)
-    t.strictSame(await contentsOf(path), before)
-  },
-)
+t.test('with the old number of workers begun work is given up, and later writes are not lost', async t => {
+  const path = tempDir(t)
+  await populated(path, random, 1000)
+  await divideInPart(t, path, 3, 10)
+  const { directory } = await divide(path, 1)
+  t.strictSame(folders(path), ['orrery.json', 'store'])
+  t.equal(directory.becoming, undefined)
+  await populated(path, new Random(random.seed + 1), 500)
+  const before = await contentsOf(path)
+  await divide(path, 3)
+  t.strictSame(await contentsOf(path), before)
+})
 
-t.test('until it has ended or was given up, nobody else can open a store', async t => {
+t.test('until it has ended or was given up, no other process can open a store', async t => {
   const path = tempDir(t)
   await populated(path, random, 500)
   await divideInPart(t, path, 2, 5)
@@ -217,8 +214,8 @@ t.test('kill -9 at any moment, again and again, costs nothing but time', { skip:
 })
 
 /**
- * Starts the work in a process and kills it after some batches, or when some file has appeared or changed. 0: it was
- * faster.
+ * Starts the work in a process and kills it after some batches, or when some file has appeared or changed. 0: the work
+ * ended before that.
  */
 async function killed(path: string, workers: number): Promise<0 | 1> {
   const child = spawn(...plainly([process.execPath, script, path, String(workers)]), {
@@ -229,7 +226,7 @@ async function killed(path: string, workers: number): Promise<0 | 1> {
   let left = watches ? random.between(1, 16) : random.pick([random.between(1, 10), random.between(1, 200)])
   const count = () => --left === 0 && child.kill('SIGKILL')
   const watcher = watches ? watch(path, count) : undefined
-  // Read in any case: a full pipe would stop the work.
+  // Read in any case, because a full pipe would stop the work.
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     if (!watcher) for (const _ of text.matchAll(/\n/g)) count()
   })
@@ -268,7 +265,7 @@ t.test('rows that this version does not know are not lost silently: nothing is b
   t.strictSame(folders(path), ['orrery.json', 'store'])
 })
 
-t.test('what several changes owe as one row is owed by the shard of each', async t => {
+t.test('pending notifications of several changes in one row go to the shard of each', async t => {
   const path = tempDir(t)
   const directory = await populated(path, random, 200)
   const owed = [3, 4, 7, 8].map(shard => ({ shard, stamp: 10 + shard }))
@@ -292,7 +289,7 @@ t.test('what several changes owe as one row is owed by the shard of each', async
   }
 })
 
-t.test('counts that were wrong are right afterwards, and somebody is told', async t => {
+t.test('counts that were wrong are right afterwards, and a warning is logged', async t => {
   const path = tempDir(t)
   const directory = await populated(path, random, 200)
   const { entities } = await contentsOf(path)
@@ -316,7 +313,7 @@ t.test('too little room on the disk is refused before anything is begun', async 
   t.strictSame(folders(path), ['orrery.json', 'store'])
 })
 
-/** Why a small disk cannot be had; false where it can. */
+/** The reason why there can be no small disk here; false where there can. */
 const noDisk = ((): string | false => {
   if (process.platform !== 'linux') return 'tmpfs is of Linux'
   const probe = { run: () => {} }
@@ -335,7 +332,7 @@ const noDisk = ((): string | false => {
 for (const kind of ['rocksdb', 'level'] as const)
   for (const [when, then] of [
     ['midway', (fill: () => void) => ({ onProgress: (done: number) => done > 500 && fill() })],
-    // Then somebody is told that the counts were wrong, which they are here.
+    // At that point a warning reports that the counts were wrong, which they are here.
     ['when all is copied', (fill: () => void) => ({ logger: { info: () => {}, warn: fill } })],
   ] as const)
     t.test(
@@ -368,8 +365,8 @@ for (const kind of ['rocksdb', 'level'] as const)
     )
 
 /**
- * Adds entities that no compression makes small, and no counts of them: more than fits where a log has taken its room
- * beforehand.
+ * Adds entities that no compression makes small, without counting them: more than fits where a log has reserved its
+ * room.
  */
 async function addLarge(path: string): Promise<void> {
   const [store] = (await openAll(directoryAt(path))) as [Store]

@@ -1,5 +1,5 @@
-// A data directory from a backup: everything that its owners gave, as one; and nothing at all from a file that is not
-// whole.
+// A data directory from a backup: all rows that the owners gave, as one directory, and nothing at all from a file that
+// is not whole.
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -31,7 +31,7 @@ const letter = letterKey({ shard: 3, tenant: 'city', subscription: document.id, 
 const owed = [outboxKey({ shard: 3, stamp: 2 }), outboxKey({ shard: lastShard, stamp: 3 })]
 const neverStopped = new AbortController().signal
 
-/** What the owners of all shards give: the first has all but the last shard, the second has that one. */
+/** The backup of the owners of all shards: the first has all but the last shard, the second has that one. */
 async function backupOf(stores: readonly [Store, Store], stamps: readonly [number, number]): Promise<Buffer> {
   const ownerOf = (shard: number): number => (shard === lastShard ? 1 : 0)
   const sources = stores.map(
@@ -68,11 +68,11 @@ interface Scene {
   readonly folder: string
   readonly file: string
   readonly backup: Buffer
-  /** The entities of it, by the keys of their rows. */
+  /** The entities of the backup, by the keys of their rows. */
   readonly entities: ReadonlyMap<string, string>
 }
 
-/** Entities of all sorts, a subscription whose copies differ, what both owners know of it, and what is owed. */
+/** Entities of all sorts, a subscription whose copies differ, its progress at both owners, pending notifications. */
 async function scene(t: Test): Promise<Scene> {
   const random = Random.fromEnvironment()
   t.comment(`SEED=${random.seed}`)
@@ -138,7 +138,7 @@ t.test('a backup', async t => {
     )
   })
 
-  t.test('has the highest of all stamps: what is created next comes after everything', async t => {
+  t.test('has the highest of all stamps: later creations come after everything', async t => {
     const to = join(folder, 'stamped')
     await restore({ from: file, to }, neverStopped)
     const { stamp } = await contentsOf(to)
@@ -159,7 +159,7 @@ t.test('a backup', async t => {
     ]) {
       await t.rejects(restore({ from: alter(change), to }, neverStopped), { name: 'BackupError' })
       t.notOk(existsSync(to))
-      // It is read to its end before anybody looks where it should go.
+      // The file is read to its end before the target is checked.
       await t.rejects(restore({ from: alter(change), to: join(folder, 'old') }, neverStopped), { name: 'BackupError' })
     }
   })
@@ -194,7 +194,7 @@ t.test('a backup', async t => {
   t.test('begins anew where an earlier try was killed', async t => {
     const to = join(folder, 'again')
     await restore({ from: file, to }, neverStopped)
-    // As a kill leaves it: rows, and no orrery.json.
+    // A kill leaves rows, and no orrery.json.
     writeFileSync(join(to, 'restore.json'), readFileSync(join(to, 'orrery.json')))
     unlinkSync(join(to, 'orrery.json'))
     await restore({ from: file, to }, neverStopped)

@@ -1,4 +1,4 @@
-// What an owner of shards puts into a backup: which rows, of which moment, and for how long it keeps them.
+// The part of a backup that an owner of shards gives: which rows, of which moment, and how long it keeps them.
 
 import t from 'tap'
 import type { BackupReply, BackupStep } from '../../src/messages/messages.js'
@@ -76,7 +76,7 @@ class Scene {
     )
   }
 
-  /** The names of all rows that it gives, each with its value. */
+  /** The names of all rows that the source returns, each with its value. */
   async rows(session: string): Promise<string[]> {
     const found: string[] = []
     for (;;) {
@@ -110,7 +110,7 @@ t.test('an owner that is alone gives every row that is not made from others, and
 })
 
 t.test(
-  'a worker without the register gives the rows of its shards, and its part of what became of notifications',
+  'a worker without the register gives the rows of its shards, and its part of the progress of notifications',
   async t => {
     const scene = new Scene(await storeOf(), { owns: shard => shard === 1 })
     t.match(await scene.ask({ what: 'begin', session: 'a' }), { shards: [1], isKeeper: false })
@@ -125,7 +125,7 @@ t.test('a node gives the rows of shards that are its own, with their positions, 
   t.strictSame(await scene.rows('a'), given('bundle', 'entity 1', 'letter 1', 'outbox 1'))
 })
 
-t.test('what is written after the beginning is not in it', async t => {
+t.test('rows that are written after the beginning are not in it', async t => {
   const store = await storeOf()
   const scene = new Scene(store)
   await scene.ask({ what: 'begin', session: 'a' })
@@ -133,7 +133,7 @@ t.test('what is written after the beginning is not in it', async t => {
   for (const one of await scene.rows('a')) t.match(one, /: before$/)
 })
 
-t.test('it begins when what is staged is durable', async t => {
+t.test('it begins when staged changes are durable', async t => {
   const store = new MemoryStore()
   let isDurable = (): void => {}
   const scene = new Scene(store, {
@@ -150,7 +150,7 @@ t.test('it begins when what is staged is durable', async t => {
   t.equal((await scene.rows('a')).length, 10)
 })
 
-t.test('it does not wait for ever for what is staged: a full disk may hold it up', async t => {
+t.test('it does not wait for ever for staged changes: a full disk may hold them up', async t => {
   const scene = new Scene(await storeOf(), { commit: { afterAll: () => {} } })
   const begun = scene.ask({ what: 'begin', session: 'a' })
   scene.clock.advance(1_000)
@@ -174,7 +174,7 @@ t.test('rows that are many come in several pages', async t => {
   t.ok(pages >= 5, `${pages} pages`)
 })
 
-t.test('one backup at a time is let in, and the next one when it has ended', async t => {
+t.test('one backup at a time is accepted, and the next one when it has ended', async t => {
   const scene = new Scene(await storeOf())
   await scene.ask({ what: 'begin', session: 'a' })
   t.strictSame(scene.source.numbers, { isRunning: true, last: undefined })

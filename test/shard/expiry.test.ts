@@ -1,4 +1,4 @@
-// Removal of what falls due: when its time has come, not before, silently, and not once it was given a new date.
+// Removal of expired entities: when their time has come, not before, silently, and not after they got a new date.
 
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import t from 'tap'
@@ -19,7 +19,7 @@ const origin = { correlatorRoot: '' }
 const options = { overrideMetadata: false, forcedUpdate: false }
 const intervalMs = 1000
 
-/** Shards that note what they are asked, and answer instead of the real ones if the test says so. */
+/** Shards that record their requests. If the test sets an answer, they reply it instead of asking the real shards. */
 class Watched implements Shards {
   readonly asked: ShardRequest[] = []
   answer: ShardReply | undefined
@@ -48,7 +48,7 @@ class Watched implements Shards {
   }
 }
 
-/** A store that notes where the reading of what falls due begins. */
+/** A store that records where each reading of expired entities begins. */
 class WatchedStore extends MemoryStore {
   readonly begins: Buffer[] = []
 
@@ -79,7 +79,7 @@ class Node {
     this.expiry = new Expiry({ store, shards: this.shards, clock, logger, intervalMs, mark: local.parts.expiryMark })
   }
 
-  /** Stages an entity that is to be removed in so many milliseconds; undefined: never. */
+  /** Stages an entity that is due for removal in this number of milliseconds; undefined: never. */
   create(id: string, dueInMs: number | undefined): void {
     const attributes = new Map(dueInMs === undefined ? [] : [['dateExpires', this.date(dueInMs)] as const])
     const target = { tenant: 't', path: '/', id, type: 'T' }
@@ -95,7 +95,7 @@ class Node {
     return { type: 'DateTime', value: new Date(this.clock.wallMs() + inMs).toISOString(), metadata: undefined }
   }
 
-  /** Lets commits and runs under way end, without moving the time. */
+  /** Lets commits and runs in flight end, without advancing the time. */
   async rest(): Promise<void> {
     for (let rounds = 0; rounds < 12; rounds++) {
       this.clock.tick()
@@ -103,7 +103,7 @@ class Node {
     }
   }
 
-  /** Lets the time pass, run by run. */
+  /** Advances the time, run by run. */
   async pass(ms: number): Promise<void> {
     for (let passed = 0; passed < ms; passed += intervalMs) {
       this.clock.advance(Math.min(intervalMs, ms - passed))
@@ -145,7 +145,7 @@ t.test('an entity without a date stays, and those due later do', async t => {
   t.equal(await node.entities(), 2)
 })
 
-t.test('a run does not begin before what the one before has removed', async t => {
+t.test('a run does not begin before the removals of the one before have ended', async t => {
   const node = await started(2_000, 5_000)
   await node.pass(3_000)
   t.equal(await node.entities(), 1)
@@ -208,14 +208,14 @@ t.test('removal is silent', async t => {
   t.strictSame(node.logged, [])
 })
 
-t.test('a run with nothing due asks nobody', async t => {
+t.test('a run with nothing due sends no request', async t => {
   const node = await started(60_000, undefined)
   node.shards.asked.length = 0
   await node.pass(3_000)
   t.strictSame(node.shards.asked, [])
 })
 
-t.test('what could not be removed because its shard is busy goes at a later run', async t => {
+t.test('an entity that could not be removed because its shard is busy goes at a later run', async t => {
   const node = await started(500)
   node.shards.answer = { kind: 'busy' }
   await node.pass(intervalMs)
@@ -225,7 +225,7 @@ t.test('what could not be removed because its shard is busy goes at a later run'
   t.equal(await node.entities(), 0)
 })
 
-t.test('a run that fails is told in the log, and the next one comes', async t => {
+t.test('a run that fails is logged, and the next one comes', async t => {
   const node = await started(500)
   node.shards.answer = { kind: 'failed', reason: 'disk full' }
   await node.pass(intervalMs)
@@ -243,7 +243,7 @@ t.test('no run begins after stopping', async t => {
   t.equal(node.clock.waiting, 0)
 })
 
-t.test('stopping waits for the run under way, which is the last one', async t => {
+t.test('stopping waits for the run in flight, which is the last one', async t => {
   const node = await started(500)
   node.clock.advance(intervalMs)
   let stopped = false

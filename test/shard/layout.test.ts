@@ -1,4 +1,4 @@
-// Keys: no two places share one, they sort as their parts do, and a range holds what begins with it and nothing else.
+// Keys: no two places share one, they sort as their parts do, and a range has exactly the keys that begin with it.
 
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
@@ -140,7 +140,7 @@ const kinds: readonly Kind<Part[]>[] = [
 ]
 
 for (const { name, parts, key, parse } of kinds) {
-  t.test(`parsing the key of kind ${name} gives what it was built of`, async () => {
+  t.test(`parsing the key of kind ${name} returns its parts`, async () => {
     fc.assert(
       fc.property(parts, built => {
         const parsed = parse(key(...built))
@@ -177,7 +177,7 @@ t.test('the type range of a scope and type holds its keys and no others', async 
   )
 })
 
-t.test('a type range behind a position holds what comes after it', async () => {
+t.test('a type range behind a position holds the keys after it', async () => {
   const positions = fc.record({ created: stamps, shard: shards })
   fc.assert(
     fc.property(texts, texts, texts, positions, positions, (tenant, path, type, after, { created, shard }) => {
@@ -234,7 +234,7 @@ t.test(
 )
 
 t.test(
-  'the range of a shard holds its dead letters and no others, and each says its shard as an entity does',
+  'the range of a shard holds its dead letters and no others, and each has its shard as an entity does',
   async () => {
     fc.assert(
       fc.property(shards, shards, fc.boolean(), two, stamps, (wanted, other, same, [tenant, subscription], stamp) => {
@@ -247,7 +247,7 @@ t.test(
   },
 )
 
-t.test('the row of a dead letter gives back what is told of it and what is sent, either may be empty', async () => {
+t.test('the row of a dead letter returns its report and its message, either may be empty', async () => {
   fc.assert(
     fc.property(texts, fc.uint8Array(), (head, bytes) => {
       const message = Buffer.from(bytes)
@@ -256,7 +256,7 @@ t.test('the row of a dead letter gives back what is told of it and what is sent,
   )
 })
 
-t.test('the expiry range holds what falls due between its times, both included', async () => {
+t.test('the expiry range holds the keys that fall due between its times, both included', async () => {
   fc.assert(
     fc.property(dates, dates, dates, shards, texts, (fromMs, untilMs, expiresMs, shard, text) => {
       const key = expiryKey({ expiresMs, shard, tenant: text, path: text, id: text, type: text })
@@ -265,7 +265,7 @@ t.test('the expiry range holds what falls due between its times, both included',
   )
 })
 
-t.test('what begins with a key is under it, and nothing else is', async () => {
+t.test('keys that begin with a key are under it, and no others are', async () => {
   const bytes = fc.uint8Array({ maxLength: 5 })
   const starts = bytes.filter(start => start.some(byte => byte < 0xff))
   fc.assert(
@@ -304,7 +304,7 @@ t.test('a key beyond all limits is not written', async t => {
   t.throws(() => entityKey(1, 't', '/', 'é'.repeat(9000)))
 })
 
-/** Images begin with their version, which is far below the mark of a row of several. */
+/** Encoded entities begin with their version, which is far below the mark of a row of several. */
 const encodedEntities = fc.uint8Array({ minLength: 1, maxLength: 30 }).map(bytes => Buffer.from([1, ...bytes]))
 
 t.test('a row of one or several encoded entities gives them back', async () => {
@@ -315,7 +315,7 @@ t.test('a row of one or several encoded entities gives them back', async () => {
   )
 })
 
-t.test('a row of one image is that image', async t => {
+t.test('a row of one encoded entity is that entity', async t => {
   const encoded = Buffer.from([1, 2, 3])
   t.strictSame(encodeRow([encoded]), encoded)
 })

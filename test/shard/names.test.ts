@@ -1,5 +1,5 @@
-// Names that come and go: tenants, service paths, types, attributes and ids that nobody uses any more leave no memory
-// behind. And names that are many: whatever is asked of them, others have their turn meanwhile.
+// Names that come and go: tenants, service paths, types, attributes and ids that are no longer in use leave no memory
+// behind. And many names: other work has its turn while they are read.
 
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -15,11 +15,11 @@ import { localShards, queriesForTests } from '../support/local-shards.js'
 import { MemoryStore } from '../support/memory-store.js'
 import { selectionOf } from '../support/selections.js'
 
-/** Of each kind. */
+/** Number of names of each kind. */
 const namesCount = 3_000
 /**
- * What may stay of that many: caches that have a limit of their own, and what the runtime makes for itself. If nothing
- * is forgotten it is 3 to 7 MB.
+ * Memory that so many names may leave: caches that have a limit of their own, and the runtime's own use. If nothing is
+ * forgotten, it is 3 to 7 MB.
  */
 const bytesMax = 4 * 1024 * 1024
 const atATime = 200
@@ -34,7 +34,7 @@ function heapUsed(): number {
 
 const shardMap = new ShardMap({ shards: 16, spread: 16 })
 
-/** Numbers of names that are in memory. */
+/** Numbers of names in memory. */
 const kept = ({ parts: { actors, views, entities, attributes } }: LocalShards) => ({
   actors: actors.size,
   views: views.size,
@@ -64,7 +64,7 @@ function create(target: Required<EntityTarget>, name = 'x', type = 'Number'): Wr
   }
 }
 
-/** An entity for the name of that number. */
+/** Makes an entity for the name of that number. */
 type MakeEntity = (n: number) => WriteRequest & { readonly target: EntityTarget }
 
 const at = (tenant: string, path: string, id: string, type: string): Required<EntityTarget> => ({
@@ -82,7 +82,7 @@ const kinds: Readonly<Record<string, MakeEntity>> = {
   ids: n => create(at('t', '/', `urn:some:entity:number:${n}`, 'T')),
 }
 
-/** Everything that can be asked for one name: it is there, it is changed in vain, it is listed. */
+/** Creates an entity for each name, removes it, and removes it again in vain. */
 async function comeAndGo(shards: LocalShards, make: MakeEntity, from: number, count: number): Promise<void> {
   for (let first = from; first < from + count; first += atATime) {
     const some = Array.from({ length: Math.min(atATime, from + count - first) }, (_, index) => make(first + index))
@@ -109,7 +109,7 @@ async function setting(): Promise<LocalShards> {
   return shards
 }
 
-/** What is forgotten with the next commit is forgotten. */
+/** Makes the commits with which removed names leave memory. */
 async function settle(shards: LocalShards): Promise<void> {
   const last = create(at('last', '/', 'E', 'T'))
   for (let times = 0; times < 2; times++) {
@@ -149,7 +149,7 @@ t.test('names that only reads have leave no memory behind', async t => {
   t.ok(grown < bytesMax, `the heap has grown by ${grown}`)
 })
 
-/** A clock of which five milliseconds go with each look, and which tells how often the event loop had its turn. */
+/** A clock that advances five milliseconds with each look, and counts the turns of the event loop. */
 function countingClock() {
   let nowMs = 0
   const turns = { count: 0 }
@@ -164,7 +164,7 @@ function countingClock() {
   return { clock, turns }
 }
 
-t.test('what is asked of many paths and types is found bit by bit', async t => {
+t.test('lists over many paths and types are read bit by bit', async t => {
   const { clock, turns } = countingClock()
   const shards = await localShards(new MemoryStore(), shardMap, clock, {
     queries: { ...queriesForTests, scanDeadlineMs: 10_000_000 },

@@ -49,7 +49,7 @@ class Node {
     return new Node(store, clock, failures, shards)
   }
 
-  /** Asks, and gives a list that holds the reply once it came. */
+  /** Sends a request, and returns a list that has the reply when it has come. */
   ask(request: WriteRequest | ReadRequest): ShardReply[] {
     const replies: ShardReply[] = []
     const { tenant, path, id } = 'target' in request ? request.target : { tenant: request.tenant, path: '/', id: '' }
@@ -57,7 +57,7 @@ class Node {
     return replies
   }
 
-  /** Lets everything staged become durable, and all who wait be told. */
+  /** Makes all staged changes durable, and lets all waiting replies leave. */
   async rest(): Promise<void> {
     for (let rounds = 0; rounds < 4; rounds++) {
       this.clock.tick()
@@ -65,14 +65,14 @@ class Node {
     }
   }
 
-  /** Asks, and rests. */
+  /** Sends a request, and rests. */
   async end(request: WriteRequest | ReadRequest): Promise<ShardReply | undefined> {
     const replies = this.ask(request)
     await this.rest()
     return replies[0]
   }
 
-  /** The attribute `n` of the only entity of an id, however it may stand in the store or in memory. */
+  /** The attribute `n` of the only entity with this id, from the store or from memory. */
   async n(id: string, type?: string): Promise<Json | undefined> {
     const reply = await this.end(find(id, type))
     if (reply?.kind !== 'found' || reply.entities.length !== 1) return undefined
@@ -148,7 +148,7 @@ t.test('later turns see a creation that is not durable yet', async t => {
   t.equal(await node.n('E'), 2)
 })
 
-t.test('a refusal that depends on what is not durable yet waits for it', async t => {
+t.test('a refusal that depends on changes that are not durable yet waits for them', async t => {
   const node = await Node.open()
   node.ask(create('E', 1))
   const refusal = node.ask(create('E', 1))
@@ -162,7 +162,7 @@ t.test('a refusal that depends on nothing staged does not wait', async t => {
   t.strictSame(node.ask(increment('E')), [{ kind: 'refused', refusal: refusals.entityNotFound }])
 })
 
-t.test('a read of what is staged waits until it is durable', async t => {
+t.test('a read of staged changes waits until they are durable', async t => {
   const node = await Node.open()
   node.ask(create('E', 1))
   const reply = node.ask(find('E'))
@@ -171,7 +171,7 @@ t.test('a read of what is staged waits until it is durable', async t => {
   t.match(reply, [{ kind: 'found', entities: { length: 1 } }])
 })
 
-t.test('a read of what is staged waits also while its commit is in flight', async t => {
+t.test('a read of staged changes waits also while their commit is in flight', async t => {
   const node = await Node.open()
   node.ask(create('E', 1))
   node.clock.tick()
@@ -190,7 +190,7 @@ t.test('a read that finds nothing because of a removal waits until the removal i
   t.match([staged, flying], [[{ entities: { length: 0 } }], [{ entities: { length: 0 } }]])
 })
 
-t.test('a read of what nobody touches does not wait', async t => {
+t.test('a read of an entity without changes does not wait', async t => {
   const node = await Node.open()
   await node.end(create('E', 1))
   node.ask(create('F', 1))
@@ -256,7 +256,7 @@ t.test('removing one of several types leaves the others', async t => {
   t.strictSame(await compareIndexes(node.store), [])
 })
 
-t.test('types keep the order in which they were added, whatever becomes of them', async t => {
+t.test('types keep the order in which they were added, after any changes', async t => {
   const node = await Node.open()
   for (const [n, type] of ['A', 'B', 'C'].entries()) await node.end(create('E', n, { type, path: '/' }))
   await node.end(increment('E', 'B'))
@@ -274,7 +274,7 @@ t.test('the last of several types needs no type any more', async t => {
   t.equal(await node.n('E'), 3)
 })
 
-t.test('nothing is left of what is created and removed before it is durable', async t => {
+t.test('an entity that is created and removed before it is durable leaves nothing', async t => {
   const node = await Node.open()
   node.ask(create('E', 1, { path: '/a' }))
   node.ask({ kind: 'deleteEntity', target: target('E', 'T', '/a'), origin })
@@ -289,14 +289,14 @@ t.test('an update that changes nothing is done and stages nothing', async t => {
   t.equal(node.clock.waiting, 0)
 })
 
-t.test('what was forgotten is read from the store', async t => {
+t.test('a forgotten entity is read from the store', async t => {
   const node = await Node.open({ liveActorsMax: 2 })
   for (let k = 0; k < 20; k++) await node.end(create(`E${k}`, k))
   for (let k = 0; k < 20; k++) await node.end(increment(`E${k}`))
   for (let k = 0; k < 20; k++) t.equal(await node.n(`E${k}`), k + 1)
 })
 
-t.test('what is not durable is never forgotten, however many there are', async t => {
+t.test('entities that are not durable are never forgotten, in any number', async t => {
   const node = await Node.open({ liveActorsMax: 2 })
   for (let round = 0; round < 3; round++) for (let k = 0; k < 40; k++) node.ask(create(`E${k}`, 0, { upsert: true }))
   for (let k = 0; k < 40; k++) node.ask(increment(`E${k}`))
@@ -350,7 +350,7 @@ t.test('an update that makes an entity too large leaves it as it was', async t =
   t.equal(await node.n('E'), 1)
 })
 
-t.test('when the store fails who waits is told, and nothing is taken any more', async t => {
+t.test('when the store fails waiting callers get the failure, and no request is accepted any more', async t => {
   const node = await Node.open()
   node.store.breakDown(new Error('disk full'))
   const waiting = node.ask(create('E', 1))
@@ -398,7 +398,7 @@ t.test('stamps go on from the last one that is on disk', async t => {
   t.ok(lastStamp(first.store) > last)
 })
 
-// Random commands against the plainest model there is: a map of entities.
+// Random commands against a plain model: a map of entities.
 
 const day = 86_400_000
 const startMs = new FakeClock().wallMs()
@@ -444,7 +444,7 @@ function requestOf(command: Command): WriteRequest {
   }
 }
 
-/** What the model says of a command, and does to itself. */
+/** The model's reply to a command. The command also changes the model. */
 function expected(entities: Map<string, Model>, command: Command): ShardReply {
   const { kind, path, id, type = 'A', n } = command
   const refuse = (refusal: (typeof refusals)['entityNotFound']): ShardReply => ({ kind: 'refused', refusal })
@@ -468,7 +468,7 @@ function expected(entities: Map<string, Model>, command: Command): ShardReply {
   return done
 }
 
-t.test('whatever is asked, replies and entities are those of a map, and the indexes equal a rebuild', async () => {
+t.test('replies and entities are those of a map for any requests, and the indexes equal a rebuild', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(commands, { maxLength: 40 }),
@@ -510,7 +510,7 @@ t.test('whatever is asked, replies and entities are those of a map, and the inde
   )
 })
 
-t.test('the comparison with a rebuild tells which rows are missing, extra or different', async t => {
+t.test('the comparison with a rebuild lists missing, extra and different rows', async t => {
   const node = await Node.open()
   const due = wanted('2030-01-01T00:00:00.000Z', 'DateTime')
   await node.end(create('E', 1, { path: '/a' }))
@@ -534,7 +534,7 @@ t.test('the comparison with a rebuild tells which rows are missing, extra or dif
   ])
 })
 
-t.test('what expires takes no stamp from what was given one before: the parts of a batch keep their order', async t => {
+t.test('an expiry does not raise given stamps of later writes: parts of a batch keep their order', async t => {
   const node = await Node.open()
   const dueMs = node.clock.wallMs() + 1_000
   await node.end(create('E', 1))

@@ -1,4 +1,5 @@
-// Rows on their way into a store of another division: where a transfer goes on, what it repairs, what it will not lose.
+// Rows on their way into a store of another division: where a transfer continues, which rows it repairs, and which it
+// refuses to lose.
 
 import t, { type Test } from 'tap'
 import { keeper, ShardMap, workerOf } from '../../src/domain/scope.js'
@@ -38,7 +39,7 @@ const all = [0, 1, 2, 3, 4, 5, 6, 7]
 const tenant = 't'
 const stamp = 4711
 
-/** Primary rows and a stamp; indexes are of no interest to who only reads. */
+/** A store with primary rows and a stamp. A transfer only reads it, so it needs no indexes. */
 async function sourceOf(entities: number): Promise<Store> {
   const store = new MemoryStore()
   await commit(store, batch => {
@@ -52,7 +53,7 @@ async function sourceOf(entities: number): Promise<Store> {
   return store
 }
 
-/** Fills a target that is alone, where nothing else is said, from one store. */
+/** Fills a target from one store; by default the target is alone. */
 function into(target: Store, source: Store, rest: Partial<Transfer> = {}): Promise<void> {
   const limits = { batchRowsMax: 10, batchBytesMax: 1_000_000 }
   const alone = { worker: 0, workers: 1, isNode: false, sources: [source], shards: all.length }
@@ -87,7 +88,7 @@ t.test('a store gets the rows of its shards and no others, as they are, and all 
   t.equal(lastStamp(target), stamp)
 })
 
-t.test('each batch is within its limits, and told with the number of its entities', async t => {
+t.test('each batch is within its limits, and reported with the number of its entities', async t => {
   const source = await sourceOf(100)
   const rowBytes = (await primary(source)).map(({ key, value }) => key.length + value.length)
   const told = async (limits: Transfer['limits']) => {
@@ -120,7 +121,7 @@ t.test('a transfer that was stopped goes on behind the last row it has', async t
   t.equal(target.get(copiedKey()), undefined, 'and nothing remains to tell how far it is')
 })
 
-t.test('a store on its way has no stamp: nobody takes it for a finished one', async t => {
+t.test('an unfinished store has no stamp, so it is not taken for a finished one', async t => {
   t.equal((await begun(t, await sourceOf(100), 1)).get(stampKey()), undefined)
 })
 
@@ -151,8 +152,8 @@ const keyOf = (of: string, n: number, kind: (typeof kinds)[number] = 'subscripti
   documentKey(kind, { register: shardMap.register, tenant: of, id: String(n).padStart(24, '0') })
 
 /**
- * Entities, two dead letters in each shard, and ten subscriptions and registrations of each tenant; all but the
- * entities say who has told of them.
+ * Entities, two dead letters in each shard, and ten subscriptions and registrations of each tenant. All rows but the
+ * entities contain `said`, which shows their store.
  */
 async function withSubscriptions(entities: number, said: string): Promise<Store> {
   const store = await sourceOf(entities)
@@ -219,7 +220,7 @@ t.test('a transfer that was stopped among dead letters and subscriptions goes on
 
 // Notifications
 
-/** What two stores know: of each shard two rows that are owed, and of each tenant's first subscription a part. */
+/** Adds two pending rows of each shard, and a part of the progress of each tenant's first subscription. */
 async function withNotifications(store: Store, at: number): Promise<Store> {
   await commit(store, batch => {
     for (const shard of all)
@@ -233,7 +234,7 @@ async function withNotifications(store: Store, at: number): Promise<Store> {
   return store
 }
 
-t.test('a store gets what the shards that it has owe, and no other, as it is', async t => {
+t.test('a store gets the pending notifications of its shards and no others, unchanged', async t => {
   const sources = [await withNotifications(await sourceOf(3), 0), await withNotifications(await sourceOf(3), 1)]
   for (const part of parts) {
     const shards = shardsOf(part)
@@ -249,7 +250,7 @@ t.test('a store gets what the shards that it has owe, and no other, as it is', a
   }
 })
 
-t.test('what became of notifications is one with the keeper, from all stores, and nowhere else', async t => {
+t.test('the progress of notifications is merged at the keeper, from all stores, and nowhere else', async t => {
   const sources = [await withNotifications(await sourceOf(3), 0), await withNotifications(await sourceOf(3), 1)]
   const seen: string[] = []
   for (const part of parts) {
@@ -269,7 +270,7 @@ t.test('what became of notifications is one with the keeper, from all stores, an
   t.strictSame(seen.sort(), [...tenants].sort())
 })
 
-t.test('a transfer that was stopped among what is owed goes on there, and counts nothing twice', async t => {
+t.test('a transfer that was stopped among pending notifications continues there, and counts nothing twice', async t => {
   const source = await withNotifications(await sourceOf(5), 0)
   for (const batches of [1, 2]) {
     const target = await begun(t, source, batches)
@@ -283,7 +284,7 @@ t.test('a transfer that was stopped among what is owed goes on there, and counts
   }
 })
 
-// What would be lost
+// Rows that would be lost
 
 const evens = (shard: number) => shard % 2 === 0
 const row = (key: Buffer) => ({ key, value: Buffer.from('x') })
@@ -303,7 +304,7 @@ t.test('a store that is whole has no stranger', async t => {
   t.equal(await findStranger(new MemoryStore(), evens), undefined)
 })
 
-t.test('a row of an unknown kind is a stranger, wherever it stands', async t => {
+t.test('a row of an unknown kind is a stranger, in every place', async t => {
   for (const key of ['\0', '0', 'a', 'd', 'n', 'Zone', 'zone', '\xff\xff'].map(text => Buffer.from(text, 'latin1'))) {
     const found = await strangerAmong(row(entityKey(2, 't', '/', 'a')), row(stampKey()), row(key))
     t.equal(found, `a row of a kind that this version does not know, key ${JSON.stringify(key.toString('latin1'))}`)
@@ -396,7 +397,7 @@ t.test('so is a dead letter of one, and those of shards that it owns are none', 
   t.match(await strangerAmong(...letters), /^a dead letter of shard 5, which belongs into another store, key "L/)
 })
 
-t.test('so is what a shard owes that it does not own', async t => {
+t.test('so is a pending notification of a shard that it does not own', async t => {
   const owed = [2, 4, 5].map(shard => row(outboxKey({ shard, stamp: 1 })))
   t.equal(await strangerAmong(...owed.slice(0, 2)), undefined)
   t.match(await strangerAmong(...owed), /^a pending notification of shard 5, which belongs into another store, key "O/)

@@ -1,4 +1,4 @@
-// What is accepted as a data directory, and the sentences an operator reads otherwise.
+// Accepted data directories, and the texts of refusals for an operator.
 
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -28,7 +28,7 @@ t.test('a new directory is created with its parents, for its owner only', async 
   t.same(readdirSync(path), ['orrery.json'])
 })
 
-t.test('what the file says wins over what is wanted', async t => {
+t.test('the settings in the file win over the wanted ones', async t => {
   const path = t.testdir()
   openDataDirectory(path, wanted, id)
   t.match(openDataDirectory(path, { shards: 64, spread: 1 }, never), { ...wanted, id: id() })
@@ -49,14 +49,14 @@ t.test('the store that made the directory is remembered', async t => {
 
 const written = (path: string): unknown => JSON.parse(readFileSync(join(path, 'orrery.json'), 'utf8'))
 
-t.test('a directory for several workers says how many', async t => {
+t.test('a directory for several workers contains their number', async t => {
   const path = t.testdir()
   t.equal(openDataDirectory(path, { ...wanted, workers: 3 }, id).workers, 3)
   t.same(written(path), { format: 4, ...wanted, workers: 3, id: id() })
   t.equal(openDataDirectory(path, wanted, never).workers, 3)
 })
 
-t.test('while it is divided anew it says for how many workers it will be', async t => {
+t.test('while it is divided anew it contains the number of workers that it will have', async t => {
   const path = t.testdir()
   const directory = recordStore(openDataDirectory(path, wanted, id), 'level')
   const begun = recordBecoming(directory, 2)
@@ -66,7 +66,7 @@ t.test('while it is divided anew it says for how many workers it will be', async
   t.same(written(path), { format: 4, ...wanted, workers: 1, store: 'level', id: id() })
 })
 
-t.test('when it has been divided anew, what it was becoming is what it is', async t => {
+t.test('when it has been divided anew, the future number is the present one', async t => {
   const path = t.testdir()
   const begun = recordBecoming(openDataDirectory(path, { ...wanted, workers: 3 }, id), 2)
   recordWorkers(begun, 2)
@@ -110,7 +110,7 @@ t.test('more workers than shards are refused, and nothing is created', async t =
   t.same(readdirSync(path), [])
 })
 
-t.test('who read the directory before another process divided it anew, or began to, learns so', async t => {
+t.test('a process that read the directory before another one divided it anew, or began to, learns that', async t => {
   const path = t.testdir()
   const directory = openDataDirectory(path, wanted, id)
   assertUnchanged(recordStore(directory, 'level'))
@@ -121,7 +121,7 @@ t.test('who read the directory before another process divided it anew, or began 
   t.throws(() => assertUnchanged(begun), DataDirectoryError)
 })
 
-t.test('a fresh volume, or what a crash during creation leaves, is as good as empty', async t => {
+t.test('a fresh volume, or the remains of a crash during creation, count as empty', async t => {
   const path = t.testdir({ 'lost+found': {}, 'orrery.json.new': '{"form' })
   t.match(openDataDirectory(path, wanted, id), wanted)
   t.same(readdirSync(path), ['lost+found', 'orrery.json'])

@@ -23,9 +23,9 @@ import { temporaryDirectory } from './store-contract.js'
 const mb = 1024 * 1024
 const reserveBytes = 64 * mb
 
-/** A disk of the test's own, with a reserve file that takes room. */
+/** A fake disk, with a reserve file that takes room. */
 class FakeDisk {
-  /** Free besides the reserve, if that is there. */
+  /** Free bytes besides the reserve, if there is one. */
   spareBytes: number
   heldBytes: number
   looks = 0
@@ -61,7 +61,7 @@ class FakeDisk {
   }
 }
 
-/** Lets the look under way end. */
+/** Waits until the look in flight has ended. */
 async function rest(): Promise<void> {
   for (let turns = 0; turns < 5; turns++) await turnOfTheLoop()
 }
@@ -77,7 +77,7 @@ function watching(disk: FakeDisk, keeper = true) {
     onState: (state, before) => told.push(`${before} -> ${state}`),
     onFailure: (_, error) => told.push(error.message),
   })
-  /** Lets it look again. */
+  /** Makes the watch look again. */
   const look = async (): Promise<void> => {
     await rest()
     clock.advance(lookMsMax)
@@ -133,7 +133,7 @@ t.test('the reserve is given up when room is scarce, and made anew when there is
   await watch.stop()
 })
 
-t.test('a disk that somebody fills at once is not exhausted, for there is the reserve', async t => {
+t.test('a disk that another program fills at once is not exhausted, because of the reserve', async t => {
   const disk = new FakeDisk(500)
   const { watch, told, look } = watching(disk)
   watch.start()
@@ -165,7 +165,7 @@ t.test('a start on a full disk gives the reserve up before the store is opened',
   t.equal(watch.isExhausted, false)
 })
 
-t.test('a start with room keeps the reserve, and one with a smaller option gives up what is too much', async t => {
+t.test('a start with room keeps the reserve, and one with a smaller option gives up the surplus', async t => {
   const disk = new FakeDisk(100)
   const first = watching(disk)
   first.watch.begin()
@@ -189,7 +189,7 @@ t.test('of several processes only the keeper makes the reserve', async t => {
   await keeper.watch.stop()
 })
 
-t.test('who waits for room goes on when it is not scarce, and when the watch ends', async t => {
+t.test('a caller that waits for room goes on when it is not scarce, and when the watch ends', async t => {
   const disk = new FakeDisk(0)
   const { watch, look } = watching(disk)
   const ran: number[] = []
@@ -210,7 +210,7 @@ t.test('who waits for room goes on when it is not scarce, and when the watch end
   t.same(ran, [1, 2, 3])
 })
 
-t.test('a disk that cannot be looked at is told of once, and changes nothing', async t => {
+t.test('a disk that cannot be looked at is reported once, and changes nothing', async t => {
   const disk = new FakeDisk(10)
   const { watch, told, look } = watching(disk)
   watch.start()
@@ -232,37 +232,34 @@ t.test('it looks more often the less room there is', async t => {
   t.equal(after(0), lookMsMin)
 })
 
-t.test(
-  'whatever happens to a disk: states hold what they promise, and what is done to the reserve changes none',
-  async t => {
-    const random = Random.fromEnvironment()
-    t.comment(`SEED=${random.seed}`)
-    let state: RoomState = 'ample'
-    let heldBytes = reserveBytes
-    let spareBytes = 300 * mb
-    for (let step = 0; step < 20_000; step++) {
-      spareBytes = Math.max(0, spareBytes + random.between(-20, 20) * mb)
-      const room = spareBytes + heldBytes - reserveBytes
-      const was = roomStates.indexOf(state)
-      state = nextState(state, { freeBytes: spareBytes, heldBytes }, reserveBytes)
-      const is = roomStates.indexOf(state)
-      if (room < reserveBytes) t.ok(is >= 1) || t.bailout()
-      if (room > 2 * reserveBytes) if (is !== 0) return t.fail('it is short though there is room')
-      if (was === 0 && is > 0 && room >= reserveBytes) return t.fail('it became short too early')
-      const action = reserveStep(state, { freeBytes: spareBytes, heldBytes }, reserveBytes)
-      if (action === 'keep') continue
-      const wanted = action === 'make' ? reserveBytes : 0
-      spareBytes -= wanted - heldBytes
-      heldBytes = wanted
-      if (spareBytes < 0) return t.fail('the reserve was made though there is no room for it')
-      const then = nextState(state, { freeBytes: spareBytes, heldBytes }, reserveBytes)
-      if (state !== 'exhausted') if (then !== state) return t.fail(`${action} made ${then} of ${state}`)
-      state = then
-    }
-  },
-)
+t.test('on any disk states keep their promises, and changes of the reserve change no state', async t => {
+  const random = Random.fromEnvironment()
+  t.comment(`SEED=${random.seed}`)
+  let state: RoomState = 'ample'
+  let heldBytes = reserveBytes
+  let spareBytes = 300 * mb
+  for (let step = 0; step < 20_000; step++) {
+    spareBytes = Math.max(0, spareBytes + random.between(-20, 20) * mb)
+    const room = spareBytes + heldBytes - reserveBytes
+    const was = roomStates.indexOf(state)
+    state = nextState(state, { freeBytes: spareBytes, heldBytes }, reserveBytes)
+    const is = roomStates.indexOf(state)
+    if (room < reserveBytes) t.ok(is >= 1) || t.bailout()
+    if (room > 2 * reserveBytes) if (is !== 0) return t.fail('it is short though there is room')
+    if (was === 0 && is > 0 && room >= reserveBytes) return t.fail('it became short too early')
+    const action = reserveStep(state, { freeBytes: spareBytes, heldBytes }, reserveBytes)
+    if (action === 'keep') continue
+    const wanted = action === 'make' ? reserveBytes : 0
+    spareBytes -= wanted - heldBytes
+    heldBytes = wanted
+    if (spareBytes < 0) return t.fail('the reserve was made though there is no room for it')
+    const then = nextState(state, { freeBytes: spareBytes, heldBytes }, reserveBytes)
+    if (state !== 'exhausted') if (then !== state) return t.fail(`${action} made ${then} of ${state}`)
+    state = then
+  }
+})
 
-t.test('the reserve takes the room that it says, and leaves nothing behind', async t => {
+t.test('the reserve takes its room, and leaves nothing behind', async t => {
   const directory = temporaryDirectory(t)
   const file = new ReserveFile(directory)
   const path = join(directory, 'reserve')

@@ -1,4 +1,4 @@
-// Which store a data directory gets, and the refusals around it.
+// The store that a data directory gets, and the refusals.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -118,7 +118,7 @@ t.test('the store of a directory that is being divided anew is refused, with bot
     })
 })
 
-t.test('a directory that was divided anew after it was read is refused, and its new stores are let go', async t => {
+t.test('a directory that was divided anew after it was read is refused, and its new stores are closed', async t => {
   const path = t.testdir()
   const before = await settleStore(opened(path), { store: 'level' })
   recordBecoming(before, 2)
@@ -151,7 +151,7 @@ for (const store of ['rocksdb', 'level'] as const) {
     await (await opening(opened(path)).store).close()
   })
 
-  t.test(`a store that cannot be opened says why (${store})`, { skip }, async t => {
+  t.test(`a store that cannot be opened reports the reason (${store})`, { skip }, async t => {
     const path = t.testdir()
     const directory = opened(path)
     writeFileSync(join(path, 'store'), 'not a folder')

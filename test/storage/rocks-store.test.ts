@@ -1,5 +1,5 @@
-// The store over RocksDB: the contract, and what only it can get wrong. And a RocksDB as another thread reads it: the
-// same rows, as they were committed, without a hand on the database itself.
+// The store over RocksDB: the contract, and the faults that only it could have. And a RocksDB as another thread reads
+// it: the same rows, as they were committed, without access to the database itself.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -14,7 +14,7 @@ import { commit, rowsOf, storeContract, temporaryDirectory } from './store-contr
 
 const module = new URL('../../src/storage/rocks-store.js', import.meta.url)
 
-/** What the thread runs: it reads what it is asked for, and gives keys and values as text. */
+/** The program of the thread: it reads the requested rows, and returns keys and values as text. */
 const source = `
   import { parentPort, workerData } from 'node:worker_threads'
   const { attachRocksStore } = await import(${JSON.stringify(module.href)})
@@ -134,7 +134,7 @@ function attachedTests(t: Test): void {
     return store
   }
 
-  t.test('it reads what is committed, and a cursor what was when it was opened', async t => {
+  t.test('it reads committed rows, and a cursor those from the time of its opening', async t => {
     const store = await opened(t)
     for (const key of ['a', 'b', 'c']) await commit(store, row(key, `1${key}`))
     const attached = await Attached.to(t, store)

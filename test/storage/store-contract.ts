@@ -1,8 +1,8 @@
-// What every store promises, as tests that each of them runs.
+// The promises of every store, as tests that each store runs.
 //
-// The property at the end compares a store with the plainest model there is: a list of pairs, sorted when asked.
+// The property at the end compares a store with a plain model: a list of pairs, sorted at each read.
 //
-// Not here: what only one of them does (its own test file), data directories.
+// Not here: the behaviour of one store alone (its own test file), data directories.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -121,7 +121,7 @@ function contract(t: Test, subject: StoreUnderTest, durability: Durability): voi
     t.equal(store.get(text('k2'))?.toString(), 'v2')
   })
 
-  t.test('what a read returns belongs to the reader', async t => {
+  t.test('the bytes of a read belong to the reader', async t => {
     const store = await opened(t)
     await commit(store, batch => batch.put(text('a'), text('1')))
     store.get(text('a'))?.fill(0)
@@ -292,7 +292,7 @@ function contract(t: Test, subject: StoreUnderTest, durability: Durability): voi
     t.same(await range('', ''), [])
   })
 
-  t.test('a cursor shows the rows as they stood when it was opened', async t => {
+  t.test('a cursor shows the rows of the time when it was opened', async t => {
     const store = await opened(t)
     await commit(store, batch => {
       for (let i = 0; i < 10; i++) batch.put(text(`k${i}`), text('old'))
@@ -345,7 +345,7 @@ function contract(t: Test, subject: StoreUnderTest, durability: Durability): voi
     t.ok(answered)
   })
 
-  t.test('a closed store takes nothing more, and says so', async t => {
+  t.test('a closed store accepts nothing more, and reports that', async t => {
     const store = await subject.open(temporaryDirectory(t), durability)
     const batch = store.batch()
     const cursor = store.cursor(everything)
@@ -358,7 +358,7 @@ function contract(t: Test, subject: StoreUnderTest, durability: Durability): voi
     await cursor.close()
   })
 
-  t.test('random operations leave what they leave in a sorted list', async t => {
+  t.test('random operations leave the same as in a sorted list', async t => {
     const store = await opened(t)
     await t.resolves(fc.assert(fc.asyncProperty(commands, ranges, matchesModel(store)), { numRuns: 40 }))
   })
@@ -378,7 +378,7 @@ type Operations = readonly { readonly key: Buffer; readonly value: Uint8Array | 
 function matchesModel(store: Store) {
   return async (batches: Operations[], ranges: [Buffer, Buffer, number][]): Promise<boolean> => {
     const model = new Map<string, string>()
-    // The store is shared by all runs: begin with nothing.
+    // All runs share the store, so each begins by emptying it.
     const before = await rowsOf(store, { gte: bytes(), lt: bytes(0xff, 0xff, 0xff, 0xff, 0xff) })
     await commit(store, batch => {
       for (const row of before) batch.del(row.key)
@@ -416,7 +416,7 @@ function durable(
   onDisk: NonNullable<StoreUnderTest['onDisk']>,
   durability: Durability,
 ): void {
-  t.test('what was committed is there after closing and opening again', async t => {
+  t.test('committed rows are there after closing and opening again', async t => {
     const directory = temporaryDirectory(t)
     const first = await subject.open(directory, durability)
     await commit(first, batch => batch.put(text('a'), text('1')))
@@ -427,7 +427,7 @@ function durable(
     t.same(await keysOf(second), ['61', '62'])
   })
 
-  t.test('an open cursor and unused batches do not stand in the way of closing', async t => {
+  t.test('an open cursor and unused batches do not prevent closing', async t => {
     const directory = temporaryDirectory(t)
     const store = await subject.open(directory, durability)
     await commit(store, batch => {
@@ -451,7 +451,7 @@ function durable(
     await (await subject.open(directory, durability)).close()
   })
 
-  t.test('what was committed survives the death of the process', async t => {
+  t.test('committed rows survive the death of the process', async t => {
     const directory = temporaryDirectory(t)
     const child = openedElsewhere(onDisk, directory, durability)
     const lines = createInterface(child.stdout)[Symbol.asyncIterator]()

@@ -1,4 +1,4 @@
-// Which folders belong to which number of workers, and what may be removed.
+// The folders of each number of workers, and the folders that may be removed.
 
 import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -49,7 +49,7 @@ t.test('left over are the stores of numbers that the file does not name, and hal
   t.strictSame(names(directory(path, 3, 1)).sort(), ['stores/2', 'stores/discarded-7'])
 })
 
-t.test('what is left over is removed, what is not ours stays', async t => {
+t.test('left-over folders are removed, foreign ones stay', async t => {
   const path = full(t.testdir())
   discardLeftovers(directory(path, 3))
   t.strictSame(readdirSync(path), ['stores'])
@@ -64,7 +64,7 @@ t.test('with one worker nothing remains of the others', async t => {
   t.strictSame(readdirSync(path), ['store'])
 })
 
-t.test('the stores of one number can be removed, whatever the file says', async t => {
+t.test('the stores of one number can be removed, for any number in the file', async t => {
   const path = full(t.testdir())
   for (const workers of [1, 2, 5]) discardStores(path, workers)
   t.notOk(existsSync(join(path, 'store')))

@@ -56,8 +56,8 @@ const roots = new Set(['main', 'process'])
 const keepers: readonly { readonly package: string; readonly files: RegExp; readonly said: string }[] = [
   {
     package: 'uWebSockets.js',
-    files: /^src\/http\/uws-(?:binary|exchange|front)\.ts$/,
-    said: 'src/http/uws-{binary,exchange,front}.ts',
+    files: /^src\/http\/uws-(?:binary|events|exchange|front|socket)\.ts$/,
+    said: 'src/http/uws-{binary,events,exchange,front,socket}.ts',
   },
   { package: '@nxtedition/rocksdb', files: /^src\/storage\/rocks-[^/]+\.ts$/, said: 'src/storage/rocks-*.ts' },
   { package: 'classic-level', files: /^src\/storage\/level-store\.ts$/, said: 'src/storage/level-store.ts' },
@@ -70,6 +70,11 @@ const keepers: readonly { readonly package: string; readonly files: RegExp; read
     said: 'src/deliver/ and src/move/',
   },
   { package: 'mqtt', files: /^src\/deliver\//, said: 'src/deliver/' },
+  {
+    package: 'ws',
+    files: /^src\/(?:http\/node-(?:front|socket)|watch\/[^/]+)\.ts$/,
+    said: 'src/http/node-{front,socket}.ts and src/watch/',
+  },
   { package: 'pino', files: /^src\/observe\//, said: 'src/observe/' },
   { package: 'prom-client', files: /^src\/observe\//, said: 'src/observe/' },
 ]

@@ -32,6 +32,7 @@ export interface LocalNodeOptions {
   readonly forwarding?: Partial<Config['forwarding']>
   readonly compresses?: boolean
   readonly cors?: Config['cors']
+  readonly ngsiProxy?: boolean
   readonly vocabulary?: Config['vocabulary']
   readonly egress?: Partial<Config['egress']>
   readonly statistics?: Partial<Config['statistics']>
@@ -174,7 +175,10 @@ export async function startLocalNode(
     store: { directory: options.directory ?? tempDir(t), durability: 'os', reserveBytes },
     expiryIntervalMs,
     queries: { viewBytesMax: 64 * 1024 * 1024, scanDeadlineMs: 30_000, scanRowsMax: 10_000_000, ...queries },
-    streams: { streamsMax: 100, bufferBytesMax: 64 * 1024 * 1024, isCompressed: false },
+    streams: {
+      ...{ streamsMax: 100, bufferBytesMax: 64 * 1024 * 1024, isCompressed: false },
+      ngsiProxy: options.ngsiProxy ?? false,
+    },
     notifications: { ...notificationsForTests, ...notifications },
     forwarding: { requestsMax: 1_000, pathless: 'plain', ...forwarding },
     log: logForTests,

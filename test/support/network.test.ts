@@ -70,7 +70,7 @@ class Scene {
   }
 }
 
-t.test('what is silenced arrives when the network is whole again, and only the one dialer was meant', async t => {
+t.test('silenced messages arrive when the network is whole again, and only one dialer is silenced', async t => {
   const scene = new Scene(t)
   await scene.listen()
   const [one, other] = [scene.dial('one'), scene.dial('other')]
@@ -88,7 +88,7 @@ t.test('what is silenced arrives when the network is whole again, and only the o
   t.strictSame(scene.heard, ['a', 'c', 'b'])
 })
 
-t.test('who is deaf is heard', async t => {
+t.test('messages from a deaf node arrive', async t => {
   const scene = new Scene(t)
   await scene.listen()
   const one = scene.dial('one')
@@ -105,7 +105,7 @@ t.test('who is deaf is heard', async t => {
   t.pass('and hears when the network is whole again')
 })
 
-t.test('who is refused is cut, and cannot dial again before the network is whole', async t => {
+t.test('a refused node is cut, and cannot dial again before the network is whole', async t => {
   const scene = new Scene(t)
   await scene.listen()
   const one = scene.dial('one')
@@ -124,7 +124,7 @@ t.test('who is refused is cut, and cannot dial again before the network is whole
   t.strictSame(scene.heard, ['a', 'b'])
 })
 
-t.test('a stranger is cut together with anybody else', async t => {
+t.test('a stranger is cut together with any other node', async t => {
   const scene = new Scene(t)
   await scene.listen()
   const one = scene.dial('one')

@@ -36,14 +36,14 @@ t.test('an output fits line by line', async t => {
   t.notOk(shows(only('$ x', 'a'), 'a\nb\n'))
 })
 
-t.test('three dots stand for any lines, angle brackets for any text', async t => {
+t.test('three dots mean any lines, angle brackets any text', async t => {
   t.ok(shows(only('$ x', 'HTTP/1.1 201 Created', '...'), 'HTTP/1.1 201 Created\r\nDate: now\r\n\r\n'))
   t.ok(shows(only('$ x', '...', 'Date: <date>', '...'), 'a\nDate: Monday\nb'))
   t.notOk(shows(only('$ x', '...', 'Time: <time>', '...'), 'a\nDate: Monday\nb'))
   t.ok(shows(only('$ x', '{"a":[<n>]}'), '{"a":[17]}'))
 })
 
-t.test('a difference names the line of the file and marks what is missing and what is new', async t => {
+t.test('a difference names the line of the file and marks missing and new lines', async t => {
   const said = difference(only('$ x', 'a', 'b'), 'a\nc')
   t.match(said, /^README\.md:5\n\$ x\n/)
   t.match(said, /\n- b\n/)

@@ -1,4 +1,4 @@
-// Bytes between processes: what cannot be read is answered or lost, is reported, and is never thrown.
+// Bytes between processes: unreadable ones are answered or lost, are reported, and never cause an exception.
 
 import t from 'tap'
 import type { ShardReply, ShardRequest } from '../../src/messages/messages.js'
@@ -9,7 +9,7 @@ import { create } from '../support/notifying.js'
 const shards = 6
 const find = { kind: 'find', tenant: 't', paths: ['/'], id: 'E', type: undefined } as const
 
-/** What a request's bytes come to, with what was asked and reported. */
+/** The outcome of a request's bytes, with the asks and the reports. */
 function answered(request: Buffer, shard = 0) {
   const asked: ShardRequest[] = []
   const reported: string[] = []

@@ -14,7 +14,7 @@ function refusalOf(reply: ShardReply): Refusal {
   return reply.refusal
 }
 
-/** The refusal that is read of what another build has sent. */
+/** The refusal that this build reads from the bytes of another build. */
 function readFrom(refusal: unknown): Refusal {
   const json = Buffer.from(JSON.stringify({ kind: 'refused', refusal }))
   const begin = Buffer.alloc(5)

@@ -1,4 +1,4 @@
-// What is asked and answered goes through bytes and back unchanged, for every kind.
+// Requests and replies of every kind go through bytes and back unchanged.
 
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
@@ -6,7 +6,7 @@ import t from 'tap'
 import { isDateType, type WantedAttribute } from '../../src/domain/entities/entity.js'
 import { operatorOf } from '../../src/domain/entities/operators.js'
 import type { Json } from '../../src/domain/json.js'
-import { refusals } from '../../src/domain/refusal.js'
+import { type Refusal, refusals } from '../../src/domain/refusal.js'
 import { type Expression, noProgress } from '../../src/domain/subscriptions/subscription.js'
 import { encodeEntity } from '../../src/encoded-entity.js'
 import type {
@@ -48,7 +48,7 @@ const tenantSizes = fc.record({
 })
 const positions = fc.record({ epoch: fc.maxSafeNat(), sequence: fc.maxSafeNat() })
 
-/** As a parser gives them: no `-0`. Operators are frequent. */
+/** Values as a parser gives them: no `-0`. Operators are frequent. */
 const values: fc.Arbitrary<Json> = fc
   .oneof(
     fc.jsonValue({ stringUnit: 'binary', maxDepth: 3 }),
@@ -363,17 +363,15 @@ const keys: fc.Arbitrary<ListKeys> = fc
     values: isOrdered ? all.map(([, , , values]) => values) : [],
   }))
 
+const missingAttributes: fc.Arbitrary<Refusal> = fc
+  .tuple(kind('PartialUpdate', 'Unprocessable'), texts, fc.array(texts))
+  .map(facts => refusals.attributesMissing(...facts))
+const anyRefusal: fc.Arbitrary<Refusal> = fc.oneof(fc.constantFrom<Refusal[]>(...allRefusals), missingAttributes)
+
 const writeReplies = {
   done: fc.constant({ kind: 'done' }),
-  refused: fc.record({
-    kind: kind('refused'),
-    refusal: fc.oneof(
-      fc.constantFrom(...allRefusals),
-      fc
-        .tuple(kind('PartialUpdate', 'Unprocessable'), texts, fc.array(texts))
-        .map(facts => refusals.attributesMissing(...facts)),
-    ),
-  }),
+  // fc.record would make a type of each refusal: too many for the compiler.
+  refused: anyRefusal.map(refusal => ({ kind: 'refused' as const, refusal })),
   busy: fc.constant({ kind: 'busy' }),
   moved: fc.constant({ kind: 'moved' }),
   failed: fc.record({ kind: kind('failed'), reason: texts }),
@@ -498,8 +496,8 @@ const isEncodedEntities = (value: unknown): value is EncodedEntities =>
   typeof value === 'object' && value !== null && 'at' in value
 
 /**
- * Without members that are undefined: a reader cannot tell them from absent ones. Maps are told as lists, with their
- * order.
+ * The value without undefined members, because a reader cannot distinguish them from absent ones. Maps become lists,
+ * with their order.
  */
 function present(value: unknown): unknown {
   if (value instanceof Map) return [...value].map(present)
@@ -508,7 +506,7 @@ function present(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(present)
   if (isEncodedEntities(value)) return Array.from({ length: value.length }, (_, index) => present(value.at(index)))
   if (typeof value !== 'object' || value === null) return value
-  // An expression that was stored is compiled when it is asked for.
+  // A stored expression is compiled only when it is used.
   if ('source' in value && 'geo' in value) {
     const { source, q, mq, geo } = value as Expression
     return [source, q, mq, geo].map(present)

@@ -19,7 +19,8 @@ import { type GapReason, gapText, snapshotEndText, snapshotText } from '../../do
 import type { Watch } from '../../domain/streams/watch.js'
 import type { Shards } from '../../messages/messages.js'
 import type { SentChange, StreamPosition } from '../../messages/streams.js'
-import type { Clock } from '../../ports.js'
+import type { Chance, Clock } from '../../ports.js'
+import type { CatchUpBudget } from './catch-up-budget.js'
 import type { OwnerFeed } from './owner-feed.js'
 import { Snapshot, selectionOfFilter, snapshotEntitiesMax } from './snapshot.js'
 import { type ChangeTexts, folded, type ReadChange, type StreamEvent } from './stream-event.js'
@@ -58,8 +59,9 @@ export interface FeedState {
 
 /** What a reading needs of all streams (stream-hub.ts). */
 export interface ReadingHub {
-  readonly parts: { readonly shards: Shards; readonly clock: Clock }
+  readonly parts: { readonly shards: Shards; readonly clock: Clock; readonly chance: Pick<Chance, 'fraction'> }
   readonly texts: ChangeTexts
+  readonly budget: CatchUpBudget
   /** One for each owner of shards. */
   readonly owners: Iterable<OwnerFeed>
   /** The cursor of a reader that has received everything so far; undefined: not all owners have answered yet. */
@@ -73,6 +75,8 @@ export interface ReadingHub {
   close(reading: Reading): void
 }
 
+/** How often a reader gets a bookmark. */
+const bookmarkMs = 15_000
 /** Changes that may wait behind a replay or a snapshot; with more, the reader gets a gap. */
 const waitingMax = 20_000
 /** Tries to read a part of a snapshot, and the pause between them. */
@@ -81,7 +85,8 @@ const againMs = 500
 
 type State =
   | { readonly kind: 'confirming' }
-  | { readonly kind: 'replaying' | 'snapshot'; readonly waiting: Waiting[]; isOverrun: boolean }
+  | { readonly kind: 'replaying'; readonly waiting: Waiting[]; isOverrun: boolean }
+  | { readonly kind: 'snapshot'; readonly snapshot: Snapshot; readonly waiting: Waiting[]; isOverrun: boolean }
   | { readonly kind: 'live' }
   | { readonly kind: 'ended' }
 
@@ -107,6 +112,8 @@ export class Reading {
   private gap: { readonly reason: GapReason; readonly sinceMs: number } | undefined
   /** The cursor that the reader got last. */
   private last: StreamCursor | undefined
+  /** When the next bookmark is due. */
+  private bookmarkMs: number
   /** In the order of `untilMs`. */
   private readonly paced = new Map<string, Paced>()
   private stopPacing: (() => void) | undefined
@@ -118,12 +125,14 @@ export class Reading {
     private readonly reader: StreamReader,
   ) {
     this.last = watch.from
+    // Bookmarks of many readers that have come together do not come together.
+    this.bookmarkMs = hub.parts.clock.monoMs() + hub.parts.chance.fraction() * bookmarkMs
   }
 
   /** Ends it. The reader gets nothing any more. */
   end(): void {
     if (this.state.kind === 'ended') return
-    this.state = { kind: 'ended' }
+    this.enter({ kind: 'ended' })
     this.stopPacing?.()
     this.hub.close(this)
   }
@@ -148,14 +157,21 @@ export class Reading {
     this.last = cursor
     if (gap) this.send({ kind: 'gap', cursor: this.hub.textOf(cursor), data: gapText(gap.reason, gap.sinceMs) })
     if (this.watch.hasSnapshot) this.readSnapshot(cursor)
-    else this.state = { kind: 'live' }
+    else this.enter({ kind: 'live' })
+  }
+
+  private enter(state: State): void {
+    const { state: before, hub } = this
+    this.state = state
+    if (before.kind === 'snapshot') before.snapshot.close()
+    if (before.kind === 'snapshot' || before.kind === 'replaying') hub.budget.releaseChanges(before.waiting.length)
   }
 
   /** Changes may be missing from now on. The reader learns it when every owner knows its filter (again). */
   onGap(reason: GapReason): void {
     if (this.state.kind === 'ended') return
     this.gap ??= { reason, sinceMs: this.last ? stampMs(this.last.tick) : this.hub.parts.clock.wallMs() }
-    this.state = { kind: 'confirming' }
+    this.enter({ kind: 'confirming' })
     this.hub.await(this)
   }
 
@@ -165,8 +181,10 @@ export class Reading {
     this.reader.onRefused(refusal)
   }
 
-  onBookmark(): void {
-    if (this.state.kind !== 'live') return
+  /** Sends a bookmark if it is time for it. */
+  onBookmark(nowMs: number): void {
+    if (this.state.kind !== 'live' || nowMs < this.bookmarkMs) return
+    this.bookmarkMs = nowMs + bookmarkMs
     this.send({ kind: 'bookmark', cursor: this.cursorText(this.hub.cursor(this.group)), data: '{}' })
   }
 
@@ -182,7 +200,8 @@ export class Reading {
         return
       case 'replaying':
       case 'snapshot':
-        if (state.waiting.length < waitingMax) state.waiting.push({ change, how, cursor: hub.cursor(this.group) })
+        if (state.waiting.length < waitingMax && hub.budget.holdChange())
+          state.waiting.push({ change, how, cursor: hub.cursor(this.group) })
         else state.isOverrun = true
         return
       case 'ended':
@@ -256,7 +275,7 @@ export class Reading {
 
   private replay(from: StreamCursor): void {
     const state: State = { kind: 'replaying', waiting: [], isOverrun: false }
-    this.state = state
+    this.enter(state)
     const steps = [...this.hub.owners].map(feed => ({ feed, upTo: feed.position as StreamPosition }))
     this.replayNext(state, from, steps, 0)
   }
@@ -294,18 +313,19 @@ export class Reading {
     const { state } = this
     if (state.kind !== 'replaying' && state.kind !== 'snapshot') return
     if (state.isOverrun) return this.onGap('too old')
-    this.state = { kind: 'live' }
+    this.enter({ kind: 'live' })
     for (const { change, how, cursor } of state.waiting) this.pass(change, how, cursor)
   }
 
   // Snapshot
 
   private readSnapshot(cursor: StreamCursor): void {
-    const state: State = { kind: 'snapshot', waiting: [], isOverrun: false }
-    this.state = state
     const selection = selectionOfFilter(this.group.source)
     if (!selection.ok) return this.onRefused(selection.refusal)
-    const snapshot = new Snapshot(this.hub.parts.shards, this.group.source, selection.value)
+    const { parts, budget } = this.hub
+    const snapshot = new Snapshot(parts.shards, this.group.source, selection.value, budget)
+    const state: State = { kind: 'snapshot', snapshot, waiting: [], isOverrun: false }
+    this.enter(state)
     this.readPart(state, snapshot, cursor, 0, 0)
   }
 

@@ -17,6 +17,7 @@ import type { FilterSource } from '../../domain/streams/change-filter.js'
 import { decodeEntity } from '../../encoded-entity.js'
 import type { EntityPosition, ListKeys, ShardReply, Shards } from '../../messages/messages.js'
 import { refusalOf } from '../replies.js'
+import type { CatchUpBudget } from './catch-up-budget.js'
 
 /** Entities of one event, and of one fetch. */
 export const snapshotEntitiesMax = 100
@@ -52,11 +53,13 @@ export class Snapshot {
   private next = 0
   private readonly owners: number[]
   private owner = -1
+  private isClosed = false
 
   constructor(
     private readonly shards: Shards,
     private readonly source: FilterSource,
     private readonly selection: Selection,
+    private readonly budget: CatchUpBudget,
   ) {
     this.owners = [...shards.owners()]
   }
@@ -64,9 +67,23 @@ export class Snapshot {
   /** Reads the next entities, perhaps none; undefined: there are no more. */
   read(onRead: (result: Result<readonly SnapshotEntity[] | undefined>) => void): void {
     if (this.next < this.keys.length) return this.fetch(onRead)
+    this.forgetKeys()
     const shard = this.owners.shift()
     if (shard === undefined) return onRead(accepted(undefined))
     this.owner = shard
+    this.budget.whenRoom(() => {
+      if (this.isClosed) this.budget.listed(0)
+      else this.list(shard, onRead)
+    })
+  }
+
+  /** Call it when no more is read. */
+  close(): void {
+    this.isClosed = true
+    this.forgetKeys()
+  }
+
+  private list(shard: number, onRead: (result: Result<readonly SnapshotEntity[] | undefined>) => void): void {
     const { tenant, servicePath } = this.source
     const { selection } = this
     this.shards.ask(
@@ -82,12 +99,24 @@ export class Snapshot {
         part: 'keys',
       },
       reply => {
-        if (reply.kind !== 'part') return onRead(refusedBy(reply))
-        this.keys = positionsOf(reply.keys)
-        this.next = 0
+        const keys = reply.kind === 'part' ? positionsOf(reply.keys) : []
+        this.budget.listed(keys.length)
+        if (this.isClosed) return this.budget.release(keys.length)
+        if (reply.kind !== 'part') {
+          // A later read asks this owner again.
+          this.owners.unshift(shard)
+          return onRead(refusedBy(reply))
+        }
+        this.keys = keys
         onRead(accepted([]))
       },
     )
+  }
+
+  private forgetKeys(): void {
+    this.budget.release(this.keys.length)
+    this.keys = []
+    this.next = 0
   }
 
   private fetch(onRead: (result: Result<readonly SnapshotEntity[]>) => void): void {

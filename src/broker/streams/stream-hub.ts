@@ -18,13 +18,12 @@ import type { GapReason } from '../../domain/streams/event-text.js'
 import type { Watch } from '../../domain/streams/watch.js'
 import type { Shards } from '../../messages/messages.js'
 import type { NumberedFilter, RefusedFilter, SentChange, StreamReply } from '../../messages/streams.js'
-import type { Clock } from '../../ports.js'
+import type { Chance, Clock } from '../../ports.js'
+import { CatchUpBudget } from './catch-up-budget.js'
 import { type FilterChanges, OwnerFeed, type OwnerFeedParts } from './owner-feed.js'
 import { type FeedState, type FilterGroup, Reading, type ReadingHub, type StreamReader } from './reading.js'
 import { ChangeTexts } from './stream-event.js'
 
-/** How often readers get a bookmark. */
-export const bookmarkMs = 15_000
 /** How often the owners of shards are looked at. */
 const ownersMs = 500
 /** Changes of filters that are kept for owners that poll; an owner that is further behind gets all filters again. */
@@ -33,6 +32,7 @@ const changesKept = 10_000
 export interface HubParts {
   readonly shards: Shards
   readonly clock: Clock
+  readonly chance: Pick<Chance, 'fraction'>
   /** Unique for each process. */
   readonly holder: string
   /** Filters for which an owner has room. */
@@ -47,6 +47,7 @@ interface FilterChange {
 
 export class StreamHub implements FilterChanges, ReadingHub {
   readonly texts = new ChangeTexts()
+  readonly budget = new CatchUpBudget()
   readonly parts: HubParts
   private readonly groups = new Map<string, FilterGroup>()
   private readonly byNumber = new Map<number, FilterGroup>()
@@ -60,7 +61,6 @@ export class StreamHub implements FilterChanges, ReadingHub {
   /** Of each shard, the stamp of its latest change, and the owner that sent it. */
   private readonly latest = new Map<number, { readonly feed: OwnerFeed; stamp: number }>()
   private isLooking = false
-  private nextBookmarkMs = 0
   /** How far all feeds together are; undefined: not all owners have answered yet. */
   private state: FeedState | undefined
   /** Whether the rings may be others than in `state`. */
@@ -320,9 +320,7 @@ export class StreamHub implements FilterChanges, ReadingHub {
 
   private bookmark(): void {
     const nowMs = this.parts.clock.monoMs()
-    if (nowMs < this.nextBookmarkMs) return
-    this.nextBookmarkMs = nowMs + bookmarkMs
-    for (const { readings } of this.groups.values()) for (const reading of readings) reading.onBookmark()
+    for (const { readings } of this.groups.values()) for (const reading of readings) reading.onBookmark(nowMs)
   }
 }
 

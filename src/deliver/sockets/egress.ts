@@ -127,6 +127,13 @@ const providable = /^\/v2\/op\/(?:query|update)$/
 /** Whether a notification may come back to this broker: not to an operator's path, and not to another tenant. */
 export const mayNotifyItself = (path: string, leavesScope: boolean): boolean => !leavesScope && notifiable.test(path)
 
+/** A callback of ngsi-proxy. It belongs to no tenant, and only those that know its random id can name it. */
+const proxyCallback = /^\/callbacks\/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+/** The same, where the paths of ngsi-proxy are served: a callback of a page is a path of this broker. */
+export const mayNotifyPages = (path: string, leavesScope: boolean): boolean =>
+  mayNotifyItself(path, leavesScope) || (!leavesScope && proxyCallback.test(path))
+
 /** Whether a request to a provider may come back to this broker. */
 export const mayProvideItself = (path: string): boolean => providable.test(path)
 

@@ -5,7 +5,7 @@ import { Forwarding } from '../../broker/forwarding.js'
 import { type Config, version } from '../../config/config.js'
 import { Dispatcher } from '../../deliver/dispatcher.js'
 import { Forwarder } from '../../deliver/forwarder.js'
-import { Egress } from '../../deliver/sockets/egress.js'
+import { Egress, mayNotifyItself, mayNotifyPages } from '../../deliver/sockets/egress.js'
 import { openSockets, Trust } from '../../deliver/sockets/sockets.js'
 import { transportsOf } from '../../deliver/transports.js'
 import { ProcessReports } from '../../observe/operator.js'
@@ -59,6 +59,7 @@ export function openDelivery(
     trust.renew(pem)
   })
   const openSocket = openSockets(trust, egress)
+  const mayReachItself = config.streams.ngsiProxy ? mayNotifyPages : mayNotifyItself
   const dispatcher = new Dispatcher(
     {
       clock,
@@ -67,7 +68,7 @@ export function openDelivery(
       watch,
       isCrowded: () => local.parts.notifications.isCrowded,
       onAnswering: receiver => local.parts.notifications.onAnswering(receiver),
-      transports: transportsOf(sending, egress, openSocket),
+      transports: transportsOf({ ...sending, mayReachItself }, egress, openSocket),
     },
     { ...speech, disableCustomNotifications, filledLengthMax: sending.messageBytesMax },
     {

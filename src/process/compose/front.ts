@@ -8,6 +8,7 @@ import { Entities, TypeOperations } from '../../broker/entities.js'
 import { ForwardedReads } from '../../broker/forwarded-reads.js'
 import { ForwardedUpdates } from '../../broker/forwarded-updates.js'
 import { ShardClient } from '../../broker/shard-client.js'
+import { ProxyChannels } from '../../broker/streams/proxy-channels.js'
 import { StreamHub } from '../../broker/streams/stream-hub.js'
 import { TenantOperations } from '../../broker/tenants.js'
 import { type Config, version } from '../../config/config.js'
@@ -20,6 +21,7 @@ import { Compressor } from '../../http/compressor.js'
 import { EntityHandlers } from '../../http/entities.js'
 import type { Front, SocketOptions } from '../../http/front.js'
 import { Inflater } from '../../http/inflater.js'
+import { ProxyHandlers } from '../../http/ngsi-proxy.js'
 import { openFront } from '../../http/open-front.js'
 import { RegistrationHandlers } from '../../http/registrations.js'
 import { type Router, routesOf } from '../../http/routes.js'
@@ -54,7 +56,7 @@ export interface FrontParts {
 export interface NodeFront {
   readonly front: Front
   /** They are ended when the node stops: a stream has no end of its own. */
-  readonly streams: StreamHandlers
+  readonly streams: { endAll(): void }
 }
 
 /** Creates the front; it does not listen yet. */
@@ -74,10 +76,11 @@ export async function openNodeFront(
   const forwards = (): boolean => providers.hasAny
   const compression = config.compresses ? { compressor: new Compressor(), inflater: new Inflater() } : undefined
   const { bodyBytesMax } = listening
-  const settings = { bodyBytesMax, tenants, cors, vocabulary, forwards, answers, compression }
+  const ngsiProxy = config.streams.ngsiProxy ? { isTls: listening.tls !== undefined } : undefined
+  const settings = { bodyBytesMax, tenants, cors, vocabulary, forwards, answers, compression, ngsiProxy }
   const { watch } = delivery
-  const streams = streamsFor(config, surroundings, behind)
-  const server = new Server(routesFor(config, surroundings, behind, streams), settings, chance, logger, {
+  const readers = readersFor(config, surroundings, behind)
+  const server = new Server(routesFor(config, surroundings, behind, readers), settings, chance, logger, {
     watch,
     clock,
   })
@@ -89,7 +92,11 @@ export async function openNodeFront(
   const sockets = socketsOf(config)
   const front = await openFront(kind, { ...listening, ...sharing, sockets, onStall, onDropped }, server, logger)
   connections.watch(() => front.connections)
-  return { front, streams }
+  const endAll = (): void => {
+    readers.streams.endAll()
+    readers.proxy?.endAll()
+  }
+  return { front, streams: { endAll } }
 }
 
 /** Streams may be WebSockets. */
@@ -98,23 +105,30 @@ const socketsOf = ({ streams, http }: Config): SocketOptions | undefined =>
     ? undefined
     : { paths: ['/v2/stream'], messageBytesMax: http.bodyBytesMax, compression: streams.isCompressed }
 
-function streamsFor(
-  { streams, http }: Config,
+/** What keeps connections of readers. */
+interface ReaderHandlers {
+  readonly streams: StreamHandlers
+  /** undefined: the paths of ngsi-proxy are not served. */
+  readonly proxy: ProxyHandlers | undefined
+}
+
+function readersFor(
+  { streams: { streamsMax, ngsiProxy }, http: { bodyBytesMax: messageBytesMax } }: Config,
   { clock, chance }: Surroundings,
-  { nodeShards, observation, isEnding }: FrontParts,
-): StreamHandlers {
-  const hub = new StreamHub({ shards: nodeShards.shards, clock, holder: chance.uuid(), filtersMax })
-  return new StreamHandlers({
-    ...{ hub, streamsMax: streams.streamsMax, messageBytesMax: http.bodyBytesMax },
-    ...{ clock, tallies: observation.streams, isEnding },
-  })
+  { nodeShards, observation: { streams: tallies }, isEnding }: FrontParts,
+): ReaderHandlers {
+  const hub = new StreamHub({ shards: nodeShards.shards, clock, chance, holder: chance.uuid(), filtersMax })
+  const streams = new StreamHandlers({ hub, streamsMax, messageBytesMax, clock, tallies, isEnding })
+  if (!ngsiProxy) return { streams, proxy: undefined }
+  const channels = new ProxyChannels({ clock, chance })
+  return { streams, proxy: new ProxyHandlers({ channels, clock, tallies, isEnding }) }
 }
 
 function routesFor(
   config: Config,
   { clock, chance, logger, place }: Surroundings,
   { storage, nodeShards, delivery, observation, backupKey, isEnding }: FrontParts,
-  streams: StreamHandlers,
+  { streams, proxy }: ReaderHandlers,
 ): Router {
   const { store, shardMap, share, disk } = storage
   const { local, own, shards, joined, answers, hasFailed } = nodeShards
@@ -167,6 +181,7 @@ function routesFor(
     ),
     tenants: new TenantHandlers(new TenantOperations(client), logger),
     cluster: joined?.clusterAdmin && new ClusterHandlers(joined.clusterAdmin),
+    proxy,
   })
 }
 

@@ -3,7 +3,7 @@
 import t from 'tap'
 import { hostPort, isAddress, isBareAddress, isLocal } from '../../../cluster/asks/address.js'
 
-t.test('what has a host and a port, or a path, is an address', async t => {
+t.test('an address has a host and a port, or is a path', async t => {
   for (const address of ['10.0.0.1:7000', 'node-0.cluster:1', '[::1]:65535', 'a_b:80', 'unix:/run/x']) {
     t.ok(isAddress(address), address)
   }
@@ -31,7 +31,7 @@ t.test('a bare socket is one without gRPC only', async t => {
   }
 })
 
-t.test('only what other machines cannot reach is local', async t => {
+t.test('only addresses that other machines cannot reach are local', async t => {
   for (const address of ['unix:/x', '127.0.0.1:0', '127.9.9.9:1', 'localhost:1', '[::1]:1']) {
     t.ok(isLocal(address), address)
   }

@@ -52,7 +52,7 @@ t.test('a frame has room for so many answers', async t => {
   t.equal(answers.take().length, answersPerFrameMax)
 })
 
-t.test('a reply beyond the limit is told of and not kept', async t => {
+t.test('a reply beyond the limit is reported and not kept', async t => {
   const answers = new Answers(bytesMax)
   answers.reply(1, Buffer.allocUnsafe(replyBytesMax + 1))
   t.match(answers.take(), [{ number: 1, kind: answerKinds.tooLarge }])
@@ -107,7 +107,7 @@ t.test('a part that does not fit its reply, or a reply beyond the limit, is not 
   t.equal(assembly.add(part(1, 0, 1, Buffer.from('ab'))), undefined)
 })
 
-t.test('a reply that nobody waits for any more is let go of', async t => {
+t.test('a reply for which no caller waits any more is released', async t => {
   const assembly = new Assembly()
   assembly.add(part(1, 0, 4, Buffer.from('ab')))
   assembly.forget(1)

@@ -184,20 +184,20 @@ async function received(t: Test, first: Buffer | undefined, options = {}, troubl
   })
 }
 
-t.test('who greets properly is greeted', async t => {
+t.test('a proper greeting is answered with a greeting', async t => {
   t.equal(await received(t, greeting({})), 'hello from b')
 })
 
-t.test('who is not known, or is to be dialed and dials, is sent away', async t => {
+t.test('an unknown node is rejected, and so is one that dials although it should be dialed', async t => {
   t.equal(await received(t, greeting({ name: 'x' })), 'this node does not expect you')
   t.equal(await received(t, greeting({ name: 'c' })), 'this node does not expect you')
 })
 
-t.test('who means another node is sent away', async t => {
+t.test('a node that means another node is rejected', async t => {
   t.equal(await received(t, greeting({ to: 'z' })), 'this is node b, not z')
 })
 
-t.test('who speaks a version in common is greeted, and who speaks none is told so, as is the log', async t => {
+t.test('a common version gets a greeting; without one the node gets the reason, which is logged', async t => {
   t.equal(await received(t, greeting({ lowest: 1, highest: 9 })), 'hello from b')
   const troubles: string[] = []
   const others = { lowest: 7, highest: 9 }
@@ -213,7 +213,7 @@ t.test('of the versions that both speak the highest is spoken', async t => {
   t.equal(commonVersion({ lowest: 2, highest: 2 }, { lowest: 2, highest: 1 }), undefined, 'nonsense')
 })
 
-t.test('a node that is told of another version says so in its log, and tries again', async t => {
+t.test('a node that is rejected for its version logs that, and tries again', async t => {
   const greetings: string[] = []
   const listening = await grpcTransport().listen('127.0.0.1:0', {
     onStream: stream => ({
@@ -237,7 +237,7 @@ t.test('a node that is told of another version says so in its log, and tries aga
   t.match(await ask(a, 'b', 0, 'ask'), { kind: 'unavailable', reason: /b is much newer/ })
 })
 
-t.test('what cannot be read ends the stream, is counted, and is told to the log and to its sender', async t => {
+t.test('unreadable bytes end the stream, are counted, and are reported to the log and to their sender', async t => {
   const b = await startNode(t, { name: 'b', address: '127.0.0.1:0' }, [{ name: 'a', address: '127.0.0.1:0' }])
   const troubles: string[] = []
   b.onTrouble(trouble => troubles.push(trouble))
@@ -254,12 +254,12 @@ t.test('what cannot be read ends the stream, is counted, and is told to the log 
   t.strictSame(troubles, ['node a sent something that cannot be read: something that is no frame'])
 })
 
-t.test('who has no incarnation, or does not greet but talk, is sent away', async t => {
+t.test('a node without an incarnation, or one that does not begin with a greeting, is rejected', async t => {
   t.equal(await received(t, greeting({ incarnation: '' })), 'no incarnation')
   t.equal(await received(t, Buffer.from('hello')), 'this node does not expect you')
 })
 
-t.test('who says nothing is sent away in time', async t => {
+t.test('a silent connection is rejected in time', async t => {
   t.equal(await received(t, undefined, { pingMs: 50, silentMs: 100 }), 'no greeting in time')
 })
 
@@ -276,27 +276,24 @@ t.test('a newer stream of a node takes the place of the older one', async t => {
   second.close('enough')
 })
 
-t.test(
-  'of many who say nothing the one that has waited longest is sent away, so a node that greets comes in',
-  async t => {
-    const neighbours = [{ name: 'a', address: '127.0.0.1:0' }]
-    const patient = { silentMs: 60_000, abandonMs: 60_000 }
-    const b = await startNode(t, { name: 'b', address: '127.0.0.1:0' }, neighbours, echo, patient)
-    const strangers = new Set<Stream>()
-    const reason = await new Promise<string>(resolve => {
-      for (let left = 65; left > 0; left--) {
-        strangers.add(grpcTransport().dial(b.address, { onMessage: () => {}, onDrain: () => {}, onClosed: resolve }))
-      }
-    })
-    t.equal(reason, 'too many strangers')
-    const node = grpcTransport().dial(b.address, { onMessage: () => {}, onDrain: () => {}, onClosed: () => {} })
-    node.send(greeting({}))
-    await untilLink(b, 'a')
-    for (const stream of [...strangers, node]) stream.close('enough')
-  },
-)
+t.test('of many silent connections the oldest is rejected, so that a greeting node is accepted', async t => {
+  const neighbours = [{ name: 'a', address: '127.0.0.1:0' }]
+  const patient = { silentMs: 60_000, abandonMs: 60_000 }
+  const b = await startNode(t, { name: 'b', address: '127.0.0.1:0' }, neighbours, echo, patient)
+  const strangers = new Set<Stream>()
+  const reason = await new Promise<string>(resolve => {
+    for (let left = 65; left > 0; left--) {
+      strangers.add(grpcTransport().dial(b.address, { onMessage: () => {}, onDrain: () => {}, onClosed: resolve }))
+    }
+  })
+  t.equal(reason, 'too many strangers')
+  const node = grpcTransport().dial(b.address, { onMessage: () => {}, onDrain: () => {}, onClosed: () => {} })
+  node.send(greeting({}))
+  await untilLink(b, 'a')
+  for (const stream of [...strangers, node]) stream.close('enough')
+})
 
-t.test('a node that is sent away says why to who wants to ask', async t => {
+t.test('callers at a rejected node get the reason of the rejection', async t => {
   const unused = '127.0.0.1:0'
   const b = await startNode(t, { name: 'b', address: unused }, [])
   const a = await startNode(t, { name: 'a', address: unused }, [{ name: 'b', address: b.address }])
@@ -334,7 +331,7 @@ t.test('asks to a node that parts end at once: unknown if they were sent, else u
   }
 })
 
-t.test('a node that has parted is told why, is not expected any more, and can be met again', async t => {
+t.test('a parted node gets the reason, is not expected any more, and can be met again', async t => {
   const { a, b } = await pair(t, addresses.TCP)
   const told = new Promise<string>(resolve => a.onChange((_node, _up, reason) => resolve(reason)))
   b.part('a', 'you are taken for gone')
@@ -349,7 +346,7 @@ t.test('a node that has parted is told why, is not expected any more, and can be
   t.strictSame(await ask(a, 'b', 0, 'again'), reply('again'))
 })
 
-t.test('a late answer to an ask of before a node has parted is for nobody when it is met again', async t => {
+t.test('a late answer to an ask from before a parting is dropped when the node is met again', async t => {
   const replies: (() => void)[] = []
   const host: AskHost = {
     onAsk: (shard, request, onReply) => (shard === 1 ? replies.push(() => onReply(request)) : onReply(request)),
@@ -381,7 +378,7 @@ t.test('meeting a node that is known changes nothing', async t => {
   t.strictSame(changes, [])
 })
 
-t.test('a node that has moved is found at its new address, and an ask that was under way has an outcome', async t => {
+t.test('a node that has moved is found at its new address, and an ask in flight has an outcome', async t => {
   const replies: (() => void)[] = []
   const host: AskHost = { onAsk: (_shard, request, onReply) => replies.push(() => onReply(request)) }
   const { a, b } = await pair(t, addresses.TCP, { b: host })
@@ -395,7 +392,7 @@ t.test('a node that has moved is found at its new address, and an ask that was u
   t.strictSame(await ask(a, 'b', 0, 'there'), reply('there'))
 })
 
-t.test('the same process at another address answers what it was asked before', async t => {
+t.test('the same process at another address answers earlier asks', async t => {
   const replies: (() => void)[] = []
   const host: AskHost = { onAsk: (_shard, request, onReply) => replies.push(() => onReply(request)) }
   const { a, b } = await pair(t, addresses.TCP, { b: host })
@@ -409,7 +406,7 @@ t.test('the same process at another address answers what it was asked before', a
   t.equal(wire.dialed, 1)
 })
 
-t.test('a node at what is no address is unavailable, and said to be', async t => {
+t.test('a node at an invalid address is unavailable, and that is reported', async t => {
   const a = await startNode(t, { name: 'a', address: '127.0.0.1:0' }, [])
   for (const [n, address] of ['here', 'host:99999', 'dns:///x', 'unix:y', `${'x'.repeat(400)}:1`].entries()) {
     a.meet({ name: `b${n}`, address })
@@ -422,7 +419,7 @@ t.test('a node at what is no address is unavailable, and said to be', async t =>
   }
 })
 
-t.test('a host hears the view that it was asked in, and 0 when the asker has none', async t => {
+t.test('a host gets the view of the ask, and 0 when the asker has none', async t => {
   const views: number[] = []
   const host: AskHost = {
     onAsk: (_shard, request, onReply, view) => {
@@ -436,7 +433,7 @@ t.test('a host hears the view that it was asked in, and 0 when the asker has non
   t.strictSame(views, [2 ** 53 - 1, 0])
 })
 
-t.test('a node that nobody knows is unavailable', async t => {
+t.test('an unknown node is unavailable', async t => {
   const asks = await startNode(t, { name: 'a', address: '127.0.0.1:0' }, [])
   t.match(await ask(asks, 'z', 0, ''), { kind: 'unavailable', reason: 'there is no node z' })
   t.equal(asks.reachable('z'), false)
@@ -447,7 +444,7 @@ t.test('two nodes of one name are a bug', async t => {
   await t.rejects(startNode(t, peer, [peer]), /two nodes have one name/)
 })
 
-t.test('a port that is taken is told of', async t => {
+t.test('a port in use is reported', async t => {
   const { address } = await startNode(t, { name: 'a', address: '127.0.0.1:0' }, [])
   await t.rejects(startNode(t, { name: 'b', address }, []), /cannot listen on 127\.0\.0\.1:\d+/)
 })

@@ -107,7 +107,7 @@ t.test('a frame comes out of its bytes as it went in', async t => {
   fc.assert(fc.property(frame, one => t.strictSame(decodeFrame(encodeFrame(one)), one) || t.bailout()))
 })
 
-t.test('who follows proto/asks.proto reads what is written here', async t => {
+t.test('a reader of proto/asks.proto reads the frames that are written here', async t => {
   const kinds = ['REPLY', 'BUSY', 'EXPIRED', 'TOO_LARGE', 'NO_ROOM', 'FAILED']
   fc.assert(
     fc.property(frame, one => {
@@ -120,11 +120,11 @@ t.test('who follows proto/asks.proto reads what is written here', async t => {
   )
 })
 
-t.test('what is written by proto/asks.proto is read here', async t => {
+t.test('frames written by proto/asks.proto are read here', async t => {
   fc.assert(fc.property(frame, one => t.strictSame(decodeFrame(encodeByProto(inProto(one))), one) || t.bailout()))
 })
 
-t.test('streams are opened under the name that stands in proto/asks.proto', async t => {
+t.test('streams are opened under the name in proto/asks.proto', async t => {
   t.equal(Converse!.path, '/orrery.cluster.Asks/Converse')
   t.ok(Converse!.requestStream && Converse!.responseStream)
 })
@@ -137,7 +137,7 @@ t.test('bytes that are cut off are no frame, or one with less in it', async t =>
   }
 })
 
-t.test('mutilated bytes never throw, and what is read of them lies within them', async t => {
+t.test('mutilated bytes never throw, and parts read from them lie within them', async t => {
   const random = Random.fromEnvironment()
   t.comment(`SEED=${random.seed}`)
   const all = encodeFrame(small)
@@ -164,7 +164,7 @@ t.test('fields that are not known are skipped', async t => {
   t.strictSame(decodeFrame(Buffer.concat([unknown, encodeFrame(small), unknown])), small)
 })
 
-t.test('a number beyond what JavaScript counts is no frame', async t => {
+t.test('a number beyond the range of JavaScript is no frame', async t => {
   const ask = [0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x1f]
   t.equal(decodeFrame(Buffer.from([0x2a, ask.length, ...ask])), undefined)
 })

@@ -140,7 +140,7 @@ class Scene {
 const texts = (frames: readonly ReadFrame[]): string[] =>
   frames.flatMap(({ asks }) => asks.map(({ request }) => Buffer.from(request).toString()))
 
-t.test('what one tick asks goes in one frame, and what is too much for one in several', async t => {
+t.test('asks of one tick go in one frame, or in several if one is too small', async t => {
   const scene = new Scene().connect()
   for (let left = 100; left > 0; left--) scene.ask()
   t.strictSame(scene.wire.sent, [], 'the tick has not ended')
@@ -158,7 +158,7 @@ t.test('what one tick asks goes in one frame, and what is too much for one in se
   )
 })
 
-t.test('a frame takes what a few ticks bring, as long as each brings something', async t => {
+t.test('a frame takes the asks of a few ticks, as long as each brings some', async t => {
   const scene = new Scene().connect()
   scene.clock.tick()
   scene.wire.take()
@@ -196,7 +196,7 @@ t.test('a frame takes what a few ticks bring, as long as each brings something',
   t.strictSame(frames, [[1, 1]], 'answers wait with asks')
 })
 
-t.test('a reply reaches who asked', async t => {
+t.test('a reply reaches its caller', async t => {
   const scene = new Scene().connect()
   scene.ask('one')
   scene.ask('two')
@@ -210,7 +210,7 @@ t.test('a reply reaches who asked', async t => {
   ])
 })
 
-t.test('an ask carries its view, and the host hears the view of the other', async t => {
+t.test('an ask carries its view, and the host gets the view of the other', async t => {
   const scene = new Scene().connect()
   scene.link.ask(1, Buffer.alloc(1), () => {}, 2000, 41)
   scene.ask()
@@ -234,7 +234,7 @@ t.test('a link goes on counting where the one before it has stopped', async t =>
   t.equal(scene.link.lastNumber, 501)
 })
 
-t.test('an answer that comes twice, or too late, is for nobody', async t => {
+t.test('a repeated or late answer is dropped', async t => {
   const scene = new Scene().connect()
   scene.ask()
   scene.clock.tick()
@@ -275,7 +275,7 @@ t.test('an ask that the stream has not taken by its deadline is unavailable, and
   t.strictSame(texts(scene.wire.sent), ['sent'])
 })
 
-t.test('also when the stream drains before anybody has looked at deadlines', async t => {
+t.test('also when the stream drains before the deadlines are checked', async t => {
   const scene = new Scene({ silentMs: 10_000, abandonMs: 10_000 }).connect()
   scene.wire.free = false
   scene.ask('sent')
@@ -320,7 +320,7 @@ t.test('asks beyond the limit of bytes are unavailable at once, and so is one th
   t.match(scene.outcomes[1], { kind: 'unavailable', reason: /a request of more than/ })
 })
 
-t.test('what is asked here is begun with its shard, and replied to in one frame a tick', async t => {
+t.test('an incoming ask is begun with its shard, and replied to in one frame a tick', async t => {
   const scene = new Scene().connect()
   scene.hearAsks(1, 2)
   t.match(scene.begun, [
@@ -437,7 +437,7 @@ t.test('an ask counts until its answer has left', async t => {
   t.equal(scene.begun.length, 2)
 })
 
-t.test('who asks and never reads is in the end not even refused', async t => {
+t.test('a node that asks and never reads in the end gets no refusals either', async t => {
   const scene = new Scene({ inFlightMax: 2 }).connect()
   scene.wire.free = false
   scene.hear({ ping: true })
@@ -469,7 +469,7 @@ t.test('a ping leaves at every interval, and one that comes is echoed at the end
 })
 
 t.test(
-  'a node that is silent is down: what was not sent has not happened, what was sent waits; when it speaks it is up',
+  'a silent node is down: unsent asks have not happened, sent ones wait; when it sends again it is up',
   async t => {
     const scene = new Scene().connect()
     scene.wire.free = false
@@ -495,7 +495,7 @@ t.test('a stream that is silent for long is abandoned', async t => {
   t.equal(scene.pass(250), 'abandon')
 })
 
-t.test('after a stop of our own the other node has one interval to be heard, once', async t => {
+t.test('after a pause of this process the other node has one interval to send something, once', async t => {
   const scene = new Scene().connect()
   scene.pass(100)
   scene.clock.advance(3000)
@@ -505,7 +505,7 @@ t.test('after a stop of our own the other node has one interval to be heard, onc
   t.notOk(scene.link.reachable)
 })
 
-t.test('what was sent outlives its stream: the answer may come over the next one', async t => {
+t.test('a sent ask outlives its stream: the answer may come over the next one', async t => {
   const scene = new Scene().connect()
   scene.ask()
   scene.clock.tick()
@@ -518,7 +518,7 @@ t.test('what was sent outlives its stream: the answer may come over the next one
   t.strictSame(scene.kinds, ['reply'])
 })
 
-t.test('what was begun before a stream was cut is answered over the next one', async t => {
+t.test('an ask begun before a stream was cut is answered over the next one', async t => {
   const scene = new Scene().connect()
   scene.hearAsks(1)
   scene.link.detach('cut')
@@ -526,7 +526,7 @@ t.test('what was begun before a stream was cut is answered over the next one', a
   t.match(scene.connect().greeted, [{ answers: [{ number: 1, reply: Buffer.from('reply') }] }])
 })
 
-t.test('answers for a node that stays away are let go of', async t => {
+t.test('answers for a node that stays away are released', async t => {
   const scene = new Scene().connect()
   scene.hearAsks(1)
   scene.link.detach('cut')
@@ -539,7 +539,7 @@ t.test('answers for a node that stays away are let go of', async t => {
 })
 
 t.test(
-  'when another process answers in the node’s name, what was sent is unknown, and nobody gets the former one’s answers',
+  'when another process has the node’s name, sent asks are unknown, and it gets no answers for the former one',
   async t => {
     const scene = new Scene().connect()
     scene.ask()
@@ -558,7 +558,7 @@ t.test(
   },
 )
 
-t.test('what is begun for a process that is gone still counts as running', async t => {
+t.test('asks begun for a process that is gone still count as running', async t => {
   const scene = new Scene({ inFlightMax: 1 }).connect()
   scene.hearAsks(1)
   scene.link.detach('cut')
@@ -572,7 +572,7 @@ t.test('what is begun for a process that is gone still counts as running', async
   t.equal(scene.begun.length, 2)
 })
 
-t.test('a host that fails over an ask has failed, which is told to who asks', async t => {
+t.test('an exception of a host fails the ask, and the asker gets that', async t => {
   const scene = new Scene().connect()
   scene.onBegin = () => {
     throw new Error('no such thing')
@@ -587,7 +587,7 @@ t.test('a host that fails over an ask has failed, which is told to who asks', as
   t.match(scene.outcomes, [{ kind: 'unknown' }], 'nobody knows how far it came')
 })
 
-t.test('who fails over an answer does not keep the next one from those who wait for it', async t => {
+t.test('an exception of one caller does not keep the next answer from its caller', async t => {
   const scene = new Scene().connect()
   scene.link.ask(1, Buffer.from('first'), () => {
     throw new Error('no such answer')
@@ -600,7 +600,7 @@ t.test('who fails over an answer does not keep the next one from those who wait 
   t.strictSame(scene.kinds, ['reply'])
 })
 
-t.test('what could not be read is told in the next frame, and what the other node tells is passed on', async t => {
+t.test('unreadable parts are reported in the next frame, and reports of the other node are passed on', async t => {
   const scene = new Scene().connect()
   scene.link.tell('a reply that is none')
   scene.clock.tick()
@@ -609,7 +609,7 @@ t.test('what could not be read is told in the next frame, and what the other nod
   t.strictSame(scene.troubles, ['another one'])
 })
 
-t.test('closing ends every ask and sends what can still be sent', async t => {
+t.test('closing ends every ask and sends everything that can still leave', async t => {
   const scene = new Scene().connect()
   scene.hearAsks(1)
   scene.begun[0]!.reply(Buffer.from('reply'))
@@ -626,7 +626,7 @@ t.test('closing ends every ask and sends what can still be sent', async t => {
   t.match(scene.outcomes.at(-1), { kind: 'unavailable', reason: /this node is closing/ })
 })
 
-t.test('as long as nothing was heard anything may be', async t => {
+t.test('before the first frame the other clock may show any time', async t => {
   t.equal(new PeerClock().latestMs(5), Number.POSITIVE_INFINITY)
 })
 
@@ -641,7 +641,7 @@ t.test('an echo bounds the clock by the way there, and the better of two echoes 
   t.ok(Math.abs(clock.latestMs(7030) - 6030.5) < 0.1, 'one that took 0.5 ms says more')
 })
 
-t.test('the bound is never below what the other clock shows', async t => {
+t.test('the bound is never below the time of the other clock', async t => {
   const random = Random.fromEnvironment()
   t.comment(`SEED=${random.seed}`)
   for (let runs = 0; runs < 200; runs++) {
@@ -673,7 +673,7 @@ t.test('a frame that was written later than can be proves the bound wrong', asyn
   t.ok(clock.latestMs(201) < 302, 'until the next echo')
 })
 
-t.test('an echo of what we have not written yet is nonsense', async t => {
+t.test('an echo of a frame that is not yet written is ignored', async t => {
   const clock = new PeerClock()
   clock.learn(500, 100, 400)
   t.equal(clock.latestMs(400), Number.POSITIVE_INFINITY)

@@ -115,7 +115,7 @@ t.test('a length beyond the limit, as the first words of gRPC are, ends the stre
   }
 })
 
-t.test('a stream that is closed ends on the other side, after what was sent', async t => {
+t.test('a closed stream ends on the other side, after all sent messages', async t => {
   const { near, farEar, nearEar } = await pair(t)
   near.send(Buffer.from('last'))
   near.close()
@@ -125,7 +125,7 @@ t.test('a stream that is closed ends on the other side, after what was sent', as
   t.equal(nearEar.reason, undefined, 'who has closed is told nothing')
 })
 
-t.test('the reason of who tears a stream down is told to the other side', async t => {
+t.test('the reason for closing a stream reaches the other side', async t => {
   const { far, nearEar, farEar } = await pair(t)
   far.close('because')
   await nearEar.until('the end', ({ reason }) => reason !== undefined)
@@ -133,7 +133,7 @@ t.test('the reason of who tears a stream down is told to the other side', async 
   t.equal(farEar.reason, undefined)
 })
 
-t.test('who sends more than the other side reads is told to wait, and when to go on', async t => {
+t.test('a sender that is too fast for the other side must wait, and is called when there is room', async t => {
   const { path, address } = placeOf(t)
   const server = createServer({ pauseOnConnect: true })
   const connected = once(server, 'connection') as Promise<[Socket]>
@@ -157,7 +157,7 @@ t.test('who sends more than the other side reads is told to wait, and when to go
   stream.close()
 })
 
-t.test('where nobody listens, and where nobody can, the reason says so', async t => {
+t.test('for a path without a server, and for an invalid address, the reason is reported', async t => {
   const cases = [
     [placeOf(t).address, /ENOENT/],
     ['socket:here', /^not an address: "socket:here"$/],

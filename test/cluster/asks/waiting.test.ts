@@ -7,7 +7,7 @@ import { Random } from '../../support/random.js'
 const seeds = 20
 const steps = 5_000
 
-t.test('finds what was added and not taken out', async t => {
+t.test('finds entries that were added and not removed', async t => {
   for (let seed = 1; seed <= seeds; seed++) {
     const random = new Random(seed)
     const table = new ByNumber<{ readonly number: number }>()
@@ -39,7 +39,7 @@ t.test('finds what was added and not taken out', async t => {
   }
 })
 
-t.test('what is left of a run of neighbours is found when one in its midst goes', async t => {
+t.test('the rest of a run of neighbours is found when one in its midst goes', async t => {
   const table = new ByNumber<{ readonly number: number }>()
   // All hash to the same place, but the last one of each four to the next.
   const numbers = Array.from({ length: 16 }, (_, at) => at * 4096 + (at % 4 === 3 ? 1 : 0))

@@ -75,11 +75,11 @@ t.test('a message of a build without a lowest version is for readers of its own 
   t.strictSame(decodeMessage(Buffer.from(smallBefore, 'hex')), small)
 })
 
-t.test('a build without a lowest version reads what is written here, but for that field', async t => {
+t.test('a build without a lowest version reads the messages written here, except that field', async t => {
   t.equal(encodeMessage(small).toString('hex'), `${smallBefore}5801`)
 })
 
-t.test('a rumour takes the bytes that it is said to take', async t => {
+t.test('the bytes of a rumour equal its stated size', async t => {
   fc.assert(
     fc.property(rumour, one => {
       const without = encodeMessage({ ...small, rumours: [] }).length
@@ -116,7 +116,7 @@ t.test('fields that are not known are skipped', async t => {
   t.strictSame(decodeMessage(Buffer.concat([unknown, encodeMessage(small), unknown])), small)
 })
 
-t.test('what breaks a limit is no message', async t => {
+t.test('a message that breaks a limit is refused', async t => {
   const broken = (one: Partial<Member>): GossipMessage => ({
     ...small,
     rumours: [{ ...told, member: { ...told.member, ...one } }],

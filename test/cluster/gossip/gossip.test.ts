@@ -28,7 +28,7 @@ const seeds = (count = simulations) => Array.from({ length: count }, (_, n) => s
 const deaths = ({ changes }: GossipNode) => changes.filter(({ member }) => member.status === 'dead')
 const last = (node: GossipNode, name: string) => node.gossip.members().find(member => member.name === name)
 
-t.test('whatever happens, when it is over all agree on who is there and what each says of itself', async t => {
+t.test('after any trouble all members agree on the members and on the state that each reports of itself', async t => {
   for (const one of seeds()) {
     const { world, wrong } = await trouble(one)
     const truth = world.truth()
@@ -105,7 +105,7 @@ function contradictions({ name: observer, changes }: GossipNode, gone: ReadonlyS
   return wrong
 }
 
-t.test('while nothing is lost nobody who lives is taken for dead, though messages are slow and come twice', async t => {
+t.test('without losses no living member is declared dead, though messages are slow and repeated', async t => {
   for (const one of seeds()) {
     const gossip = new GossipWorld(new Random(one))
     gossip.faults.repeated = 0.1
@@ -114,7 +114,7 @@ t.test('while nothing is lost nobody who lives is taken for dead, though message
   }
 })
 
-t.test('pauses shorter than suspicion kill nobody', async t => {
+t.test('pauses shorter than suspicion declare no member dead', async t => {
   for (const one of seeds()) {
     const random = new Random(one)
     const gossip = new GossipWorld(random)
@@ -130,7 +130,7 @@ t.test('pauses shorter than suspicion kill nobody', async t => {
   }
 })
 
-t.test('who is killed is dead to everybody within the time that gossip-options.ts says', async t => {
+t.test('a killed member is dead for all others within the time in gossip-options.ts', async t => {
   for (const one of seeds()) {
     const gossip = new GossipWorld(new Random(one))
     const count = 3 + (one % 6)
@@ -163,7 +163,7 @@ t.test('of three the first knows within 2.5 s, and later than suspicion takes', 
   }
 })
 
-t.test('who leaves is left to everybody and never dead, and the promise is kept soon', async t => {
+t.test('a member that leaves is left for all and never dead, and the promise is kept soon', async t => {
   for (const one of seeds()) {
     const gossip = new GossipWorld(new Random(one))
     const nodes = await gossip.startAll(letters.slice(0, 6))
@@ -183,7 +183,7 @@ t.test('who leaves is left to everybody and never dead, and the promise is kept 
   }
 })
 
-t.test('who leaves while most messages are lost tries others, and ends', async t => {
+t.test('a member that leaves while most messages are lost tries others, and ends', async t => {
   for (const one of seeds()) {
     const gossip = new GossipWorld(new Random(one))
     const [leaver] = (await gossip.startAll(['a', 'b', 'c'])) as [GossipNode]
@@ -198,7 +198,7 @@ t.test('who leaves while most messages are lost tries others, and ends', async t
 })
 
 t.test(
-  'a process that stood still for long finds itself dead, and comes back by itself with a higher incarnation',
+  'a process after a long pause finds itself dead, and comes back by itself with a higher incarnation',
   async t => {
     for (const one of seeds()) {
       const gossip = new GossipWorld(new Random(one))
@@ -217,7 +217,7 @@ t.test(
   },
 )
 
-t.test('two parts of a cluster that lost each other meet again, and nobody is dead to its own part', async t => {
+t.test('two parts of a cluster that lost each other meet again, and no member is dead in its own part', async t => {
   for (const one of seeds()) {
     const gossip = new GossipWorld(new Random(one))
     const nodes = await gossip.startAll(letters.slice(0, 6))
@@ -255,7 +255,7 @@ t.test(
   },
 )
 
-t.test('a second process of a name that is there is told so, and nobody takes it for the first', async t => {
+t.test('a second process of a used name is refused with the reason, and no member takes it for the first', async t => {
   for (const one of seeds()) {
     const gossip = new GossipWorld(new Random(one))
     const [first, second, third] = (await gossip.startAll(['a', 'b', 'c'])) as [GossipNode, GossipNode, GossipNode]
@@ -280,7 +280,7 @@ t.test('of two processes of one name that start together one stays', async t => 
   }
 })
 
-t.test('a process that was replaced while it stood still gives up when it goes on', async t => {
+t.test('a process that was replaced during a pause gives up when it continues', async t => {
   for (const one of seeds()) {
     const gossip = new GossipWorld(new Random(one))
     const [first, old] = (await gossip.startAll(['a', 'b', 'c'])) as [GossipNode, GossipNode]
@@ -296,7 +296,7 @@ t.test('a process that was replaced while it stood still gives up when it goes o
   }
 })
 
-t.test('three that name each other as seeds find each other, whoever comes first', async t => {
+t.test('three nodes that name each other as seeds find each other, in any order of starts', async t => {
   for (const one of seeds()) {
     const random = new Random(one)
     const gossip = new GossipWorld(random)
@@ -312,7 +312,7 @@ t.test('three that name each other as seeds find each other, whoever comes first
   }
 })
 
-t.test('seeds that cannot be resolved are tried again, and the operator hears of it once', async t => {
+t.test('seeds that cannot be resolved are tried again, and the operator gets one report', async t => {
   const gossip = new GossipWorld(new Random(seed))
   gossip.start('a', { seeds: [] })
   const node = gossip.start('b', { seeds: ['somewhere'] })
@@ -323,14 +323,14 @@ t.test('seeds that cannot be resolved are tried again, and the operator hears of
   t.equal(gossip.view(node).length, 2)
 })
 
-t.test('while no seed answers the operator hears why', async t => {
+t.test('while no seed answers the operator gets the reason', async t => {
   const gossip = new GossipWorld(new Random(seed))
   const node = gossip.start('a', { seeds: ['nobody:1'] })
   await gossip.world.run(30_000)
   t.strictSame(node.troubles, [{ kind: 'refused', reason: 'nobody:1: no answer in time' }])
 })
 
-t.test('a node of another cluster is refused in words that name both, and neither hears of the other', async t => {
+t.test('a node of another cluster is refused with both names, and neither learns of the other', async t => {
   const gossip = new GossipWorld(new Random(seed))
   const home = gossip.start('a', { seeds: [], clusterId: 'home' })
   const stranger = gossip.start('b', { clusterId: 'abroad' })
@@ -348,7 +348,7 @@ t.test('whether a node may be given shards is known to all within seconds', asyn
   for (const node of nodes) t.equal(last(node, 'd')?.isJoined, false)
 })
 
-t.test('who is gone is forgotten after a while, and not told of again', async t => {
+t.test('a gone member is forgotten after a while, and not gossiped again', async t => {
   const gossip = new GossipWorld(new Random(seed))
   const options = { exchangeMs: 5000, forgetMs: 20_000 }
   const nodes = await gossip.startAll(letters.slice(0, 5), 5000, options)
@@ -367,7 +367,7 @@ t.test('bytes that are no message are refused in a message', async t => {
   t.match(replies.map(String), [/bytes that are no message of version 1 of gossip/])
 })
 
-t.test('what cannot be read is counted, and reported once for each reason', async t => {
+t.test('unreadable messages are counted, and reported once for each reason', async t => {
   const gossip = new GossipWorld(new Random(seed))
   const node = gossip.start('a', { seeds: [] })
   const newer = encodeMessage({
@@ -414,7 +414,7 @@ t.test('calls and answers that are no packets are counted as well', async t => {
   gossip.close()
 })
 
-t.test('whatever bytes a member is sent, it answers and goes on', async t => {
+t.test('a member answers and continues after any bytes', async t => {
   const random = new Random(seed)
   const gossip = new GossipWorld(random)
   const [node] = (await gossip.startAll(['a', 'b', 'c'])) as [GossipNode]
@@ -441,7 +441,7 @@ t.test('whatever bytes a member is sent, it answers and goes on', async t => {
   t.ok(answer && decodeMessage(answer), `SEED=${seed}`)
 })
 
-t.test('what is closed is silent', async t => {
+t.test('a closed member is silent', async t => {
   const gossip = new GossipWorld(new Random(seed))
   const [node] = (await gossip.startAll(['a', 'b', 'c'])) as [GossipNode]
   node.gossip.close()

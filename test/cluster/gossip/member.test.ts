@@ -27,13 +27,13 @@ const alive: Member = {
   isJoined: true,
 }
 
-t.test('which of two tellings comes first does not matter', async t => {
+t.test('the order of two rumours does not matter', async t => {
   fc.assert(
     fc.property(member, member, (one, other) => t.strictSame(believe(one, other), believe(other, one)) || t.bailout()),
   )
 })
 
-t.test('nor does what has been put together before', async t => {
+t.test('nor does the grouping of several', async t => {
   fc.assert(
     fc.property(
       member,
@@ -44,11 +44,11 @@ t.test('nor does what has been put together before', async t => {
   )
 })
 
-t.test('the same again changes nothing, and is told by being the same object', async t => {
+t.test('a repeated rumour changes nothing, and returns the same object', async t => {
   fc.assert(fc.property(member, one => t.equal(believe(one, { ...one }), one) || t.bailout()))
 })
 
-t.test('a higher incarnation is believed, whatever it says', async t => {
+t.test('a higher incarnation is believed, with any contents', async t => {
   fc.assert(
     fc.property(member, member, (one, other) => {
       const higher = { ...other, incarnation: one.incarnation + 1 }
@@ -57,7 +57,7 @@ t.test('a higher incarnation is believed, whatever it says', async t => {
   )
 })
 
-t.test('at a tie the worse news is believed: alive, suspect, dead, left', async t => {
+t.test('at a tie the worse state is believed: alive, suspect, dead, left', async t => {
   for (const [at, status] of statuses.entries())
     for (const worse of statuses.slice(at + 1))
       t.equal(believe({ ...alive, status }, { ...alive, status: worse }).status, worse)
@@ -81,7 +81,7 @@ const rumour = (name: string, incarnation = 1): Rumour => {
 }
 const names = (rumours: readonly Rumour[]) => rumours.map(({ member }) => member.name).join('')
 
-t.test('what has been told least is told first', async t => {
+t.test('the rumour that was sent least is sent first', async t => {
   const rumours = new Rumours()
   rumours.put(rumour('a'), 10)
   t.equal(names(rumours.take(10, 9)), 'a')
@@ -90,14 +90,14 @@ t.test('what has been told least is told first', async t => {
   t.equal(names(rumours.take(20, 9)), 'ab')
 })
 
-t.test('a rumour is told so often and not once more', async t => {
+t.test('a rumour is sent a fixed number of times', async t => {
   const rumours = new Rumours()
   rumours.put(rumour('a'), 10)
   t.equal([1, 2, 3, 4, 5].map(() => names(rumours.take(100, 3))).join(''), 'aaa')
   t.equal(rumours.size, 0)
 })
 
-t.test('a newer rumour of a member takes the place of the older, and is told anew', async t => {
+t.test('a newer rumour of a member replaces the older, and is sent anew', async t => {
   const rumours = new Rumours()
   rumours.put(rumour('a', 1), 10)
   rumours.take(100, 2)
@@ -106,7 +106,7 @@ t.test('a newer rumour of a member takes the place of the older, and is told ane
   t.strictSame([rumours.take(100, 2), rumours.take(100, 2)], [[rumour('a', 2)], [rumour('a', 2)]])
 })
 
-t.test('a message takes what it has room for, and smaller ones in place of one that is too large', async t => {
+t.test('a message takes the rumours that fit, and smaller ones in place of one that is too large', async t => {
   const rumours = new Rumours()
   rumours.put(rumour('a'), 30)
   rumours.put(rumour('b'), 60)
@@ -115,7 +115,7 @@ t.test('a message takes what it has room for, and smaller ones in place of one t
   t.equal(names(rumours.take(60, 9)), 'b')
 })
 
-t.test('what is told of one member may be left out, and waits', async t => {
+t.test('the rumour of one member may be left out, and waits', async t => {
   const rumours = new Rumours()
   rumours.put(rumour('a'), 10)
   rumours.put(rumour('b'), 10)
@@ -123,7 +123,7 @@ t.test('what is told of one member may be left out, and waits', async t => {
   t.equal(names(rumours.take(100, 1)), 'a')
 })
 
-t.test('nothing is told any more of who is forgotten', async t => {
+t.test('no rumour of a forgotten member is sent any more', async t => {
   const rumours = new Rumours()
   rumours.put(rumour('a'), 10)
   rumours.take(100, 9)

@@ -179,7 +179,7 @@ t.test('while all members are stopped every request ends in time', { skip }, asy
   t.match(await certainly(() => a.takeovers()), { kind: 'read' })
 })
 
-t.test('a connection that nobody answers is given up for a new one', { skip }, async t => {
+t.test('a connection without answers is given up for a new one', { skip }, async t => {
   const etcd = await startEtcd(t)
   const proxy = await FaultyProxy.start(t, etcd.members[0]?.address ?? '')
   proxy.mode = 'drop answers'
@@ -192,7 +192,7 @@ t.test('a connection that nobody answers is given up for a new one', { skip }, a
   await followed.until('gap')
 })
 
-t.test('with too many requests under way another one is unknown at once', { skip }, async t => {
+t.test('with too many requests in flight another one is unknown at once', { skip }, async t => {
   const etcd = await startEtcd(t)
   const a = open(t, etcd.address(), { requestsMax: 2 })
   const outcomes = await Promise.all([a.takeovers(), a.takeovers(), a.takeovers()])
@@ -201,7 +201,7 @@ t.test('with too many requests under way another one is unknown at once', { skip
 })
 
 t.test(
-  'a quota is not filled by what was trimmed: ten times of it is written, and what is kept is read',
+  'trimmed records do not fill a quota: ten times of it is written, and the kept records are read',
   { skip },
   async t => {
     const quotaBytes = 16 * 1024 * 1024
@@ -268,7 +268,7 @@ t.test('requests, records, bytes, times and failures are counted by kind', { ski
   t.match(a.etcdLog.stats().requests.takeovers, { requests: 1, failures: 1 })
 })
 
-t.test('over TLS only who knows the authority gets through', { skip }, async t => {
+t.test('over TLS only a client that knows the authority gets through', { skip }, async t => {
   const tls = certificateFor(t, 'IP:127.0.0.1')
   const etcd = await startEtcd(t, { tls })
   const a = open(t, etcd.address(), { tls: { ca: tls.cert } })
@@ -277,34 +277,30 @@ t.test('over TLS only who knows the authority gets through', { skip }, async t =
   t.match(await b.takeOver(1, 'b'), { kind: 'unknown' })
 })
 
-t.test(
-  'after a renewal requests show the new certificate, and who is followed already is followed on',
-  { skip },
-  async t => {
-    const tls = certificateFor(t, 'IP:127.0.0.1')
-    const [ours, stranger] = [certificateFor(t, 'IP:127.0.0.1'), certificateFor(t, 'IP:127.0.0.1')]
-    const args = ['--client-cert-auth', `--trusted-ca-file=${ours.certFile}`]
-    const etcd = await startEtcd(t, { tls, args })
-    const shown = ({ cert, key }: typeof ours) => ({ ca: tls.cert, cert, key })
-    const a = open(t, etcd.address(), { tls: shown(ours) })
-    const followed = a.follow()
-    await followed.until('gap')
-    await a.own(1, 'first')
-    await followed.until('takeover 1 first')
-    const b = open(t, etcd.address(), { tls: shown(ours) }, a.cluster)
-    t.match(await certainly(() => b.takeovers()), { kind: 'read' })
+t.test('after a renewal requests show the new certificate, and followers continue', { skip }, async t => {
+  const tls = certificateFor(t, 'IP:127.0.0.1')
+  const [ours, stranger] = [certificateFor(t, 'IP:127.0.0.1'), certificateFor(t, 'IP:127.0.0.1')]
+  const args = ['--client-cert-auth', `--trusted-ca-file=${ours.certFile}`]
+  const etcd = await startEtcd(t, { tls, args })
+  const shown = ({ cert, key }: typeof ours) => ({ ca: tls.cert, cert, key })
+  const a = open(t, etcd.address(), { tls: shown(ours) })
+  const followed = a.follow()
+  await followed.until('gap')
+  await a.own(1, 'first')
+  await followed.until('takeover 1 first')
+  const b = open(t, etcd.address(), { tls: shown(ours) }, a.cluster)
+  t.match(await certainly(() => b.takeovers()), { kind: 'read' })
 
-    b.etcdLog.renew(shown(stranger))
-    t.match(await b.takeovers(), { kind: 'unknown' }, 'etcd lets in no stranger')
-    b.etcdLog.renew(shown(ours))
-    a.etcdLog.renew(shown(ours))
-    const from = followed.told.length
-    t.match(await certainly(() => b.takeOver(1, 'second')), { kind: 'taken' })
-    await followed.until('takeover 1 second', from)
-    t.notOk(followed.told.slice(from).includes('gap'), 'the watch goes on over its old connection')
-    t.throws(() => a.etcdLog.renew({ ca: tls.cert, key: ours.key }), /a key its certificate/)
-  },
-)
+  b.etcdLog.renew(shown(stranger))
+  t.match(await b.takeovers(), { kind: 'unknown' }, 'etcd lets in no stranger')
+  b.etcdLog.renew(shown(ours))
+  a.etcdLog.renew(shown(ours))
+  const from = followed.told.length
+  t.match(await certainly(() => b.takeOver(1, 'second')), { kind: 'taken' })
+  await followed.until('takeover 1 second', from)
+  t.notOk(followed.told.slice(from).includes('gap'), 'the watch goes on over its old connection')
+  t.throws(() => a.etcdLog.renew({ ca: tls.cert, key: ours.key }), /a key its certificate/)
+})
 
 t.test(
   'with a password requests and following get through, also after etcd has forgotten its tokens',
@@ -345,7 +341,7 @@ async function protect(etcd: Etcd): Promise<void> {
   client.close()
 }
 
-t.test('an address is read, or it is said what is wrong with it', async t => {
+t.test('an address is read, or refused with its fault', async t => {
   t.strictSame(parseEtcdAddress('etcd://a:2379,10.0.0.1:2380,[::1]:1'), {
     members: ['a:2379', '10.0.0.1:2380', '[::1]:1'],
     secure: false,

@@ -85,7 +85,7 @@ function assertDeposed(t: Test, outcome: Outcome): DeposedError {
   return outcome as DeposedError
 }
 
-t.test('an append to shards that are this node’s own tells the position of each', async t => {
+t.test('an append to shards that are this node’s own returns the position of each', async t => {
   const { append } = simulate()
   const outcome = await append()
   t.ok(outcome instanceof Map)
@@ -93,7 +93,7 @@ t.test('an append to shards that are this node’s own tells the position of eac
 })
 
 t.test(
-  'shards that were taken over are named, by whom and since when that may be, and the others are appended',
+  'shards that were taken over are named, with the new owner and the time, and the others are appended',
   async t => {
     const { engine, append, noted } = simulate()
     const { epoch } = engine.takeOver(5, 'b y')
@@ -132,7 +132,7 @@ t.test('the next append goes on behind the last one in the shards that are left'
   t.equal(engine.recordsOf(5).length, 1)
 })
 
-t.test('what has happened before the takeover is told to have, where its shard is lost as well', async t => {
+t.test('records from before a takeover are reported as appended, although their shard is lost now', async t => {
   for (const lost of [[5], shards]) {
     const { engine, append } = simulate()
     engine.faults.answerLost = 1

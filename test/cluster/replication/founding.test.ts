@@ -54,7 +54,7 @@ function simulate(faults: Partial<LogFaults> = {}) {
   return { engine, log, run, found, look, copy }
 }
 
-t.test('who has the content follows, and who has none needs a snapshot', async t => {
+t.test('a node with the content follows, and one without it needs a snapshot', async t => {
   const { engine, found, copy } = simulate()
   const positions = await found()
   t.strictSame([...positions.keys()], [0, 1, 2, 3, 4])
@@ -80,7 +80,7 @@ t.test('the log of such a shard goes on behind its position', async t => {
   t.equal((await copy(3, position)).end.sequence, position.sequence + 1)
 })
 
-t.test('whatever the engine does not answer, each log begins once', async t => {
+t.test('each log begins once, even if the engine leaves requests unanswered', async t => {
   const { engine, found } = simulate({ lost: 0.2, answerLost: 0.2, late: 0.1, lateMsMax: 300, deadlineMs: 100 })
   const positions = await found()
   for (const [shard, { sequence }] of positions) {

@@ -72,7 +72,7 @@ t.test('an owner that proves itself keeps all well for as long as it does', asyn
   t.strictSame([scene.health.unhealthy, scene.told], [undefined, []])
 })
 
-t.test('what happens for less than the bound makes nothing unhealthy, and what lasts does', async t => {
+t.test('a trouble shorter than the bound makes nothing unhealthy, and a longer one does', async t => {
   for (const [hurt, kind, shards] of [
     [(scene: Scene) => scene.cut.add('b'), 'unreachable', [1]],
     [(scene: Scene) => (scene.owners[2] = undefined), 'unowned', [2]],
@@ -125,7 +125,7 @@ t.test('an engine that takes no appends is the reason, once shards have been sil
   }
 })
 
-t.test('what the engine has lost is told at once, before all else, and again when it is more', async t => {
+t.test('a loss of the engine is reported at once, before all else, and again when it grows', async t => {
   const scene = Scene.well()
   scene.loss = { isNameless: false, shards: [1] }
   scene.clock.advance(500)
@@ -139,7 +139,7 @@ t.test('what the engine has lost is told at once, before all else, and again whe
   t.strictSame([scene.health.unhealthy, scene.told.length], [undefined, 3])
 })
 
-t.test('more shards of one kind, or another word of the engine, are not told again, but are known', async t => {
+t.test('more shards of one kind, or another word of the engine, are not reported again, but are known', async t => {
   const scene = Scene.well()
   scene.pass(healthMs, 0, 2)
   scene.pass(1_000, 0, 2)
@@ -156,7 +156,7 @@ t.test('proofs for shards that there are not are ignored, and a node that closes
   t.strictSame([scene.health.unhealthy, scene.told], [undefined, []])
 })
 
-t.test('what was seen before a trouble of the engine proves nothing after it', async t => {
+t.test('proofs from before a trouble of the engine do not count after it', async t => {
   for (const trouble of [{ loss: { isNameless: false, shards: [1] } }, { trouble: { kind: 'unknown', reason: 'x' } }]) {
     const scene = Scene.well()
     scene.pass(1_000, 0, 1, 2)

@@ -44,7 +44,7 @@ class Scene {
 
 const away: HeartbeatOutcome = { kind: 'unknown', reason: 'no answer' }
 
-t.test('a node proves at once, and then in each interval, that it can append to what it serves', async t => {
+t.test('a node proves at once, and then in each interval, that it can append to its shards', async t => {
   const scene = new Scene()
   scene.heartbeats.start()
   t.strictSame(scene.written, [{ node: 'a', epochs: scene.served, bytes: encodeHeartbeat([2, 5]) }])
@@ -104,7 +104,7 @@ t.test(
   },
 )
 
-t.test('shards that move together are told of in one heartbeat, soon', async t => {
+t.test('shards that move together are reported in one heartbeat, soon', async t => {
   const scene = new Scene()
   scene.heartbeats.start()
   scene.answer()
@@ -144,7 +144,7 @@ t.test('heartbeats of others prove the shards that they name', async t => {
   t.equal(scene.proven.length, 1, 'those of a version that is not known prove none')
 })
 
-t.test('what a heartbeat names is read as it was written', async t => {
+t.test('the contents of a heartbeat are read as they were written', async t => {
   const random = Random.fromEnvironment()
   for (let run = 0; run < 200; run++) {
     const shards = new Set(Array.from({ length: random.between(0, 20) }, () => random.between(0, 300)))

@@ -69,7 +69,7 @@ t.test('a copy that has all records of its logs lacks nothing, one that has not 
   t.strictSame(await behind(beginning), [shard])
 })
 
-t.test('a step that was only begun was acknowledged to nobody, its last record counts', async t => {
+t.test('a step that was only begun was not acknowledged, and its last record counts', async t => {
   const { append, behind, shard } = await simulate()
   const first = await append(beginning)
   const begun = await append(first, true)
@@ -79,7 +79,7 @@ t.test('a step that was only begun was acknowledged to nobody, its last record c
   t.strictSame(await behind(first), [shard])
 })
 
-t.test('records that were let go of may have been whole steps', async t => {
+t.test('trimmed records may have been whole steps', async t => {
   const { append, behind, owner, run, clock, shard } = await simulate()
   const first = await append(beginning)
   const second = await append(first)

@@ -11,7 +11,7 @@ const seeds = 10
 /** The time to notice a loss: two looks of the nodes, and an answer that comes late. */
 const noticedMs = 5_000
 
-t.test('what the engine has lost is missed by every node, and nothing is lost when it is brought back', async t => {
+t.test('every node misses records that the engine has lost, and nothing is lost when they are back', async t => {
   const { seed } = Random.fromEnvironment()
   for (let number = 0; number < seeds; number++) {
     const random = new Random(seed + number)

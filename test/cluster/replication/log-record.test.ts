@@ -23,7 +23,7 @@ function after(
   return { bytes, position: positionOf(bytes, decodeRecord(bytes)!) }
 }
 
-t.test('a record tells what was put in', async t => {
+t.test('a record returns its contents', async t => {
   for (const continues of [true, false])
     for (const continuesPrevious of [true, false]) {
       const bytes = encodeRecord(65_535, 2 ** 50, beginning, Buffer.from('payload'), {
@@ -69,7 +69,7 @@ t.test('every byte of a record is part of the chain', async t => {
   }
 })
 
-t.test('what is too short or of another version is no record', async t => {
+t.test('bytes that are too short or of another version are no record', async t => {
   const { bytes } = after(beginning, '')
   t.equal(decodeRecord(bytes.subarray(0, bytes.length - 1)), undefined)
   t.equal(decodeRecord(Buffer.concat([Buffer.from([2]), bytes.subarray(1)])), undefined)

@@ -40,7 +40,7 @@ t.test('a request is no reply, and a reply no request', async t => {
   for (const message of replies) t.equal(decodePeerRequest(encodePeerMessage(message)), undefined)
 })
 
-t.test('another version, an unknown kind, and members that are not what they should be are none', async t => {
+t.test('another version, an unknown kind, and invalid members are no message', async t => {
   const other = encodePeerMessage(requests[0]!)
   other[0] = 2
   t.equal(decodePeerRequest(other), undefined)

@@ -33,7 +33,7 @@ t.test('the order in which nodes are known does not matter', async t => {
   )
 })
 
-t.test('keepers stand in different domains as long as there are any', async t => {
+t.test('keepers are in different domains as long as there are any', async t => {
   for (const [shard, keepers] of place(64, nodes(9, 3), 3).entries()) {
     const domains = new Set(keepers.map(name => Number(name.slice(4)) % 3))
     t.equal(domains.size, 3, `shard ${shard}`)

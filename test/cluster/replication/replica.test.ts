@@ -83,7 +83,7 @@ class Scene {
   }
 }
 
-t.test('what is told is applied in order, and once', async t => {
+t.test('reported records are applied in order, and once', async t => {
   const scene = new Scene()
   const told = ['a', 'b', 'c'].map(text => scene.append(text))
   for (const record of [...told, ...told]) scene.replica.onRecord(record)
@@ -93,7 +93,7 @@ t.test('what is told is applied in order, and once', async t => {
   t.equal(scene.reads, 0)
 })
 
-t.test('what was missed is read, page by page', async t => {
+t.test('missed records are read, page by page', async t => {
   const scene = new Scene({ pageBytesMax: 80 })
   for (const text of ['a', 'b', 'c', 'd']) scene.append(text)
   scene.replica.onRecord(scene.append('e'))
@@ -102,7 +102,7 @@ t.test('what was missed is read, page by page', async t => {
   t.ok(scene.reads > 1)
 })
 
-t.test('what is told while something is read is not lost', async t => {
+t.test('records that are reported during a read are not lost', async t => {
   const scene = new Scene()
   scene.append('a')
   scene.replica.read()
@@ -111,7 +111,7 @@ t.test('what is told while something is read is not lost', async t => {
   t.strictSame(scene.applied, ['a', 'b'])
 })
 
-t.test('a payload in several records is one step, and what breaks off is void', async t => {
+t.test('a payload in several records is one step, and an incomplete one is void', async t => {
   const scene = new Scene()
   for (const record of [
     scene.append('one ', { continues: true, continuesPrevious: false }),
@@ -138,7 +138,7 @@ t.test('a record that was changed stops the copy at the next one', async t => {
   t.strictSame(scene.applied.length, 1, 'nothing is applied any more')
 })
 
-t.test('a copy waits while its log ends before what it knows, and goes on when the log has that again', async t => {
+t.test('a copy waits while its log ends before its position, and continues when the log has it again', async t => {
   const scene = new Scene()
   scene.replica.onRecord(scene.append('a'))
   await scene.settle()
@@ -171,7 +171,7 @@ t.test('where the log does not reach back any more a snapshot is needed, and the
   t.strictSame(scene.applied, ['c'])
 })
 
-t.test('who waits for a record hears when it is applied', async t => {
+t.test('a caller that waits for a record is called when it is applied', async t => {
   const scene = new Scene()
   const heard: number[] = []
   for (const sequence of [2, 1]) scene.replica.afterApplied(sequence, () => heard.push(sequence))
@@ -183,7 +183,7 @@ t.test('who waits for a record hears when it is applied', async t => {
   t.strictSame(heard, [1, 2])
 })
 
-t.test('being caught up tells the latest takeover, after everything is applied', async t => {
+t.test('catching up returns the latest takeover, after everything is applied', async t => {
   const scene = new Scene()
   for (const text of ['a', 'b']) scene.append(text)
   let known: unknown
@@ -194,7 +194,7 @@ t.test('being caught up tells the latest takeover, after everything is applied',
   t.match(known, { takeover: { epoch: 1 }, applied: ['a', 'b'] })
 })
 
-t.test('who asks while something is read waits for the next reading, and nobody for those who come later', async t => {
+t.test('a caller during a read waits for the next read, and does not wait for later callers', async t => {
   const scene = new Scene()
   const heard: string[] = []
   const ask = (name: string, then = (): void => {}): void =>
@@ -209,7 +209,7 @@ t.test('who asks while something is read waits for the next reading, and nobody 
   t.strictSame(heard, ['first after 1', 'second after 2', 'third after 2', 'fourth after 2'])
 })
 
-t.test('an owner reads no more, and tells those who still wait', async t => {
+t.test('an owner reads no more, and answers the callers that still wait', async t => {
   const scene = new Scene()
   const heard: unknown[] = []
   scene.replica.catchUp(() => scene.replica.own())
@@ -219,7 +219,7 @@ t.test('an owner reads no more, and tells those who still wait', async t => {
   t.equal(scene.reads, 1)
 })
 
-t.test('an owner is told nothing that it has appended itself', async t => {
+t.test('an owner does not apply records that it has appended itself', async t => {
   const scene = new Scene()
   scene.replica.own()
   const record = scene.append('mine')
@@ -235,7 +235,7 @@ t.test('an owner is told nothing that it has appended itself', async t => {
   t.strictSame(scene.applied, ['theirs'])
 })
 
-t.test('a deposed owner goes on from what its host has written, whatever it has appended since', async t => {
+t.test('a deposed owner continues from the records that its host has written, not from its later appends', async t => {
   const scene = new Scene()
   scene.append('written')
   scene.replica.read()
@@ -251,7 +251,7 @@ t.test('a deposed owner goes on from what its host has written, whatever it has 
   t.strictSame(scene.stopped, [])
 })
 
-t.test('a record of another version stops the copy, which says what would read it', async t => {
+t.test('a record of another version stops the copy, with a hint to the build that reads it', async t => {
   const scene = new Scene()
   const { sequence, bytes } = scene.append('a')
   bytes[0] = 2
@@ -261,7 +261,7 @@ t.test('a record of another version stops the copy, which says what would read i
   t.strictSame(scene.applied, [])
 })
 
-t.test('what the host cannot read stops the copy, and not the node', async t => {
+t.test('a record that the host cannot read stops the copy, and not the node', async t => {
   const scene = new Scene()
   scene.failure = Object.assign(new Error('a stored entity has version 9'), { code: 'unreadable' })
   for (const record of ['a', 'b'].map(text => scene.append(text))) scene.replica.onRecord(record)

@@ -13,7 +13,7 @@ function signs(...heard: readonly string[]): ShardHeartbeats {
   return made
 }
 
-t.test('the smaller side of a cut leaves those alone of whom the log tells', async t => {
+t.test('the smaller side of a cut spares only nodes of which the log reports heartbeats', async t => {
   const alone = signs('a 1')
   t.notOk(alone.spares('b 1', 0), 'nobody has told of it')
   alone.note('b 1', at(0))
@@ -31,7 +31,7 @@ t.test('the larger side does not', async t => {
   t.notOk(two.spares('a 1', 0))
 })
 
-t.test('what was told of a node as long as it was heard is no sign of its life later', async t => {
+t.test('a heartbeat from the time when gossip still reached a node does not count later', async t => {
   const made = signs('a 1', 'b 1')
   made.note('b 1', at(0))
   made.setHeard(new Set(['a 1']), 1)

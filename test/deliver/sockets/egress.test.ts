@@ -1,4 +1,4 @@
-// Where messages may go: the decision by name and by address, and that sockets keep to it.
+// Allowed and denied addresses of messages: the decision by name and by address, and its effect on sockets.
 
 import { randomInt } from 'node:crypto'
 import { networkInterfaces } from 'node:os'
@@ -9,7 +9,7 @@ import { Forwarder } from '../../../src/deliver/forwarder.js'
 import { HttpSender } from '../../../src/deliver/http-sender.js'
 import { MqttSender } from '../../../src/deliver/mqtt-sender.js'
 import type { Sender, SendResult } from '../../../src/deliver/sender.js'
-import { Egress } from '../../../src/deliver/sockets/egress.js'
+import { Egress, mayNotifyItself, mayNotifyPages } from '../../../src/deliver/sockets/egress.js'
 import { openSockets } from '../../../src/deliver/sockets/sockets.js'
 import type { NotificationMessage } from '../../../src/domain/subscriptions/message.js'
 import { aedesBroker } from '../brokers.js'
@@ -18,7 +18,7 @@ import { httpReceiver } from '../receivers.js'
 
 const egress = (allow: string[], deny: string[] = [], reserved: string[] = []) => new Egress({ allow, deny, reserved })
 
-/** allow | deny | reserved | host | port | address that the host was resolved to | by name | by address. */
+/** allow | deny | reserved | host | port | resolved address of the host | by name | by address. */
 const decisions: readonly (readonly [string, string, string, string, number, string, boolean, boolean])[] = [
   ['', '', '', 'a.example', 80, '10.0.0.1', true, true],
   ['', '', '', '169.254.169.254', 80, '169.254.169.254', false, false],
@@ -57,7 +57,7 @@ const decisions: readonly (readonly [string, string, string, string, number, str
   ['*', '', '[2001:db8::9]:2379', '[2001:db8:0::9]', 2379, '2001:db8:0::9', false, false],
 ]
 
-t.test('what is allowed, denied and reserved, by name and by address', async t => {
+t.test('allowed, denied and reserved targets, by name and by address', async t => {
   for (const [allow, deny, reserved, host, port, address, byName, byAddress] of decisions) {
     const list = (text: string) => text.split(',').filter(one => one !== '')
     const rules = egress(list(allow), list(deny), list(reserved))
@@ -67,33 +67,30 @@ t.test('what is allowed, denied and reserved, by name and by address', async t =
   }
 })
 
-t.test(
-  'ports of members are denied as long as they are members, and what was reserved before is in any case',
-  async t => {
-    const rules = egress(['*'], [], ['10.0.0.1:2379'])
-    const may = (address: string, port: number) => [
-      rules.mayName(address, port),
-      rules.mayConnect('name.example', port, address),
-    ]
-    t.strictSame(may('10.0.0.2', 7026), [true, true])
-    rules.reserveMembers(['10.0.0.2:7026', '[2001:db8::2]:7026', 'unix:/run/orrery/a'])
-    t.strictSame(may('10.0.0.2', 7026), [false, false])
-    t.strictSame(may('2001:db8::2', 7026), [false, false])
-    t.strictSame(may('10.0.0.2', 1026), [true, true])
-    rules.reserveMembers(['10.0.0.3:7026'])
-    t.strictSame(may('10.0.0.2', 7026), [true, true])
-    t.strictSame(may('10.0.0.3', 7026), [false, false])
-    t.strictSame(may('10.0.0.1', 2379), [false, false])
-  },
-)
+t.test('ports of members are denied as long as they are members, and reserved addresses are always denied', async t => {
+  const rules = egress(['*'], [], ['10.0.0.1:2379'])
+  const may = (address: string, port: number) => [
+    rules.mayName(address, port),
+    rules.mayConnect('name.example', port, address),
+  ]
+  t.strictSame(may('10.0.0.2', 7026), [true, true])
+  rules.reserveMembers(['10.0.0.2:7026', '[2001:db8::2]:7026', 'unix:/run/orrery/a'])
+  t.strictSame(may('10.0.0.2', 7026), [false, false])
+  t.strictSame(may('2001:db8::2', 7026), [false, false])
+  t.strictSame(may('10.0.0.2', 1026), [true, true])
+  rules.reserveMembers(['10.0.0.3:7026'])
+  t.strictSame(may('10.0.0.2', 7026), [true, true])
+  t.strictSame(may('10.0.0.3', 7026), [false, false])
+  t.strictSame(may('10.0.0.1', 2379), [false, false])
+})
 
-t.test('what is named and denied is denied at every address of this machine', async t => {
+t.test('a denied port of all addresses is denied at every address of this machine', async t => {
   const own = Object.values(networkInterfaces()).flatMap(found => found ?? [])
   const rules = egress(['*'], [], ['0.0.0.0:7000'])
   for (const { address } of own) t.notOk(rules.mayConnect(address, 7000, address), address)
 })
 
-t.test('no notation of a denied address is let through', async t => {
+t.test('no notation of a denied address gets through', async t => {
   const rules = egress([], ['10.9.0.0/16', '2001:db8:9::/48'])
   for (let n = 0; n < 1000; n++) {
     const [x, y] = [randomInt(256), randomInt(256)]
@@ -112,7 +109,7 @@ t.test('no notation of a denied address is let through', async t => {
   t.pass('a thousand addresses')
 })
 
-t.test('what is no pattern is refused', async t => {
+t.test('an invalid pattern is refused', async t => {
   for (const text of [
     '',
     'a b',
@@ -207,3 +204,27 @@ t.test('of the addresses of a name only those that are allowed are connected to'
   t.teardown(() => sender.close())
   t.match(await posted(sender, `http://localhost:${receiver.port}/`), { kind: 'answered' })
 })
+
+t.test(
+  'with ngsi-proxy a notification may reach a callback of this broker, and nothing else besides entities',
+  async t => {
+    const callback = '/callbacks/6d3ab640-345c-41e8-aee8-4fe128ae5aa3'
+    t.ok(mayNotifyPages(callback, false))
+    t.ok(mayNotifyPages('/v2/op/notify', false))
+    t.notOk(mayNotifyPages(callback, true), 'in the name of another tenant')
+    t.notOk(mayNotifyItself(callback, false))
+    for (const path of [
+      '/callbacks',
+      '/callbacks/',
+      `${callback}/`,
+      `${callback}?x`,
+      `${callback}/../../admin/log`,
+      '/callbacks/%2e%2e/admin/log',
+      callback.replace('callbacks', 'eventsource'),
+      callback.toUpperCase(),
+      `/x${callback}`,
+      '/admin/log',
+    ])
+      t.notOk(mayNotifyPages(path, false), path)
+  },
+)

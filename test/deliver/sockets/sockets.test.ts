@@ -6,7 +6,7 @@ import { sharedLookup } from '../../../src/deliver/sockets/sockets.js'
 
 type Answer = (error: NodeJS.ErrnoException | null, addresses: readonly LookupAddress[]) => void
 
-/** A resolver that answers when the test says so. */
+/** A resolver that answers when the test calls `answer`. */
 function fakeResolver() {
   const asked: string[] = []
   const answers = new Map<string, Answer>()
@@ -26,7 +26,7 @@ function fakeResolver() {
 const four: LookupAddress = { address: '10.0.0.1', family: 4 }
 const six: LookupAddress = { address: '::1', family: 6 }
 
-t.test('who asks for the same name shares the answer', async t => {
+t.test('callers that ask for the same name share the answer', async t => {
   const { ask, answer, asked, told } = fakeResolver()
   ask('a')
   ask('a')
@@ -48,7 +48,7 @@ t.test('two names are looked up at a time', async t => {
   t.same(told, ['b 10.0.0.1 4', 'a not found'])
 })
 
-t.test('all addresses are given to who wants all, and no address is an error', async t => {
+t.test('a caller that wants all addresses gets all, and no address is an error', async t => {
   const { lookup, answer } = fakeResolver()
   const got: unknown[] = []
   lookup('a', { all: true }, (error, addresses) => got.push(error ?? addresses))

@@ -1,5 +1,5 @@
-// The payloads of op/query, op/update and op/notify: what is refused in which words, and how the outcomes of many
-// entities become one answer.
+// The payloads of op/query, op/update and op/notify: the texts of refusals, and the one answer that the outcomes of
+// many entities become.
 import t from 'tap'
 import {
   type BatchAction,
@@ -14,7 +14,7 @@ import { type Refusal, type Result, refusals, refusalText } from '../../../src/d
 
 const payload = (value: Json): Payload => ({ value, duplicates: [], deep: false })
 
-/** The refusal as one reads it: its text, after its kind when that is not BadRequest; undefined when accepted. */
+/** The refusal in short: its text, after its kind if that is not BadRequest; undefined when accepted. */
 function no(result: Result<unknown>): string | undefined {
   if (result.ok) return undefined
   const { kind } = result.refusal
@@ -101,7 +101,7 @@ t.test('wrong query payloads are refused', async t => {
   }
 })
 
-t.test('a key at the top of a payload may stand only once', async t => {
+t.test('a key at the top of a payload may occur only once', async t => {
   const twice = { value: { entities: [] }, duplicates: [['entities']], deep: false }
   t.equal(no(parseQueryPayload(twice)), 'duplicated tag-name: /entities/ in path: /')
 })
@@ -134,7 +134,7 @@ const selected: readonly (readonly [given: Json, match: object])[] = [
       },
     },
   ],
-  // Forbidden in identifiers, not in patterns.
+  // These characters are forbidden in identifiers, not in patterns.
   [{ entities: [{ idPattern: '^(a|b) c?$' }] }, { source: { selectors: [{ idPattern: '^(a|b) c?$' }] } }],
 ]
 
@@ -182,7 +182,7 @@ const wrongAttributes: readonly Row[] = [
   [{ id: 'E', a: { value: 1, metadata: 1 } }, 'metadata not a JSON object'],
 ]
 
-t.test('wrong update payloads are refused, whichever of the entities is wrong', async t => {
+t.test('wrong update payloads are refused, for each position of the wrong entity', async t => {
   for (const [given, text] of wrongUpdates)
     t.equal(no(parseBatchUpdate(payload(given), false)), text, JSON.stringify(given))
   for (const actionType of ['append', 'appendStrict', 'update', 'replace', 'delete'])
@@ -199,7 +199,7 @@ t.test('wrong update payloads are refused, whichever of the entities is wrong', 
     )
 })
 
-t.test('the same entity may stand twice in a batch, the same attribute only once in an entity', async t => {
+t.test('the same entity may occur twice in a batch, the same attribute only once in an entity', async t => {
   const batch = { actionType: 'append', entities: [one, { ...one, a: { value: 1 } }] }
   t.equal(accepted(parseBatchUpdate(payload(batch), false)).items.length, 2)
   const duplicates = [['entities', 1, 'a']]
@@ -256,7 +256,7 @@ t.test('wrong notifications are refused', async t => {
     t.equal(no(parseNotification(payload(given), '')), text, JSON.stringify(given))
 })
 
-t.test('a notification is normalized, or says so', async t => {
+t.test('a notification is normalized, or names its format', async t => {
   const given = payload({ subscriptionId: 's', data: [{ id: 'E' }, one] })
   for (const format of ['', 'normalized'])
     t.match(accepted(parseNotification(given, format)), { action: 'append', items: [{ type: 'Thing' }, one] })
@@ -266,7 +266,7 @@ t.test('a notification is normalized, or says so', async t => {
     t.equal(no(parseNotification(given, format)), 'invalid render format for notifications', format)
 })
 
-t.test('a notification of a deletion is about identities, whatever else it carries', async t => {
+t.test('a notification of a deletion is about identities, and its other contents do not count', async t => {
   const given = payload({ subscriptionId: 's', data: [{ id: 'E' }, { ...one, a: { value: '<' }, b: 1 }] })
   t.strictSame(accepted(parseNotification(given, 'normalized', 'entityDelete')), {
     action: 'delete',

@@ -1,5 +1,5 @@
-// Reading entities and attributes from JSON. What is refused stands in test/cases/entity-payloads.ts; what is accepted
-// is shown as [type, value, metadata], metadata as `name: [type, value]`.
+// Reading entities and attributes from JSON. The refusals are in test/cases/entity-payloads.ts. Accepted input is shown
+// as [type, value, metadata], metadata as `name: [type, value]`.
 
 import fc from 'fast-check'
 import t from 'tap'
@@ -26,14 +26,14 @@ import {
   refusedNames,
 } from '../../cases/entity-payloads.js'
 
-/** A body as the HTTP layer hands it over; `deep` as it would be for any body that could nest too deep. */
+/** A body as the HTTP layer passes it; `deep` as for any body that could nest too deep. */
 const body = (text: string, duplicates: Payload['duplicates'] = []): Payload => ({
   value: JSON.parse(text) as Json,
   duplicates,
   deep: true,
 })
 
-/** The text of the refusal, with its kind when that is not BadRequest; `accepted` when there is nothing to refuse. */
+/** The text of the refusal, with its kind when that is not BadRequest; `accepted` when there is no refusal. */
 function answer(result: Result<unknown>): string {
   if (result.ok) return 'accepted'
   const { kind } = result.refusal
@@ -115,7 +115,7 @@ t.test('dateExpires takes a date, a past date, or null', async t => {
       t.equal(answer(parseSingleAttribute('dateExpires', body(`{"type":"${type}","value":${text}}`))), 'accepted', text)
 })
 
-t.test('keys that stand twice are refused, except where the last one wins', async t => {
+t.test('duplicate keys are refused, except where the last one wins', async t => {
   const bodies = {
     entity: (where: Payload['duplicates']) => parseEntity(body('{"id":"R1","temp":{"value":1}}', where), false),
     keyValues: (where: Payload['duplicates']) => parseEntity(body('{"id":"R1","temp":{"a":1}}', where), true),
@@ -126,7 +126,7 @@ t.test('keys that stand twice are refused, except where the last one wins', asyn
     t.equal(answer(bodies[carrier]([where])), expected, `${carrier}: ${where.join(' ')}`)
 })
 
-t.test('keys that stand twice are refused in lists of attributes as in entities', async t => {
+t.test('duplicate keys are refused in lists of attributes as in entities', async t => {
   const list = (where: readonly string[]) => answer(parseAttributes(body('{"temp":{"value":1}}', [where]), false))
   t.equal(list(['temp']), 'duplicated attribute /temp/')
   t.equal(list(['temp', 'value', 'b', 'a']), 'duplicated tag-name: /a/ in path: /b/')
@@ -154,7 +154,7 @@ t.test('ids and types of the greatest length are legal together', async t => {
   t.equal(answer(parseEntity(body(text), false)), 'accepted')
 })
 
-/** What is sent, and how it is read: the type is the default for the value unless one is given. */
+/** A sent value, and its default type. */
 const values: [sent: string, type: string][] = [
   ['"on"', 'Text'],
   ['""', 'Text'],
@@ -190,7 +190,7 @@ t.test('with keyValues any JSON is the value itself, of the default type', async
     t.strictSame(keyValueOf(sent), [type, JSON.parse(sent)], sent)
 })
 
-t.test('a given type is kept, whatever the value', async t => {
+t.test('a given type is kept, for every value', async t => {
   for (const [sent] of values)
     t.strictSame(attributeOf(`{"value":${sent},"type":"Celsius"}`), ['Celsius', JSON.parse(sent)], sent)
 })
@@ -309,7 +309,7 @@ t.test('keys with a meaning to the language are ordinary keys of a value', async
   )
 })
 
-t.test('an entity whose only id stands in __proto__ has none', async t => {
+t.test('an entity whose only id is in __proto__ has none', async t => {
   const text = '{"__proto__":{"id":"R1"}}'
   t.equal(answer(parseEntity(body(text), true)), 'entity id length: 0, min length supported: 1')
 })
@@ -319,7 +319,7 @@ t.test('attributes are read in the order in which they are sent', async t => {
   t.strictSame([...attributes.keys()], ['b', 'a', 'c'])
 })
 
-/** So many levels of brackets, alternately objects and arrays. */
+/** This number of levels of brackets, alternately objects and arrays. */
 const nested = (levels: number): string => {
   let text = '1'
   for (let level = 0; level < levels; level++) text = level % 2 ? `[${text}]` : `{"a":${text}}`
@@ -351,7 +351,7 @@ t.test('a value alone is any JSON', async t => {
 })
 
 // Identifiers: which characters and lengths are legal, and the texts of the refusals. The character table is written
-// down once more from the rule, as one list of what is refused.
+// down once more from the rule, as one list of the refused ones.
 
 const places: IdentifierPlace[] = [
   'entity id',
@@ -369,7 +369,7 @@ const isLegal = (code: number): boolean =>
 const all256 = Array.from({ length: 256 }, (_, code) => code)
 const inWords = (code: number): string => `code ${code} ${JSON.stringify(String.fromCharCode(code))}`
 
-t.test('every character of one byte is legal or refused as the rule says, wherever it stands', async t => {
+t.test('every character of one byte is legal or refused by the rule, in every place', async t => {
   for (const code of all256) {
     const character = String.fromCharCode(code)
     for (const text of [character, `${character}b`, `a${character}`, `a${character}b`])
@@ -412,7 +412,7 @@ t.test('characters beyond one byte are refused', async t => {
     t.match(checkIdentifier('entity id', text), refusals.identifierCharacters('entity id'), what)
 })
 
-t.test('a refused character is told with its position', async t => {
+t.test('the refusal of a character names its position', async t => {
   for (const place of places) t.strictSame(checkIdentifier(place, 'a b'), refusals.identifierCharacters(place))
 })
 
@@ -431,14 +431,14 @@ t.test('identifiers of 1 and of 256 characters are accepted', async t => {
     for (const length of [1, 2, 255, 256]) t.equal(checkIdentifier(place, 'a'.repeat(length)), undefined, `${length}`)
 })
 
-t.test('the characters alone can be judged whatever the length', async t => {
+t.test('the characters alone can be checked, for every length', async t => {
   t.ok(hasIdentifierCharacters(''))
   t.ok(hasIdentifierCharacters('a'.repeat(1000)))
   for (const code of all256)
     t.equal(hasIdentifierCharacters(`a${String.fromCharCode(code)}`), isLegal(code), inWords(code))
 })
 
-t.test('what is legal stays legal, and what is not stays refused, however many names were looked at', async t => {
+t.test('legal names stay legal, and others stay refused, after checks of any number of names', async t => {
   const verdicts = () => places.map(place => [checkIdentifier(place, 'name'), checkIdentifier(place, 'no name')?.kind])
   const first = verdicts()
   for (let n = 0; n < 5000; n++) checkIdentifier('attribute name', `n${n}`)
@@ -469,7 +469,7 @@ const textValues: [text: string, value: Json][] = [
   ['1E-2', 0.01],
 ]
 
-t.test('a text stands for a string in quotes, a number, a boolean or null', async t => {
+t.test('a text means a string in quotes, a number, a boolean or null', async t => {
   for (const [text, value] of textValues) t.strictSame(parseTextValue(text), { ok: true, value }, text)
 })
 

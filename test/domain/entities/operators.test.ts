@@ -1,4 +1,4 @@
-// Update operators. The tables read: stored value, operator as sent, result; `fails` is the refusal of
+// Update operators. Columns of the tables: stored value, operator as sent, result; `fails` is the refusal of
 // docs/interface/updates.md#operators-that-do-not-fit.
 import fc from 'fast-check'
 import t from 'tap'
@@ -102,7 +102,7 @@ const updates: [stored: Json, sent: Json, result: Outcome][] = [
   ['a', { $set: { c: 3 }, $unset: { a: 1 } }, fails],
 ]
 
-t.test('operators change the stored value as the interface says', async t => {
+t.test('operators change the stored value by the rules of the interface', async t => {
   for (const [stored, sent, result] of updates)
     t.strictSame(apply(sent, stored), result, `${JSON.stringify(stored)} ${JSON.stringify(sent)}`)
 })
@@ -197,7 +197,7 @@ t.test('$addToSet adds item after item, unless it is there', async () => {
   )
 })
 
-t.test('$pull removes what matches, $pullAll what equals an item', async () => {
+t.test('$pull removes matching elements, $pullAll those that equal an item', async () => {
   const isPlain = (value: Json): value is JsonObject =>
     typeof value === 'object' && value !== null && !Array.isArray(value)
   fc.assert(

@@ -1,4 +1,4 @@
-// Entities as JSON text. Tables read: the filter or mode as sent, and the exact text that is answered.
+// Entities as JSON text. Columns of the tables: the filter or mode as sent, and the exact text of the answer.
 import fc from 'fast-check'
 import t from 'tap'
 import { type Entity, parseEntity } from '../../../src/domain/entities/entity.js'
@@ -30,7 +30,7 @@ const modified = '{"type":"DateTime","value":"2024-05-02T09:30:00.000Z","metadat
 const servicePath = '{"type":"Text","value":"/floor1/east","metadata":{}}'
 const expires = '{"type":"DateTime","value":"2030-01-01T00:00:00.000Z","metadata":{}}'
 
-/** The room R1 with these attributes; the second ones were appended, and the entity so modified, at `modifiedMs`. */
+/** The room R1 with these attributes. The second ones were appended at `modifiedMs`, which modified the entity. */
 function room(attributes: object, appended?: object): Entity {
   const read = (more: object) => {
     const parsed = parseEntity({ value: { id: 'R1', type: 'Room', ...more }, duplicates: [], deep: true }, false)
@@ -83,7 +83,7 @@ const filters: [attrs: string | undefined, answered: string][] = [
   ['constructor,__proto__', ''],
 ]
 
-t.test('attrs selects and orders what is answered, and never leaves an entity out', async t => {
+t.test('attrs selects and orders the attributes of the answer, and never leaves an entity out', async t => {
   for (const [attrs, answered] of filters) {
     const members = ['"id":"R1"', '"type":"Room"', ...(answered === '' ? [] : [answered])].join(',')
     t.equal(entityText(plainRoom, view('normalized', attrs)), `{${members}}`, `${attrs}`)
@@ -116,7 +116,7 @@ const metadataFilters: [metadata: string | undefined, answered: string][] = [
   ['constructor', ''],
 ]
 
-t.test('metadata selects and orders what is answered of each attribute', async t => {
+t.test('metadata selects and orders the metadata of each attribute in the answer', async t => {
   for (const [metadata, answered] of metadataFilters) {
     const attribute = `{"type":"Celsius","value":21,"metadata":{${answered}}}`
     t.equal(attrsText(measured, view('normalized', undefined, metadata)), `{"temp":${attribute}}`, `${metadata}`)
@@ -197,7 +197,7 @@ t.test('unique leaves out values whose text was already answered', async t => {
 })
 
 t.test('without attrs, bare values come in the order of the names', async t => {
-  // The interface leaves this order open; this is the one of the reference.
+  // The interface leaves this order open; this is the order of the reference.
   t.equal(entityText(plainRoom, view('values')), '["x",1]')
   t.equal(entityText(plainRoom, view('unique')), '["x",1]')
 })
@@ -429,7 +429,7 @@ t.test('an attribute is stored as it is answered', async t => {
   )
 })
 
-t.test('a long list of names means what a short one means', async t => {
+t.test('a long list of names has the same meaning as a short one', async t => {
   const metadata = new Map(['m', 'n', 'dateCreated'].map(name => [name, { type: 'Text', value: name }]))
   const attribute = (value: number) => ({ type: 'Number', value, metadata, createdMs: 0, modifiedMs: 0 })
   const attributes = new Map(['b', 'a', 'c'].map((name, at) => [name, attribute(at)]))

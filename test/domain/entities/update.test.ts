@@ -1,5 +1,5 @@
-// What requests do to one entity. Nearly all rules are tables in test/cases/updates.ts, which are run here as a shard
-// would run them: the body is parsed, then the command is decided.
+// The effects of requests on one entity. Nearly all rules are tables in test/cases/updates.ts. This file runs them as a
+// shard does: it parses the body, then it decides the command.
 import t, { type Test } from 'tap'
 import {
   type Entity,
@@ -59,7 +59,7 @@ function room(attributes: string): Entity {
   return after
 }
 
-/** What the request, written as in the tables, does to the entity at `updatedMs`. */
+/** Sends a request, written as in the tables, to the entity at `updatedMs`. */
 function send(before: Entity, request: string, text = '', label = 'R1'): UpdateOutcome {
   const [verb, ...words] = request.split(' ')
   const has = (option: string): boolean => words.includes(option)
@@ -95,7 +95,7 @@ function attributesText(entity: Entity): string {
   return `{${members.join(',')}}`
 }
 
-/** Kind and text; of a text that is ours only the promised beginning. */
+/** Kind and text of the refusal; of a database error only the promised beginning. */
 function toldBy({ refusal }: UpdateOutcome): string {
   if (!refusal) return 'accepted'
   return `${refusal.kind} ${refusalText(refusal).replace(/^(Database Error \().+/, '$1…')}`
@@ -126,7 +126,7 @@ t.test('an entity has one location', async t => {
   checkUpdates(t, locationCases)
 })
 
-t.test('operators act on what is stored, in every request', async t => {
+t.test('operators act on stored values, in every request', async t => {
   checkUpdates(t, operatorCases)
 })
 
@@ -158,7 +158,7 @@ t.test('keyValues with overrideMetadata removes the metadata of the touched attr
   t.equal(attributesText(outcome.change!.after!), `{"a":{"type":"Number","value":1},"b":${one}}`)
 })
 
-t.test('a change is told from an update that leaves an attribute as it is', async t => {
+t.test('a change is distinct from an update that leaves an attribute as it is', async t => {
   for (const [why, stored, request, text, changed] of changeCases) {
     const before = room(`{"temp":${stored}}`)
     const { change } = send(before, request, text)
@@ -171,14 +171,14 @@ t.test('a change is told from an update that leaves an attribute as it is', asyn
   }
 })
 
-t.test('an update without change still tells which attribute it named', async t => {
+t.test('an update without change still reports the attribute that it named', async t => {
   const { change } = send(room('{"temp":{"value":1}}'), 'PATCH', '{"temp":{"value":1}}')
   t.strictSame(change?.alterations, [
     { name: 'temp', action: 'update', named: true, valueChanged: false, metadataChanged: false },
   ])
 })
 
-t.test('alterations are told in the words append, update and delete', async t => {
+t.test('alterations have the words append, update and delete', async t => {
   const before = room('{"a":{"value":1},"b":{"value":2}}')
   const told = (request: string, text?: string) =>
     send(before, request, text).change?.alterations.map(({ name, action }) => `${action} ${name}`)
@@ -195,7 +195,7 @@ t.test('an attribute that is not created is not altered', async t => {
 
 const bothChanged = { valueChanged: true, metadataChanged: true }
 
-t.test('a change of the value is told from one of the metadata', async t => {
+t.test('a change of the value is distinct from one of the metadata', async t => {
   const before = room('{"temp":{"value":1,"metadata":{"m":{"value":1}}}}')
   const changed = (request: string, text: string) =>
     send(before, request, text).change?.alterations.map(one => [one.valueChanged, one.metadataChanged])
@@ -208,7 +208,7 @@ t.test('a change of the value is told from one of the metadata', async t => {
   t.strictSame(changed('PATCH', '{"temp":{"value":{"$mul":1}}}'), [[true, false]], 'an operator')
 })
 
-t.test('a replacement updates what it names, though all of it counts as changed, and deletes the rest', async t => {
+t.test('a replacement updates the named attributes, which all count as changed, and deletes the rest', async t => {
   const { change } = send(room('{"a":{"value":1},"b":{"value":2}}'), 'PUT', '{"b":{"value":2},"c":{"value":3}}')
   t.strictSame(change?.alterations, [
     { name: 'b', action: 'update', named: true, ...bothChanged },
@@ -295,7 +295,7 @@ t.test('names that are array indexes come first, where they will be when the ent
   t.equal(names(send(indexed!, 'PATCH', '{"17":{"value":1}}').change?.after), '2 17 b a c')
 })
 
-t.test('a new entity has what was sent', async t => {
+t.test('a new entity has the sent attributes', async t => {
   const sent =
     '{"temp":{"type":"Celsius","value":21,"metadata":{"m":{"type":"T","value":1}}},"on":{"type":"Boolean","value":true}}'
   t.equal(attributesText(room(sent)), sent)
@@ -334,7 +334,7 @@ t.test('a bad location of a new entity is refused', async t => {
   )
 })
 
-/** Updates of the attribute loc after which it is no location any more, so that another one may be. */
+/** Updates after which the attribute loc is no location any more, so that another attribute may be it. */
 const givesUp: [request: string, body: string][] = [
   ['PATCH', '{"loc":{"value":"here"}}'],
   ['PATCH', '{"loc":{"type":"geo:json","value":null}}'],

@@ -58,7 +58,7 @@ t.test('a shape that is no point has no distance', async t => {
   t.equal(parsed.ok && distanceTo(parsed.value!, wkt('POINT (9 9)')), 0)
 })
 
-// Places near the poles and the antimeridian more often than chance would have it.
+// Places near the poles and the antimeridian are more frequent than by chance.
 const longitude = fc.oneof(
   fc.double({ min: -180, max: 180, noNaN: true }),
   fc.double({ min: 179.9, max: 180, noNaN: true }),
@@ -80,7 +80,7 @@ t.test('the way back is as long, and detours are not shorter', async () => {
   )
 })
 
-/** The distance found by walking along the edge in steps, and how much nearer it may be between two of them. */
+/** The distance found by walking along the edge in steps, and a lower bound for places between two steps. */
 function walk(from: Position, a: Position, b: Position): [metres: number, atLeast: number] {
   const steps = 400
   const at = (share: number): Position => [a[0] + (b[0] - a[0]) * share, a[1] + (b[1] - a[1]) * share]

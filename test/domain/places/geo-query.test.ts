@@ -1,4 +1,4 @@
-// How geographical queries are read: what is refused, in which order, and what a query knows before it meets a
+// Reading geographical queries: refusals and their order, and the properties of a query before it is compared with a
 // location.
 import fc from 'fast-check'
 import t from 'tap'
@@ -14,7 +14,7 @@ const read = (given: GivenGeoQuery, source: GeoQuerySource = 'url'): GeoQuery | 
   return refusalText(parsed.refusal)
 }
 
-t.test('wrong queries are refused, with the prefix of where they stand', async t => {
+t.test('wrong queries are refused, with a prefix for their source', async t => {
   for (const [geometry, georel, coords, text] of errors) {
     const name = `${geometry} ${georel} ${coords.slice(0, 40)}`
     t.equal(read({ geometry, georel, coords }, 'url'), `Invalid query: ${text}`, name)
@@ -52,7 +52,7 @@ t.test('coords are latitude first, with blanks around numbers', async t => {
   t.match(query, { shape: { type: 'LineString', coordinates: positions('-3.691944 40.418889, 10 0.5') } })
 })
 
-t.test('a box is a ring that begins in the southwest, whatever its corners', async t => {
+t.test('a box is a ring that begins in the southwest, for all corners', async t => {
   for (const coords of ['40,2;41,1', '41,1;40,2', '40,1;41,2', '41,2;40,1'])
     t.match(read({ georel, geometry: 'box', coords }), {
       shape: { type: 'Polygon', coordinates: [positions('1 40, 2 40, 2 41, 1 41, 1 40')] },
@@ -74,7 +74,7 @@ t.test('a query is plain data, which another thread may get', async t => {
   t.strictSame(structuredClone(query), query)
 })
 
-t.test('what may match anywhere has no bounds', async t => {
+t.test('a query that may match anywhere has no bounds', async t => {
   const unbounded = ['disjoint', 'near;minDistance:5', 'near;maxDistance:20015100']
   for (const georel of unbounded) t.equal(boundsOf(read({ georel, geometry, coords }) as GeoQuery), undefined, georel)
 })
@@ -94,7 +94,7 @@ t.test('the surroundings of a place are one box, two at the antimeridian, all ar
   t.match(boundsOf(near(111_195, '0,180')), { west: -180, east: 180 })
 })
 
-t.test('no text whatever fails otherwise than by refusal', async () => {
+t.test('every text is accepted or refused, and none throws', async () => {
   const words = fc.constantFrom(
     'near',
     'point',

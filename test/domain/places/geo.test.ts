@@ -27,9 +27,9 @@ function check(t: Test, stored: readonly Location[], asked: readonly GeoCase[]):
   }
 }
 
-t.test('who matches', async t => check(t, locations, cases))
+t.test('the matches of the table', async t => check(t, locations, cases))
 
-t.test('who matches at the antimeridian and the poles', async t => check(t, locationsAtTheEdge, casesAtTheEdge))
+t.test('the matches at the antimeridian and the poles', async t => check(t, locationsAtTheEdge, casesAtTheEdge))
 
 t.test('an altitude does not keep a point from being equal', async t => {
   t.ok(matchesGeo(ask('equals', 'point', '1,2'), { type: 'Point', coordinates: [2, 1, 300] }))
@@ -74,9 +74,10 @@ t.test('a stored location that cannot be read is none', async t => {
   t.equal(locationOf(entity({})), undefined)
 })
 
-// The model. Corners of all edges of both, and where edges cross: those points, the points halfway between any two of
-// them and the centres of any three reach every corner, edge and face into which the edges cut the plane. On each of
-// these either set has all or nothing. Coordinates are whole numbers over a common one, so that nothing is rounded.
+// The model. It takes the corners of all edges of both shapes, and the points where edges cross. These points, the
+// points halfway between any two of them and the centres of any three reach every corner, edge and face into which the
+// edges cut the plane. A shape has each of these as a whole or not at all. Coordinates are whole numbers over a common
+// one, so that nothing is rounded.
 
 type Spot = readonly [x: number, y: number, over: number]
 type Shape = { readonly points: Position[]; readonly lines: Position[][]; readonly areas: Position[][][] }
@@ -97,7 +98,7 @@ const edgesOf = (line: readonly Position[]): [Position, Position][] =>
 const isOnLine = (line: readonly Position[], spot: Spot): boolean =>
   edgesOf(line).some(([a, b]) => isOnEdge(a, b, spot))
 
-/** How often the ring winds around the spot. */
+/** Whether the ring winds around the spot. */
 const winds = (ring: readonly Position[], spot: Spot): boolean => {
   let winding = 0
   for (const [a, b] of edgesOf(ring)) {
@@ -212,7 +213,7 @@ t.test('intersects and disjoint agree with the model', async () => {
   )
 })
 
-t.test('coveredBy agrees with the model, and what is covered intersects', async () => {
+t.test('coveredBy agrees with the model, and covered shapes intersect', async () => {
   fc.assert(
     fc.property(fc.oneof(area, box), geometry, ([word, coords], stored) => {
       const query = ask('coveredBy', word, coords)
@@ -227,7 +228,7 @@ t.test('coveredBy agrees with the model, and what is covered intersects', async 
 })
 
 t.test('a line or ring within a ring is covered, on grids where most are', async () => {
-  // Parts of the ring itself, and ways between its corners.
+  // Parts of the ring itself, and lines between its corners.
   const within = ring.chain(outer =>
     fc.tuple(fc.constant(outer), fc.array(fc.constantFrom(...outer), { minLength: 2, maxLength: 4 })),
   )
@@ -242,7 +243,7 @@ t.test('a line or ring within a ring is covered, on grids where most are', async
   )
 })
 
-t.test('whatever is asked of itself intersects, is covered and is equal', async () => {
+t.test('every shape intersects itself, is covered by itself and equals itself', async () => {
   fc.assert(
     fc.property(fc.oneof(point, path, area, box), ([word, coords]) => {
       const { shape } = ask('equals', word, coords)
@@ -252,7 +253,7 @@ t.test('whatever is asked of itself intersects, is covered and is equal', async 
   )
 })
 
-t.test('two shapes intersect whichever is asked', async () => {
+t.test('two shapes intersect in either order', async () => {
   const shape = fc.oneof(point, path, area, box)
   fc.assert(
     fc.property(shape, shape, ([word, coords], [otherWord, otherCoords]) => {

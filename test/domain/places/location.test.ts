@@ -1,4 +1,5 @@
-// Locations: GeoJSON and the legacy forms. Tables read: what is sent, and the geometry or the text of the refusal.
+// Locations: GeoJSON and the legacy forms. Columns of the tables: the sent value, and the geometry or the text of the
+// refusal.
 import fc from 'fast-check'
 import t from 'tap'
 import type { Json } from '../../../src/domain/json.js'
@@ -82,12 +83,12 @@ t.test('geo:json needs an object', async t => {
     t.equal(check('geo:json', value), 'geo:json needs an object or null as value', JSON.stringify(value))
 })
 
-t.test('null is no location, whatever the type', async t => {
+t.test('null is no location, for every type', async t => {
   for (const type of ['geo:json', 'geo:point', 'geo:line', 'geo:box', 'geo:polygon', 'Text'])
     t.equal(check(type, null), undefined, type)
 })
 
-t.test('a feature stands for its geometry', async t => {
+t.test('a feature means its geometry', async t => {
   t.strictSame(check('geo:json', feature), point)
   t.strictSame(check('geo:json', { type: 'FeatureCollection', features: [feature] }), point)
 })
@@ -107,7 +108,7 @@ t.test('problems of features have their own texts', async t => {
   for (const [value, text] of featureErrors) t.equal(check('geo:json', value), text, JSON.stringify(value))
 })
 
-t.test('the text tells whether a new or an existing attribute failed', async t => {
+t.test('the text names whether a new or an existing attribute failed', async t => {
   t.match(checkLocation('geo:json', { type: 'Feature' }, ' for new attribute'), {
     refusal: { code: 'featureWithoutGeometry', prefix: ' for new attribute' },
   })

@@ -1,4 +1,4 @@
-// Rings: the sweep against the plain comparison of all edges, and the shape that is worst for it.
+// Rings: the sweep against the plain comparison of all edges, and the worst shape for the sweep.
 import fc from 'fast-check'
 import t from 'tap'
 import { positionsMax } from '../../../src/domain/limits.js'
@@ -21,7 +21,7 @@ const rings: [name: string, simple: boolean, ring: string][] = [
   ['one place', false, '0 0, 0 0, 0 0, 0 0'],
 ]
 
-t.test('rings that cross or touch themselves are told from those that do not', async t => {
+t.test('rings that cross or touch themselves are distinguished from others', async t => {
   for (const [name, simple, text] of rings) {
     const ring = positions(text)
     t.equal(isSimpleRing(ring), simple, name)
@@ -30,7 +30,7 @@ t.test('rings that cross or touch themselves are told from those that do not', a
   }
 })
 
-/** All edges against all others, for rings without repeated positions. Exact on small whole numbers. */
+/** Compares all edges with all others, for rings without repeated positions. Exact on small whole numbers. */
 function isSimpleByComparingAll(ring: readonly Position[]): boolean {
   const side = (a: Position, b: Position, c: Position): number =>
     Math.sign((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))
@@ -39,7 +39,7 @@ function isSimpleByComparingAll(ring: readonly Position[]): boolean {
   return compareAll(ring, side, within)
 }
 
-/** `side`: where the third lies of the way from the first to the second. `within`: whether it lies on it. */
+/** `side`: the side of the third from the line through the first two. `within`: whether it lies between them. */
 function compareAll<P>(
   ring: readonly P[],
   side: (a: P, b: P, c: P) => number,
@@ -78,14 +78,14 @@ t.test('the sweep agrees with comparing all edges, on a grid where touching is c
 })
 
 /**
- * Vertices are whole numbers of this: small enough that differences of far ones and near ones do not fit a double
- * together.
+ * Vertices are whole multiples of this. It is so small that a double cannot have both a difference of far vertices and
+ * one of near vertices.
  */
 const unit = 2 ** -45
 
 type Whole = readonly [x: bigint, y: bigint]
 
-/** As `isSimpleByComparingAll`, in whole numbers of any size. */
+/** Like `isSimpleByComparingAll`, in whole numbers of any size. */
 function isSimpleInWholeNumbers(ring: readonly Whole[]): boolean {
   const side = (a: Whole, b: Whole, c: Whole): number =>
     sign((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))
@@ -103,7 +103,7 @@ t.test('vertices that all but lie on an edge are judged exactly', async () => {
   fc.assert(
     fc.property(three, fc.array(nudge, { minLength: 1, maxLength: 4 }), (corners, nudges) => {
       const [a, b, c] = corners.map(([x, y]) => [x << 45n, y << 45n] as const) as [Whole, Whole, Whole]
-      // From b the ring goes back to a, to places near the edge between them, and then to c.
+      // From b the ring goes back towards a, through places near the edge between them, and then to c.
       const near = nudges.map(([x, y], at): Whole => {
         const part = BigInt(nudges.length - at)
         const parts = BigInt(nudges.length + 1)

@@ -1,6 +1,6 @@
-// A query that is forwarded: what is asked for in turn, and how the answers and what is local become one page.
+// A query that is forwarded: the requests in turn, and the page that is made of the answers and the local entities.
 //
-// What the specification lists stands in test/cases/forwarding.ts.
+// The cases of the specification are in test/cases/forwarding.ts.
 
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
@@ -55,7 +55,7 @@ function queryOf(index: ProviderIndex, given: Given): ForwardedQuery {
   return new ForwardedQuery(index, sought, { limit, offset }, { entities: local, total }, '/', 0, requestsMax)
 }
 
-/** Asks to the end; `answer` plays the providers. */
+/** Sends all requests of a query; `answer` plays the providers. */
 function run(
   query: ForwardedQuery,
   answer: (request: QueryRequest) => { readonly entities: readonly Entity[]; readonly total?: number } | undefined,
@@ -88,7 +88,7 @@ for (const [what, named, local, registrations, asked] of cases.wanted)
     )
   })
 
-t.test('what an earlier provider has told is not asked for again', async t => {
+t.test('attributes that an earlier provider has sent are not requested again', async t => {
   const one = { id: 'E', type: 'T' }
   const index = indexOf(
     provided(1, [one], ['a', 'b'], 'http://h1'),
@@ -140,7 +140,7 @@ t.test('requests beyond the limit are not made', async t => {
 
 // Paging (docs/interface/registrations.md#queries)
 
-/** Five entities here, ten at each of two providers, which page as they should. */
+/** Five entities here, ten at each of two providers, which page correctly. */
 function paged(limit: number, offset: number) {
   const here = [1, 2, 3, 4, 5].map(n => entity(`A${n}`, '', ''))
   const index = indexOf(
@@ -170,7 +170,7 @@ function paged(limit: number, offset: number) {
 const ids = (name: string, from: number, to: number): string[] =>
   Array.from({ length: to - from + 1 }, (_, n) => `${name}${from + n}`)
 
-t.test('a page goes on from what is here to one provider after the other', async t => {
+t.test('a page continues from local entities to one provider after the other', async t => {
   const table: readonly (readonly [
     limit: number,
     offset: number,
@@ -194,7 +194,7 @@ t.test('a page goes on from what is here to one provider after the other', async
     t.strictSame(paged(limit, offset), { ids: expected.join(), total, windows }, `limit=${limit}&offset=${offset}`)
 })
 
-t.test('an entity that is on the page is completed, whatever room there is', async t => {
+t.test('an entity that is on the page is completed, even if the page is full', async t => {
   const index = indexOf(
     provided(1, [{ id: 'E', type: 'T' }], ['b'], 'http://h1'),
     provided(2, [{ id: 'F', type: 'T' }], ['b'], 'http://h2'),
@@ -214,13 +214,13 @@ t.test('an entity that is on the page is completed, whatever room there is', asy
   )
 })
 
-t.test('who names an id asks those of every id for what it lacks, though the page is full', async t => {
+t.test('a query with an id asks providers of every id for missing attributes, though the page is full', async t => {
   const index = indexOf(provided(1, [{ idPattern: '.*', type: 'T' }], ['b'], 'http://h'))
   const query = queryOf(index, { selectors: [{ ids: ['E'] }], limit: 1, local: placed(entity('E', 'a', 'here')) })
   t.match(query.next(), { entity: { id: 'E', type: 'T' }, attrs: ['b'], limit: 1, offset: 0 })
 })
 
-t.test('what was not asked for is not taken', async t => {
+t.test('entities that were not requested are ignored', async t => {
   const index = indexOf(provided(1, [{ idPattern: '.*', type: 'T' }], [], 'http://h'))
   const query = queryOf(index, {
     selectors: [
@@ -253,7 +253,7 @@ t.test('an id with two types here is not taken for either', async t => {
   t.match(query.next(), { entity: { id: 'E', type: undefined }, attrs: ['a'] })
 })
 
-t.test('registrations of a hundred thousand devices do not slow down who names one', async t => {
+t.test('registrations of a hundred thousand devices do not slow down a query for one', async t => {
   const index = indexOf()
   for (let n = 0; n < 100_000; n++) index.add(provided(n, [{ id: `E${n}`, type: 'T' }], ['a'], 'http://h'))
   const startMs = performance.now()
@@ -262,7 +262,7 @@ t.test('registrations of a hundred thousand devices do not slow down who names o
   t.ok(ms < 1000, `${ms} ms`)
 })
 
-// Whatever providers answer
+// Any answers of providers
 
 const names = fc.uniqueArray(fc.constantFrom('a', 'b', 'c'), { maxLength: 3 })
 const entities = (value: string) =>
@@ -282,7 +282,7 @@ const registered = fc.array(
   { maxLength: 5 },
 )
 
-t.test('whatever providers answer: what is here stays, each entity is there once, the first word counts', async () => {
+t.test('with any answers local entities stay, each entity is there once, and the first value counts', async () => {
   const some = fc.tuple(
     registered,
     fc.array(entities('here'), { maxLength: 3 }).map(unique),
@@ -324,7 +324,7 @@ t.test('whatever providers answer: what is here stays, each entity is there once
         for (const [name, attribute] of one.attributes) assert.equal(page[at]!.entity.attributes.get(name), attribute)
         assert.equal(page[at]!.isJoined, page[at]!.entity.attributes.size > one.attributes.size)
       }
-      // Nobody is asked for one entity twice, and no more than was named.
+      // No provider is asked for one entity twice, and each only for named attributes.
       const asked = requests.map(({ registration, entity }) => JSON.stringify([registration.provider.url, entity]))
       assert.equal(new Set(asked).size, asked.length)
       if (attrs.length > 0)
@@ -335,7 +335,7 @@ t.test('whatever providers answer: what is here stays, each entity is there once
   )
 })
 
-t.test('where nobody may provide anything, nobody is asked', async t => {
+t.test('where no provider may have anything, none is asked', async t => {
   const entities = [{ id: 'E', type: 'T' }, { id: 'F' }, { idPattern: '.*' as const, type: 'U' }]
   const selectors: readonly SelectorSource[] = [
     { ids: ['E'] },
@@ -360,7 +360,7 @@ t.test('where nobody may provide anything, nobody is asked', async t => {
   t.ok(seen.yes > 5 && seen.no > 5, JSON.stringify(seen))
 })
 
-// Entities as providers answer them: what makes sense is taken, whatever else they send.
+// Entities in the answers of providers: sensible parts are accepted, the rest is ignored.
 
 const read = (json: Json) => readProvidedEntities(json, 'Thing')
 const view = { mode: 'normalized', attrs: undefined, metadata: undefined } as const
@@ -378,7 +378,7 @@ t.test('an answer is an array of normalized entities', async t => {
   for (const json of [null, 1, 'x', {}, { id: 'E' }]) t.equal(read(json), undefined)
 })
 
-t.test('types that are not told are those of creation', async t => {
+t.test('missing types are those of creation', async t => {
   t.strictSame(shown([{ id: 'E', a: { value: 1 }, b: { value: 'x', metadata: { m: { value: null } } } }]), [
     {
       id: 'E',
@@ -391,7 +391,7 @@ t.test('types that are not told are those of creation', async t => {
 
 const deep = (levels: number): Json => (levels === 0 ? 1 : [deep(levels - 1)])
 
-t.test('what could not be an entity here is left out, and the rest counts', async t => {
+t.test('an invalid part of an answer is left out, and the rest counts', async t => {
   const good = { id: 'E', type: 'T', a: { type: 'Number', value: 1, metadata: {} } }
   const bad: readonly Json[] = [
     null,
@@ -430,7 +430,7 @@ t.test('what could not be an entity here is left out, and the rest counts', asyn
   ])
 })
 
-t.test('when such an entity was made and changed is not told', async t => {
+t.test('the times of creation and change of such an entity are not shown', async t => {
   const [entity] = read([{ id: 'E', type: 'T', a: { value: 1 } }])!
   const attrs = ['*', 'dateCreated', 'dateModified', 'a']
   const withBuiltins = { mode: 'normalized', attrs, metadata: ['*', 'dateCreated', 'dateModified'] } as const
@@ -443,7 +443,7 @@ t.test('when such an entity was made and changed is not told', async t => {
   t.strictSame(JSON.parse(renderEntity(entity!, '/', named)), { id: 'E', type: 'T' })
 })
 
-t.test('whatever is answered, what is taken can be rendered as JSON', async () => {
+t.test('entities accepted from any answer can be rendered as JSON', async () => {
   fc.assert(
     fc.property(fc.array(fc.jsonValue(), { maxLength: 4 }), fc.jsonValue(), (items, value) => {
       const some = [...items, { id: 'E', x: { value }, y: { value: 1, metadata: value } }] as Json

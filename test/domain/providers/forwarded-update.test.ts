@@ -1,4 +1,4 @@
-// An update that is forwarded: what goes to whom, and what comes of it. What the specification lists stands in
+// A forwarded update: the parts that each provider gets, and the outcome. The cases of the specification are in
 // test/cases/forwarding.ts.
 
 import t from 'tap'
@@ -42,7 +42,7 @@ for (const [what, undone, registrations, sent] of cases.sent)
     )
   })
 
-t.test('one URL is asked once, for all its entities, whatever the registrations', async t => {
+t.test('one URL is asked once, for all its entities, also with several registrations', async t => {
   const index = indexOf(
     provided(1, [{ id: 'E', type: 'T' }], ['a'], 'http://x'),
     provided(2, [{ id: 'F', type: 'T' }], ['a'], 'http://y'),
@@ -96,7 +96,7 @@ t.test('the body is that of an update, in the order of the interface, with all t
   )
 })
 
-t.test('only 204 says that something was updated', async t => {
+t.test('only 204 means that something was updated', async t => {
   const answers = [200, 204, 404, 422, 400, 500, 0].map(status => [status, updateAnswerOf(status)])
   t.strictSame(answers, [
     [200, 'failed'],
@@ -109,7 +109,7 @@ t.test('only 204 says that something was updated', async t => {
   ])
 })
 
-t.test('the outcome names what nobody has updated, and that nothing was', async t => {
+t.test('the outcome names attributes that no provider has updated, and reports if there was no update', async t => {
   const left = (id: string, type: string | undefined, ...names: string[]) => ({ id, type, names })
   t.equal(forwardedOutcome(true, [left('E', 'T')], []), undefined)
   t.equal(forwardedOutcome(false, [left('E', 'T', 'a')], []), refusals.entityNotFound)
@@ -126,7 +126,7 @@ t.test('the outcome names what nobody has updated, and that nothing was', async 
   })
 })
 
-t.test('the outcome tells which providers have refused', async t => {
+t.test('the outcome names the providers that have refused', async t => {
   const providers = [{ url: 'http://h/op/update', status: 404 }]
   const left = [{ id: 'E', type: 'T', names: ['a'] }]
   t.match(forwardedOutcome(false, left, providers), { code: 'entityRefusedByProviders', providers })

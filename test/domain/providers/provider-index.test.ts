@@ -1,5 +1,5 @@
-// The index of registrations against a plain list of them: whatever was added and removed, it finds what a walk over
-// all would.
+// The index of registrations against a plain list of them: after any additions and removals, it finds the same
+// registrations as a walk over all.
 
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
@@ -20,7 +20,7 @@ const types = fc.option(fc.uniqueArray(fc.constantFrom('T', 'U', 'V')), { nil: u
 const told = (found: Iterable<Pick<Provided, 'registration' | 'entity'>>): string[] =>
   [...found].map(({ registration, entity }) => `${registration.id} ${JSON.stringify(entity)}`)
 
-t.test('it finds what a walk over all registrations finds, in the same order', async () => {
+t.test('it finds the same registrations as a walk over all, in the same order', async () => {
   fc.assert(
     fc.property(steps, fc.constantFrom('E1', 'E2', 'E3', '__proto__'), types, (all, id, named) => {
       const index = new ProviderIndex()

@@ -1,5 +1,5 @@
-// Reading the bodies of POST and PATCH on registrations. What is refused, with which words and in which order, stands
-// in test/cases/registration-refusals.ts.
+// Reading the bodies of POST and PATCH on registrations. The refusals, their texts and their order are in
+// test/cases/registration-refusals.ts.
 
 import t, { type Test } from 'tap'
 import { type Result, refusalText } from '../../../src/domain/refusal.js'
@@ -12,7 +12,7 @@ const P = '{"http":{"url":"http://h"}}'
 const plain = `{"dataProvided":${D},"provider":${P}}`
 const existing = registration(plain)
 
-/** The text of the refusal, with its kind when that is not BadRequest; `accepted` when there is nothing to refuse. */
+/** The text of the refusal, with its kind when that is not BadRequest; `accepted` when there is no refusal. */
 function answer(result: Result<unknown>): string {
   if (result.ok) return 'accepted'
   const { kind } = result.refusal
@@ -20,7 +20,7 @@ function answer(result: Result<unknown>): string {
   return kind === 'BadRequest' ? text : `${kind} ${text}`
 }
 
-/** Checks each row of a table, its JSON put where it belongs, against POST and PATCH. */
+/** Checks each row of a table against POST and PATCH; `place` puts the JSON of the row into a body. */
 function refuses(t: Test, table: readonly Refused[], place: (json: string) => string): void {
   for (const [what, json, description] of table) {
     const body = place(json)
@@ -29,7 +29,7 @@ function refuses(t: Test, table: readonly Refused[], place: (json: string) => st
   }
 }
 
-t.test('a POST needs what is provided and a provider, a PATCH neither', async t => {
+t.test('a POST needs dataProvided and a provider, a PATCH neither', async t => {
   for (const [what, body, description] of cases.incomplete) {
     t.equal(answer(registered(body)), description, what)
     t.equal(answer(repatched(existing, body)), 'accepted', what)
@@ -49,20 +49,20 @@ t.test('provided entities and attributes are refused in the words of subscriptio
   refuses(t, attrs, json => `{"dataProvided":{"entities":[{"id":"E"}],"attrs":${json}},"provider":${P}}`)
 })
 
-t.test('of several mistakes the first one is told, in the order of the interface', async t => {
+t.test('of several mistakes the refusal names the first one, in the order of the interface', async t => {
   for (let first = 0; first < cases.inOrder.length; first++) {
     const members = new Map([
       ['dataProvided', D],
       ['provider', P],
     ])
-    // Written in the other order: that of the body does not count.
+    // Written in the opposite order, because the order of the body does not count.
     for (const [member, bad] of cases.inOrder.slice(first).reverse()) members.set(member, bad)
     const body = `{${[...members].map(([name, json]) => `"${name}":${json}`).join()}}`
     t.equal(answer(registered(body)), cases.inOrder[first]![2])
   }
 })
 
-t.test('what is left out has its default', async t => {
+t.test('a missing member has its default', async t => {
   t.strictSame(registration(plain, '/a'), {
     id: existing.id,
     tenant: '',
@@ -75,7 +75,7 @@ t.test('what is left out has its default', async t => {
   })
 })
 
-t.test('everything that can be said is taken, unknown and read-only fields are passed over', async t => {
+t.test('all members of the interface are accepted, unknown and read-only fields are passed over', async t => {
   const body = {
     id: 'mine',
     description: 'd',

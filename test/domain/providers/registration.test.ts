@@ -1,5 +1,5 @@
-// Registrations: which ones a request is forwarded to and where that is, what is shown, and what is stored. What the
-// specification lists stands in test/cases/forwarding.ts.
+// Registrations: those to which a request is forwarded, at which URL, their shown and their stored form. The cases of
+// the specification are in test/cases/forwarding.ts.
 
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
@@ -72,7 +72,7 @@ for (const [what, request, registration, query, update] of cases.candidates)
     t.equal(requests.map(() => request).join(), update, 'update')
   })
 
-t.test('what has expired is not asked, from that moment on', async t => {
+t.test('an expired registration is not asked, from its end on', async t => {
   const index = indexOf({ ...registrationOf('E/T a'), expiresMs: 100 })
   t.equal(asked('E/T', index, [], 99).length, 1)
   t.equal(asked('E/T', index, [], 100).length, 0)
@@ -99,7 +99,7 @@ t.test('queries look at all paths that they cover, updates at their own', async 
     t.equal(updateRequests(index, path, [undoneOf('E/T', 'a')], 0).length, path === '/p/q' ? 1 : 0)
 })
 
-t.test('a query that names nothing asks everybody', async t => {
+t.test('a query that names nothing asks every provider', async t => {
   const index = indexOf(...['E/T a', '*/U -', 'F a', '* -'].map(registrationOf2))
   const sought = { selection: selectionOf({ selectors: [] }), paths: ['/'], attrs: [] }
   const local = { entities: [], total: 0 }
@@ -121,7 +121,7 @@ t.test('a pattern of types fits those that are registered', async t => {
   t.strictSame(all, ['E/T1', 'E/'])
 })
 
-t.test('the operation stands behind the URL of a provider', async t => {
+t.test('the operation follows the URL of a provider', async t => {
   for (const [url, plain, slash, v2] of cases.urls) {
     const first = (pathless: Pathless) => operationUrl(operationBases(url, pathless)[0], 'query')
     t.equal(first('plain'), plain)
@@ -157,7 +157,7 @@ t.test('a registration is shown with all that has a default, in the order of the
   )
 })
 
-t.test('what was given is shown, and an expired registration is not called so', async t => {
+t.test('given members are shown, and an expired registration is not called expired', async t => {
   const full = registration(
     '{"status":"inactive","expires":"2001-01-01T00:00:00Z","description":"d","provider":{"legacyForwarding":true,' +
       '"supportedForwardingMode":"none","http":{"url":"http://h"}},"dataProvided":{"attrs":["b","a"],"entities":[{"type":"T","idPattern":".*"}]}}',

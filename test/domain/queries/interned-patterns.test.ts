@@ -24,7 +24,7 @@ t.test('nothing is compiled before it is tested', async t => {
   t.ok(pattern.pattern)
 })
 
-t.test('what is no pattern matches nothing', async t => {
+t.test('an invalid pattern matches nothing', async t => {
   const patterns = new InternedPatterns()
   t.notOk(patterns.matches(patterns.intern('(a'), '(a'))
 })

@@ -1,4 +1,4 @@
-// The order of a list: by which keys, and how values of different kinds stand to each other.
+// The order of a list: its keys, and the order of values of different kinds.
 import t from 'tap'
 import type { Attribute, Entity } from '../../../src/domain/entities/entity.js'
 import type { Json } from '../../../src/domain/json.js'
@@ -32,7 +32,7 @@ function keysOf(orderBy: string): readonly OrderKey[] {
   return keys.value
 }
 
-/** The ids in order; ties stay as they were given. */
+/** The ids in order; entities with equal values keep the given order. */
 function ordered(orderBy: string, entities: readonly Entity[], paths: Readonly<Record<string, string>> = {}): string {
   const keys = keysOf(orderBy)
   return entities
@@ -51,10 +51,10 @@ t.test('an order is a list of keys, each of which may be reversed', async t => {
   t.strictSame(parseOrder(undefined), { ok: true, value: [] })
 })
 
-t.test('a key that stands again counts once, and many keys are refused', async t => {
+t.test('a repeated key counts once, and many keys are refused', async t => {
   t.strictSame(keysOf('a,!a,b,a'), [
     { name: 'a', descending: false },
-    // Of an array the other end counts in the other direction.
+    // In the other direction the other end of an array counts.
     { name: 'a', descending: true },
     { name: 'b', descending: false },
   ])
@@ -100,7 +100,7 @@ t.test('every key orders', async t => {
     t.equal(ordered(orderBy, stock, paths), expected, orderBy)
 })
 
-t.test('the first key that tells decides', async t => {
+t.test('the first key with a difference decides', async t => {
   const rows = [
     entity('1', { a: 1, b: 1 }),
     entity('2', { a: 2, b: 1 }),
@@ -112,7 +112,7 @@ t.test('the first key that tells decides', async t => {
   t.equal(ordered('a,!b,!id', rows), '4 3 1 2')
 })
 
-/** Values from the lowest to the highest; those in one row stand equal. */
+/** Values from the lowest to the highest; those in one row are equal. */
 const ascending: readonly (readonly (Given | undefined)[])[] = [
   [undefined, null],
   [-3],
@@ -152,7 +152,7 @@ t.test('values of all kinds have one order', async t => {
       }
 })
 
-t.test('an array stands where its smallest element stands, descending its largest', async t => {
+t.test('an array is ordered by its smallest element, descending by its largest', async t => {
   const rows = [
     entity('wide', { v: [9, 1] }),
     entity('five', { v: 5 }),
@@ -163,7 +163,7 @@ t.test('an array stands where its smallest element stands, descending its larges
   t.equal(ordered('!v', rows), 'word wide five two')
 })
 
-t.test('objects stand alike among themselves, and so do arrays in arrays', async t => {
+t.test('all objects are equal in the order, and so are arrays in arrays', async t => {
   const rows = [entity('b', { v: { k: 2 } }), entity('a', { v: { k: 1 } }), entity('n', { v: 7 })]
   t.equal(ordered('v', rows), 'n b a')
   t.equal(ordered('!v', rows), 'b a n')

@@ -1,4 +1,4 @@
-// The automata of patterns: which fit, what a test costs then, and that answers stay the same without.
+// The automata of patterns: which patterns have one, the cost of a test with it, and equal answers without it.
 import fc from 'fast-check'
 import { RE2JS } from 're2js'
 import t from 'tap'
@@ -10,7 +10,7 @@ import {
   type PatternEngine,
 } from '../../../src/domain/queries/pattern-engine.js'
 
-/** So many steps that no cost of an explored pattern is mistaken for them. */
+/** A number of steps that is clearly not the cost of an explored pattern. */
 const steps = 50
 
 function explored(source: string, allowance = explorationMax): PatternEngine {
@@ -101,7 +101,7 @@ const subjects = fc
   .array(fc.constantFrom('a', 'b', 'c', ' ', '\n', 'é', '😀'), { maxLength: 16 })
   .map(all => all.join(''))
 
-t.test('an explored pattern matches what it would match otherwise', async t => {
+t.test('an explored pattern matches the same texts as an unexplored one', async t => {
   const agree = fc.property(sources, subjects, fc.integer({ min: 0, max: 300 }), (source, text, allowance) => {
     const plain = RE2JS.compile(source, RE2JS.DOTALL | RE2JS.DISABLE_UNICODE_GROUPS)
     const expected = plain.test(text)

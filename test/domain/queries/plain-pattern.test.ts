@@ -1,4 +1,4 @@
-// Patterns that need no engine: which they are, and that they mean what they mean to the engine of the language.
+// Patterns that need no engine: which ones they are, and that they match as in the engine of the language.
 import fc from 'fast-check'
 import t from 'tap'
 import { plainTextsLengthMax } from '../../../src/domain/limits.js'
@@ -6,7 +6,7 @@ import { plainTest } from '../../../src/domain/queries/plain-pattern.js'
 
 const ids = Array.from({ length: 100 }, (_, at) => `urn:ngsi-ld:Device:${at}`)
 
-t.test('texts and lists of texts are plain, whatever is anchored', async t => {
+t.test('texts and lists of texts are plain, with any anchors', async t => {
   const plain = [
     '',
     'Room',
@@ -104,7 +104,7 @@ const alternatives = fc
 const sources = fc.array(alternatives, { minLength: 1, maxLength: 3 }).map(all => all.join('|'))
 const subjects = fc.array(fc.constantFrom('a', 'b', '.', '$', 'é', '\n'), { maxLength: 6 }).map(all => all.join(''))
 
-t.test('plain patterns mean what they mean to the engine of the language', async t => {
+t.test('plain patterns match as in the engine of the language', async t => {
   const agree = fc.property(
     sources,
     subjects,

@@ -27,7 +27,7 @@ t.test('a value takes the place of the one before', async t => {
 const key = fc.string({ unit: fc.constantFrom('a', 'b', 'é'), maxLength: 5 })
 const act = fc.record({ kind: fc.constantFrom('set', 'set', 'delete'), key })
 
-t.test('whatever is put in and taken out, a tree is a map that is asked for beginnings', async t => {
+t.test('after any additions and removals, a tree is a map that is searched for beginnings', async t => {
   fc.assert(
     fc.property(fc.array(act, { maxLength: 60 }), fc.array(key, { minLength: 5, maxLength: 5 }), (acts, texts) => {
       const tree = new PrefixTree<string>()

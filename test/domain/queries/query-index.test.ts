@@ -24,19 +24,19 @@ const entityWith = (attributes: Readonly<Record<string, Attribute | undefined>>)
 const valued = (values: Readonly<Record<string, Json>>) =>
   entityWith(Object.fromEntries(Object.entries(values).map(([name, value]) => [name, attribute(value)])))
 
-/** How often each query is shown. */
+/** The number of times that each query is shown. */
 function shown(index: QueryIndex<GuardedQuery>, entity: ReturnType<typeof valued>): Map<GuardedQuery, number> {
   const times = new Map<GuardedQuery, number>()
   index.visit(entity, '/', query => times.set(query, (times.get(query) ?? 0) + 1))
   return times
 }
 
-/** About `a` and, to have more than one attribute, about `b`. */
+/** Queries about `a` and, to have more than one attribute, about `b`. */
 const queryTexts = fc
   .array(fc.tuple(statementTexts, fc.boolean()), { minLength: 1, maxLength: 3 })
   .map(all => all.map(([text, isOfB]) => (isOfB ? text.replace(/^(!?)a/, '$1b') : text)).join(';'))
 
-t.test('every query is shown that holds, whatever has come and gone', async t => {
+t.test('every query that holds is shown, after any additions and removals', async t => {
   let holding = 0
   let passedOver = 0
   fc.assert(
@@ -73,7 +73,7 @@ t.test('every query is shown that holds, whatever has come and gone', async t =>
   t.ok(passedOver > holding, `${passedOver} times a query was passed over`)
 })
 
-/** What is said of a hundred rooms or limits, an entity, and how many of the hundred it may be worth to try. */
+/** Queries about a hundred rooms or limits, an entity, and the largest number of them that may be tried on it. */
 const selections: readonly [
   why: string,
   text: (n: number) => string,
@@ -140,7 +140,7 @@ function found(intervals: Intervals<number, number>, least: number, most: number
   return items.sort((a, b) => a - b)
 }
 
-t.test('a look finds what a walk through all intervals would', async t => {
+t.test('a look finds the same as a walk through all intervals', async t => {
   fc.assert(
     fc.property(fc.array(act, { maxLength: 300, size: 'max' }), looks, (acts, looks) => {
       const intervals = new Intervals<number, number>()
@@ -155,7 +155,7 @@ t.test('a look finds what a walk through all intervals would', async t => {
           intervals.add(...ends, at)
           there.set(at, ends)
         }
-        // Some of them wait, some stand in the tree, and some are holes in it.
+        // Meanwhile some of them wait, some are in the tree, and some are holes in it.
         if (at % 50 === 0) found(intervals, 0, 0)
       }
       if (intervals.size !== there.size) throw new Error(`${intervals.size} are not ${there.size}`)
@@ -170,7 +170,7 @@ t.test('a look finds what a walk through all intervals would', async t => {
   t.pass()
 })
 
-t.test('the same interval may stand there many times, and each goes by itself', async t => {
+t.test('the same interval may be there many times, and each is removed by itself', async t => {
   const intervals = new Intervals<number, number>()
   for (let n = 0; n < 200; n++) intervals.add(1, undefined, n)
   t.equal(found(intervals, 1, 1).length, 200)

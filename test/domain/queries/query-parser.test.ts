@@ -1,5 +1,5 @@
-// The syntax of q and mq: every refusal of docs/interface/errors.md#queries, what a statement is parsed to, the limits,
-// and 100,000 mutilated texts.
+// The syntax of q and mq: every refusal of docs/interface/errors.md#queries, the parsed form of a statement, the
+// limits, and 100,000 mutilated texts.
 import fc from 'fast-check'
 import t from 'tap'
 import {
@@ -25,7 +25,7 @@ function only(text: string, language: QueryLanguage = 'q'): Statement {
   return query.value.statements[0]!
 }
 
-t.test('what is no query is refused with the text of the interface', async t => {
+t.test('an invalid query is refused with the text of the interface', async t => {
   for (const [language, text, description] of refusedQueries)
     t.equal(refusalOf(text, language), `BadRequest ${description}`, `${language}=${text}`)
 })

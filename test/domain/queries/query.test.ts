@@ -34,7 +34,7 @@ const entityOf = (id: string, stored: Readonly<Record<string, unknown>>): Entity
 })
 
 for (const { about, language, stored, rows } of queryTables) {
-  t.test(`who matches: ${about}`, async t => {
+  t.test(`matches: ${about}`, async t => {
     const entities = Object.entries(stored).map(([id, attributes]) => entityOf(id, attributes))
     for (const [text, matching, why] of rows) {
       const query = parseQuery(text, language)
@@ -58,7 +58,7 @@ t.test('a query holds when each of its conjuncts does', async t => {
   t.notOk(matchesQuery(query.value, entityOf('S', { temp: 21, status: 'off' }), path))
 })
 
-t.test('arrays of objects in arrays of objects cost no more than their size, whatever the path', async t => {
+t.test('arrays of objects in arrays of objects cost no more than their size, for every path', async t => {
   let value: Json = 1
   for (let level = 0; level < 25; level++) value = [{ 0: value }]
   for (const text of [`A${'.0'.repeat(30)}==1`, `A${'.k'.repeat(30)}==1`, `A${'.0'.repeat(50)}`]) {
@@ -134,7 +134,7 @@ function meaning({ quoted, text }: Word): Meant {
   return text === 'null' ? { kind: 'null', as: null } : { kind: 'string', as: text }
 }
 
-/** docs/interface/queries.md#operators: which right sides are legal for which operators. */
+/** docs/interface/queries.md#operators: the legal right sides of each operator. */
 function isLegal(asked: Asked): boolean {
   if (asked.form === 'exists' || asked.form === 'missing' || asked.form === '~=') return true
   const kinds = asked.words.map(word => meaning(word).kind)
@@ -286,7 +286,7 @@ const asked: fc.Arbitrary<Asked> = fc
   )
   .chain(rest => tokens.map(all => ({ ...rest, tokens: all })))
 
-t.test('entities match exactly when a plain evaluator says so', async t => {
+t.test('the matching entities are those of a plain evaluator', async t => {
   let matches = 0
   let refusals = 0
   const agree = fc.property(fc.constantFrom('q' as const, 'mq' as const), asked, entities, (language, one, entity) => {

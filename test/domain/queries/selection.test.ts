@@ -1,4 +1,4 @@
-// Which entities a selection means, by identity and by content, and which of its mistakes is told first.
+// The entities that a selection means, by identity and by content, and the one of its mistakes that the refusal names.
 import t from 'tap'
 import type { Entity } from '../../../src/domain/entities/entity.js'
 import type { Json } from '../../../src/domain/json.js'
@@ -76,7 +76,7 @@ t.test('ids are named when every selector names them', async t => {
   t.strictSame([...(namedIds(meaning({ ids: ['a', 'b'] }, { ids: ['b', 'c'], types: ['T'] })) ?? [])], ['a', 'b', 'c'])
 })
 
-t.test('many selectors are asked as fast as few, and the same id may stand in several', async t => {
+t.test('many selectors are asked as fast as few, and the same id may occur in several', async t => {
   const selectors = Array.from({ length: 30_000 }, (_, at) => ({ ids: [`e${at}`], types: [`t${at % 10_000}`] }))
   const selection = meaning(...selectors, { ids: ['e1'], types: ['other'] }, { ids: ['e2'] })
   for (let at = 0; at < 30_000; at++)
@@ -159,7 +159,7 @@ t.test('an entity without location fits no geography, not even disjoint', async 
   t.ok(meansContent(selectionOf({ geo }), room, '/'))
 })
 
-t.test('the first mistake is told: patterns, then geography, then q, then mq', async t => {
+t.test('the refusal names the first mistake: patterns, then geography, then q, then mq', async t => {
   const patterns = [{ idPattern: '(' }, { typePattern: '(' }]
   const geo = { georel: 'near', geometry: 'circle', coords: '0,0' }
   const text = (source: Partial<SelectionSource>) => {

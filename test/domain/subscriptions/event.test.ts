@@ -1,4 +1,4 @@
-// What requests are to subscriptions: their class, the names they touch, and which conditions they concern.
+// Requests as events for subscriptions: their class, the names they touch, and the conditions they concern.
 import t from 'tap'
 import {
   actionTypeOf,
@@ -48,13 +48,13 @@ const events: readonly (readonly [request: string, body: string, event: string])
   ['DELETE', '', 'delete |  |  | '],
 ]
 
-t.test('a request is classified, and names, values and metadata are told apart', async t => {
+t.test('a request is classified, and its names, values and metadata are distinguished', async t => {
   for (const [request, body, event] of events) {
     t.equal(told(eventAfter(room(stored), request, body)), event, `${request} ${body}`)
   }
 })
 
-t.test('a creation names what it creates', async t => {
+t.test('a creation names the created attributes', async t => {
   t.equal(told(eventAfter(undefined, 'POST', '{"a":1,"b":null}')), 'create | a b | a b | a b')
   t.equal(told(eventAfter(undefined, 'POST', '{}')), 'create |  |  | ')
 })
@@ -73,30 +73,30 @@ t.test('an event has the entity as it is and as it was', async t => {
 
 // Consequences of docs/interface/subscriptions.md#attribute-rule, in their order
 
-t.test('the creation of an entity without attributes concerns nobody', async t => {
+t.test('the creation of an entity without attributes concerns no subscription', async t => {
   t.notOk(concerns(eventAfter(undefined, 'POST', '{}'), condition()))
   t.ok(concerns(eventAfter(undefined, 'POST', '{"a":1}'), condition()))
 })
 
-t.test('the deletion of an attribute concerns who asks for it', async t => {
+t.test('the deletion of an attribute concerns subscriptions to it', async t => {
   const deletion = eventAfter(room(stored), 'DELETE a')
   t.ok(concerns(deletion, condition('a')))
   t.ok(concerns(deletion, condition()))
   t.notOk(concerns(deletion, condition('b')))
 })
 
-t.test('a replacement concerns who asks for what it names, though it is equal', async t => {
+t.test('a replacement concerns subscriptions to attributes that it names, though they are equal', async t => {
   t.ok(concerns(eventAfter(room(stored), 'PUT', '{"a":1}'), condition('a')))
 })
 
-t.test('a replacement concerns who asks for what it removes', async t => {
+t.test('a replacement concerns subscriptions to attributes that it removes', async t => {
   const replacement = eventAfter(room(stored), 'PUT', '{"a":1}')
   t.ok(concerns(replacement, condition('b')))
   t.ok(concerns(replacement, condition('b', 'entityUpdate')))
   t.notOk(concerns(replacement, condition('c')))
 })
 
-t.test('forcedUpdate concerns who asks for an attribute that it names', async t => {
+t.test('forcedUpdate concerns subscriptions to attributes that it names', async t => {
   const forced = eventAfter(room(stored), 'PATCH forcedUpdate', '{"a":1}')
   t.ok(concerns(forced, condition('a')))
   t.notOk(concerns(forced, condition('b')))
@@ -109,7 +109,7 @@ t.test('an update of one attribute concerns entityUpdate on another that it name
   t.notOk(concerns(update, condition('c', 'entityUpdate')))
 })
 
-t.test('a change of metadata alone is no change to who does not ask for metadata', async t => {
+t.test('a change of metadata alone is no change for subscriptions without metadata', async t => {
   const update = eventAfter(room(stored), 'PATCH', '{"b":{"value":2,"metadata":{"m":{"value":4}}}}')
   t.ok(concerns(update, condition('b')))
   t.notOk(concerns(update, condition('b', '', false)))
@@ -120,7 +120,7 @@ t.test('a change of metadata alone is no change to who does not ask for metadata
 
 // docs/interface/subscriptions.md#alteration-types
 
-/** For each alteration type alone and for none: which events concern it. */
+/** For each alteration type alone and for none: the events that concern it. */
 const classes: readonly (readonly [types: string, create: boolean, change: boolean, update: boolean, gone: boolean])[] =
   [
     ['', true, true, false, false],
@@ -146,23 +146,23 @@ t.test('an alteration type concerns its class of events, entityUpdate those of c
   }
 })
 
-t.test('the deletion of an entity concerns whoever asks for deletions, whatever the attributes', async t => {
+t.test('the deletion of an entity concerns subscriptions to deletions, with any attributes', async t => {
   t.ok(concerns(eventAfter(room('{}'), 'DELETE'), condition('c', 'entityDelete')))
 })
 
-t.test('the deletion of an entity concerns whoever has deletions propagated, whatever else he asks for', async t => {
+t.test('the deletion of an entity concerns subscriptions that propagate deletions, with any conditions', async t => {
   const deletion = eventAfter(room('{}'), 'DELETE')
   for (const types of ['', 'entityCreate', 'entityUpdate entityChange'])
     t.ok(concerns(deletion, condition('c', types), true), types)
   t.notOk(concerns(eventAfter(room(stored), 'PATCH', '{"a":5}'), condition('c'), true), 'and no change')
 })
 
-t.test('an update without change of an attribute that nobody named concerns nobody', async t => {
+t.test('an update without change of an unnamed attribute concerns no subscription', async t => {
   const update = eventAfter(room(stored), 'PATCH', '{"a":{"value":1}}')
   t.notOk(concerns(update, condition('b', 'entityUpdate')))
 })
 
-t.test('an event is called what it was, not what the subscriber waits for', async t => {
+t.test('an event has the name of its class, not of the alteration type that the subscription waits for', async t => {
   const before = room(stored)
   const wait = condition('', 'entityUpdate')
   t.equal(alterationTypeOf(eventAfter(undefined, 'POST', '{"a":1}'), wait), 'entityCreate')
@@ -173,7 +173,7 @@ t.test('an event is called what it was, not what the subscriber waits for', asyn
 
 // Builtin metadata (docs/interface/notifications.md#metadata)
 
-t.test('what was appended is told from what was updated, and what was not named is neither', async t => {
+t.test('appended and updated attributes are distinguished, and unnamed ones are neither', async t => {
   const before = room(stored)
   const update = eventAfter(before, 'POST', '{"a":1,"c":1}')
   t.strictSame(
@@ -185,7 +185,7 @@ t.test('what was appended is told from what was updated, and what was not named 
   t.equal(actionTypeOf(eventAfter(before, 'DELETE a'), 'a'), undefined, 'deleted')
 })
 
-t.test('the value before is known of what was named and was there', async t => {
+t.test('the value before is known of attributes that were named and existed', async t => {
   const before = room(stored)
   const update = eventAfter(before, 'POST', '{"a":{"$inc":4},"c":1}')
   t.strictSame(

@@ -1,4 +1,4 @@
-// What a person is told who asks why a subscription would or would not fire for an entity.
+// The answer to the question why a subscription would or would not trigger for an entity.
 import t from 'tap'
 import { type ExplainedCondition, explain } from '../../../src/domain/subscriptions/explanation.js'
 import {
@@ -44,7 +44,7 @@ t.test('a plain subscription has its conditions listed in the order in which the
   ])
 })
 
-/** A subscription, what became of it, and one line of its explanation. */
+/** A subscription, its progress, and one line of its explanation. */
 const cases: readonly (readonly [Subscription, Partial<SubscriptionProgress>, line: string])[] = [
   [
     wish('{"alterationTypes":["entityCreate"]}'),
@@ -120,7 +120,7 @@ const cases: readonly (readonly [Subscription, Partial<SubscriptionProgress>, li
   ],
 ]
 
-t.test('each condition says whether it holds and what it found', async t => {
+t.test('each condition reports whether it holds and the values that it found', async t => {
   for (const [one, progress, line] of cases) {
     const { fires, reason, conditions } = explained(one, { ...noProgress, ...progress })
     const told = lines(conditions)
@@ -130,7 +130,7 @@ t.test('each condition says whether it holds and what it found', async t => {
   }
 })
 
-t.test('throttling tells the moment at which it ends', async t => {
+t.test('throttling reports the time at which it ends', async t => {
   const { conditions } = explained(wish('{"attrs":[]}', ',"throttling":3600'), {
     ...noProgress,
     lastNotificationMs: createdMs,
@@ -152,12 +152,12 @@ t.test('a throttling that outlasts all dates has an end all the same', async t =
   )
 })
 
-t.test('a path that is not watched is told', async t => {
+t.test('a path that is not watched is reported', async t => {
   const one = subscription('{"subject":{"entities":[{"id":"R1"}]},"notification":{"http":{"url":"http://h"}}}', '/a/#')
   t.equal(explained(one, noProgress, '/b').reason, '/b is not within /a/#')
 })
 
-t.test('of long texts and lists only the beginning is told', async t => {
+t.test('of long texts and lists only the beginning is shown', async t => {
   const attrs = Array.from({ length: 30 }, (_, n) => `"a${n}"`)
   const one = wish(`{"attrs":[${attrs}],"expression":{"q":"name==${'x'.repeat(5000)}"}}`)
   const { conditions } = explained(one)

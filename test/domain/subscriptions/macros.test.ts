@@ -1,5 +1,6 @@
 // Macros alone. The tables are in test/cases/custom-notifications.ts; here they are read without a notification around
-// them. biome-ignore-all lint/suspicious/noTemplateCurlyInString: a macro looks like that
+// them.
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: a macro looks like that
 import fc from 'fast-check'
 import t from 'tap'
 import type { Json } from '../../../src/domain/json.js'
@@ -13,10 +14,10 @@ const fillerOf = (values: Readonly<Record<string, Json>>, lengthMax = enough): M
 /** Names, and values that look like macros and pieces of them. */
 const name = fc.string({ unit: fc.constantFrom('a', 'b', '$', '{', ' ', '.') })
 const piece = fc.string({ unit: fc.constantFrom('a', 'b', '$', '{', '}', '${a}', '${b}', '%') })
-/** What may stand between macros, so that none begins there. */
+/** Text between macros, in which no macro begins. */
 const literal = fc.string({ unit: fc.constantFrom('a', '{', '}', ' ', '"', '\\', 'é') })
 
-t.test('what has been put in is never looked at again', async t => {
+t.test('an inserted value is never scanned again', async t => {
   fc.assert(
     fc.property(fc.array(fc.tuple(literal, name, piece)), literal, (parts, end) => {
       const values = Object.fromEntries(parts.map(([, name, value]) => [name, value]))

@@ -1,6 +1,6 @@
-// The matcher as its user sees it. That it finds exactly what it should is shown against a reference
-// (matcher-model.test.ts); here is what a reference cannot show: coming and going, and that what does not match costs
-// next to nothing.
+// The matcher as its user sees it. The comparison with a reference (matcher-model.test.ts) shows that it finds the
+// right subscriptions. Here are the cases that a reference cannot show: additions and removals, and the low cost of
+// subscriptions that do not match.
 import t from 'tap'
 import type { Event } from '../../../src/domain/subscriptions/event.js'
 import { Matcher } from '../../../src/domain/subscriptions/matcher.js'
@@ -29,7 +29,7 @@ function touched(matcher: Matcher, event: Event): number[] {
   return found.map(({ id }) => Number.parseInt(id, 16))
 }
 
-t.test('what is found stands behind what the caller has, in ascending order of ids', async t => {
+t.test('found subscriptions come after those that the caller has, in ascending order of ids', async t => {
   const matcher = new Matcher()
   for (const n of [5, 1, 30, 4]) matcher.add(numbered(n, everything))
   matcher.add(numbered(2, '{"id":"R1"}'))
@@ -63,7 +63,7 @@ t.test('a subscription takes the place of the one with its id', async t => {
   t.equal(matcher.size, 0)
 })
 
-t.test('what has been removed is not found, and may be removed again', async t => {
+t.test('a removed subscription is not found, and may be removed again', async t => {
   const matcher = new Matcher()
   for (let n = 0; n < 20; n++) matcher.add(numbered(n, everything))
   matcher.remove(idOf(7))
@@ -90,7 +90,7 @@ t.test('a query with a very long list is found by the last of its values', async
   t.strictSame(touched(matcher, warmer()), [3])
 })
 
-/** Subscriptions by number, of which hardly any matches the event of a room R1 whose temperature becomes 21. */
+/** Subscriptions by number, hardly any of which matches the event of a room R1 whose temperature becomes 21. */
 const mixes: readonly (readonly [why: string, one: (n: number) => Subscription])[] = [
   ['ids', n => numbered(n, `{"id":"S${n}"}`)],
   ['beginnings of ids', n => numbered(n, `{"idPattern":"^S${n}x"}`)],
@@ -117,7 +117,7 @@ const mixes: readonly (readonly [why: string, one: (n: number) => Subscription])
 
 const many = 5000
 
-/** Of several tries the quickest: whatever else the machine does makes a try slower, never quicker. */
+/** The quickest of several tries: other programs make a try slower, never quicker. */
 function leastUs(matcher: Matcher, event: Event): number {
   const times = 100
   let least = Number.POSITIVE_INFINITY
@@ -139,7 +139,7 @@ t.test('an event passes by five thousand subscriptions that do not match without
     t.equal(touched(matcher, event).length, wanted.length, why)
     t.ok(wanted.length < 2, why)
     const us = leastUs(matcher, event)
-    // To ask each takes 100 us at 20 ns, and more than that on most machines.
+    // Asking each takes 100 us at 20 ns, and more than that on most machines.
     t.ok(us < 25, `${why}: ${us.toFixed(1)} us`)
     for (const { id } of all) matcher.remove(id)
     t.equal(matcher.size, 0)

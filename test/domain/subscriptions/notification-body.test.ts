@@ -1,5 +1,5 @@
-// What a notification says of an entity, as tables; and that the text of an image, where it may be used, changes
-// nothing.
+// The contents of a notification about an entity, as tables. The JSON text of an encoded entity, where it may be used,
+// gives the same body.
 import fc from 'fast-check'
 import t from 'tap'
 import type { Json } from '../../../src/domain/json.js'
@@ -84,13 +84,13 @@ t.test('builtin attributes have no metadata', async t => {
   t.strictSame(metadataIn(body), ['{}', '{}', '{}'])
 })
 
-t.test('a covered attribute is null of type None, and legacy says so too', async t => {
+t.test('a covered attribute is null of type None, in the legacy format too', async t => {
   const settings = { attrs: ['X'], covered: true }
   t.match(bodyOf(sent(settings)), '"X":{"type":"None","value":null,"metadata":{}}')
   t.match(bodyOf(sent({ ...settings, attrsFormat: 'legacy' })), '[{"name":"X","type":"None","value":null}]')
 })
 
-t.test('a location that is ignored is sent as it is, though the metadata that says so is not', async t => {
+t.test('an ignored location is sent as it is, without the metadata that ignores it', async t => {
   const value = { type: 'Feature', geometry: { type: 'Point', coordinates: [1, 2] } }
   const metadata = { ignoreType: { type: 'Boolean', value: true } }
   const entity = room({ temperature: { type: 'geo:json', value, metadata } })
@@ -115,14 +115,14 @@ for (const settings of [
   { attrsFormat: 'values' },
   { attrsFormat: 'legacy' },
 ])
-  t.test(`the text that is given is not what a subscription with ${JSON.stringify(settings)} wants`, async t => {
+  t.test(`a given text does not replace the body for a subscription with ${JSON.stringify(settings)}`, async t => {
     t.notMatch(bodyOf(sent(settings, { normalizedText: '{"id":"given"}' })), 'given')
   })
 
 const names = fc.string({ unit: 'grapheme', minLength: 1 }).filter(name => name !== 'id' && name !== 'type')
 const values = fc.dictionary(names, fc.jsonValue() as fc.Arbitrary<Json>, { maxKeys: 5 })
 
-t.test('bodies are JSON in every format, whatever the names and values', async t => {
+t.test('bodies are JSON in every format, with any names and values', async t => {
   const isJson = fc.property(values, values => {
     const entity = roomOf(values)
     const named = Object.entries(values).map(
@@ -135,7 +135,7 @@ t.test('bodies are JSON in every format, whatever the names and values', async t
   t.doesNotThrow(() => fc.assert(isJson))
 })
 
-t.test('the text of an image gives the same message as the entity', async t => {
+t.test('the text of an encoded entity gives the same message as the entity', async t => {
   fc.assert(
     fc.property(values, values => {
       const entity = roomOf(values)

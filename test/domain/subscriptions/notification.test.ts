@@ -1,5 +1,5 @@
-// Notifications: the message around what is said (headers are read as on the wire), and custom notifications, as
-// tables, and what must hold whatever the templates and the values.
+// Notifications: the message around the contents (headers are read as on the wire), and custom notifications, as
+// tables; and the properties that hold for all templates and values.
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: a macro looks like that
 
 import fc from 'fast-check'
@@ -56,16 +56,16 @@ t.test('an empty token is none', async t => {
 })
 
 for (const attrsFormat of ['normalized', 'simplifiedNormalized', 'keyValues', 'simplifiedKeyValues', 'values'])
-  t.test(`the format is told as it was asked for: ${attrsFormat}`, async t => {
+  t.test(`the header names the requested format: ${attrsFormat}`, async t => {
     t.equal(headersOf({}, { attrsFormat }).at(-1), `Ngsiv2-AttrsFormat: ${attrsFormat}`)
   })
 
-t.test('the legacy format is not told', async t => {
+t.test('no header names the legacy format', async t => {
   t.notOk(headersOf({}, { attrsFormat: 'legacy' }).some(line => line.startsWith('Ngsiv2-AttrsFormat')))
   t.notOk(headersOf({}, { attrsFormat: 'legacy', httpCustom: { url: sink } }).some(line => line.startsWith('Ngsiv2')))
 })
 
-/** A deletion, and what its headers say of it. */
+/** The headers that mark a deletion. */
 const markOf = (notification = {}, changes: Partial<NotificationOptions> = {}) =>
   headersOf({ alteration: 'entityDelete' }, notification, changes).filter(line => /^[a-z]*-alteration:/i.test(line))
 
@@ -117,7 +117,7 @@ for (const facts of [{ correlator: 'a\r\nX: y' }, { authToken: 'a\0' }, { notifi
 
 const mqtt = { url: 'mqtt://broker.example:1884', topic: 'a/${id}', qos: 2, retain: true, user: 'u', passwd: 'p' }
 
-t.test('a regular MQTT message says what the HTTP notification says, under its literal topic', async t => {
+t.test('a regular MQTT message has the contents of the HTTP notification, under its literal topic', async t => {
   const literal = { ...mqtt, topic: 'a/b' }
   t.strictSame(sent({ mqtt: literal, attrsFormat: 'keyValues' }), {
     transport: 'mqtt',
@@ -199,7 +199,7 @@ for (const [template, text, json] of syntaxCases)
     t.strictSame(JSON.parse(bodyOf(sentHttp({ json: [template] }))), [json])
   })
 
-/** What every notification has. */
+/** Headers that every notification has. */
 const everywhere = new Map([
   ['User-Agent', 'ctxbroker/1.0'],
   ['Ctx-Service', 'acme'],
@@ -210,7 +210,7 @@ const everywhere = new Map([
   ['Ctx-Notification-Id', 'n-1'],
 ])
 
-/** As the table has them. */
+/** Headers in the form of the table. */
 function headerLines({ headers }: HttpMessage): string[] {
   const names = headers.map(([name]) => name)
   const missing = [...everywhere.keys()].filter(name => !names.includes(name)).map(name => `- ${name}`)
@@ -242,7 +242,7 @@ for (const { rule, notification, values, text, level } of refusalCases)
     t.match(message, { level, text, failure: undefined })
   })
 
-t.test('the log of a malformed URL does not tell what macros gave', async t => {
+t.test('the log of a malformed URL does not show the values of macros', async t => {
   const message = sent({ httpCustom: { url: 'x://h/${authToken}', qs: { t: '${authToken}' } } }, { authToken: 'hush' })
   t.match(message, {
     text: "Runtime Error (not sending notification: malformed URL: 'x://h/${authToken}')",
@@ -313,7 +313,7 @@ t.test('macros do not depend on the attributes that are listed', async t => {
   t.equal(bodyOf(sentHttp({ payload: '${text} ${dateCreated}' }, { attrs: ['whole'] })), 'ab 2024-05-01T08:00:00.000Z')
 })
 
-t.test('what a custom MQTT message says is what the same HTTP notification says', async t => {
+t.test('a custom MQTT message has the contents of the same HTTP notification', async t => {
   for (const body of [
     {},
     { payload: 'n %22${number}%22' },
@@ -342,9 +342,9 @@ t.test('what a custom MQTT message says is what the same HTTP notification says'
   }
 })
 
-// Whatever the templates and values
+// Any templates and values
 
-/** Texts that are good at breaking out. */
+/** Texts that often break out of the place they are put into. */
 const nasty = fc.string({
   unit: fc.oneof(
     fc.constantFrom(
@@ -371,7 +371,7 @@ const nasty = fc.string({
 })
 const value = fc.oneof(nasty, fc.jsonValue() as fc.Arbitrary<Json>)
 const values = fc.record({ a: value, b: value, c: value, o: fc.dictionary(nasty, value) })
-/** Without the characters that a subscription may not hold. */
+/** Texts without the characters that a subscription may not have. */
 const template = nasty.map(text => text.replace(/[<>"'=;()]/g, ''))
 const runs = { numRuns: 2_000 }
 

@@ -1,5 +1,5 @@
-// What patterns of subscriptions may cost for one event: who counts together, that nothing is left of what has gone,
-// and that no event costs more.
+// The cost of subscription patterns for one event: which patterns count together, that removed ones leave nothing
+// behind, and that no event costs more.
 import fc from 'fast-check'
 import t from 'tap'
 import { eventWorkMax, subscriptionTextLengthMax } from '../../../src/domain/limits.js'
@@ -33,7 +33,7 @@ function workOf(...subscriptions: readonly Subscription[]): number {
 const digits = (n: number): string => `[0-9]x${n}$`
 const wild = (n: number): string => `[ab]*a[ab]{${20 + n}}$`
 
-t.test('patterns that are comparisons cost nothing, others what a test of an id costs', async t => {
+t.test('patterns that are comparisons cost nothing, others the cost of a test of an id', async t => {
   for (const idPattern of ['.*', '^Room', 'Room$', '^urn:(1|2|3)$'])
     t.equal(workOf(numbered(1, [{ idPattern }])), 0, idPattern)
   const usual = workOf(numbered(1, [{ idPattern: '[0-9]+$' }]))
@@ -42,7 +42,7 @@ t.test('patterns that are comparisons cost nothing, others what a test of an id 
   t.ok(hurting > 6_000 && hurting < 8_000, `${hurting}`)
 })
 
-t.test('`~=` costs what it takes to look at the longest value', async t => {
+t.test('`~=` costs a look at the longest value', async t => {
   const q = workOf(numbered(1, [{ idPattern: '.*' }], { q: 'name~=[0-9]+$' }))
   t.ok(q > 2 * subscriptionTextLengthMax && q < 2.1 * subscriptionTextLengthMax, `${q}`)
   t.equal(workOf(numbered(1, [{ idPattern: '.*' }], { mq: 'name.unit~=[0-9]+$' })), q)
@@ -50,7 +50,7 @@ t.test('`~=` costs what it takes to look at the longest value', async t => {
   t.equal(workOf(numbered(1, [{ idPattern: '.*' }], { q: 'name==on;temperature>20' })), 0)
 })
 
-t.test('what no event meets together counts apart', async t => {
+t.test('patterns that no event meets together count apart', async t => {
   const one = workOf(numbered(1, [{ idPattern: digits(1) }]))
   t.equal(workOf(numbered(1, [{ idPattern: digits(1) }]), numbered(2, [{ idPattern: digits(2) }])), 2 * one)
   const typed = [1, 2, 3].map(n => numbered(n, [{ idPattern: digits(n), type: `T${n}` }]))
@@ -68,7 +68,7 @@ t.test('what no event meets together counts apart', async t => {
   )
 })
 
-t.test('equal texts count once, as long as somebody has them', async t => {
+t.test('equal texts count once, as long as a subscription has them', async t => {
   const account = new PatternAccount()
   account.add(numbered(1, [{ idPattern: digits(1) }], { q: 'name~=[a-c]x' }))
   const { work } = account
@@ -110,7 +110,7 @@ const changes = fc.array(
   { maxLength: 20 },
 )
 
-t.test('after any changes the account is what it would be if only what is left had come', async t => {
+t.test('after any changes the account is that of the remaining subscriptions alone', async t => {
   const holds = fc.property(changes, all => {
     const account = new PatternAccount()
     const left = new Map<number, Subscription>()
@@ -134,7 +134,7 @@ t.test('after any changes the account is what it would be if only what is left h
   t.notOk(outcome.failed, `seed ${outcome.seed} ${JSON.stringify(outcome.counterexample)}`)
 })
 
-/** Takes in subscriptions until one is refused; gives how many were taken. */
+/** Adds subscriptions until one is refused; returns the number of accepted ones. */
 function fill(matcher: Matcher, make: (n: number) => Subscription): number {
   const account = new PatternAccount()
   for (let n = 1; ; n++) {
@@ -146,7 +146,7 @@ function fill(matcher: Matcher, make: (n: number) => Subscription): number {
   }
 }
 
-/** Processor time of one event, the least of some: this thread may be interrupted. */
+/** Processor time of one event, the least of several tries, because this thread may be interrupted. */
 function timeOf(matcher: Matcher, text: () => string): number {
   let least = Number.POSITIVE_INFINITY
   for (let round = 0; round < 5; round++) {
@@ -161,7 +161,7 @@ function timeOf(matcher: Matcher, text: () => string): number {
   return least
 }
 
-t.test('whatever subscriptions were taken, an event runs all their patterns, in bounded time', async t => {
+t.test('an event runs all patterns of any accepted subscriptions, in bounded time', async t => {
   const hurting = ['[ab]*a[ab]{20}$', 'a[ab]{12}$', '[ab]{1,200}$', '.{100}a.{100}$', '(a|b)*a(a|b){15}$']
   for (const shape of hurting) {
     const ids = new Matcher()
@@ -170,7 +170,7 @@ t.test('whatever subscriptions were taken, an event runs all their patterns, in 
     )
     const ms = timeOf(ids, () => 'x')
     t.ok(count > 2 && ms < 100, `${count} patterns of ids like ${shape}: ${ms} ms`)
-    // A `q` takes no brackets.
+    // A `q` may have no brackets.
     if (shape.includes('(')) continue
     const queries = new Matcher()
     const pattern = (n: number): string => shape.replace('$', `c{0,${n}}$`)

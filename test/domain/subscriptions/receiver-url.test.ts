@@ -1,4 +1,4 @@
-// URLs of receivers and their parts. What is refused stands in test/cases/subscription-refusals.ts.
+// URLs of receivers and their parts. Refused ones are in test/cases/subscription-refusals.ts.
 import t from 'tap'
 import { parseReceiverUrl } from '../../../src/domain/subscriptions/receiver-url.js'
 import { wrongUrls } from '../../cases/subscription-refusals.js'
@@ -27,7 +27,7 @@ t.test('anything else is no URL', async t => {
   for (const url of wrongUrls) t.equal(parts(JSON.parse(`"${url}"`)), undefined, url)
 })
 
-t.test('what is a URL here is one for those who open it', async t => {
+t.test('a URL here is also one for the code that opens it', async t => {
   const random = Random.fromEnvironment()
   t.comment(`SEED=${random.seed}`)
   const pieces: [string, ...string[]] = [

@@ -1,4 +1,4 @@
-// What is masked where texts are shown.
+// Secrets that are masked where texts are shown.
 import t from 'tap'
 import {
   hasHiddenName,

@@ -1,4 +1,4 @@
-// Subscriptions as they are shown and as they are stored. What is shown of what is given stands in
+// The shown and the stored form of subscriptions. The shown forms of given ones are in
 // test/cases/subscription-views.ts.
 import { isDeepStrictEqual } from 'node:util'
 import t, { type Test } from 'tap'
@@ -31,7 +31,7 @@ const shownNotification = `"notification":{"attrs":[],"onlyChangedAttrs":false,"
 
 const withComma = (members: string): string => (members === '' ? '' : `,${members}`)
 
-t.test('the example of the specification is shown as it stands there', async t => {
+t.test('the example of the specification is shown literally', async t => {
   const body = `{"throttling":5,"notification":{"attrsFormat":"keyValues","http":{"timeout":2000,"url":"http://sink.example:8080/in"},"attrs":["temperature","humidity"]},
     "subject":{"condition":{"alterationTypes":["entityChange"],"expression":{"q":"temperature<4"},"attrs":["temperature"]},"entities":[{"type":"Room","idPattern":"^room"}]},
     "expires":"2031-01-01","description":"cold rooms"}`
@@ -133,14 +133,14 @@ t.test('no code and no reason is shown with MQTT', async t => {
   t.match(text, '"lastFailure":"1970-01-01T00:00:03.000Z","lastSuccess":"1970-01-01T00:00:04.000Z","failsCounter":2')
 })
 
-/** Bodies of a property that do not have it, of so many random ones. */
+/** Random bodies, of this number, for which a property does not hold. */
 function failing(t: Test, count: number, holds: (body: string, random: Random) => boolean): string[] {
   const random = Random.fromEnvironment()
   t.comment(`SEED=${random.seed}`)
   return Array.from({ length: count }, () => randomBody(random)).filter(body => !holds(body, random))
 }
 
-t.test('what is shown is accepted again, and shown the same', async t => {
+t.test('a shown subscription is accepted again, and shown the same', async t => {
   t.strictSame(
     failing(t, 1_000, body => shown(shown(body)) === shown(body)),
     [],
@@ -152,7 +152,7 @@ t.test('a PATCH with all that is shown of one subscription makes another one lik
   const isLike = (body: string, random: Random) => {
     const patch = JSON.stringify({ ...nothing, ...JSON.parse(shown(body)) })
     const before = subscription(randomBody(random))
-    // What is shown in place of a secret says: the one that there is. Only one's own transport has it.
+    // A mask means the stored secret. Only a subscription with the same transport has that secret.
     const { transport } = subscription(body).notification
     const after = afterPatch(
       hasSecret(body) ? { ...before, notification: { ...before.notification, transport } } : before,
@@ -165,16 +165,16 @@ t.test('a PATCH with all that is shown of one subscription makes another one lik
 
 const hasSecret = (body: string): boolean => shown(body).includes('"*****"')
 
-/** A condition with all of its expression: one that was stored is compiled when it is asked for. */
+/** A condition with all of its expression, because a stored one is compiled only when it is used. */
 const compiled = ({ expression: { source, q, mq, geo }, ...condition }: Condition) => [source, q, mq, geo, condition]
 
-t.test('a subscription is stored without loss, what was compiled included', async t => {
+t.test('a subscription is stored without loss, compiled expressions included', async t => {
   const isKept = (body: string) => {
     const before = subscription(body, '/a/#')
     const after = decodeSubscription(encodeSubscription(before))
     return (
       isDeepStrictEqual(compiled(after.condition), compiled(before.condition)) &&
-      // Deep equality would tell absent members from undefined ones, texts do not.
+      // Deep equality would distinguish absent members from undefined ones, texts do not.
       encodeSubscription(after) === encodeSubscription(before) &&
       renderSubscription(after, busy, nowMs) === renderSubscription(before, busy, nowMs)
     )
@@ -201,7 +201,7 @@ t.test('the stored form of earlier releases is read', async t => {
   t.throws(() => decodeSubscription('{"version":3}'), /has version 3/)
 })
 
-t.test('what is alike in subscriptions that are read one after the other is there once', async t => {
+t.test('equal parts of subscriptions that are read one after the other are there once', async t => {
   const reader = new SubscriptionReader()
   const [one, another, third] = ['a', 'a', 'b'].map(attribute => {
     const watched = `"subject":{"entities":[{"id":"E"}],"condition":{"attrs":["${attribute}"]}}`

@@ -1,5 +1,5 @@
-// Reading the bodies of POST and PATCH on subscriptions. What is refused, with which words and in which order, stands
-// in test/cases/subscription-refusals.ts.
+// Reading the bodies of POST and PATCH on subscriptions. The refusals, their texts and their order are in
+// test/cases/subscription-refusals.ts.
 import t, { type Test } from 'tap'
 import { selectionPatternsMax } from '../../../src/domain/limits.js'
 import { type Result, refusalText } from '../../../src/domain/refusal.js'
@@ -14,7 +14,7 @@ const N = '{"http":{"url":"http://h"}}'
 const plain = `{"subject":${S},"notification":${N}}`
 const existing = subscription(plain)
 
-/** The text of the refusal, with its kind when that is not BadRequest; `accepted` when there is nothing to refuse. */
+/** The text of the refusal, with its kind when that is not BadRequest; `accepted` when there is no refusal. */
 function answer(result: Result<unknown>): string {
   if (result.ok) return 'accepted'
   const { kind } = result.refusal
@@ -22,7 +22,7 @@ function answer(result: Result<unknown>): string {
   return kind === 'BadRequest' ? text : `${kind} ${text}`
 }
 
-/** Checks each row of a table, its JSON put where it belongs, against POST and PATCH. */
+/** Checks each row of a table against POST and PATCH; `place` puts the JSON of the row into a body. */
 function refuses(t: Test, table: readonly cases.Refused[], place: (json: string) => string): void {
   for (const [what, json, description] of table) {
     const body = place(json)
@@ -55,7 +55,7 @@ t.test('subjects are refused in the words of the interface', async t => {
   refuses(t, cases.entities, json => inSubject(`{"entities":[{"idPattern":".*"},${json}]}`))
 })
 
-t.test('lists of names are refused in the same words wherever they stand', async t => {
+t.test('lists of names are refused in the same words in every place', async t => {
   const places: readonly (readonly [field: string, place: (json: string) => string])[] = [
     ['attrs', inCondition],
     ['alterationTypes', inCondition],
@@ -104,7 +104,7 @@ t.test('custom bodies are refused in the same words for HTTP and MQTT', async t 
   refuses(t, cases.customBodies, json => inNotification(`{"mqttCustom":{"url":"mqtt://h","topic":"t",${json}}}`))
 })
 
-t.test('each transport refuses what is no URL', async t => {
+t.test('each transport refuses an invalid URL', async t => {
   const urls = (description: string) =>
     cases.wrongUrls.map((url): cases.Refused => [url, `"url":"${url}"`, description])
   refuses(t, urls('Invalid URL parsing notification url'), json => inNotification(`{"http":{${json}}}`))
@@ -112,11 +112,11 @@ t.test('each transport refuses what is no URL', async t => {
   refuses(t, urls('invalid mqtt /url/'), json => inNotification(`{"mqtt":{${json},"topic":"t"}}`))
 })
 
-t.test('of several mistakes the first one is told', async t => {
+t.test('of several mistakes the refusal names the first one', async t => {
   refuses(t, cases.severalMistakes, body => body.replace(':S', `:${S}`).replace(':N', `:${N}`))
 })
 
-t.test('a key that stands twice is refused', async t => {
+t.test('a duplicate key is refused', async t => {
   refuses(t, cases.twiceTheSame, body => body.replace(':S', `:${S}`))
 })
 
@@ -129,7 +129,7 @@ t.test('the regular expressions of a subject are limited together', async t => {
   t.match(answer(posted(entities(5, at => `[ab]{500}${at}`))), /^steps of all regular expressions for ids and types: /)
 })
 
-t.test('what means nothing is kept as nothing', async t => {
+t.test('members without an effect are kept as absent ones', async t => {
   const body = '{"url":"http://h","payload":""}'
   const { throttlingSeconds, notification } = subscription(
     `{"subject":${S},"notification":{"httpCustom":${body}},"throttling":-3}`,
@@ -145,7 +145,7 @@ const full = `{"description":"d","expires":"2050-01-01T00:00:00Z","throttling":5
   "notification":{"httpCustom":{"url":"http://h","timeout":7,"method":"PUT","qs":{"a":"b"},"headers":{"c":"d"},"json":[]},
     "attrs":["A"],"metadata":["m"],"attrsFormat":"values","maxFailsLimit":2,"onlyChangedAttrs":true,"covered":true}}`
 
-t.test('a PATCH keeps what it does not mention', async t => {
+t.test('a PATCH keeps members that it does not mention', async t => {
   const before = subscription(full, '/a')
   t.strictSame(afterPatch(before, '{"foo":1}', '/a'), before)
 })
@@ -188,7 +188,7 @@ t.test('a PATCH with flags changes them', async t => {
   t.match(afterPatch(subscription(full), off).notification, { onlyChangedAttrs: false, covered: false })
 })
 
-t.test('a PATCH of the notification propagates deletions only if it says so', async t => {
+t.test('a PATCH of the notification propagates deletions only if it has that member', async t => {
   const before = subscription(besideHttp('"propagateDeletes":true'))
   t.equal(before.notification.propagateDeletes, true)
   t.equal(afterPatch(before, '{"throttling":5}').notification.propagateDeletes, true)
@@ -205,7 +205,7 @@ t.test('a PATCH has a list of exceptions follow a list of attributes and the oth
   t.match(afterPatch(withExceptions, besideHttp('"attrs":["A"]')).notification, { attrs: ['A'], exceptAttrs: [] })
 })
 
-t.test('a PATCH removes what it gives as nothing', async t => {
+t.test('a PATCH removes members that it gives as empty', async t => {
   const after = afterPatch(subscription(full), '{"description":"","expires":"","throttling":0}')
   t.strictSame([after.description, after.expiresMs, after.throttlingSeconds], ['', undefined, 0])
 })
@@ -223,7 +223,7 @@ t.test('each setting of the status is a revision of its own, and nothing else is
   t.equal(afterPatch(afterPatch(other, '{"status":"active"}'), '{"status":"active"}').statusRevision, 3)
 })
 
-t.test('whatever a client sends, the answer is a subscription or a refusal', async t => {
+t.test('every body of a client is a subscription or is refused', async t => {
   const random = Random.fromEnvironment()
   t.comment(`SEED=${random.seed}`)
   const texts = Array.from({ length: 50 }, () => randomBody(random))

@@ -1,4 +1,4 @@
-// The status of subscriptions and their counters, in one process and put together from several.
+// The status of subscriptions and their counters, in one process and merged from several.
 import { isDeepStrictEqual } from 'node:util'
 import t from 'tap'
 import {
@@ -26,7 +26,8 @@ const given = (members: string, limit?: number): Subscription =>
 const plain = given('')
 
 /**
- * What is left of a progress after so many failures, one each millisecond, and with which of them it was switched off.
+ * The progress after this number of failures, one each millisecond, and the failures that switched the subscription
+ * off.
  */
 function afterFailures(subscription: Subscription, from: SubscriptionProgress, count: number) {
   let progress = from
@@ -52,7 +53,7 @@ t.test('expiry hides the stored status, which shows again when it is taken back'
   t.equal(shownStatus(afterPatch(expired, '{"expires":""}'), noProgress, Date.UTC(2030)), 'inactive')
 })
 
-t.test('a notification that is handed over is counted and dated', async t => {
+t.test('a notification that is passed on is counted and dated', async t => {
   const sent = recordSent(plain, recordSent(plain, noProgress, 5), 7)
   t.strictSame(sent, { ...noProgress, timesSent: 2, lastNotificationMs: 7 })
 })
@@ -124,7 +125,7 @@ t.test('failures of an inactive subscription count, but switch nothing off', asy
   t.equal(storedStatus(afterPatch(inactive, '{"status":"active"}'), progress), 'active')
 })
 
-t.test('a notification is throttled until the time has passed, whatever became of the last one', async t => {
+t.test('a notification is throttled until the time has passed, after any outcome of the last one', async t => {
   const throttled = given(',"throttling":2')
   const sent = recordSent(throttled, noProgress, 1_000)
   t.notOk(isThrottled(throttled, noProgress, 0), 'none was sent yet')
@@ -173,8 +174,7 @@ t.test('failures of several processes switch off together', async t => {
 })
 
 /**
- * The first millisecond in which three processes, each of which knows of the others, and a single one differ;
- * undefined: never.
+ * The first millisecond in which three processes that know of each other differ from a single one; undefined: never.
  */
 function differAt(random: Random): number | undefined {
   let now = given(random.pick(['', ',"status":"oneshot"']), random.between(1, 4))

@@ -1,4 +1,4 @@
-// The small rules of subscriptions: the path they watch, their ids, what they listen to when they do not say.
+// The small rules of subscriptions: the path they watch, their ids, and their alteration types by default.
 
 import t from 'tap'
 import { refusalText } from '../../../src/domain/refusal.js'
@@ -13,7 +13,7 @@ t.test('a subscription watches the path of its request, or everything', async t 
   })
 })
 
-t.test('an id that nothing can have is told from one that is not found', async t => {
+t.test('an impossible id is distinct from one that is not found', async t => {
   const answer = (id: string) => {
     const refusal = checkSubscriptionId(id)
     return refusal && refusalText(refusal)

@@ -1,4 +1,4 @@
-// Masks that a client sends back in a PATCH, and what they stand for.
+// Masks that a client sends back in a PATCH, and the values that they stand for.
 
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: macros of notifications look like templates
 
@@ -58,7 +58,7 @@ t.test('the refusal names the field that has to be given', async t => {
   })
 })
 
-t.test('a mask that stands for nothing is a value', async t => {
+t.test('a mask without a stored value is a value', async t => {
   const { transport } = afterPatch(
     existing(`${url},${secrets}`),
     custom(`"url":"http://other","headers":{"X-Token":"*****"}`),
@@ -66,7 +66,7 @@ t.test('a mask that stands for nothing is a value', async t => {
   t.match(transport, { headers: [['X-Token', '*****']] })
 })
 
-t.test('other values replace what was there', async t => {
+t.test('other values replace the stored ones', async t => {
   const { transport } = afterPatch(
     existing(`${url},${secrets}`),
     custom('"url":"http://other","headers":{"Authorization":"new"}'),

@@ -1,4 +1,4 @@
-// Whether a subscription that an event matches fires, and what holds it back.
+// Whether a subscription that an event matches triggers, and the rule that holds it back.
 import t from 'tap'
 import type { Event } from '../../../src/domain/subscriptions/event.js'
 import {
@@ -23,7 +23,7 @@ interface Wish {
   readonly path?: string
 }
 
-/** A subscription whose parts are given as JSON, the braces left out. */
+/** A subscription whose parts are given as JSON without the braces. */
 const wish = ({
   entities = '{"idPattern":".*"}',
   condition,
@@ -47,7 +47,7 @@ const fires = (
   nowMs = updatedMs,
 ) => decideTrigger(subscription, progress, event, nowMs)
 
-// Which entities (docs/interface/entities.md#changes, docs/interface/subscriptions.md#service-path-rule)
+// Watched entities (docs/interface/entities.md#changes, docs/interface/subscriptions.md#service-path-rule)
 
 const entityCases: readonly (readonly [entities: string, matches: boolean])[] = [
   ['{"id":"R1"}', true],
@@ -79,7 +79,7 @@ const pathCases: readonly (readonly [watched: string, path: string, matches: boo
   ['/a/b/#', '/a/b2', false],
 ]
 
-t.test('a subscription watches its path, or with a wildcard what is below it', async t => {
+t.test('a subscription watches its path, or with a wildcard all paths below it', async t => {
   for (const [watched, path, wanted] of pathCases)
     t.equal(
       matches(wish({ path: watched }), eventAfter(room('{}'), 'POST', '{"a":1}', path)),
@@ -93,15 +93,15 @@ t.test('an inactive subscription matches nothing', async t => {
   t.ok(matches(wish({ rest: '"status":"oneshot"' }), warmer()))
 })
 
-// What holds back, in the order of docs/interface/subscriptions.md#triggering
+// Rules that hold back, in the order of docs/interface/subscriptions.md#triggering
 
-t.test('a subscription that has been spent, by its one shot or by failures, does not fire', async t => {
+t.test('a subscription that has been spent, by its one shot or by failures, does not trigger', async t => {
   const once = wish({ rest: '"status":"oneshot"' })
   t.equal(fires(once, warmer()), 'fires')
   t.equal(fires(once, warmer(), { ...noProgress, spentRevision: once.statusRevision }), 'status')
 })
 
-t.test('a subscription fires until the instant at which it expires', async t => {
+t.test('a subscription triggers until the instant at which it expires', async t => {
   const dated = wish({ rest: '"expires":"2024-05-01T00:00:05.000Z"' })
   t.equal(fires(dated, warmer(), noProgress, Date.UTC(2024, 4, 1, 0, 0, 5)), 'fires')
   t.equal(fires(dated, warmer(), noProgress, Date.UTC(2024, 4, 1, 0, 0, 5, 1)), 'expires')
@@ -115,7 +115,7 @@ t.test('a notification too soon after the last one is dropped, to the millisecon
   t.equal(fires(slow, warmer(), progress, updatedMs + 5000), 'fires')
 })
 
-t.test('the first reason of several is told in the order of the rules', async t => {
+t.test('of several reasons the first in the order of the rules is returned', async t => {
   const all = wish({
     condition:
       '"expression":{"q":"temperature>90","mq":"temperature.unit==x","georel":"near;maxDistance:1","geometry":"point","coords":"1,2"}',
@@ -168,7 +168,7 @@ t.test('an expression is asked of the entity as the request left it', async t =>
   }
 })
 
-t.test('metadata that an event tells has precedence over what is stored by that name', async t => {
+t.test('metadata of an event have precedence over stored metadata of that name', async t => {
   const before = room('{"a":{"value":1,"metadata":{"previousValue":{"value":77},"actionType":{"value":"x"}}}}')
   const event = eventAfter(before, 'PATCH', '{"a":2}')
   t.equal(fires(wish({ condition: '"expression":{"mq":"a.previousValue==1;a.actionType==update"}' }), event), 'fires')

@@ -1,4 +1,4 @@
-// Group commit: replies after durability, one commit at a time, and an end without excuses when the store fails.
+// Group commit: replies after durability, one commit at a time, and the end of all commits when the store fails.
 
 import t from 'tap'
 import { DeposedError } from '../../../cluster/replication/shard-host.js'
@@ -13,7 +13,7 @@ import type { ShardRecord } from '../../../src/shard/turn/apply.js'
 import { FakeClock } from '../../support/fake-clock.js'
 import { MemoryStore } from '../../support/memory-store.js'
 
-/** A store whose commits end when the test says so. */
+/** A store whose commits end when the test calls `release`. */
 class HeldStore extends MemoryStore {
   /** Operations of each commit that began. */
   readonly begun: number[] = []
@@ -39,7 +39,7 @@ interface Setting {
   readonly commit: GroupCommit
   readonly failures: Error[]
   readonly log: string[]
-  /** Appends the removal of an id and notes in `log` when and how it is told of its end. */
+  /** Appends the removal of an id, and notes in `log` when and how its end is reported. */
   append(id: string): void
 }
 
@@ -85,7 +85,7 @@ t.test('a commit begins at the end of the tick, with all that the tick has appen
   t.strictSame(store.begun, [3], 'two rows and the stamp')
 })
 
-t.test('a commit takes what three ticks bring when each brings something', async t => {
+t.test('a commit takes the records of three ticks when each brings some', async t => {
   const { store, clock, append } = setting()
   const later = ['b', 'c', 'd']
   const bring = () => {
@@ -114,7 +114,7 @@ t.test('a commit does not wait after a tick that brings nothing', async t => {
   t.equal(ticks, 1)
 })
 
-t.test('nobody is told before the commit is durable, and then everybody in order', async t => {
+t.test('no reply leaves before the commit is durable, and then all leave in order', async t => {
   const { store, clock, append, log } = setting()
   append('a')
   append('b')
@@ -124,7 +124,7 @@ t.test('nobody is told before the commit is durable, and then everybody in order
   t.strictSame(log, ['a', 'b'])
 })
 
-t.test('what arrives while a commit is in flight is the next batch, and begins after it', async t => {
+t.test('records that arrive while a commit is in flight are the next batch, which begins after it', async t => {
   const { store, clock, append, log } = setting()
   append('a')
   clock.tick()
@@ -140,7 +140,7 @@ t.test('what arrives while a commit is in flight is the next batch, and begins a
   t.strictSame(log, ['a', 'b', 'c'])
 })
 
-t.test('what is appended by someone who is told of a commit is in the next one', async t => {
+t.test('records appended in the callback of a commit are in the next one', async t => {
   const { store, clock, commit, append, log } = setting()
   const number = commit.append(recordOf('a'), entityKey(0, '', '/', 'a'), Buffer.from('a'), undefined)
   commit.afterCommit(number, () => append('b'))
@@ -162,7 +162,7 @@ t.test('the number of the last durable commit follows the commits', async t => {
   t.equal(commit.durable, 1)
 })
 
-t.test('who waits for a commit that is durable already is told at once', async t => {
+t.test('a caller that waits for a durable commit is called at once', async t => {
   const { store, clock, commit, append } = setting()
   append('a')
   clock.tick()
@@ -174,7 +174,7 @@ t.test('who waits for a commit that is durable already is told at once', async t
   t.ok(told)
 })
 
-t.test('afterFlight waits for the commit in flight and not for what is staged', async t => {
+t.test('afterFlight waits for the commit in flight and not for staged records', async t => {
   const { store, clock, commit, append, log } = setting()
   append('a')
   commit.afterFlight(() => log.push('nothing is in flight'))
@@ -203,7 +203,7 @@ t.test('a tick in which nothing was appended commits nothing', async t => {
   t.strictSame(store.begun, [2])
 })
 
-t.test('the later of two changes of an id in one batch is what is stored', async t => {
+t.test('of two changes of an id in one batch the later one is stored', async t => {
   const { store, clock, commit } = setting()
   const key = entityKey(0, '', '/', 'a')
   commit.append(recordOf('a'), key, Buffer.from('first'), undefined)
@@ -213,7 +213,7 @@ t.test('the later of two changes of an id in one batch is what is stored', async
   t.equal(stored(store, 'a'), 'second')
 })
 
-t.test('when a commit fails everyone is told, those of the next batch too', async t => {
+t.test('when a commit fails all callers get the failure, those of the next batch too', async t => {
   const { store, clock, append, log } = setting()
   store.breakDown(new Error('disk full'))
   append('a')
@@ -223,7 +223,7 @@ t.test('when a commit fails everyone is told, those of the next batch too', asyn
   t.strictSame(log, ['a: the store could not write: disk full', 'b: the store could not write: disk full'])
 })
 
-t.test('after a failure nothing is committed any more, and who waits is told at once', async t => {
+t.test('after a failure nothing is committed any more, and waiting callers get the failure at once', async t => {
   const { store, clock, append, log } = setting()
   store.breakDown(new Error('disk full'))
   append('a')
@@ -235,7 +235,7 @@ t.test('after a failure nothing is committed any more, and who waits is told at 
   t.match(log[1], /^b: .*disk full/)
 })
 
-t.test('the node is told of a failure once', async t => {
+t.test('the node gets one report of a failure', async t => {
   const { store, clock, commit, append, failures } = setting()
   store.breakDown(new Error('disk full'))
   append('a')
@@ -248,7 +248,7 @@ t.test('the node is told of a failure once', async t => {
   t.equal(commit.failed, failures[0])
 })
 
-t.test('draining waits for the commit in flight and for what is staged', async t => {
+t.test('draining waits for the commit in flight and for staged records', async t => {
   const { store, clock, commit, append } = setting()
   append('a')
   clock.tick()
@@ -281,7 +281,7 @@ t.test('draining ends when the commit fails', async t => {
   await t.resolves(draining)
 })
 
-t.test('a commit that has lost some shards goes on with the others, and says which they are', async t => {
+t.test('a commit that has lost some shards continues with the others, and names the lost ones', async t => {
   const store = new MemoryStore()
   const clock = new FakeClock()
   const inner = new StoreLog(store, clock, () => 77)

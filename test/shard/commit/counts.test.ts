@@ -1,5 +1,5 @@
-// Counts: what is in memory is what is on disk, whether a tenant is read before or after its counts change, and
-// whichever shards come and go meanwhile.
+// Counts: memory equals the disk, whether a tenant is read before or after its counts change, and also when shards come
+// and go meanwhile.
 
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
@@ -19,7 +19,7 @@ type PlainPaths = Readonly<Record<string, Readonly<Record<string, number>>>>
 const plain = (paths: Paths): PlainPaths =>
   Object.fromEntries([...paths].map(([path, types]) => [path, Object.fromEntries(types)]))
 
-/** What is in memory of a tenant. */
+/** The counts of a tenant in memory. */
 const known = (counts: Counts, tenant: string): PlainPaths | undefined => {
   const paths = counts.paths(tenant)
   return paths && plain(paths)
@@ -74,7 +74,7 @@ t.test('a tenant that a commit in flight empties stays empty, however often it i
 })
 
 t.test(
-  'whether a tenant has anything is known of own shards, also of what is in flight, and not remembered',
+  'whether a tenant has anything is known of own shards, commits in flight included, and not remembered',
   async t => {
     const { store, counts } = await filled()
     t.equal(await counts.has('t'), true)
@@ -91,7 +91,7 @@ t.test(
   },
 )
 
-t.test('a staged count tells nothing until it is written', async t => {
+t.test('a staged count does not show until it is written', async t => {
   const { store, counts } = await filled()
   await counts.load('t')
   counts.count('t', '/', 'A', 1, 2)
@@ -139,7 +139,7 @@ t.test('the last one of a type in a shard is not the last one of all', async t =
   t.strictSame(known(counts, 't'), { '/a': { B: 1 } })
 })
 
-t.test('what changes before a tenant is read is not taken back by reading it', async t => {
+t.test('changes before a tenant is read are not undone by reading it', async t => {
   const { store, counts } = await filled()
   counts.count('t', '/a', 'B', -1, 0)
   counts.count('t', '/', 'A', 1, 1)
@@ -148,7 +148,7 @@ t.test('what changes before a tenant is read is not taken back by reading it', a
   t.strictSame(known(counts, 't'), { '/': { A: 3 } })
 })
 
-t.test('what changes while a tenant is read is not taken back by what the reader saw', async t => {
+t.test('changes while a tenant is read are not undone by the rows of the reader', async t => {
   const { store, counts } = await filled()
   const loading = counts.load('t')
   counts.count('t', '/a', 'B', -1, 0)
@@ -159,7 +159,7 @@ t.test('what changes while a tenant is read is not taken back by what the reader
   t.strictSame(known(counts, 't'), { '/': { A: 3 }, '/b': { C: 1 } })
 })
 
-t.test('one that comes and one that goes within a batch write what the count is', async t => {
+t.test('an addition and a removal within a batch write the resulting count', async t => {
   const { store, counts } = await filled()
   counts.count('t', '/', 'A', 1, 0)
   counts.count('t', '/', 'A', -1, 0)
@@ -305,12 +305,12 @@ const steps: fc.Arbitrary<readonly Step[]> = fc.array(
   { maxLength: 40 },
 )
 
-/** Counts, and beside them the plainest program that counts the same. */
+/** Counts, and beside them a plain program that counts the same. */
 class Compared {
   private readonly store = new MemoryStore()
   private readonly owned = new Uint8Array(shards.length)
   private readonly counts: Counts
-  /** By what tells a row, with what is staged. */
+  /** By the parts of a row's key, with staged counts. */
   private readonly model = new Map<string, { readonly step: Counting; readonly slot: number; count: number }>()
   private readonly loads: Promise<unknown>[] = []
   private readonly isWhole: boolean
@@ -340,7 +340,7 @@ class Compared {
     this.model.set(key, { step, slot, count })
   }
 
-  /** A shard comes or goes: nothing is staged of it, and nothing is in flight. */
+  /** A shard comes or goes: it has no staged counts, and none in flight. */
   private async turn(shard: number): Promise<void> {
     await flush(this.store, this.counts)
     this.owned[shard] = this.owned[shard] ? 0 : 1
@@ -368,7 +368,7 @@ class Compared {
   }
 }
 
-t.test('whatever is counted, and whichever shards come and go, memory, store and a plain count agree', async () => {
+t.test('after any counts, and any shards that come and go, memory, store and a plain count agree', async () => {
   await fc.assert(
     fc.asyncProperty(steps, fc.constantFrom(0, 1, 2, 100), fc.boolean(), async (all, limit, isWhole) => {
       const compared = new Compared(limit, isWhole)

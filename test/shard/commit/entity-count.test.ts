@@ -1,4 +1,4 @@
-// How many entities there are: what was there, and what has changed since, whichever comes first.
+// The number of entities: those in the store, and later changes, in either order of arrival.
 
 import t from 'tap'
 import type { Store } from '../../../src/ports.js'
@@ -32,7 +32,7 @@ t.test('before the store is read the count is not known', async t => {
   await count.stop()
 })
 
-t.test('what the store has and what changes while it is read are counted once each', async t => {
+t.test('the entities of the store and the changes while it is read are counted once each', async t => {
   const store = await filled()
   const counts = new Counts(store, entityCounts)
   const count = new EntityCount(counts)
@@ -48,7 +48,7 @@ t.test('what the store has and what changes while it is read are counted once ea
   await count.stop()
 })
 
-t.test('what is flushed and not yet written when reading begins is counted once', async t => {
+t.test('a change that is flushed and not yet written when reading begins is counted once', async t => {
   const store = await filled()
   const counts = new Counts(store, entityCounts)
   counts.count('a', '/', 'A', 1, 0)

@@ -11,7 +11,7 @@ import { MemoryStore } from '../../support/memory-store.js'
 const number = 7
 const everybody = async (tenants: readonly string[]) => tenants
 
-/** A keeper whose commits are durable when `settle` has been called. */
+/** A keeper whose commits become durable when the test calls `settle`. */
 async function keeper() {
   const store = new MemoryStore()
   const batches: (() => void)[] = []
@@ -78,7 +78,7 @@ t.test('a tenant that was in use in between has to be found unused twice again',
   t.equal(await rows(), 1)
 })
 
-t.test('what is announced while owners are asked stays', async t => {
+t.test('a tenant that is announced while owners are asked stays', async t => {
   const { paths, announce, settle, rows } = await keeper()
   await announce('t', '/a')
   await paths.leaveIfUnused(['t'], () => everybody(['t']))
@@ -93,7 +93,7 @@ t.test('what is announced while owners are asked stays', async t => {
   t.equal(await rows(), 1, 'and counts as in use before')
 })
 
-t.test('nobody leaves at another owner, or while not everybody can be told', async t => {
+t.test('no tenant leaves at another owner, or while not all owners can be reached', async t => {
   const { paths, state, announce, settle, rows } = await keeper()
   await announce('t', '/a')
   await paths.leaveIfUnused(['t'], () => everybody(['t']))

@@ -1,5 +1,5 @@
-// What the patterns of a tenant may cost, as its home asks: who is refused, what gives back, and that it is known again
-// after a start.
+// The bound on the cost of a tenant's patterns, at its document owner: refused subscriptions, changes that give cost
+// back, and the account after a start.
 
 import t, { type Test } from 'tap'
 import { systemClock } from '../../../src/clock.js'
@@ -49,7 +49,7 @@ const isRefused = (t: Test, reply: ShardReply): unknown =>
   t.match(reply, { kind: 'refused', refusal: { kind: 'Forbidden', code: 'patternsTooCostly' } })
 const isDone = (t: Test, reply: ShardReply, why?: string): unknown => t.strictSame(reply, { kind: 'done' }, why ?? '')
 
-/** Creates subscriptions until one is refused; gives the number of that one. */
+/** Creates subscriptions until one is refused; returns the number of that one. */
 async function fill(t: Test, shards: LocalShards): Promise<number> {
   for (let n = 1; n < 50; n++) {
     const reply = await create(shards, made(n))
@@ -84,7 +84,7 @@ t.test('a removal, a switch-off and a cheaper pattern give back', async t => {
   isDone(t, await change(shards, 2, { status: 'active' }))
 })
 
-t.test('what was there at start counts, once it has been decoded', async t => {
+t.test('stored subscriptions count, once they have been decoded', async t => {
   const store = new MemoryStore()
   const before = await opened(store)
   const refused = await fill(t, before)
@@ -96,7 +96,7 @@ t.test('what was there at start counts, once it has been decoded', async t => {
   isRefused(t, await create(after, made(refused)))
 })
 
-t.test('what the store has above the bound is kept, and may be changed to what costs no more', async t => {
+t.test('stored subscriptions above the bound are kept, and may change to ones that cost no more', async t => {
   const shards = await opened()
   const accounts = new PatternAccounts(shards.parts.subscriptions, systemClock, 1_000)
   for (const n of [1, 2]) await create(shards, made(n))

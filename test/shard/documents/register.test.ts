@@ -1,5 +1,5 @@
-// Several owners know the same subscriptions, whatever happens to them on the way: what is acknowledged, all have; what
-// is not, all have soon, or none.
+// Several owners know the same subscriptions, whatever happens to them meanwhile. All owners have an acknowledged
+// change. Of a change without acknowledgement, all have it soon, or none.
 
 import assert from 'node:assert/strict'
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
@@ -53,7 +53,7 @@ class Setting {
     return new Setting(clock, await ManyShards.of(owners, shardMap, clock))
   }
 
-  /** Lets everything go on until something is settled. */
+  /** Runs everything until a promise is settled. */
   async settled<T>(promise: Promise<T>): Promise<T> {
     let isSettled = false
     const end = (): void => {
@@ -62,7 +62,7 @@ class Setting {
     promise.then(end, end)
     for (let turns = 1; !isSettled; turns++) {
       await this.turn()
-      // What still waits by then waits for time to pass.
+      // Work that still waits by then waits for time to pass.
       if (turns % patienceTurns === 0) this.clock.advance(500)
     }
     return promise
@@ -73,7 +73,7 @@ class Setting {
     await turnOfTheLoop()
   }
 
-  /** Lets everything go on that can without time. */
+  /** Runs everything that does not wait for time. */
   async rest(): Promise<void> {
     for (let turns = 0; turns < 50; turns++) await this.turn()
   }
@@ -86,7 +86,7 @@ class Setting {
     return this.settled(this.asked(request))
   }
 
-  /** What an owner has in memory, as texts by tenant and id. */
+  /** The subscriptions in an owner's memory, as texts by tenant and id. */
   knownTo(owner: number): ReadonlyMap<string, string> {
     const all = [...this.shards.one(owner).parts.subscriptions.all()]
     return new Map(all.map(one => [`${one.tenant}/${one.id}`, encodeSubscription(one)]).sort() as [string, string][])
@@ -120,7 +120,7 @@ t.test('a change is acknowledged when all owners have it', async t => {
   }
 })
 
-t.test('while an owner is known to be away nothing is changed, and who asks is told so', async t => {
+t.test('while an owner is known to be away nothing is changed, and the caller gets that refusal', async t => {
   const setting = await opened()
   await setting.ask(create(home, 1))
   setting.shards.set(2, 'unreachable')
@@ -132,7 +132,7 @@ t.test('while an owner is known to be away nothing is changed, and who asks is t
   t.strictSame(await setting.ask(change(home, 1, 'new')), { kind: 'done' })
 })
 
-t.test('a change whose news were not confirmed is not acknowledged, and told again by itself', async t => {
+t.test('a change without all confirmations is not acknowledged, and is sent again automatically', async t => {
   const setting = await opened()
   setting.shards.set(2, 'lost')
   t.match(await setting.ask(create(home, 1)), { kind: 'lost' })
@@ -157,7 +157,7 @@ t.test('a change waits for the slowest', async t => {
   t.strictSame(setting.descriptions(home, 1), ['old', 'old', 'old'])
 })
 
-t.test('an owner that did not answer is told again after a while, though nobody says that it is back', async t => {
+t.test('an owner that did not answer gets a change again after a while, without a report that it is back', async t => {
   const setting = await opened()
   setting.shards.set(2, 'lost')
   await setting.ask(create(home, 1))
@@ -167,7 +167,7 @@ t.test('an owner that did not answer is told again after a while, though nobody 
   t.strictSame(await setting.ask(change(home, 1, 'new')), { kind: 'done' })
 })
 
-t.test('an owner that begins anew learns what it missed, removals among it', async t => {
+t.test('an owner that begins anew gets the changes that it missed, removals included', async t => {
   const setting = await opened()
   for (const n of [1, 2, 3]) await setting.ask(create(home, n))
   setting.shards.set(2, 'slow')
@@ -180,7 +180,7 @@ t.test('an owner that begins anew learns what it missed, removals among it', asy
   for (const reply of await setting.settled(Promise.all(missed))) t.match(reply, { kind: 'lost' })
 })
 
-t.test('a keeper that ends before it has told a removal tells it when it is back', async t => {
+t.test('a keeper that ends before it has sent a removal sends it when it is back', async t => {
   const setting = await opened()
   for (const n of [1, 2]) await setting.ask(create(home, n))
   for (const owner of [1, 2]) setting.shards.set(owner, 'slow')
@@ -196,7 +196,7 @@ t.test('a keeper that ends before it has told a removal tells it when it is back
   t.strictSame(await setting.ask(create(home, 2)), { kind: 'done' })
 })
 
-t.test('a copy that missed a removal hears of it from a keeper that has begun anew since', async t => {
+t.test('a copy that missed a removal gets it from a keeper that has begun anew since', async t => {
   const setting = await opened()
   await setting.ask(create(home, 1))
   setting.shards.set(2, 'slow')
@@ -233,16 +233,16 @@ t.test('a start with much to learn takes it in several pieces', async t => {
   t.strictSame([...setting.knownTo(2)], [...setting.knownTo(0)])
 })
 
-t.test('whatever happens, what is acknowledged all have, and in the end all have the same', async t => {
+t.test('all owners have every acknowledged change, and in the end all have the same', async t => {
   const random = Random.fromEnvironment()
   t.comment(`SEED=${random.seed}`)
   for (let round = 0; round < 30; round++) await wild(t, random)
 })
 
-/** Changes while owners come and go; each reply is looked at when it comes. */
+/** Changes while owners come and go; each reply is checked when it comes. */
 async function wild(t: Test, random: Random): Promise<void> {
   const setting = await opened()
-  /** The last state that was acknowledged of each, and those that may be instead. */
+  /** The last acknowledged state of each, and the states that may have replaced it. */
   const states = new Map<string, { sure: string | undefined; perhaps: (string | undefined)[] }>()
   const busy = new Set<string>()
   const seen = { done: 0, others: 0 }
@@ -271,7 +271,7 @@ async function wild(t: Test, random: Random): Promise<void> {
         seen.done++
         state.sure = after
         state.perhaps = []
-        // One that has just been killed may not have read yet what it has.
+        // An owner that has just been killed may not have read its rows yet.
         const known = setting.descriptions(tenant, n).filter((_, owner) => owner !== restarting)
         assert.ok(
           known.every(one => one === after),

@@ -1,7 +1,6 @@
-// What owners know of registrations: kept, listed, changed, limited, and told to each other in one breath with
-// subscriptions.
+// Registrations at their owners: kept, listed, changed, limited, and sent to other owners together with subscriptions.
 //
-// What is the same for both kinds is looked at with subscriptions (subscriptions.test, sharing.test).
+// The tests of subscriptions cover the rules of both kinds (subscriptions.test, register.test).
 
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import t from 'tap'
@@ -48,7 +47,7 @@ async function listed(shards: LocalShards, more: { servicePath?: string; offset?
   return { ids: reply.registrations.map(one => Number.parseInt(one.id, 16)), total: reply.total }
 }
 
-t.test('what was acknowledged is there after a start, as it was, and what has expired, too', async t => {
+t.test('acknowledged registrations are there after a start, unchanged, expired ones too', async t => {
   const store = new MemoryStore()
   const before = await opened(store)
   for (const n of [1, 2, 3]) t.strictSame(await create(before, n, { expiresMs: 5 }), { kind: 'done' })
@@ -76,7 +75,7 @@ t.test('a list is in the order of creation, in pages, of one path or of all', as
   t.strictSame(await listed(shards, { servicePath: '/#' }), { ids: [], total: 0 })
 })
 
-t.test('what is refused changes nothing', async t => {
+t.test('a refused change has no effect', async t => {
   const shards = await opened(new MemoryStore(), { limits: { ...shardLimitsDefault, registrationsMax: 2 } })
   await create(shards, 1)
   t.match(await change(shards, 1, { status: 'expired' }), { refusal: { code: 'registrationStatus' } })
@@ -180,7 +179,7 @@ async function empty(store: MemoryStore): Promise<void> {
   })
 }
 
-t.test('a copy says that it has a registration when it has it durably', async t => {
+t.test('a copy acknowledges a registration when it has it durably', async t => {
   const store = new MemoryStore()
   const shards = await opened(store, { share: { kind: 'worker', worker: 1, workers: owners } })
   const key = documentKey('registration', { register: shardMap.register, tenant, id: idOf(1) })
@@ -219,13 +218,13 @@ async function aCopy() {
 
 const atTen = { kind: 'followed', position: { epoch: 7, sequence: 10 } }
 
-t.test('a copy that is told what it has already does not go back to it', async t => {
+t.test('a copy that gets older changes again does not go back to them', async t => {
   const { shards, removal, follow } = await aCopy()
   t.strictSame(await follow(removal, { form: 'changes', after: 5, upTo: 8 }), atTen)
   t.equal(shards.parts.registrations.size, 1)
 })
 
-t.test('a copy that has more than its keeper ever had takes no changes, and says where it is', async t => {
+t.test('a copy that has more than its keeper ever had accepts no changes, and reports its position', async t => {
   const { shards, removal, follow } = await aCopy()
   const before = { epoch: 7, sequence: 8 }
   t.strictSame(await follow(removal, { form: 'changes', epoch: 9, before, after: 10, upTo: 11 }), atTen)

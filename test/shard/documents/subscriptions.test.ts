@@ -1,4 +1,4 @@
-// What one owner knows of subscriptions: in memory, in its store, and by those who follow.
+// Subscriptions of one owner: in memory, in its store, and at its followers.
 
 import t from 'tap'
 import { systemClock } from '../../../src/clock.js'
@@ -55,7 +55,7 @@ async function listed(shards: LocalShards, more: { servicePath?: string; offset?
   return { ids: reply.subscriptions.map(one => Number.parseInt(one.subscription.id, 16)), total: reply.total }
 }
 
-t.test('what was acknowledged is there after a start, as it was', async t => {
+t.test('acknowledged subscriptions are there after a start, unchanged', async t => {
   const store = new MemoryStore()
   const before = await opened(store)
   for (const n of [1, 2, 3]) t.strictSame(await create(before, n), { kind: 'done' })
@@ -67,7 +67,7 @@ t.test('what was acknowledged is there after a start, as it was', async t => {
   t.strictSame([after.parts.subscriptions.size, before.parts.subscriptions.size], [2, 2])
 })
 
-t.test('who is alone keeps no row of what was removed', async t => {
+t.test('a single owner keeps no row of a removed subscription', async t => {
   const store = new MemoryStore()
   const shards = await opened(store)
   await create(shards, 1)
@@ -76,7 +76,7 @@ t.test('who is alone keeps no row of what was removed', async t => {
   t.equal(shards.parts.subscriptions.of('t'), undefined)
 })
 
-t.test('a list is in the order of ids, whatever the order of creation, and a page of it', async t => {
+t.test('a list is in the order of ids, for any order of creation, and a page of it', async t => {
   const shards = await opened()
   for (const n of [5, 1, 4, 2, 3]) await create(shards, n)
   t.strictSame(await listed(shards), { ids: [1, 2, 3, 4, 5], total: 5 })
@@ -104,7 +104,7 @@ t.test('tenants do not see each other', async t => {
   t.match(await ask(shards, other), { kind: 'refused', refusal: { kind: 'NotFound' } })
 })
 
-t.test('a change sees what was staged before it, and what is refused changes nothing', async t => {
+t.test('a change sees the changes staged before it, and a refused one has no effect', async t => {
   const shards = await opened()
   const [first, second, third] = await Promise.all([create(shards, 1), remove(shards, 1), remove(shards, 1)])
   t.strictSame([first, second], [{ kind: 'done' }, { kind: 'done' }])
@@ -126,7 +126,7 @@ t.test('there are no more subscriptions than the limit, of all tenants together'
   t.strictSame(await create(shards, 3), { kind: 'done' })
 })
 
-t.test('a subscription that is too large to be told of is refused, also when a change makes it so', async t => {
+t.test('a subscription that is too large to be sent to other owners is refused, also after a change', async t => {
   const shards = await opened()
   const large = 'x'.repeat(9_000_000)
   t.match(await create(shards, 1, { description: large }), {
@@ -142,7 +142,7 @@ t.test('a subscription that is too large to be told of is refused, also when a c
   t.strictSame(shards.parts.subscriptions.of('t')?.get(idOf(1)), made(1))
 })
 
-t.test('changes beyond those that may wait are told to come again', async t => {
+t.test('changes beyond those that may wait are refused with a hint to come again', async t => {
   const shards = await opened(new MemoryStore(), { limits: { ...shardLimitsDefault, mailboxLengthMax: 2 } })
   const replies = await Promise.all([1, 2, 3].map(n => create(shards, n)))
   t.strictSame(
@@ -152,7 +152,7 @@ t.test('changes beyond those that may wait are told to come again', async t => {
   t.strictSame(await create(shards, 3), { kind: 'done' })
 })
 
-t.test('when the store fails, nothing is acknowledged, and what was staged is not shown', async t => {
+t.test('when the store fails, nothing is acknowledged, and staged changes are not shown', async t => {
   const store = new MemoryStore()
   const shards = await opened(store)
   store.breakDown(new Error('disk full'))
@@ -161,7 +161,7 @@ t.test('when the store fails, nothing is acknowledged, and what was staged is no
   t.equal(seen, 'failed')
 })
 
-t.test('a follower is told of all there are, and of everything that becomes of them', async t => {
+t.test('a follower gets all subscriptions, and all their changes', async t => {
   const store = new MemoryStore()
   await create(await opened(store), 1)
   const shards = await localShards(store, shardMap, systemClock)
@@ -194,7 +194,7 @@ t.test('a follower is told of all there are, and of everything that becomes of t
   ])
 })
 
-t.test('what is there at start is decoded once, when somebody asks for it', async t => {
+t.test('stored subscriptions are decoded once, at their first use', async t => {
   const store = new MemoryStore()
   const before = await opened(store)
   for (const n of [1, 2, 3]) await create(before, n)
@@ -225,7 +225,7 @@ t.test('what is there at start is decoded once, when somebody asks for it', asyn
   t.equal(decoded, 1, 'what nobody asks for is not')
 })
 
-t.test('what an older release has written is decoded at start, which says whether it can be', async t => {
+t.test('rows of an older release are decoded at start, which reports whether they can be', async t => {
   const store = new MemoryStore()
   const shards = await opened(store)
   const write = async (text: string) => {

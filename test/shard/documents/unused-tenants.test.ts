@@ -1,4 +1,4 @@
-// Whom the keeper asks about tenants, when, and what ends a round. What it does with the answers:
+// The owners that the keeper asks about tenants, the times, and the end of a round. The use of their answers:
 // path-register.test.ts.
 
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
@@ -10,8 +10,8 @@ import { askPauseMs, roundMs, tenantsPerAsk, UnusedTenants } from '../../../src/
 import { FakeClock } from '../../support/fake-clock.js'
 
 /**
- * A register with so many tenants, and two owners: one has every tenant whose number is even, the other one those that
- * a third divides.
+ * A register with this number of tenants, and two owners: one has the tenants with an even number, the other those
+ * whose number is divisible by three.
  */
 function scene(size: number) {
   const clock = new FakeClock()
@@ -49,7 +49,7 @@ function scene(size: number) {
   return { keeper, asked, left, state, troubles, pass }
 }
 
-t.test('each owner is asked only what the one before has nothing of, and asks have pauses', async t => {
+t.test('each owner is asked only about tenants that the one before does not have, and asks have pauses', async t => {
   const { asked, left, pass } = scene(2_500)
   await pass(roundMs - 1)
   t.strictSame(asked, [])
@@ -66,7 +66,7 @@ t.test('each owner is asked only what the one before has nothing of, and asks ha
   t.equal(asked.length, 8, 'a next round')
 })
 
-t.test('nobody is found unused when the owners change meanwhile', async t => {
+t.test('no tenant is found unused when the owners change meanwhile', async t => {
   const { left, state, pass } = scene(100)
   state.onAsk = shard => {
     if (shard === 1) state.owners = [0, 1]
@@ -75,7 +75,7 @@ t.test('nobody is found unused when the owners change meanwhile', async t => {
   t.strictSame(left, [])
 })
 
-t.test('whoever is no keeper asks nobody, and nobody is asked after the end', async t => {
+t.test('an owner that is no keeper asks no other, and none is asked after the end', async t => {
   const { keeper, asked, state, pass } = scene(2_500)
   state.canLeave = false
   await pass(roundMs)
@@ -88,7 +88,7 @@ t.test('whoever is no keeper asks nobody, and nobody is asked after the end', as
   t.equal(asked.length, 2)
 })
 
-t.test('an operator is told once that the register is full', async t => {
+t.test('an operator gets one report that the register is full', async t => {
   const { state, troubles, pass } = scene(tenantsOfPathsMax)
   state.canLeave = false
   await pass(roundMs)

@@ -1,5 +1,5 @@
-// Subscriptions that are older than the bound of what their patterns may cost: an event stops at the bound, and that is
-// told.
+// Subscriptions that are older than the bound on the cost of their patterns: an event stops at the bound, and a warning
+// is logged.
 
 import t from 'tap'
 import { encodeSubscription } from '../../../src/domain/subscriptions/subscription-json.js'
@@ -13,7 +13,7 @@ t.test('an event runs patterns until its work is used up, and warns once a minut
     entities: [{ idPattern: wild(n) }],
   }))
   const owner = await NotifyingOwner.with([watching(1, wished)])
-  // As the register of a cluster brings them: nobody asks whether they may come.
+  // As the register of a cluster brings them, without a check of their cost.
   for (const one of costly) owner.shards.parts.subscriptions.put(one, encodeSubscription(one))
   await owner.rest()
   const warnings = (): readonly string[] => owner.lines.filter(line => line.startsWith('the patterns of subscriptions'))

@@ -1,6 +1,6 @@
-// What one owner keeps of notifications that were sent: the last tries in memory, dead letters in its store.
+// The records of sent notifications at one owner: the last tries in memory, dead letters in its store.
 //
-// Stores are real, but where a store has to fail.
+// Stores are real, except where a store must fail.
 
 import t, { type Test } from 'tap'
 import { systemClock } from '../../../src/clock.js'
@@ -46,7 +46,7 @@ async function realStore(t: Test): Promise<Store> {
 
 interface Setting {
   readonly shards: LocalShards
-  /** What was handed over to be sent again. */
+  /** Messages passed on to be sent again. */
   readonly sent: string[]
 }
 
@@ -101,7 +101,7 @@ const limits = (more: Partial<typeof deliveryLimitsDefault>) => ({
   deliveryLimits: { ...deliveryLimitsDefault, ...more },
 })
 
-t.test('what was noted is told, the latest first, as it was noted', async t => {
+t.test('the recorded tries are returned, the latest first, unchanged', async t => {
   const setting = await opened(await realStore(t))
   note(setting, 1, 1, 2)
   setting.shards.parts.deliveries.note(
@@ -186,12 +186,12 @@ t.test('tries go on after those of a subscription that was removed, and after al
   t.strictSame([await told(1), await told(2)], [[10], [9, 8]])
 })
 
-t.test('random notes of many subscriptions leave what a list that is cut at both limits has', async t => {
+t.test('random records of many subscriptions leave the same as a list that is cut at both limits', async t => {
   const setting = await opened(new MemoryStore(), limits({ deliveriesKept: 5, deliveriesKeptInAll: 12 }))
   const { shards } = setting
   for (const n of [3, 4, 5]) await asked(shards, { kind: 'createSubscription', subscription: made(n) })
   let model: { readonly n: number; readonly at: number }[] = []
-  // Steps that have no common measure meet all orders of the five.
+  // Steps without a common measure produce all orders of the five.
   for (const at of range(0, 400)) {
     const n = 1 + (Math.floor(at * at * 0.37 + at / 7) % 5)
     note(setting, n, at)
@@ -277,7 +277,7 @@ t.test('letters are sent again in the order of time, once, and are gone', async 
   t.strictSame(await retry(after.shards, 9), { kind: 'retried', count: 0 }, 'nobody has any of that one')
 })
 
-t.test('a letter leaves the store in the very commit that what it becomes is written in', async t => {
+t.test('a letter leaves the store in the same commit that writes its successor', async t => {
   const store = new MemoryStore()
   const commits: string[][] = []
   const parts = { onRetry: (message: Buffer) => void shards.parts.letters.bury('t', idOf(2), dead(1), message) }
@@ -314,7 +314,7 @@ t.test('letters that are too large to be read at once are sent in several commit
   )
 })
 
-t.test('what is buried while others are sent again stays', async t => {
+t.test('letters that are stored while others are sent again stay', async t => {
   const letters = { again: 0 }
   const onRetry = (): void => {
     if (letters.again++ < 10) shards.parts.letters.bury('t', idOf(1), dead(100 + letters.again), Buffer.from('again'))

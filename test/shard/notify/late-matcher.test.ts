@@ -1,4 +1,5 @@
-// What is there at start is found as if it had been taken in at once, and is taken in without being asked for.
+// Subscriptions that are stored at start are found as if they had been added at once, and are also added without an
+// event.
 
 import t from 'tap'
 import type { Subscription } from '../../../src/domain/subscriptions/subscription.js'
@@ -7,7 +8,7 @@ import { eventAfter, room } from '../../support/events.js'
 import { FakeClock } from '../../support/fake-clock.js'
 import { subscription } from '../../support/subscriptions.js'
 
-/** Of which each reading is later by this: to take in a subscription takes time. */
+/** Each reading of this clock is later by `stepMs`, because adding a subscription takes time. */
 class BusyClock extends FakeClock {
   stepMs = 0
   readings = 0
@@ -23,7 +24,7 @@ const numbered = (n: number, entity = 'R1'): Subscription => ({
 })
 const inactive = (n: number): Subscription => ({ ...numbered(n), status: 'inactive' })
 
-/** A matcher to which these are known, in this order. */
+/** A matcher that has recalled these, in this order. */
 function recalled(subscriptions: readonly Subscription[], clock = new FakeClock()) {
   const stored = new Map(subscriptions.map(one => [one.id, one]))
   const reads: string[] = []
@@ -53,7 +54,7 @@ t.test('the first event finds all that waits, and reads each once', async t => {
   t.equal(reads.length, 7)
 })
 
-t.test('what changes or goes while it waits is not read', async t => {
+t.test('a subscription that changes or goes while it waits is not read', async t => {
   const clock = new FakeClock()
   const { matcher, reads } = recalled(
     [1, 2, 3, 4].map(n => numbered(n)),
@@ -92,7 +93,7 @@ t.test('all of it is taken in bit by bit', async t => {
   t.equal(touched(matcher).length, 100)
 })
 
-t.test('nobody comes back to what has nothing that waits', async t => {
+t.test('an empty queue of waiting subscriptions causes no further steps', async t => {
   const clock = new FakeClock()
   const { matcher } = recalled([], clock)
   matcher.begin()
@@ -101,7 +102,7 @@ t.test('nobody comes back to what has nothing that waits', async t => {
   t.strictSame(touched(matcher), [1])
 })
 
-t.test('patterns of what waited are made ready bit by bit, and found meanwhile', async t => {
+t.test('patterns of waiting subscriptions are prepared bit by bit, and found meanwhile', async t => {
   const clock = new BusyClock()
   clock.stepMs = 4
   const patterned = (n: number): Subscription => ({

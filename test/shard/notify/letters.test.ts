@@ -1,4 +1,5 @@
-// What dead letters may take: bytes of a subscription and of all, their number and their age; and who loses some first.
+// The limits of dead letters: bytes of a subscription and of all, their number and their age; and the order in which
+// subscriptions lose them.
 
 import t from 'tap'
 import type { DeliveryRecord } from '../../../src/messages/messages.js'
@@ -35,7 +36,7 @@ function bury(owner: Owner, n: number, requestClock: readonly number[], bytes = 
   for (const at of requestClock) letters.bury(tenant, idOf(n), dead(at), Buffer.alloc(bytes))
 }
 
-/** Moments of the letters in the store, by subscription. */
+/** Times of the letters in the store, by subscription. */
 async function stored(owner: Owner): Promise<Record<string, number[]>> {
   await owner.rest(200)
   const found: Record<string, number[]> = {}
@@ -54,7 +55,7 @@ async function loaded(begun: Promise<Owner>): Promise<Owner> {
   return owner
 }
 
-/** Bytes of the row of a letter with so large a message. */
+/** Bytes of the row of a letter with a message of this size. */
 async function rowBytes(message: number): Promise<number> {
   const owner = await ownerWith()
   bury(owner, 1, [1], message)
@@ -110,7 +111,7 @@ t.test('letters that are too old are deleted', async t => {
   t.match(owner.shards.parts.letters.losses, { age: 1 })
 })
 
-t.test('a line a minute tells how many went, and why', async t => {
+t.test('a line a minute reports the number of removed letters, and the reason', async t => {
   const owner = await ownerWith({ deadLetterBytesMax: 2 * (await rowBytes(100)) })
   const lines = () => owner.lines.filter(line => line.includes('dead letters'))
   const line = (count: number) =>
@@ -122,7 +123,7 @@ t.test('a line a minute tells how many went, and why', async t => {
   t.strictSame(lines(), [line(1), line(2)])
 })
 
-t.test('letters stand in the order of their changes, whenever they were given up, also after a start', async t => {
+t.test('letters are in the order of their changes, with any times of their ends, also after a start', async t => {
   const owner = await ownerWith()
   const { letters } = owner.shards.parts
   for (const stamp of [3, 1, 4, 2])

@@ -1,4 +1,5 @@
-// From a change to who sends: what is handed over, when, with which number, and what is written down of its end.
+// From a change to the sender: the notifications that are passed on, when, with which number, and the record of their
+// end.
 
 import t from 'tap'
 import type { ShardReply } from '../../../src/messages/messages.js'
@@ -27,7 +28,7 @@ const anything = {
   condition: { alterationTypes: ['entityCreate', 'entityUpdate', 'entityChange', 'entityDelete'] },
 }
 
-t.test('nothing is handed over, and nothing replied, before the commit is durable', async t => {
+t.test('no notification is passed on, and no reply sent, before the commit is durable', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   owner.store.isHeld = true
   const replies = owner.ask(create('E'))
@@ -37,14 +38,14 @@ t.test('nothing is handed over, and nothing replied, before the commit is durabl
   t.strictSame([replies, owner.deliverer.taken.length], [[done], 1])
 })
 
-t.test('what cannot be made durable is not handed over', async t => {
+t.test('a notification that cannot be made durable is not passed on', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   owner.store.breakDown(new Error('disk full'))
   t.match(await owner.end(create('E')), { kind: 'failed', reason: /disk full/ })
   t.equal((await owner.handed()).length, 0)
 })
 
-t.test('an update that changes nothing fires who wants any update, and is replied to when that is durable', async t => {
+t.test('an update without a change triggers subscriptions to updates; its reply waits for that commit', async t => {
   const owner = await NotifyingOwner.with([watching(1), watching(2, anyUpdate)])
   await owner.end(create('E'))
   owner.deliverer.next()
@@ -60,7 +61,7 @@ t.test('an update that changes nothing fires who wants any update, and is replie
 })
 
 t.test(
-  'a notification says what its change made of the entity, whatever came later; a deletion what it was last',
+  'a notification has the state after its change, not after later ones; that of a deletion has the last state',
   async t => {
     const owner = await NotifyingOwner.with([watching(1, anything)])
     for (const request of [create('E'), update('E', { n: 2 }), update('E', { n: 2 }), remove('E')]) owner.ask(request)
@@ -81,7 +82,7 @@ t.test(
   },
 )
 
-t.test('an entity that expires fires nothing', async t => {
+t.test('an entity that expires triggers nothing', async t => {
   const owner = await NotifyingOwner.with([watching(1, anything)])
   const target = { tenant, path: '/', id: 'E', type: 'T' }
   const expires = new Date(owner.clock.wallMs() + 1000).toISOString()
@@ -98,7 +99,7 @@ t.test('an entity that expires fires nothing', async t => {
   t.equal((await owner.rows()).length, 1, 'that of the creation')
 })
 
-t.test('an update that has come round in a circle applies and fires nothing, and that is told', async t => {
+t.test('an update that has come round in a circle applies and triggers nothing, and that is logged', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   await owner.end(create('E'))
   owner.deliverer.next()
@@ -153,7 +154,7 @@ t.test('of one request a bounded number of notifications descend, also after a c
   t.strictSame(counts, [3])
 })
 
-t.test('what a request triggers itself is never dropped, also when another broker sends it', async t => {
+t.test('notifications that a request triggers itself are never dropped, also when another broker sends it', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   for (const correlator of [undefined, 'b; cbnotif=7']) {
     const origin = originOf({ correlatorRoot: correlator ? 'b' : 'a', correlator })
@@ -167,7 +168,7 @@ t.test('what a request triggers itself is never dropped, also when another broke
   t.equal((await owner.handed()).length, 0)
 })
 
-t.test('what is refused fires nothing, and what was done in part fires for its part', async t => {
+t.test('a refused request triggers nothing, and one done in part triggers for its part', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   await owner.end(create('E'))
   owner.deliverer.next()
@@ -200,7 +201,7 @@ t.test(
   },
 )
 
-t.test('numbers go on in steps where others count as well, and whoever brings none fires nothing', async t => {
+t.test('numbers go on in steps where others count as well, and a request without one triggers nothing', async t => {
   const owner = await NotifyingOwner.with([watching(1), watching(2)])
   await owner.end(create('E', { n: 1 }, originOf({ numbering: { next: 8, step: 3 } })))
   t.strictSame(
@@ -211,7 +212,7 @@ t.test('numbers go on in steps where others count as well, and whoever brings no
   t.equal((await owner.handed()).length, 0)
 })
 
-t.test('in bestEffort there are no rows, and what is handed over is durable all the same', async t => {
+t.test('in bestEffort there are no rows, and the changes behind notifications are durable all the same', async t => {
   const owner = await NotifyingOwner.with([watching(1, anything)], {
     notifications: { isKept: false, descendantsMax: 1000, flowControl: undefined },
   })
@@ -233,7 +234,7 @@ t.test('in bestEffort there are no rows, and what is handed over is durable all 
   t.strictSame(replies, [done])
 })
 
-t.test('a subscription that is removed ends what it is owed, now and after a start', async t => {
+t.test('the removal of a subscription ends its pending notifications, now and after a start', async t => {
   const owner = await NotifyingOwner.with([watching(1), watching(2)])
   await owner.end(create('E'))
   await owner.end(create('F'))
@@ -252,7 +253,7 @@ t.test('a subscription that is removed ends what it is owed, now and after a sta
   t.strictSame(await after.rows(), [])
 })
 
-t.test('a patched subscription sends what it was owed before in its new way', async t => {
+t.test('a patched subscription sends earlier pending notifications in its new way', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   await owner.end(create('E'))
   const [due] = await owner.handed()
@@ -262,7 +263,7 @@ t.test('a patched subscription sends what it was owed before in its new way', as
   t.match(due!.input()?.subscription.notification.transport, { url: 'http://other' })
 })
 
-t.test('counters tell of each notification once, whatever becomes of its tries', async t => {
+t.test('counters count each notification once, for any outcomes of its tries', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   const sent = async (): Promise<PendingNotification> => {
     await owner.rest(10)
@@ -298,7 +299,7 @@ t.test('counters tell of each notification once, whatever becomes of its tries',
   t.match(owner.progress(1), { timesSent: 5, failsCounter: 1 }, 'one that never could be sent')
 })
 
-t.test('each try is told, and which of the tries it was', async t => {
+t.test('each try is reported with its number', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   await owner.end(create('E'))
   const [due] = (await owner.handed()) as [PendingNotification]
@@ -337,13 +338,13 @@ t.test('throttling, one-shots and limits of failures hold from one change to the
   t.strictSame(await fired('E'), ['1'])
 })
 
-t.test('several changes of one tick fire a one-shot once', async t => {
+t.test('several changes of one tick trigger a one-shot once', async t => {
   const owner = await NotifyingOwner.with([watching(1, { status: 'oneshot' })])
   for (const id of ['A', 'B', 'C']) owner.ask(create(id))
   t.equal((await owner.handed()).length, 1)
 })
 
-/** How many rows of the outbox and dead letters there were after each commit. */
+/** The numbers of rows of the outbox and of dead letters after each commit. */
 function watchedCommits(owner: NotifyingOwner): [rows: number, letters: number][] {
   const seen: [number, number][] = []
   const plain = owner.store.commit.bind(owner.store)
@@ -355,7 +356,7 @@ function watchedCommits(owner: NotifyingOwner): [rows: number, letters: number][
   return seen
 }
 
-t.test('what is given up is buried in the commit in which its row goes, and owed again with its id in one', async t => {
+t.test('a dead letter is stored in the commit that removes its row, and replayed in one with its id', async t => {
   const owner = await NotifyingOwner.with([watching(1), watching(2)])
   await owner.end(create('E'))
   const [due, other] = (await owner.handed()) as [PendingNotification, PendingNotification]
@@ -380,7 +381,7 @@ t.test('what is given up is buried in the commit in which its row goes, and owed
   t.strictSame((await after.handed()).map(told), [before])
 })
 
-t.test('what is sent again while all is being read stands behind', async t => {
+t.test('a notification that is sent again while all rows are being read comes last', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   await owner.end(create('E'))
   await owner.end(create('F'))
@@ -397,7 +398,7 @@ t.test('what is sent again while all is being read stands behind', async t => {
   )
 })
 
-t.test('nothing is handed over after the end, and what was made durable is owed by the next one', async t => {
+t.test('no notification is passed on after the end, and the next owner has the durable ones', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   owner.shards.parts.notifications.end()
   t.strictSame(await owner.end(create('E')), done)
@@ -405,7 +406,7 @@ t.test('nothing is handed over after the end, and what was made durable is owed 
   t.equal((await (await owner.killed()).handed()).length, 1)
 })
 
-t.test('who sends hears of the subscriptions that may fire', async t => {
+t.test('the sender gets the subscriptions that may trigger', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   t.strictSame(owner.deliverer.expected, [idOf(1)])
   await owner.end({ kind: 'removeSubscription', tenant, id: idOf(1) })

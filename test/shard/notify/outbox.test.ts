@@ -1,5 +1,6 @@
-// What is owed to receivers is a row in the commit of the change that owes it, and goes in a later one when all of it
-// has ended: so a crash owes again what had not ended, and nothing else but what shares its bundle.
+// Pending notifications are a row in the commit of the change that triggers them. The row goes in a later commit when
+// all of them have ended. So after a crash the notifications that had not ended are pending again, and no others but
+// those of the same bundle.
 
 import t, { type Test } from 'tap'
 import type { Cursor, PendingNotification, Range, Store } from '../../../src/ports.js'
@@ -44,7 +45,7 @@ function commitsOf<S extends Store>({ store }: NotifyingOwner<S>): { count: numb
   return commits
 }
 
-/** Counts how often rows of the outbox are looked up. */
+/** Counts the lookups of rows of the outbox. */
 function readsOf({ store }: NotifyingOwner): { count: number } {
   const reads = { count: 0 }
   const plain = store.get.bind(store)
@@ -55,12 +56,12 @@ function readsOf({ store }: NotifyingOwner): { count: number } {
   return reads
 }
 
-/** After which a bundle of which something is owed has been taken apart: it waits, and so do riders. */
+/** After this time a bundle with a pending notification has been split. Piggybacked writes wait as well. */
 const bundlesWaitMs = 350
 
 const limited = (limits: Partial<typeof shardLimitsDefault>) => ({ limits: { ...shardLimitsDefault, ...limits } })
 
-t.test('a row stands with its change in one commit, whatever the number of its notifications', async t => {
+t.test('a row is in one commit with its change, for any number of notifications', async t => {
   const owner = await NotifyingOwner.with([watching(1), watching(2)])
   const commits = commitsOf(owner)
   owner.ask(create('E'))
@@ -94,7 +95,7 @@ t.test('a row goes in a later commit when all its notifications have ended, and 
   t.strictSame(await owner.rows(), [])
 })
 
-t.test('the end of a row rides along with a commit that comes anyway', async t => {
+t.test('the removal of a row is a piggybacked write of the next commit', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   await owner.end(create('E'))
   const [due] = await owner.handed()
@@ -131,7 +132,7 @@ t.test('rows of one commit are one row, which goes when all of them have ended',
 })
 
 t.test(
-  'what of a bundle has not ended after a while gets a place of its own, and says the same all the time',
+  'notifications of a bundle that have not ended after a while get rows of their own, with the same contents',
   async t => {
     const owner = await NotifyingOwner.with([watching(1), watching(2)])
     for (const id of entityIds(6)) owner.ask(create(id))
@@ -152,7 +153,7 @@ t.test(
     const meanwhile = dues.slice(5).map(told)
     t.equal(reads.count, 0, 'nor are they looked for while they move')
     t.strictSame(meanwhile, first.slice(5))
-    // It ends while it moves.
+    // These end while the bundle is being split.
     for (const due of dues.slice(8)) due.onOutcome(delivered)
     owner.store.isHeld = false
     owner.store.land()
@@ -183,7 +184,7 @@ t.test('a bundle that ends while it waits to be taken apart goes as a whole', as
   t.strictSame([await owner.bundles(), await owner.rows()], [[], []])
 })
 
-t.test('whoever has drained owes what is owed and no more, and writes nothing more', async t => {
+t.test('an owner that has drained keeps exactly its pending notifications, and writes nothing more', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   for (const id of entityIds(3)) owner.ask(create(id))
   await owner.rest()
@@ -202,7 +203,7 @@ t.test('whoever has drained owes what is owed and no more, and writes nothing mo
   t.equal(commits.count, 0)
 })
 
-t.test('what is given up leaves its bundle with the commit that buries it', async t => {
+t.test('a notification that is given up leaves its bundle with the commit that stores its dead letter', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   for (const id of entityIds(3)) owner.ask(create(id))
   await owner.rest()
@@ -216,7 +217,7 @@ t.test('what is given up leaves its bundle with the commit that buries it', asyn
   t.strictSame(ids(await (await owner.killed()).handed()), ids([dues[0]!, dues[2]!]).sort())
 })
 
-t.test('a crash owes again all of a bundle of which anything is owed, in order and once', async t => {
+t.test('a crash makes all of a bundle with a pending notification pending again, in order and once', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   const all = entityIds(30)
   for (const id of all) owner.ask(create(id))
@@ -225,14 +226,14 @@ t.test('a crash owes again all of a bundle of which anything is owed, in order a
   await owner.rest()
   const dues = await owner.handed()
   t.equal((await owner.bundles()).length, 2)
-  // All of the first bundle, and nearly all of the second.
+  // All of the first bundle, and nearly all of the second, have ended.
   for (const due of dues.slice(0, 59)) due.onOutcome(delivered)
   await owner.rest(100)
   const after = await owner.killed()
   t.strictSame(ids(await after.handed()), ids(dues.slice(30)).sort())
   t.strictSame(await after.bundles(), [])
   t.equal((await after.rows()).length, 30)
-  // Whoever is stopped while it splits them begins again.
+  // An owner that is stopped while it splits them begins again.
   t.strictSame(ids(await (await after.killed()).handed()), ids(dues.slice(30)).sort())
 })
 
@@ -265,7 +266,7 @@ t.test('a notification that waits counts as failed once, over crashes too, and i
   t.notMatch(owner.lines, [/automatically disabled/])
 })
 
-t.test('a failure and what it counts for are in one commit', async t => {
+t.test('a failure and its count are in one commit', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   await owner.end(create('E'))
   const [due] = await owner.handed()
@@ -278,7 +279,7 @@ t.test('a failure and what it counts for are in one commit', async t => {
   t.equal(after.progress(1).failsCounter, 1)
 })
 
-t.test('a crash does not hurry what a receiver has put off, and does not delay what it did not answer', async t => {
+t.test('a crash does not hurry notifications put off, and does not delay those without an answer', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   for (const id of ['E', 'F']) await owner.end(create(id))
   const [putOff, lost] = await owner.handed()
@@ -291,7 +292,7 @@ t.test('a crash does not hurry what a receiver has put off, and does not delay w
   t.match(again.get(lost!.id), { attempts: 3, dueMs: undefined })
 })
 
-t.test('of a row of which something waits, a crash does not owe again what has ended, before or after', async t => {
+t.test('a crash does not revive ended notifications of a row with a waiting one, before or after it', async t => {
   const owner = await NotifyingOwner.with([watching(1), watching(2), watching(3)])
   await owner.end(create('E'))
   const [before, waiting, behind] = await owner.handed()
@@ -308,7 +309,7 @@ t.test('of a row of which something waits, a crash does not owe again what has e
   t.strictSame(await after.rows(), [])
 })
 
-t.test('what is sent again after it was given up begins anew, and counts no second time', async t => {
+t.test('a notification that is sent again after it was given up begins anew, and counts no second time', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   await owner.end(create('E'))
   const [due] = await owner.handed()
@@ -355,7 +356,7 @@ for (const [what, made] of [
   ['RocksDB', realStore],
   ['memory', async () => new HoldingStore()],
 ] as const)
-  t.test(`a crash owes again what had not ended, as it was and in order, and nothing else: ${what}`, async t => {
+  t.test(`a crash makes pending again exactly the unended notifications, unchanged and in order: ${what}`, async t => {
     const random = Random.fromEnvironment()
     t.comment(`seed ${random.seed}`)
     const owner = await NotifyingOwner.over(await made(t))
@@ -376,7 +377,7 @@ for (const [what, made] of [
     await owner.rest(bundlesWaitMs)
     await owner.shards.drain()
     t.strictSame(await owner.bundles(), [])
-    // What a row owes stands or goes with the row, until it is written again because a try has failed.
+    // The pending notifications of a row stay or go together, until the row is written again because a try has failed.
     const rowOf = (id: string): string => id.slice(0, -6)
     const rows = new Set([...open.keys()].map(rowOf))
     const rewritten = new Set(dues.filter(({ attempts }) => attempts > 0).map(({ id }) => rowOf(id)))
@@ -396,7 +397,7 @@ for (const [what, made] of [
     t.equal((await (await after.killed()).handed()).length, 0)
   })
 
-t.test('what is read after a start costs no memory until it is made, and then says the same', async t => {
+t.test('rows read after a start cost no memory until they are made, and then have the same contents', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   for (const id of entityIds(5)) await owner.end(create(id))
   const before = (await owner.handed()).map(told)
@@ -408,7 +409,7 @@ t.test('what is read after a start costs no memory until it is made, and then sa
   t.equal(reads.count, 5, 'each is read when it is made')
 })
 
-t.test('a change that was just made is at hand, once; later its row says what it was', async t => {
+t.test('the contents of a new change are in memory once; later they come from its row', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   await owner.end(create('E'))
   const [due] = await owner.handed()
@@ -420,7 +421,7 @@ t.test('a change that was just made is at hand, once; later its row says what it
   t.equal(reads.count, 1)
 })
 
-t.test('of many large changes that are not made yet only so much is at hand', async t => {
+t.test('of many large changes whose messages are not made yet, a bounded number is in memory', async t => {
   const owner = await NotifyingOwner.with(Array.from({ length: 60 }, (_, n) => watching(n)))
   await owner.end(create('E', { n: 'x'.repeat(1_000_000) }))
   const dues = await owner.handed()
@@ -432,7 +433,7 @@ t.test('of many large changes that are not made yet only so much is at hand', as
   t.ok(reads.count < 40, 'when they are made there is room for others')
 })
 
-t.test('what is fired before all has been read stands behind, in order', async t => {
+t.test('notifications that are triggered before all rows are read come behind them, in order', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   for (const id of entityIds(500)) owner.ask(create(id))
   await owner.rest()
@@ -457,7 +458,7 @@ t.test('what is fired before all has been read stands behind, in order', async t
   )
 })
 
-t.test('what is fired before anybody has begun is owed once', async t => {
+t.test('a notification that is triggered before any sender has begun is pending once', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   await owner.end(create('E'))
   const after = await owner.killed({ begins: false })
@@ -484,7 +485,7 @@ class UnreadableStore extends HoldingStore {
   }
 }
 
-t.test('when what was owed cannot be read, what is fired from then on is sent all the same', async t => {
+t.test('when pending rows cannot be read, later notifications are sent all the same', async t => {
   const owner = await NotifyingOwner.over(new UnreadableStore())
   await owner.end({ kind: 'createSubscription', subscription: watching(1) })
   owner.store.isBroken = true
@@ -518,7 +519,7 @@ t.test('nothing is read any more when it has ended', async t => {
   t.equal((await after.handed()).length, 0)
 })
 
-t.test('beyond rowsMax nothing more is taken, which is counted and told once a second', async t => {
+t.test('beyond rowsMax no notification is accepted, which is counted, and logged once a second', async t => {
   const owner = await NotifyingOwner.with([watching(1), watching(2)], limited({ rowsMax: 3 }))
   for (const id of entityIds(5)) t.strictSame(await owner.end(create(id)), { kind: 'done' })
   const dues = await owner.handed()
@@ -560,7 +561,7 @@ t.test('two owners of one clock make no id twice', async t => {
   const all: string[] = []
   for (const [at, owner] of owners.entries()) {
     await owner.end({ kind: 'createSubscription', subscription: watching(1) })
-    // Each has the shards of one remainder.
+    // Each owner has the shards of one remainder.
     const own = entityIds(40).filter(id => shardMap.shardOf('t', '/', id) % 2 === at)
     for (const id of own) await owner.end(create(id))
     all.push(...ids(await owner.handed()))

@@ -1,5 +1,5 @@
 // Flow control: when a reply leaves, by the algorithm of docs/interface/notifications.md#flow-control, over queues that
-// a test makes up.
+// the test invents.
 
 import t from 'tap'
 import type { ShardReply } from '../../../src/messages/messages.js'
@@ -11,13 +11,13 @@ interface Run {
   readonly control: FlowControl
   /** Length of the queue before the request. */
   readonly before: number
-  /** Its length each time that it is looked at afterwards; the last one stays. */
+  /** Its length at each later look; the last one stays. */
   readonly lengths: readonly number[]
   /** Notifications of the request. */
   readonly sent: number
 }
 
-/** How often the algorithm sleeps. */
+/** The number of sleeps of the algorithm. */
 function sleepsOf({ control: { gauge, stepMs, waitMsMax }, before, lengths, sent }: Run): number {
   const target = Math.floor(before + (1 - gauge) * sent)
   let waitedMs = 0
@@ -30,7 +30,7 @@ function sleepsOf({ control: { gauge, stepMs, waitMsMax }, before, lengths, sent
   return sleeps
 }
 
-/** When a paced reply leaves, in ms after it could have. */
+/** The time at which a paced reply leaves, in ms after it could have left. */
 async function replied({ control, before, lengths, sent }: Run, isPaced = true): Promise<number> {
   const subscriptions = Array.from({ length: sent }, (_, n) => watching(n))
   const owner = await NotifyingOwner.with(subscriptions, {
@@ -57,7 +57,7 @@ t.test('with a gauge of 1 a reply waits until the queue is as long as before', a
   t.equal(await replied({ control: full, before: 5, lengths: [5], sent: 2 }), 0)
 })
 
-t.test('with a gauge of 0 it waits for what others have sent at most', async t => {
+t.test('with a gauge of 0 it waits for notifications of others at most', async t => {
   const control = { ...full, gauge: 0 }
   t.equal(await replied({ control, before: 5, lengths: [7], sent: 2 }), 0)
   t.equal(await replied({ control, before: 5, lengths: [8, 7], sent: 2 }), 100)
@@ -74,11 +74,11 @@ t.test('it waits no longer than it may, up to the step in which that is over', a
   t.equal(await replied({ control: { ...full, waitMsMax: 99 }, before: 0, lengths: [9], sent: 1 }), 100)
 })
 
-t.test('whoever does not ask for it does not wait', async t => {
+t.test('a request without flow control does not wait', async t => {
   t.equal(await replied({ control: full, before: 0, lengths: [9], sent: 1 }, false), 0)
 })
 
-t.test('random queues are waited for as the algorithm says', async t => {
+t.test('random queues are waited for by the rules of the algorithm', async t => {
   const random = Random.fromEnvironment()
   t.comment(`seed ${random.seed}`)
   for (let n = 0; n < 60; n++) {
@@ -93,7 +93,7 @@ t.test('random queues are waited for as the algorithm says', async t => {
   }
 })
 
-t.test('a batch waits for all that it has fired, and what others count besides does not matter', async t => {
+t.test('a batch waits for all its notifications, and the counts of others do not matter', async t => {
   const control = { gauge: 0.5, stepMs: 100, waitMsMax: 1000 }
   const owner = await NotifyingOwner.with([watching(1), watching(2)], {
     notifications: { isKept: true, descendantsMax: 1000, flowControl: control },

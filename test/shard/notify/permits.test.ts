@@ -32,7 +32,7 @@ const owners = 3
 const documentOwner: number = keeper
 const [other, third] = [0, 1, 2].filter(owner => owner !== documentOwner) as [number, number]
 
-/** Ids of entities that an owner has, as many as a test may want. */
+/** Ids of entities of one owner, as many as a test may need. */
 const entitiesOf = (owner: number): string[] =>
   Array.from({ length: 200 }, (_, n) => `E${n}`).filter(id => shardMap.shardOf(tenant, '/', id) % owners === owner)
 
@@ -64,7 +64,7 @@ class Company {
     return this.shards.one(owner).parts.notifications.begin(this.despatches[owner]!, this.shards)
   }
 
-  /** Kills an owner, and begins another one with its store. */
+  /** Kills an owner, and starts another one with its store. */
   async restart(owner: number): Promise<void> {
     this.shards.one(owner).parts.notifications.end()
     await this.settled(this.shards.restart(owner))
@@ -97,13 +97,13 @@ class Company {
     }
   }
 
-  /** What all have handed over since this was asked last. */
+  /** Notifications that all owners have passed on since the last call. */
   async handed(): Promise<PendingNotification[]> {
     await this.rest()
     return this.despatches.flatMap(despatch => despatch.next())
   }
 
-  /** Which entities are told of after some changes. */
+  /** Ids of the entities in notifications after some changes. */
   async fired(...requests: WriteRequest[]): Promise<(string | undefined)[]> {
     for (const request of requests) await this.end(request)
     return (await this.handed()).map(due => due.input()?.entity.id)
@@ -131,7 +131,7 @@ const end = (dues: readonly PendingNotification[], outcome: DeliveryOutcome): vo
   for (const due of dues) due.onOutcome(outcome)
 }
 
-t.test('one that depends on nothing fires wherever something changes, and nobody is asked', async t => {
+t.test('a subscription that depends on nothing triggers at any change, and no permit is requested', async t => {
   const company = await Company.with({})
   company.shards.set(documentOwner, 'unreachable')
   await company.end(oneOf(other))
@@ -140,7 +140,7 @@ t.test('one that depends on nothing fires wherever something changes, and nobody
   t.equal((await company.fired(...ofAll(1))).length, 3)
 })
 
-t.test('a throttled one fires once over all owners', async t => {
+t.test('a throttled one triggers once over all owners', async t => {
   const company = await Company.with({ throttling: 5 })
   t.equal((await company.fired(...ofAll(0))).length, 1)
   t.equal((await company.fired(...ofAll(1))).length, 0)
@@ -164,7 +164,7 @@ t.test('of a throttled one nothing is kept nor asked until its time is over, or 
   t.equal((await company.fired(oneOf(other, 4))).length, 1)
 })
 
-t.test('a one-shot fires once over all owners, also for changes of one moment', async t => {
+t.test('a one-shot triggers once over all owners, also for changes at the same time', async t => {
   const company = await Company.with({ status: 'oneshot' })
   for (const request of ofAll(0)) company.shards.ask(shardOf(request), request, () => {})
   t.equal((await company.handed()).length, 1)
@@ -172,7 +172,7 @@ t.test('a one-shot fires once over all owners, also for changes of one moment', 
   t.match(company.progress().all, { timesSent: 1, spentRevision: 1 })
 })
 
-t.test('what is refused is owed no more', async t => {
+t.test('a refused notification is not pending any more', async t => {
   const company = await Company.with({ status: 'oneshot' })
   await company.fired(oneOf(other))
   await company.end(oneOf(other, 1))
@@ -233,7 +233,7 @@ t.test(
   },
 )
 
-t.test('a grant that cannot be made durable is not told', async t => {
+t.test('a permit that cannot be made durable is not granted', async t => {
   const company = await Company.with({ throttling: 5 })
   company.shards.storeOf(documentOwner).breakDown(new Error('disk full'))
   const reply = await company.end({ kind: 'claim', tenant, id: idOf(1), notification: 'a' })
@@ -241,7 +241,7 @@ t.test('a grant that cannot be made durable is not told', async t => {
 })
 
 for (const condition of ['unreachable', 'lost'] as const)
-  t.test(`while the document owner is ${condition} what it decides about waits, and comes when it is back`, async t => {
+  t.test(`while the document owner is ${condition} its decisions wait, and come when it is back`, async t => {
     const company = await Company.with({ throttling: 3600 })
     company.shards.set(documentOwner, condition)
     t.strictSame(await company.end(oneOf(other)), { kind: 'done' }, 'the change itself does not wait')
@@ -254,7 +254,7 @@ for (const condition of ['unreachable', 'lost'] as const)
     t.match(company.progress().all, { timesSent: 1 })
   })
 
-t.test('who dies before it has sent asks again, is granted the same, and nothing is lost', async t => {
+t.test('an owner that dies before it has sent asks again, gets the same permit, and nothing is lost', async t => {
   const company = await Company.with({ status: 'oneshot' })
   await company.end(oneOf(other))
   const before = ids(await company.handed())
@@ -271,7 +271,7 @@ t.test('who dies before it has sent asks again, is granted the same, and nothing
   t.match(company.progress().all, { timesSent: 1 })
 })
 
-t.test('one that was switched off stays so in writing when it is patched, and fires nowhere', async t => {
+t.test('a subscription that was switched off stays so in writing when it is patched, and triggers nowhere', async t => {
   const company = await Company.with({ status: 'oneshot' })
   await company.fired(oneOf(other))
   t.strictSame(await company.end(patch({ description: 'new' })), { kind: 'done' })
@@ -282,7 +282,7 @@ t.test('one that was switched off stays so in writing when it is patched, and fi
   t.equal((await company.fired(...ofAll(2))).length, 3)
 })
 
-t.test('nobody is asked any more when an owner has ended', async t => {
+t.test('no permit is requested any more when an owner has ended', async t => {
   const company = await Company.with({ throttling: 5 })
   company.shards.set(documentOwner, 'unreachable')
   await company.end(oneOf(other))
@@ -292,7 +292,7 @@ t.test('nobody is asked any more when an owner has ended', async t => {
   t.equal(company.clock.waiting, 0)
 })
 
-t.test('a subscription that is throttled later knows what all owners have notified before', async t => {
+t.test('a subscription that is throttled later knows the earlier notifications of all owners', async t => {
   for (const [first, then] of [
     [other, documentOwner],
     [third, other],

@@ -1,4 +1,4 @@
-// What became of notifications is written down with the commits of changes, and read again at start.
+// The outcomes of notifications are written with the commits of changes, and read again at start.
 
 import t from 'tap'
 import { noProgress } from '../../../src/domain/subscriptions/subscription.js'
@@ -66,7 +66,7 @@ t.test('that a notification is sent is written in the commit of its change, so t
   )
 })
 
-t.test('what became of it rides along, or has a commit of its own after a moment', async t => {
+t.test('outcomes are piggybacked writes, or have a commit of their own after a moment', async t => {
   const owner = await NotifyingOwner.with([watching(1), watching(2)])
   await owner.end(create('E'))
   const counts = written(owner)
@@ -82,7 +82,7 @@ t.test('what became of it rides along, or has a commit of its own after a moment
   t.match(after.progress(2), { lastFailureReason: 'refused' })
 })
 
-t.test('whoever drains need not wait for that moment', async t => {
+t.test('draining does not need that moment', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   await owner.end(create('E'))
   await ended(owner, delivered)
@@ -96,7 +96,7 @@ t.test('whoever drains need not wait for that moment', async t => {
   t.strictSame(await owner.rows(), [])
 })
 
-t.test('what was written is not written with every commit', async t => {
+t.test('written progress is not written again with every commit', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   await owner.end(create('E'))
   await commit(owner.store, batch => batch.del(keyOf(1)))
@@ -126,7 +126,7 @@ t.test('rows of subscriptions that are not there are deleted at start', async t 
   t.strictSame(await rows(owner), [])
 })
 
-t.test('a change of a subscription leaves what became of it', async t => {
+t.test('a change of a subscription leaves its progress', async t => {
   const owner = await NotifyingOwner.with([watching(1, { notification: { maxFailsLimit: 1 } })])
   for (const id of ['A', 'B']) {
     await owner.end(create(id))
@@ -144,7 +144,7 @@ t.test('a change of a subscription leaves what became of it', async t => {
   t.match(owner.lines, [/failsCounter \(2\)/, /failsCounter \(3\)/])
 })
 
-t.test('of a subscription the latest grants are remembered, so many that a start knows what is on its way', async t => {
+t.test('the latest permits of a subscription are remembered, enough for a start to know those in flight', async t => {
   const owner = await NotifyingOwner.with([watching(1, { notification: { maxFailsLimit: 9 } })])
   const claim = (notification: number) =>
     owner.end({ kind: 'claim', tenant, id: idOf(1), notification: `${notification}` })
@@ -157,7 +157,7 @@ t.test('of a subscription the latest grants are remembered, so many that a start
   t.equal(owner.progress(1).timesSent, 100)
 })
 
-t.test('a row says all that is known, and nothing that is not', async t => {
+t.test('a row has all known facts, and no others', async t => {
   const progress = { ...noProgress, timesSent: 3, lastFailureMs: 7, lastFailureReason: 'é"\n', spentRevision: 2 }
   t.strictSame(decodeProgress(encodeProgress(progress)), { progress, grants: [], marks: [] })
   const marks = [

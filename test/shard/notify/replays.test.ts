@@ -1,4 +1,4 @@
-// Dead letters that are sent again by themselves: when, how many, in which order, and when not. The clock stands still,
+// Dead letters that are replayed automatically: when, how many, in which order, and when not. The clock stands still,
 // and the test is the receiver.
 
 import t from 'tap'
@@ -21,7 +21,7 @@ import {
 
 const receiver = 'http://h:80'
 const { receiverPauseMsMin, letterPauseMsMin, receiverReplaysMax } = replayLimitsDefault
-/** After which a receiver that rests is certainly tried. */
+/** After this time a resting receiver is certainly tried. */
 const pauseMs = receiverPauseMsMin * 1.2
 
 const notifying = (replays: Partial<ReplayLimits> = {}) => ({
@@ -64,7 +64,7 @@ async function letters(owner: Owner, entities: readonly string[], outcome = away
   await owner.rest(200)
 }
 
-/** What was handed over since, as entity and value. */
+/** Notifications passed on since the last call, as entity and value. */
 async function handed(owner: Owner): Promise<(readonly [string, unknown])[]> {
   return (await sent(owner)).map(([shown]) => shown)
 }
@@ -78,7 +78,7 @@ async function sent(owner: Owner): Promise<(readonly [readonly [string, unknown]
   return found
 }
 
-/** Ends what is handed over, until nothing more comes; gives all of it. */
+/** Ends notifications until no more are passed on; returns all of them. */
 async function takeAll(owner: Owner, outcome = delivered, turnsMax = 1_000): Promise<(readonly [string, unknown])[]> {
   const all: (readonly [string, unknown])[] = []
   for (let turns = 0, quiet = 0; quiet < 3 && turns < turnsMax; turns++) {
@@ -328,7 +328,7 @@ t.test('a client that asks for all letters does not send those again that are on
   t.strictSame(await kept(owner), [])
 })
 
-t.test('a list of letters tells when each is sent by itself', async t => {
+t.test('a list of letters shows when each is replayed automatically', async t => {
   const owner = await withLetters(['A'])
   const next = async (of: Owner): Promise<number | undefined> => {
     const reply = await of.end({ kind: 'deliveries', tenant: 't', id: idOf(1), limit: 9 })
@@ -372,7 +372,7 @@ t.test('letters of two subscriptions of one receiver take turns', async t => {
 })
 
 t.test(
-  'a letter that an older build has written is replayed only if a status tells that another try may help',
+  'a letter that an older build has written is replayed only if its status shows that another try may help',
   async t => {
     const owner = await NotifyingOwner.with([watching(1)], notifying())
     const { letters: of } = owner.shards.parts

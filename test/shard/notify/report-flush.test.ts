@@ -1,5 +1,5 @@
-// An owner flushes the outcomes of notifications to the document owner: again until that one has them. Each counts once,
-// however often it arrives.
+// An owner flushes the outcomes of notifications to the document owner, and repeats the flush until that one has them.
+// Each counts once, however often it arrives.
 
 import t from 'tap'
 import { encodeSubscription } from '../../../src/domain/subscriptions/subscription-json.js'
@@ -18,7 +18,7 @@ import { FakeClock } from '../../support/fake-clock.js'
 import { MemoryStore } from '../../support/memory-store.js'
 import { idOf, shardMap, tenant, until, watching } from '../../support/notifying.js'
 
-/** An owner that keeps no rows, and a document owner that replies what the test wants. */
+/** An owner that keeps no rows, and a document owner whose replies the test chooses. */
 class Owner {
   readonly clock: FakeClock
   readonly asked: FlushRequest[] = []
@@ -75,7 +75,7 @@ class Owner {
     this.book.noteReport(tenant, idOf(1), { kind: 'success', code: 200 })
   }
 
-  /** The time passes after which it flushes, and the document owner replies. */
+  /** Advances the time to the next flush; the document owner replies. */
   pause(reply?: ShardReply): void {
     this.clock.advance(500)
     if (reply) this.reply(reply)
@@ -105,7 +105,7 @@ async function documentOwnerOver(store: MemoryStore): Promise<Owner> {
   return documentOwner
 }
 
-/** Has the document owner do what it is asked; resolves with its reply when that is durable. */
+/** Passes a request to the document owner; resolves with its reply when that is durable. */
 async function asked(documentOwner: Owner, request: FlushRequest): Promise<ShardReply> {
   const replies: ShardReply[] = []
   documentOwner.reportFlush.onFlush(request, reply => replies.push(reply))
@@ -113,7 +113,7 @@ async function asked(documentOwner: Owner, request: FlushRequest): Promise<Shard
   return replies[0]!
 }
 
-t.test('what is known is flushed twice a second, and counts no more here when it is taken', async t => {
+t.test('known outcomes are flushed twice a second, and count no more here when they are accepted', async t => {
   const owner = await Owner.with()
   owner.pause()
   t.strictSame(owner.flushed, [], 'nothing is not flushed')
@@ -131,7 +131,7 @@ t.test('what is known is flushed twice a second, and counts no more here when it
 })
 
 for (const kind of ['moved', 'busy', 'unreachable', 'lost', 'failed'] as const)
-  t.test(`what was not taken, or may not have been (${kind}), is flushed again under its mark`, async t => {
+  t.test(`outcomes that were not accepted, or perhaps not (${kind}), are flushed again under their mark`, async t => {
     const owner = await Owner.with()
     owner.send()
     owner.fail()
@@ -146,7 +146,7 @@ for (const kind of ['moved', 'busy', 'unreachable', 'lost', 'failed'] as const)
     t.strictSame(owner.asked[2]!.mark, { source: 'owner', number: 2 })
   })
 
-t.test('a document owner that is killed loses nothing of what others flush, and counts nothing twice', async t => {
+t.test('a document owner that is killed loses nothing that others flush, and counts nothing twice', async t => {
   for (const isDurable of [true, false]) {
     const owner = await Owner.with()
     const documentOwner = await documentOwnerOver(new MemoryStore())
@@ -169,7 +169,7 @@ t.test('a document owner that is killed loses nothing of what others flush, and 
   }
 })
 
-t.test('an owner that is killed loses less than a second of what it has sent', async t => {
+t.test('an owner that is killed loses less than a second of its outcomes', async t => {
   const owner = await Owner.with()
   const replyMs = 400
   let flushed = 0
@@ -186,7 +186,7 @@ t.test('an owner that is killed loses less than a second of what it has sent', a
   t.ok(flushed > 80)
 })
 
-t.test('a document owner counts what an owner of an older build flushes without a mark', async t => {
+t.test('a document owner counts outcomes that an owner of an older build flushes without a mark', async t => {
   const documentOwner = await documentOwnerOver(new MemoryStore())
   const owner = await Owner.with()
   owner.send()
@@ -214,7 +214,7 @@ t.test('failures that come while others are flushed go on in their row, unless a
 })
 
 t.test(
-  'what is being flushed when its owner becomes the document owner counts once, whether a document owner had it or not',
+  'outcomes in flight when their owner becomes the document owner count once, whether an owner had them or not',
   async t => {
     for (const hadIt of [true, false]) {
       const owner = await Owner.with()

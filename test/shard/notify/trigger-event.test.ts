@@ -1,5 +1,6 @@
-// A trigger event and the one read from its row render to the same messages: whatever the entity, the request and the
-// subscription. biome-ignore-all lint/suspicious/noTemplateCurlyInString: a macro looks like that
+// A trigger event and the one read from its row render to the same messages, for every entity, request and
+// subscription.
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: a macro looks like that
 
 import fc from 'fast-check'
 import t from 'tap'
@@ -80,11 +81,11 @@ function eventOf(entity: Entity, more: Partial<TriggerEvent> = {}): TriggerEvent
 const again = (event: TriggerEvent, intents?: readonly DeliveryIntent[]): TriggerEvent =>
   decodeTriggerEvent(encodeTriggerEvent(event, intents), event)
 
-/** All that an event tells its subscriptions. */
+/** All messages of an event. */
 const messagesOf = (event: TriggerEvent): unknown[] =>
   event.intents.map(intent => messageOf(inputOf(event, intent, subscriptions[indexOf(intent)]!), options))
 
-/** Which of `subscriptions` an intent is for: they all have one id. */
+/** The index in `subscriptions` of an intent's subscription: they all have one id. */
 const indexOf = ({ id }: DeliveryIntent): number => Number.parseInt(id.slice(-6), 16)
 
 function namedOf(random: Random, entity: Entity, other: Entity): NamedAttribute[] {
@@ -108,7 +109,7 @@ t.test('a trigger event from its row renders to the same messages', async t => {
       correlator: random.pick(['', '0f0e', 'é\u0000"; cbnotif=1; cbnotif=2']),
       tenant: random.pick(['', 'acme']),
       path: random.pick(['/', '/b1', '/ä/b_2']),
-      // Half of them are enough: entities are many.
+      // Half of them are enough, because there are many entities.
       intents: subscriptions
         .map((_, index) => intentOf(index, { alteration, number: 1 + at * 100 + index }))
         .filter((_, index) => (index + at) % 2 === 0),
@@ -127,7 +128,7 @@ const previousOf = (metadata: Attribute['metadata']): NamedAttribute => ({
 })
 
 t.test(
-  'an earlier location is told as it was: the geometry alone, or the whole feature where the type is ignored',
+  'an earlier location has its old form: the geometry alone, or the whole feature where the type is ignored',
   async t => {
     const [entity] = oddEntities as [Entity]
     const told = (metadata: Attribute['metadata']): string =>
@@ -142,7 +143,7 @@ t.test(
   },
 )
 
-t.test('what a row says of its notifications is what was fired', async t => {
+t.test('a row names exactly the triggered notifications', async t => {
   const [entity] = oddEntities as [Entity]
   const intents = [
     intentOf(0, { number: 1_000_000_000_001, needsPermit: true }),
@@ -174,7 +175,7 @@ t.test('a row of a version that is not known is not read', async t => {
   t.throws(() => decodeTriggerEvent(row, { shard: 1, stamp: 1 }), { code: 'unreadable', message: /has version/ })
 })
 
-t.test('no two notifications have one id, and ids of a shard sort as they were fired', async () => {
+t.test('no two notifications have one id, and ids of a shard sort in the order of triggering', async () => {
   // Neighbours as often as others.
   const near = fc.tuple(fc.nat({ max: 3 }), fc.integer({ min: -3, max: 3 }))
   const stamp = fc.oneof(

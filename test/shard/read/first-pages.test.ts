@@ -15,17 +15,17 @@ import {
 } from '../../../src/shard/read/places.js'
 import { Changes, tenant, type Where } from '../../support/changes.js'
 
-/** Places read at a time, and the rest of them when a first page is continued. */
+/** Number of places read at a time, and the number left at which a first page is continued. */
 const headPlaces = 64
 const headPlacesMin = 32
 const firstPagesMax = 2000
-/** With more entities that may have gone, a scan reads a first page. */
+/** If more entities than this may have gone, a scan reads a first page. */
 const goneMax = 2000
 
 /** First pages over a store. The test sees each read, and may delay it. */
 class Reader {
   readonly changes = new Changes()
-  /** Where reads of the type index began. */
+  /** Ranges of the reads of the type index. */
   readonly asked: Range[] = []
   readonly scans: FirstPageScan[] = []
   readonly firstPages: FirstPages
@@ -48,7 +48,7 @@ class Reader {
     commit.tell(this.firstPages)
   }
 
-  /** From now on reads wait, with what they have seen, until they are held no more. */
+  /** While held, reads wait with the rows that they have seen. */
   hold(isHeld: boolean): void {
     this.isHeld = isHeld
     if (isHeld) return
@@ -66,7 +66,7 @@ class Reader {
     }
   }
 
-  /** What the type index has, in order. */
+  /** The places in the type index, in order. */
   async index({ path = '/', type = 'T' }: Where = {}): Promise<EntityPlace[]> {
     const cursor = this.open(typeRange(tenant, path, type))
     const rows = await cursor.next(1_000_000)
@@ -76,7 +76,7 @@ class Reader {
     })
   }
 
-  /** The page that a list would have. */
+  /** The page of a list. */
   async page(ranges: readonly CountedRange[], offset: number, limit: number): Promise<EntityPlace[]> {
     const { store, clock } = this.changes
     const places = new Places(store, this.firstPages, clock, tenant, ranges)
@@ -86,13 +86,13 @@ class Reader {
     return page
   }
 
-  /** Lets steps go on until the work is done. */
+  /** Runs steps until the work is done. */
   async run<T>(work: Promise<T>): Promise<T> {
     let isDone = false
     const noted = work.finally(() => {
       isDone = true
     })
-    noted.catch(() => {}) // it is told below
+    noted.catch(() => {}) // the failure is reported below
     for (let steps = 0; !isDone; steps++) {
       assert(steps < 10_000, 'it does not end')
       await this.changes.step()
@@ -100,7 +100,7 @@ class Reader {
     return noted
   }
 
-  /** Entities come, and are durable. */
+  /** Adds entities, and makes them durable. */
   async add(count: number, where: Where = {}): Promise<void> {
     const from = this.added
     this.added += count
@@ -124,7 +124,7 @@ const byCreation = (a: EntityPlace, b: EntityPlace): number => a.created - b.cre
 
 const wheres: readonly Where[] = [{}, { type: 'U' }, { path: '/a' }]
 const where = fc.constantFrom(...wheres)
-/** Which of the places go: the first, the last, or some between. */
+/** The places that go: the first, the last, or some between. */
 const gone = fc.record({ from: fc.constantFrom(0, 0, 0, 0.5, 0.9), share: fc.constantFrom(0.05, 0.3, 0.7, 1) })
 const amounts = fc.constantFrom(1, 5, 40, 130)
 const page = fc.record({
@@ -136,13 +136,13 @@ const page = fc.record({
 const add = fc.record({ kind: fc.constant('add' as const), where, amount: amounts })
 const remove = fc.record({ kind: fc.constant('remove' as const), where, gone })
 
-/** The places that are to go. */
+/** The places that go. */
 function chosen(places: readonly EntityPlace[], { from, share }: { from: number; share: number }): EntityPlace[] {
   const first = Math.floor(places.length * from)
   return places.slice(first, first + Math.ceil(places.length * share))
 }
 
-t.test('a page is what the type index has there, whatever came and went', async t => {
+t.test('a page equals the type index, after any additions and removals', async t => {
   let places = 0
   await fc.assert(
     fc.asyncProperty(fc.array(fc.oneof(page, add, remove), { maxLength: 25, size: 'max' }), async steps => {
@@ -216,7 +216,7 @@ t.test('a first page that is read while entities come and go knows of them', asy
   )
 })
 
-// What is read, and by whom
+// Reads and their callers
 
 t.test('the first page of a type is read once, and then follows', async t => {
   const reader = new Reader()
@@ -229,7 +229,7 @@ t.test('the first page of a type is read once, and then follows', async t => {
   t.equal(reader.asked.length, 1)
 })
 
-t.test('several who ask at once wait for one reading', async t => {
+t.test('several callers at once wait for one read', async t => {
   const reader = new Reader()
   await reader.add(100)
   const pages = await Promise.all([0, 1, 2].map(() => reader.page([rangeOf(100)], 0, 20)))
@@ -248,7 +248,7 @@ t.test('places that were given do not change with the first page', async t => {
   t.equal(ids(places), before)
 })
 
-t.test('when all that is read has gone meanwhile, the page is what stands behind it', async t => {
+t.test('when all read entities have gone meanwhile, the page has those behind them', async t => {
   const reader = new Reader()
   await reader.add(200)
   const all = await reader.index()
@@ -259,7 +259,7 @@ t.test('when all that is read has gone meanwhile, the page is what stands behind
   t.equal(ids(await reader.run(page)), ids(all.slice(100, 120)))
 })
 
-t.test('a first page that grows too long lets its end go', async t => {
+t.test('a first page that grows too long is cut at its end', async t => {
   const reader = new Reader()
   await reader.add(10)
   await reader.page([rangeOf(10)], 0, 1)
@@ -309,7 +309,7 @@ t.test('a first page is read on when it runs short, not before', async t => {
   t.equal(reader.asked.length, 1)
 })
 
-t.test('a scan reads the first page of many entities that nobody knows, and reads on where many have gone', async t => {
+t.test('a scan reads the first page of many unknown entities, and reads on where many have gone', async t => {
   const reader = new Reader()
   await reader.add(goneMax + 200)
   const all = await reader.index()
@@ -326,7 +326,7 @@ t.test('a scan reads the first page of many entities that nobody knows, and read
   t.strictSame(reader.scans[1]!.after, { created, shard })
 })
 
-t.test('a reading that fails is told, and the next one succeeds', async t => {
+t.test('a failed read is reported, and the next one succeeds', async t => {
   const reader = new Reader()
   await reader.add(100)
   const { store } = reader.changes

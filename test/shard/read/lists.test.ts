@@ -1,4 +1,4 @@
-// Lists by whatever plan: they answer alike, wait for views, and end at their limits.
+// Lists by any plan: they answer alike, wait for views, and end at their limits.
 
 import assert from 'node:assert/strict'
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
@@ -33,11 +33,11 @@ import { orderOf, selectionOf } from '../../support/selections.js'
 const shardMap = new ShardMap({ shards: 8, spread: 8 })
 const { scanDeadlineMs } = queriesForTests
 
-/** Scans in steps of which the test sees how many there are, and may hold them. */
+/** Scans in steps. The test sees their number, and may hold them. */
 class HoldableScanner implements Scanner {
   lists = 0
   builds = 0
-  /** If given, scans wait for it, and fail if it does. */
+  /** If set, scans wait for it, and fail if it fails. */
   gate: Promise<void> | undefined
   private readonly inner: Scanner
 
@@ -97,7 +97,7 @@ class Node {
     return replies
   }
 
-  /** Lets what goes on in steps go on, until it ends or waits for something else. */
+  /** Runs steps until the work ends or waits for something else. */
   async rest(): Promise<void> {
     for (let quiet = 0, steps = 0; quiet < 4; quiet++) {
       assert(++steps < 10_000, 'it does not end')
@@ -108,7 +108,7 @@ class Node {
     }
   }
 
-  /** Asks, and gives the reply once it came. */
+  /** Sends a request, and returns the reply when it has come. */
   async end(request: WriteRequest | ReadRequest): Promise<ShardReply> {
     const replies = this.ask(request)
     await this.rest()
@@ -116,7 +116,7 @@ class Node {
     return replies[0]!
   }
 
-  /** Scans wait from now on. The function returned lets them go, or fails them. */
+  /** Scans wait from now on. The returned function releases them, or makes them fail. */
   hold(): (failure?: Error) => void {
     let go: (failure?: Error) => void = () => {}
     this.scanner.gate = new Promise((resolve, reject) => {
@@ -129,7 +129,7 @@ class Node {
   }
 }
 
-/** More entities than are looked into one by one. */
+/** More entities than are read one by one. */
 const count = 300
 const stock: readonly Placed[] = Array.from({ length: count }, (_, n) => ({
   path: '/',
@@ -209,7 +209,7 @@ function namesOf(keys: ListKeys, encodedEntities: EncodedEntities): string[] {
   })
 }
 
-/** What a part says each of its entities is ordered by. */
+/** The values by which a part orders its entities. */
 const plainValues = ({ order, selection }: ListRequest, names: readonly string[], all: readonly Placed[]): unknown =>
   order.length === 0
     ? []
@@ -219,7 +219,7 @@ const plainValues = ({ order, selection }: ListRequest, names: readonly string[]
       })
 
 t.test(
-  'the parts of a list are those of a plain program by whatever plan, and its entities can be fetched',
+  'the parts of a list equal those of a plain program, by every plan, and its entities can be fetched',
   async t => {
     const counts = { keys: 0, values: 0 }
     const enough = placedEntities.filter(some => some.length > 15)
@@ -262,7 +262,7 @@ t.test(
   },
 )
 
-/** The same with fewer bytes than its entities have, and with just as many. */
+/** The same request with a limit below the bytes of its entities, and with exactly that limit. */
 async function checkLimits(node: Node, request: ListRequest, whole: Extract<ShardReply, { kind: 'part' }>) {
   const encodedEntities = Array.from(
     { length: whole.encodedEntities!.length },
@@ -289,25 +289,22 @@ const standings = ({ created, shards, rangeOf, ranges }: ListKeys): EntityPositi
     return { created: stamp, shard: shards[at]!, path, type }
   })
 
-t.test(
-  'entities of different shards that were created at one moment stand in the same order in every list',
-  async t => {
-    const ids = [...new Map(Array.from({ length: 40 }, (_, n) => [shardOf(`E${n}`), `E${n}`])).values()]
-    const node = await Node.with(ids.map(id => ({ path: '/', entity: entityOf(id, 'T', 1000 * 2048, {}) })))
-    const selectors = [{}, { ids }, { idPattern: 'E' }].map(one => [one])
-    const pages: unknown[] = []
-    for (const some of selectors)
-      pages.push(pageOf(await node.end(list({ selection: selectionOf({ selectors: some }) }))))
-    const byShard = ids.toSorted((a, b) => shardOf(a) - shardOf(b))
-    const expected = [8, ...byShard.map(id => `/ ${id} T`)]
-    t.notSame(ids, byShard)
-    t.strictSame(pages, [expected, expected, expected])
-  },
-)
+t.test('entities of different shards that were created at one time have the same order in every list', async t => {
+  const ids = [...new Map(Array.from({ length: 40 }, (_, n) => [shardOf(`E${n}`), `E${n}`])).values()]
+  const node = await Node.with(ids.map(id => ({ path: '/', entity: entityOf(id, 'T', 1000 * 2048, {}) })))
+  const selectors = [{}, { ids }, { idPattern: 'E' }].map(one => [one])
+  const pages: unknown[] = []
+  for (const some of selectors)
+    pages.push(pageOf(await node.end(list({ selection: selectionOf({ selectors: some }) }))))
+  const byShard = ids.toSorted((a, b) => shardOf(a) - shardOf(b))
+  const expected = [8, ...byShard.map(id => `/ ${id} T`)]
+  t.notSame(ids, byShard)
+  t.strictSame(pages, [expected, expected, expected])
+})
 
 const shardOf = (id: string): number => shardMap.shardOf('t', '/', id)
 
-t.test('what is fetched waits for the commit that it may tell of', async t => {
+t.test('a fetch waits for the commit whose changes it may show', async t => {
   const node = await Node.with(stock)
   const keys = await node.end(list({ selection: selectionOf({}), limit: 3, part: 'keys' }))
   assert(keys.kind === 'part')
@@ -330,7 +327,7 @@ t.test('few entities are looked into one by one', async t => {
   t.match([node.scanner.lists, node.scanner.builds], [0, 0])
 })
 
-t.test('a list whose view is being built waits, and then answers with what has changed meanwhile', async t => {
+t.test('a list whose view is being built waits, and then includes the changes since', async t => {
   const node = await Node.with(stock)
   const go = node.hold()
   const replies = node.ask(list())
@@ -371,7 +368,7 @@ t.test('a view puts in order by numbers upwards and downwards, and goes on where
   t.match([node.scanner.builds, node.scanner.lists], [1, 0])
 })
 
-t.test('what is removed is in no list of a view any more', async t => {
+t.test('a removed entity is in no list of a view any more', async t => {
   const node = await Node.with(stock)
   const requests = [list(), list({ selection: selectionOf({}), order: orderOf('!n') })]
   for (const request of requests) await node.end(request)

@@ -1,4 +1,4 @@
-// Reads over paths: which entities of an id are found, and which a page holds.
+// Reads over paths: the entities found for an id, and those of a page.
 
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import t from 'tap'
@@ -26,7 +26,7 @@ class Node {
     this.shards = shards
   }
 
-  /** One with entities in this order, each as `path id type`. */
+  /** A node with entities in this order, each as `path id type`. */
   static async with(...places: string[]): Promise<Node> {
     const store = new MemoryStore()
     const clock = new FakeClock()
@@ -47,7 +47,7 @@ class Node {
     }
   }
 
-  /** Entities in this order, each as `path id type`. */
+  /** Adds entities in this order, each as `path id type`. */
   async with(...places: string[]): Promise<this> {
     for (const place of places) this.create(place)
     await this.rest()
@@ -96,7 +96,7 @@ const list = (wanted: Partial<ListRequest>): ListRequest => ({
   ...wanted,
 })
 
-/** What a reply holds, each as `path id type`. */
+/** The entities of a reply, each as `path id type`. */
 function places(reply: ShardReply | undefined): string[] {
   if (reply?.kind !== 'found' && reply?.kind !== 'listed') return [JSON.stringify(reply)]
   return reply.entities.map(({ path, encoded }) => {
@@ -122,7 +122,7 @@ t.test('/# is every path', async t => {
   t.strictSame(await node.find('E', ['/#']), ['/ E T', '/ E U', '/a E T', '/a/b E T', '/ab E T'])
 })
 
-t.test('/a/# is /a and what is below, not what merely begins like it', async t => {
+t.test('/a/# is /a and all paths below, not those that merely begin like it', async t => {
   const node = await Node.with(...several)
   t.strictSame(await node.find('E', ['/a/#']), ['/a E T', '/a/b E T'])
 })
@@ -157,7 +157,7 @@ t.test('a find over known paths answers at once when nothing of it is staged', a
   t.equal(node.ask(find('E', ['/#'])).length, 1)
 })
 
-t.test('a find over paths waits for what is staged under one of them', async t => {
+t.test('a find over paths waits for changes staged under one of them', async t => {
   const node = await Node.with(...several)
   await node.find('E', ['/#'])
   node.create('/a G T')
@@ -182,7 +182,7 @@ t.test('a find by the id index waits for a removal in flight', async t => {
   const many = Array.from({ length: 12 }, (_, k) => `/p${k} E T`)
   const node = await Node.with(...many, '/p1 F T')
   await node.find('F', ['/#'])
-  // A commit whose end the test decides.
+  // A commit that ends when the test calls `land`.
   let land = () => {}
   const commit = node.store.commit.bind(node.store)
   node.store.commit = (batch, onDone) =>
@@ -232,7 +232,7 @@ t.test('a list of paths merges them in order of creation', async t => {
   t.strictSame(await node.list({ paths: ['/ab', '/a/#'] }), [4, '/a E T', '/a/b E T', '/ab E T', '/a F U'])
 })
 
-t.test('a list of ids is in order of creation, whatever their order in the request', async t => {
+t.test('a list of ids is in order of creation, for any order in the request', async t => {
   const node = await Node.with(...several)
   t.strictSame(await node.list({ selection: meaning({ ids: ['F', 'E', 'F'] }), paths: ['/a', '/'] }), [
     5,

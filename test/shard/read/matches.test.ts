@@ -1,4 +1,4 @@
-// Matches: the page is what sorting all of them and cutting would give, however little is kept.
+// Matches: the page equals the one cut from all sorted matches, however few are kept.
 
 import fc from 'fast-check'
 import t from 'tap'
@@ -56,7 +56,7 @@ function someMatches(count: number, order: readonly OrderKey[], random: Random):
   })
 }
 
-/** What the page has to be. */
+/** The expected page. */
 const sorted = (all: readonly Match[], { order, offset, limit }: ListRequest): readonly EntityPlace[] =>
   all
     .toSorted(
@@ -91,7 +91,7 @@ t.test('a page is cut from all matches in order', async () => {
 })
 
 t.test(
-  'a page is cut from all matches in order when most of them were let go, and at offsets beyond them',
+  'a page is cut from all matches in order when most of them were dropped, and at offsets beyond them',
   async () => {
     const counts = fc.integer({ min: surplusMax, max: 2.5 * surplusMax })
     fc.assert(agrees(counts, fc.constantFrom(0, 500, surplusMax - 1, surplusMax + 1500, 3 * surplusMax)), {
@@ -106,7 +106,7 @@ t.test('a page that is asked for twice is the same', async t => {
   t.strictSame(matches.page(), matches.page())
 })
 
-// What matches are made of
+// The parts of matches
 
 const shardMap = new ShardMap({ shards: 4, spread: 4 })
 const placeOf = (id: string, type: string, path: string, created: number): EntityPlace => ({

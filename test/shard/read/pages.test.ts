@@ -1,5 +1,5 @@
-// What a list answers: entities, or the keys by which several owners' parts are merged. A page is read no further than
-// its bytes go, in steps that begin small; of many long reads one goes on in each turn of the event loop.
+// The answer of a list: entities, or the keys by which several owners' parts are merged. A page is read no further than
+// its bytes allow, in steps that begin small. Of many long reads, one continues in each turn of the event loop.
 
 import t from 'tap'
 import { refusals } from '../../../src/domain/refusal.js'
@@ -13,7 +13,7 @@ const standing = (created: number, path = '/', type = 'T'): EntityPosition => ({
   type,
 })
 
-t.test('keys are columns, each path and type stands once, and what has no value has null', async t => {
+t.test('keys are columns, each path and type is there once, and a missing value is null', async t => {
   const places = [standing(3, '/a'), standing(1), standing(2, '/a'), standing(9, '/a', 'U')]
   const values = [
     ['x', undefined],
@@ -61,7 +61,7 @@ t.test('long texts count', async t => {
   t.strictSame(page(65), { kind: 'refused', refusal: refusals.pageTooDeep })
 })
 
-/** A page of entities of these sizes; 0: it has gone. */
+/** A page of entities of these sizes; 0: the entity has gone. */
 function pageOf(sizes: readonly number[], bytesMax: number | undefined, needed?: number) {
   const steps: number[] = []
   const page = new PageEntities(
@@ -96,7 +96,7 @@ t.test('of 1,000 entities of 1 MB no more than the step is read that passes 64 M
   t.equal(read, 65)
 })
 
-t.test('what fits exactly is taken, one byte more is not, and nothing behind it', async t => {
+t.test('an entity that fits exactly is taken, one with a byte more is not, and nothing behind it', async t => {
   t.strictSame(lengths(pageOf([5, 0, 5, 1, 1], 10).page.all()), [5, 0, 5])
   t.strictSame(lengths(pageOf([5, 0, 6, 1, 1], 10).page.all()), [5, 0])
   t.strictSame(lengths(pageOf([5, 0, 5], 10).page.all()), [5, 0, 5])
@@ -104,7 +104,7 @@ t.test('what fits exactly is taken, one byte more is not, and nothing behind it'
   t.strictSame(lengths(pageOf([], 0).page.all()), [])
 })
 
-t.test('what is needed is taken whatever it has', async t => {
+t.test('the needed entities are taken with any size', async t => {
   t.strictSame(lengths(pageOf([11, 1], 10, 1).page.all()), [11])
   t.strictSame(lengths(pageOf([0, 11, 1], 10, 1).page.all()), [0])
 })

@@ -1,5 +1,5 @@
-// Scans on the reader thread, over a real RocksDB: they answer as scans in steps do, and whatever becomes of the
-// thread, who waits is told and the store can be closed.
+// Scans on the reader thread, over a real RocksDB: they answer as scans in steps do. Whatever happens to the thread,
+// all callers get an answer, and the store can be closed.
 
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
@@ -75,7 +75,7 @@ function threadOver(t: Test, store: Store, entry = reader, owned?: Uint8Array): 
 
 const contents = (tables: readonly TableParts[]): string[][] => tables.map(parts => contentOf(Table.of(parts)))
 
-/** Most tests share a store, in tenants of their own, and a thread: to start one takes longer than all that it does. */
+/** Most tests share a store, in tenants of their own, and a thread: starting one takes longer than all its work. */
 function threadTests(t: Test, shared: Store): void {
   const thread = threadOver(t, shared)
   const steps = new StepwiseScanner(shared, shardMap, systemClock)
@@ -108,7 +108,7 @@ function threadTests(t: Test, shared: Store): void {
     t.equal(table.live, live)
   })
 
-  t.test('heads are those of a scan in steps', async t => {
+  t.test('first pages are those of a scan in steps', async t => {
     for (const [created, count] of [
       [undefined, 64],
       [1500, 7],
@@ -121,7 +121,7 @@ function threadTests(t: Test, shared: Store): void {
     }
   })
 
-  t.test('what is in shards that are not ours is left out, from the moment at which they are not', async t => {
+  t.test('entities in shards of other owners are left out, from the time at which they own them', async t => {
     const { shards } = shardMap.placement
     const owned = new Uint8Array(new SharedArrayBuffer(shards)).fill(1)
     const partial = threadOver(t, shared, reader, owned)
@@ -161,14 +161,14 @@ function threadTests(t: Test, shared: Store): void {
     t.match(late, { kind: 'refused', refusal: { kind: 'Unavailable' } })
   })
 
-  t.test('what is committed before a scan is seen by it', async t => {
+  t.test('a scan sees changes that were committed before it', async t => {
     const scan = { ...wholeScan, request: { ...everything, tenant: 'late' } }
     t.match(await thread.list(scan), { total: 0 })
     await fill(shared, shardMap, 'late', [{ path: '/', entity: entityOf('E', 'T', 9000, { a: 1 }) }])
     t.match(await thread.list(scan), { total: 1 })
   })
 
-  t.test('a scan that fails is told why, and the thread goes on', async t => {
+  t.test('a scan that fails reports the reason, and the thread goes on', async t => {
     const broken = { ...wholeScan, request: { ...everything, tenant: 'broken' } }
     const key = entityKey(shardMap.shardOf('broken', '/', 'E'), 'broken', '/', 'E')
     const encoded = encodeEntity(entityOf('E', 'T', 9000, { a: 1 }), '')
@@ -180,7 +180,7 @@ function threadTests(t: Test, shared: Store): void {
     t.match(await thread.head(head), { length: 3 })
   })
 
-  t.test('close ends the scans that run, for all who close, and the store can be closed', async t => {
+  t.test('close ends running scans, for all callers of close, and the store can be closed', async t => {
     const store = await opened(t)
     const thread = threadOver(t, store)
     await thread.list(wholeScan) // it has started
@@ -202,10 +202,10 @@ function threadTests(t: Test, shared: Store): void {
     await t.resolves(store.close())
   })
 
-  t.test('a thread that throws or exits fails what it was doing, and the next scan starts another', async t => {
+  t.test('a thread that throws or exits fails its scans, and the next scan starts another', async t => {
     const directory = temporaryDirectory(t)
     const store = await opened(t)
-    // The first throws, the second exits when it is asked, the third reads.
+    // The first throws, the second exits at its first request, the third reads.
     const entry = entryOf(`
       import { readdirSync, writeFileSync } from 'node:fs'
       import { parentPort } from 'node:worker_threads'

@@ -1,5 +1,5 @@
-// Scans in steps: what looks into everything finds what anybody would, and ends when it has to. A sweep gives every
-// entity of some paths, of the shards that count.
+// Scans in steps: a scan of all entities finds the same as a plain program, and ends at its limits. A sweep returns
+// every entity of some paths, in the shards that count.
 
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import fc from 'fast-check'
@@ -20,7 +20,7 @@ import { selectionOf } from '../../support/selections.js'
 import { statementOf } from '../../support/statements.js'
 import { contentOf, lineOf } from '../../support/tables.js'
 
-/** One where the paths of a tenant share all shards, one where each has a few of many. */
+/** One map where the paths of a tenant share all shards, and one where each path has a few of many. */
 const shardMaps = [new ShardMap({ shards: 4, spread: 4 }), new ShardMap({ shards: 32, spread: 2 })] as const
 const [shardMap] = shardMaps
 const deadlineMs = 1000
@@ -30,13 +30,13 @@ async function setting(all: readonly Placed[], map = shardMap) {
   await fill(store, map, 't', all)
   const clock = new FakeClock()
   const scanner = new StepwiseScanner(store, map, clock)
-  /** Lets steps go on until the scan ends. */
+  /** Runs steps until the scan ends. */
   const run = async <T>(scan: Promise<T>): Promise<T> => {
     let isDone = false
     const noted = scan.finally(() => {
       isDone = true
     })
-    noted.catch(() => {}) // it is told below
+    noted.catch(() => {}) // the failure is reported below
     while (!isDone) {
       clock.tick()
       await turnOfTheLoop()
@@ -46,14 +46,14 @@ async function setting(all: readonly Placed[], map = shardMap) {
   return { store, clock, scanner, run }
 }
 
-/** The ranges of a list that there are: a scan is asked for those. */
+/** The existing ranges of a list: a scan gets only those. */
 const known = (request: ListRequest, all: readonly Placed[], count: number): CountedRange[] =>
   rangesOf(all, count).filter(({ path }) => anyCoversPath(request.paths, path))
 
-/** What a range is said to hold: a few are read by the index, many by a sweep. */
+/** The stated number of entities of a range: a small range is read by the index, a large one by a sweep. */
 const counts = fc.constantFrom(1, 10_000)
 
-t.test('a list is what looking into every entity, sorting and cutting gives', async t => {
+t.test('a list equals that of a plain program that reads every entity, sorts and cuts', async t => {
   let found = 0
   await fc.assert(
     fc.asyncProperty(
@@ -106,7 +106,7 @@ t.test('tables are built of every entity of their type and path', async () => {
   )
 })
 
-t.test('a head is the first places behind a position', async t => {
+t.test('a first page is the first places behind a position', async t => {
   const all = Array.from({ length: 300 }, (_, n) => ({ path: '/', entity: entityOf(`E${n}`, 'T', 1000 + n, {}) }))
   const { scanner, run } = await setting(all)
   const range = { path: '/', type: 'T' }
@@ -165,7 +165,7 @@ t.test('a scan lets the event loop have its turn', async t => {
   t.ok(turns > 1000 / 128, `${turns} turns`)
 })
 
-t.test('close ends what runs, and waits for it', async t => {
+t.test('close ends running scans, and waits for them', async t => {
   const { clock, scanner } = await setting(many)
   const list = scanner.list({ request: everything, ranges: whole, deadlineMs })
   const build = scanner.build({
@@ -218,7 +218,7 @@ const idsOf = (wanted: readonly string[], counts: (shard: number) => boolean): s
 
 // Few paths are read path by path, many shard by shard.
 for (const wanted of [['/a'], ['/'], paths])
-  t.test(`a sweep of ${wanted.join(' ')} gives all there is, or what is in shards that are ours`, async t => {
+  t.test(`a sweep of ${wanted.join(' ')} returns all entities, or those in own shards`, async t => {
     t.strictSame(
       await swept(wanted),
       idsOf(wanted, () => true),

@@ -8,7 +8,7 @@ import { MemoryStore } from '../../support/memory-store.js'
 const key = (text: string): Buffer => Buffer.from(text)
 const one = Buffer.from('1')
 
-/** Notes what it is asked for. */
+/** Records its calls. */
 class NotingStore extends MemoryStore {
   readonly lengths: (number | 'sync')[] = []
 
@@ -33,7 +33,7 @@ function setting() {
 
 const settled = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
 
-t.test('what comes while the store is busy is written afterwards, in order, and rows together', async t => {
+t.test('rows that come while the store is busy are written afterwards, in order, and together', async t => {
   const { store, lane, log, noting } = setting()
   const own = store.batch()
   own.put(key('own'), one)
@@ -54,7 +54,7 @@ t.test('what comes while the store is busy is written afterwards, in order, and 
   )
 })
 
-t.test('who is told may write at once', async t => {
+t.test('a callback may write at once', async t => {
   const { lane, log, noting } = setting()
   lane.write(
     () => {},
@@ -65,7 +65,7 @@ t.test('who is told may write at once', async t => {
   t.strictSame(log, ['between', 'after'])
 })
 
-t.test('when the store fails all who wait are told', async t => {
+t.test('when the store fails all waiting callers get the failure', async t => {
   const { store, lane, log, noting } = setting()
   store.breakDown(new Error('no space'))
   for (const name of ['a', 'b']) lane.write(() => {}, noting(name))

@@ -1,5 +1,5 @@
-// Hosts that lose shards to others in the midst of commits: they go on with the rest, nothing of what is lost stays
-// with them, and those who wait are told.
+// Hosts that lose shards to others in the midst of commits: they continue with the rest, keep nothing of the lost
+// shards, and report the loss to all waiting callers.
 
 import t, { type Test } from 'tap'
 import type { ShardReply, ShardRequest } from '../../../src/messages/messages.js'
@@ -11,7 +11,7 @@ import { selectionOf } from '../../support/selections.js'
 
 const shardOfId = (id: string): number => shardMap.shardOf(tenant, '/', id)
 
-/** The id of the shard that is lost, of one that stays, and of another one that is lost. */
+/** An id in the lost shard, that shard, an id in another one, and a second id in the lost shard. */
 const lostId = 'E'
 const lostShard = shardOfId(lostId)
 const stays = Array.from({ length: 20 }, (_, n) => `S${n}`).find(id => shardOfId(id) !== lostShard)!
@@ -29,13 +29,13 @@ const askId = (host: Host, request: ShardRequest & { readonly target: { readonly
 const find = (host: Host, id: string): Promise<ShardReply> =>
   ask(host, { kind: 'find', tenant, paths: ['/'], id, type: undefined }, shardOfId(id))
 
-/** Two hosts, of which the first owns all. */
+/** Two hosts, the first of which owns all shards. */
 async function hostsOf(t: Test): Promise<{ readonly cluster: Cluster; readonly host: Host }> {
   const cluster = await Cluster.of(t, new FakeClock(), 2)
   return { cluster, host: cluster.host(0) }
 }
 
-/** All of it is in one commit, of which the host loses a shard. */
+/** Sends all requests into one commit, during which the host loses a shard. */
 async function loseDuring<T>(cluster: Cluster, shard: number, asked: () => Promise<T>): Promise<T> {
   let replies: Promise<T> | undefined
   await cluster.depose(shard, 1, async () => {
@@ -74,7 +74,7 @@ t.test('writes of a lost shard have an unknown outcome, all others are done, and
   t.match(await cluster.waitFor(find(host, lostId)), { kind: 'found', entities: [{ path: '/' }] })
 })
 
-t.test('what was staged behind a lost commit is lost as well, and the commits behind it go on', async t => {
+t.test('changes staged behind a lost commit are lost as well, and the commits behind it go on', async t => {
   const { cluster, host } = await hostsOf(t)
   host.replication.isHeld = true
   const replies = await loseDuring(cluster, lostShard, async () => {
@@ -94,9 +94,9 @@ t.test('what was staged behind a lost commit is lost as well, and the commits be
   await cluster.assertEqual()
 })
 
-t.test('a batch whose parts are in several commits is told of the one that was lost', async t => {
+t.test('a batch whose parts are in several commits reports the one that was lost', async t => {
   const { cluster, host } = await hostsOf(t)
-  // The clock goes on by itself, so that there are several slices; between these is time for commits.
+  // The clock advances by itself, so that there are several slices, with time for commits between them.
   const { clock } = cluster
   const monoMs = clock.monoMs.bind(clock)
   let looks = 0
@@ -109,7 +109,7 @@ t.test('a batch whose parts are in several commits is told of the one that was l
   t.ok(host.replication.appended.length > 2, 'several commits have carried it')
 })
 
-t.test('lists count nothing of what is lost', async t => {
+t.test('lists count nothing of a lost shard', async t => {
   const { cluster, host } = await hostsOf(t)
   const list = (): Promise<ShardReply> =>
     ask(
@@ -150,7 +150,7 @@ t.test('a notification goes with its change: it is sent if that is durable, and 
 })
 
 t.test(
-  'what a home has decided and not written down before it lost the register is claimed from the next home',
+  'permits that a document owner has granted and not written before it lost the register are requested from the next',
   async t => {
     const { cluster, host } = await hostsOf(t)
     const subscription = watching(1, { status: 'oneshot' })
@@ -173,7 +173,7 @@ t.test(
 )
 
 t.test(
-  'a one-shot fires once when its home loses the register and then the shard whose change it has decided about',
+  'a one-shot triggers once when its document owner loses the register and then the shard of a decided change',
   async t => {
     const { cluster, host } = await hostsOf(t)
     const next = cluster.host(1)

@@ -1,5 +1,5 @@
-// Hosts that follow: from the log, from a snapshot that was read while things changed, and after a death between the
-// log and the store.
+// Hosts that follow: from the log, from a snapshot that was read during changes, and after a death between the log and
+// the store.
 
 import assert from 'node:assert/strict'
 import t, { type Test } from 'tap'
@@ -19,7 +19,7 @@ import { Random } from '../../support/random.js'
 import { RandomRequests } from '../../support/random-requests.js'
 import { allShards, Cluster, Host, register, shardCount, shardMap } from '../../support/replicated-hosts.js'
 
-/** Another host, of an empty store, that is asked nothing and follows nothing by itself. */
+/** Another host, with an empty store, that gets no requests and follows nothing by itself. */
 async function another(t: Test, cluster: Cluster, room = ampleRoom): Promise<Host> {
   const store = await openRocksStore(temporaryDirectory(t), { durability: 'os', memoryBytes: 8 * 1024 * 1024 })
   const { clock, log } = cluster
@@ -44,7 +44,7 @@ async function write(cluster: Cluster, requests: RandomRequests): Promise<void> 
   await Promise.all(requests.writes(20, true).map(one => end(cluster, one, shardOf(one))))
 }
 
-/** The rows of all shards, in words. */
+/** The rows of all shards, as text. */
 async function contentOf(host: Host): Promise<readonly string[]> {
   const rows = await Promise.all(allShards.map(shard => host.rows(shard)))
   return rows.flat().map(({ key, value }) => `${key.toString('latin1')} = ${value.toString('latin1')}`)
@@ -54,7 +54,7 @@ async function assertSame(cluster: Cluster, a: Host, b: Host): Promise<void> {
   assert.deepEqual(await cluster.waitFor(contentOf(b)), await cluster.waitFor(contentOf(a)))
 }
 
-t.test('a host that has only followed has the rows of who decided, and its indexes equal a rebuild', async t => {
+t.test('a host that has only followed has the rows of the deciding host, and its indexes equal a rebuild', async t => {
   const random = Random.fromEnvironment()
   t.comment(`SEED=${random.seed}`)
   const cluster = await Cluster.of(t, new FakeClock(), 1)
@@ -91,7 +91,7 @@ t.test('a record that is damaged, or is about another shard, is not applied', as
   t.strictSame(await cluster.waitFor(contentOf(host)), [])
 })
 
-t.test('a record or a page with a row of another version is refused, and what was there stays', async t => {
+t.test('a record or a page with a row of another version is refused, and the existing rows stay', async t => {
   const cluster = await Cluster.of(t, new FakeClock(), 1)
   const host = await another(t, cluster)
   const shard = shardMap.shardOf(tenant, '/', 'E')
@@ -121,11 +121,11 @@ interface Pages {
   readonly to: Host
   readonly shard: number
   readonly bytesMax: number
-  /** Happens after each page. */
+  /** Called after each page. */
   readonly between: () => Promise<void>
 }
 
-/** Brings a snapshot over, and then what the log has from before. */
+/** Transfers a snapshot, and then the log since its beginning. */
 async function bring(cluster: Cluster, { from, to, shard, bytesMax, between }: Pages): Promise<void> {
   const position = from.shardHost.position(shard)
   let after: Buffer | undefined
@@ -160,7 +160,7 @@ t.test('a snapshot that is read while everything changes, with the log behind it
   let n = 5
   let pages = 0
   const between = async (): Promise<void> => {
-    // What is owed grows: slower than it is read.
+    // Pending notifications grow, but more slowly than they are read.
     if (++pages % 6 > 0) return
     await write(cluster, requests)
     await end(cluster, { kind: 'removeSubscription', tenant, id: idOf(random.between(1, n)) })
@@ -176,7 +176,7 @@ t.test('a snapshot that is read while everything changes, with the log behind it
   t.strictSame(known(to), known(from), 'memory knows what the store does')
 })
 
-t.test('a snapshot replaces what was there, and a shard that is dropped has gone', async t => {
+t.test('a snapshot replaces the existing rows, and a shard that is dropped has gone', async t => {
   const cluster = await Cluster.of(t, new FakeClock(), 1)
   const requests = requestsOf(cluster, new Random(7))
   const to = await another(t, cluster)
@@ -212,7 +212,7 @@ t.test('counts that a death has left of a shard without entities go with the nex
   t.strictSame(await cluster.waitFor(compareIndexes(to.store, 'by shard')), [])
 })
 
-t.test('who dies between the log and the store follows the log from where its store is', async t => {
+t.test('a host that dies between the log and the store follows the log from the position of its store', async t => {
   const cluster = await Cluster.of(t, new FakeClock(), 1)
   const directory = temporaryDirectory(t)
   const open = () => openRocksStore(directory, { durability: 'os', memoryBytes: 8 * 1024 * 1024 })
@@ -225,7 +225,7 @@ t.test('who dies between the log and the store follows the log from where its st
   await cluster.rest(200)
   const written = allShards.map(shard => first.shardHost.position(shard))
   const stamp = lastStamp(first.store)
-  // What is appended now stays on its way.
+  // Appends from now on stay in flight.
   first.replication.isHeld = true
   const replies: ShardReply[] = []
   for (const one of requests.writes(20, true)) first.local.ask(shardOf(one), one, reply => replies.push(reply))
@@ -260,7 +260,7 @@ t.test('who dies between the log and the store follows the log from where its st
   }
 })
 
-t.test('who follows goes on while an append takes its time, and syncs in between', async t => {
+t.test('a follower goes on while an append takes its time, and syncs in between', async t => {
   const cluster = await Cluster.of(t, new FakeClock(), 2)
   const [a, b] = [cluster.host(0), cluster.host(1)]
   const shard = shardMap.shardOf(tenant, '/', 'E')
@@ -285,7 +285,7 @@ t.test('who follows goes on while an append takes its time, and syncs in between
   await cluster.assertEqual()
 })
 
-t.test('who may not append any more ends', async t => {
+t.test('a host that may not append any more ends', async t => {
   const cluster = await Cluster.of(t, new FakeClock(), 1)
   const host = cluster.host(0)
   host.replication.append = (_parts, onDone) => setImmediate(() => onDone(new Error('another owner')))

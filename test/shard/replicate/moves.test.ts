@@ -1,5 +1,5 @@
-// Shards that move between hosts while they are asked: whoever owns them answers as one owner of all would, and every
-// host has the same rows.
+// Shards that move between hosts during requests: together the hosts answer as one owner of all shards, and every host
+// has the same rows.
 
 import assert from 'node:assert/strict'
 import t, { type Test } from 'tap'
@@ -21,7 +21,7 @@ import { entitiesIn, RandomRequests, shownResult, summariesIn } from '../../supp
 import { allShards, Cluster, shardCount, shardMap } from '../../support/replicated-hosts.js'
 import { selectionOf } from '../../support/selections.js'
 
-/** The cluster, and one owner of everything that is asked the same. */
+/** The cluster, and one owner of everything that gets the same requests. */
 class Pair {
   readonly cluster: Cluster
   readonly requests: RandomRequests
@@ -48,7 +48,7 @@ class Pair {
     return new Pair(cluster, random, store, await cluster.waitFor(opened))
   }
 
-  /** Asks both, and says that they answer alike. */
+  /** Sends a request to both, and checks that they answer alike. */
   async alike<T>(
     ask: (client: ShardClient, onResult: (result: Result<T>) => void) => void,
     show: (value: T) => unknown,
@@ -60,7 +60,7 @@ class Pair {
     assert.deepEqual(several, one)
   }
 
-  /** Some writes, at the same time. */
+  /** Makes some writes at the same time. */
   async write(countMax: number, creates: boolean): Promise<void> {
     await this.writeAll(this.requests.writes(countMax, creates))
   }
@@ -76,7 +76,7 @@ class Pair {
     )
   }
 
-  /** A page of a list, types, and an id. */
+  /** Reads a page of a list, types, and an id. */
   async read(): Promise<void> {
     const [list, types, find] = [this.requests.list(), this.requests.types(), this.requests.find()]
     await this.alike<Listed>(
@@ -90,14 +90,14 @@ class Pair {
     )
   }
 
-  /** Time passes, and what has fallen due goes. */
+  /** Advances the time, and removes expired entities. */
   async expire(): Promise<void> {
     this.clock.advance(60_000)
     const runs = this.cluster.hosts.map(host => host.expiry.run())
     await this.cluster.waitFor(Promise.all([this.expiry.run(), ...runs]))
   }
 
-  /** Entities that the owners say they have. */
+  /** Compares the numbers of entities that the owners report. */
   async assertCounts(): Promise<void> {
     await this.cluster.rest()
     const counts = this.cluster.hosts.map(host => host.local.parts.entityCount.total)
@@ -109,7 +109,7 @@ class Pair {
 }
 
 t.test(
-  'whatever is asked while shards move, replies are those of one owner, and all hosts have the same rows',
+  'while shards move, replies to any requests are those of one owner, and all hosts have the same rows',
   async t => {
     const random = Random.fromEnvironment()
     t.comment(`SEED=${random.seed}`)
@@ -119,7 +119,7 @@ t.test(
       const what = random.between(0, 9)
       if (what <= 4) await pair.write(12, true)
       else if (what <= 7) {
-        // What is under way has to find its shard.
+        // Writes in flight must find their shard.
         const writing = pair.write(12, false)
         await cluster.move(random.between(0, shardCount - 1), random.between(0, 2))
         await writing
@@ -137,7 +137,7 @@ t.test(
 )
 
 t.test(
-  'whatever is asked while hosts take shards over, replies are those of one owner, and all hosts have the same rows',
+  'while hosts take shards over, replies to any requests are those of one owner, and all hosts have the same rows',
   async t => {
     const random = Random.fromEnvironment()
     t.comment(`SEED=${random.seed}`)
@@ -152,7 +152,7 @@ t.test(
         const { tenant, path, id } = random.pick(writes as [WriteRequest, ...WriteRequest[]]).target
         const writing = pair.writeAll(writes)
         await cluster.depose(shardMap.shardOf(tenant, path, id), random.between(0, 2), async () => {
-          // Some of it is in flight, and some is staged behind it.
+          // Some writes are in flight, and some are staged behind them.
           if (random.fraction() < 0.5) await cluster.rest()
         })
         await writing
@@ -172,7 +172,7 @@ t.test(
   },
 )
 
-t.test('what is asked of a shard that is not ours has not happened', async t => {
+t.test('a request to a shard of another owner has not happened', async t => {
   const cluster = await Cluster.of(t, new FakeClock(), 2)
   const { requests } = await Pair.of(cluster, new Random(1))
   const [write] = requests.writes(1, true)
@@ -189,9 +189,7 @@ t.test('what is asked of a shard that is not ours has not happened', async t => 
   t.strictSame(replies.at(-1), { kind: 'batch', replies: [{ kind: 'moved' }] }, 'item by item')
 })
 
-/**
- * In each shard of their path more entities than are looked into one by one: lists by content need a view, or a scan.
- */
+/** Each shard of their path has more entities than are read one by one, so lists by content need a view, or a scan. */
 const many = 1200
 
 const listOf = (more: Partial<ListRequest>): ListRequest => ({
@@ -213,10 +211,10 @@ async function clusterOfMany(t: Test): Promise<Cluster> {
   return cluster
 }
 
-t.test('views and scans tell of what is owned, and of nothing else', async t => {
+t.test('views and scans show owned entities, and nothing else', async t => {
   const cluster = await clusterOfMany(t)
   await cluster.followAll()
-  /** What each host finds by itself. */
+  /** The entities that each host finds by itself. */
   const found = async (request: ListRequest): Promise<readonly (readonly string[])[]> => {
     const replies = cluster.hosts.map(
       host =>
@@ -244,7 +242,7 @@ t.test('views and scans tell of what is owned, and of nothing else', async t => 
   }
 })
 
-t.test('a list during which shards come or go is not told', async t => {
+t.test('a list during which shards come or go is not returned', async t => {
   const cluster = await clusterOfMany(t)
   const host = cluster.host(0)
   const replies: ShardReply[] = []

@@ -1,5 +1,5 @@
-// Notifications of shards that move: what is owed is sent by who owns the shard, at least once, and what depends on the
-// past of a subscription goes on wherever its home is.
+// Notifications of shards that move: the owner of a shard sends its pending notifications, at least once. Rules that
+// depend on the past of a subscription keep working wherever its document owner is.
 
 import assert from 'node:assert/strict'
 import t, { type Test } from 'tap'
@@ -27,7 +27,7 @@ import { allShards, Cluster, register, shardCount, shardMap } from '../../suppor
 const shardOf = (request: ShardRequest): number =>
   'target' in request ? shardMap.shardOf(tenant, request.target.path, request.target.id) : register
 
-/** Asks, and gives the reply. */
+/** Sends a request, and returns the reply. */
 async function end(cluster: Cluster, request: ShardRequest): Promise<ShardReply> {
   return cluster.waitFor(new Promise(resolve => cluster.ask(shardOf(request), request, resolve)))
 }
@@ -41,7 +41,7 @@ async function clusterWith(t: Test, hosts: number, ...subscriptions: Parameters<
   return cluster
 }
 
-/** What a host was given to send since this was asked last: so many at least, for rows are read on another thread. */
+/** Notifications that a host got since the last call: at least `count`, for rows are read on another thread. */
 async function handed(cluster: Cluster, host: number, count = 0): Promise<PendingNotification[]> {
   const { despatch } = cluster.host(host)
   await until(cluster.clock, () => despatch.taken.length >= count)
@@ -64,7 +64,7 @@ async function progress(cluster: Cluster, n: number): Promise<SubscriptionProgre
 
 const shardOfE = shardMap.shardOf(tenant, '/', 'E')
 
-t.test('what a shard owes is sent by its next owner, in order, and before what it fires itself', async t => {
+t.test('pending notifications of a shard are sent by its next owner, in order, and before its own', async t => {
   const cluster = await clusterWith(t, 2, [1])
   await end(cluster, create('E'))
   for (const n of [2, 3]) await end(cluster, update('E', { n }))
@@ -82,7 +82,7 @@ t.test('what a shard owes is sent by its next owner, in order, and before what i
   await cluster.assertEqual()
 })
 
-t.test('what becomes of a try at an earlier owner is not heard', async t => {
+t.test('the outcome of a try at an earlier owner is ignored', async t => {
   const cluster = await clusterWith(t, 2, [1])
   await end(cluster, create('E'))
   const [due] = (await handed(cluster, 0, 1)) as [PendingNotification]
@@ -96,7 +96,7 @@ t.test('what becomes of a try at an earlier owner is not heard', async t => {
   t.strictSame(cluster.host(1).local.parts.notifications.pending, { rows: 0, bytes: 0 })
 })
 
-t.test('what is fired while a shard is sealed is sent by the next owner', async t => {
+t.test('notifications triggered while a shard is sealed are sent by the next owner', async t => {
   const cluster = await clusterWith(t, 2, [1])
   const host = cluster.host(0)
   const replies: ShardReply[] = []
@@ -141,7 +141,7 @@ t.test('dead letters go with their shard, and are sent again by the next owner',
   await cluster.assertEqual()
 })
 
-t.test('a shard that moves while a letter is on its way is replayed by its next owner, and by nobody else', async t => {
+t.test('a shard that moves while a letter is in flight is replayed by its next owner alone', async t => {
   const replays = replayLimitsDefault
   const notifications = { isKept: true, descendantsMax: 1000, flowControl: undefined, replays }
   const cluster = await Cluster.of(t, new FakeClock(), 2, { notifications })
@@ -178,7 +178,7 @@ t.test('the letters of a subscription that is removed go wherever they are', asy
   await cluster.assertEqual()
 })
 
-t.test('a one-shot fires once, whoever changes something and wherever its home is', async t => {
+t.test('a one-shot triggers once, for changes at any host and with any document owner', async t => {
   const cluster = await clusterWith(t, 3, [1, { status: 'oneshot' }])
   await cluster.move(shardOfE, 1)
   await end(cluster, create('E'))
@@ -198,7 +198,7 @@ t.test('a one-shot fires once, whoever changes something and wherever its home i
 })
 
 t.test(
-  'a throttled subscription is quiet for its time, whoever changes something and wherever its home is',
+  'a throttled subscription is quiet for its time, for changes at any host and with any document owner',
   async t => {
     const cluster = await clusterWith(t, 2, [1, { throttling: 60 }])
     await end(cluster, create('E'))
@@ -214,7 +214,7 @@ t.test(
   },
 )
 
-t.test('what a host knows has become of notifications is handed to the home, and counts once', async t => {
+t.test('the progress that a host knows is flushed to the document owner, and counts once', async t => {
   const cluster = await clusterWith(t, 2, [1])
   await cluster.move(shardOfE, 1)
   await end(cluster, create('E'))
@@ -254,7 +254,7 @@ t.test('a change of a subscription is replied to when every host has it', async 
   await cluster.assertEqual()
 })
 
-t.test('a path is announced when every host has heard of it, and stays known', async t => {
+t.test('a path is announced when every host has received it, and stays known', async t => {
   const cluster = await clusterWith(t, 2)
   t.strictSame(await end(cluster, { kind: 'announce', tenant, path: '/a' }), { kind: 'done' })
   await cluster.move(register, 1)
@@ -274,7 +274,7 @@ t.test('a path is announced when every host has heard of it, and stays known', a
   await cluster.assertEqual()
 })
 
-t.test('whatever moves while notifications are owed, each is sent, and counted once', async t => {
+t.test('during any moves each pending notification is sent, and counted once', async t => {
   const random = Random.fromEnvironment()
   t.comment(`SEED=${random.seed}`)
   const cluster = await clusterWith(t, 3, [1], [2, { condition: { attrs: ['n'] } }])
@@ -300,7 +300,7 @@ t.test('whatever moves while notifications are owed, each is sent, and counted o
   }
   for (let shard = 0; shard < shardCount; shard++) await cluster.move(shard, 0)
   await cluster.rest(5000)
-  // What is owed by now has all been handed over, or will be when its rows are read.
+  // All notifications that are pending by now have been passed on, or will be when their rows are read.
   const { rows } = cluster.host(0).local.parts.notifications.pending
   t.ok(rows > 0, 'something is still owed')
   const { taken } = cluster.host(0).despatch

@@ -1,4 +1,4 @@
-// What a node makes of the stamps that others gave.
+// The use of other nodes' stamps at a node.
 
 import t from 'tap'
 import { HybridClock } from '../../../src/clock.js'
@@ -15,14 +15,14 @@ function hearing() {
   return { own, heard, stamps }
 }
 
-t.test('what others gave in a batch does not put this node’s part of it behind theirs', async t => {
+t.test('stamps of others in a batch do not put this node’s part of it behind theirs', async t => {
   const { own, heard, stamps } = hearing()
   stamps.note(now + 9)
   t.equal(own.next(now + 5), now + 5)
   t.strictSame(heard, [now + 9])
 })
 
-t.test('stamps are above all that was heard as soon as a shard is taken over', async t => {
+t.test('stamps are above all observed ones as soon as a shard is taken over', async t => {
   const { own, stamps } = hearing()
   stamps.note(now + 9)
   stamps.note(now + 7)
@@ -30,7 +30,7 @@ t.test('stamps are above all that was heard as soon as a shard is taken over', a
   t.equal(own.next(now + 5), now + 10)
 })
 
-t.test('the latest stamp is of this node or of another one, whichever is later', async t => {
+t.test('the latest stamp is the later one of this node and of others', async t => {
   const { own, stamps } = hearing()
   stamps.note(now + 3)
   t.equal(stamps.last, now + 3)

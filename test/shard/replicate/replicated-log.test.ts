@@ -1,5 +1,4 @@
-// What is staged for the logs: by shard, in order, and not without end; and a commit that is written only when the logs
-// have it.
+// Changes staged for the logs: by shard, in order, and with a bound. A commit is written only when the logs have it.
 
 import t from 'tap'
 import { DeposedError } from '../../../cluster/replication/shard-host.js'
@@ -19,7 +18,7 @@ const key = (shard: number): Buffer => entityKey(shard, 't', '/', 'E')
 
 type OnAppended = (outcome: ReadonlyMap<number, FollowedPosition> | Error) => void
 
-/** A log whose appends end when the test says so. */
+/** A log whose appends end when the test chooses. */
 class Setting {
   readonly store = new MemoryStore()
   readonly positions = new Positions()
@@ -66,7 +65,7 @@ t.test('the register comes first, since a commit may be cut into several appends
   )
 })
 
-t.test('what goes to the batch is kept for the log of its shard, in order', async t => {
+t.test('changes of the batch are kept for the log of their shard, in order', async t => {
   const setting = new Setting()
   const batch = setting.log.open()
   const index = typeKey('t', '/', 'T', 7, 3)
@@ -103,7 +102,7 @@ t.test('what goes to the batch is kept for the log of its shard, in order', asyn
   t.strictSame([batch.holds(3), batch.length], [false, 0], 'and it begins anew')
 })
 
-t.test('there is an end to what is staged', async t => {
+t.test('the staged changes have a bound', async t => {
   const batch = new Setting().log.open()
   const large = Buffer.alloc(8 * 1024 * 1024)
   for (let n = 0; n < 7; n++) batch.rowsOf(n).put(key(n), large)
@@ -141,28 +140,25 @@ t.test('a batch that is about no shard goes to the store alone', async t => {
   t.strictSame([setting.told, setting.appended], [['durable'], []])
 })
 
-t.test(
-  'of a batch whose shards are lost in part the rest is written, and those who keep memory are told first',
-  async t => {
-    const setting = new Setting()
-    const { store, positions, told, log } = setting
-    const [batch, next] = [log.open(), log.open()]
-    const index = typeKey('t', '/', 'T', 7, 3)
-    batch.rowsOf(3).put(key(3), one)
-    batch.orderedOf(3).put(index, one)
-    batch.rowsOf(5).put(key(5), one)
-    next.rowsOf(5).del(key(5))
-    log.whenLost(({ losses }) => {
-      const staged = log.stagedOf(5).map(row => (row.value ? 'put' : 'del'))
-      told.push(`lost ${losses.map(({ shard }) => shard)}, staged ${staged}, written ${store.get(key(3))}`)
-    })
-    setting.commit(batch)
-    const losses = [{ shard: 5, node: 'b', epoch: 3, certainMs: 100 }]
-    setting.end(new DeposedError(losses, new Map([[3, position]])))
-    await Promise.resolve()
-    t.strictSame(told, ['lost 5, staged put,del, written 1', 'shard 5 was taken over by b'])
-    t.strictSame([store.get(key(3)), store.get(index), store.get(key(5))], [one, one, undefined])
-    t.strictSame([positions.of(3), positions.of(5)], [position, undefined])
-    t.strictSame([batch.length, batch.holds(3), batch.holds(5)], [0, false, false], 'and it begins anew')
-  },
-)
+t.test('of a batch with some lost shards the rest is written, and owners of memory are called first', async t => {
+  const setting = new Setting()
+  const { store, positions, told, log } = setting
+  const [batch, next] = [log.open(), log.open()]
+  const index = typeKey('t', '/', 'T', 7, 3)
+  batch.rowsOf(3).put(key(3), one)
+  batch.orderedOf(3).put(index, one)
+  batch.rowsOf(5).put(key(5), one)
+  next.rowsOf(5).del(key(5))
+  log.whenLost(({ losses }) => {
+    const staged = log.stagedOf(5).map(row => (row.value ? 'put' : 'del'))
+    told.push(`lost ${losses.map(({ shard }) => shard)}, staged ${staged}, written ${store.get(key(3))}`)
+  })
+  setting.commit(batch)
+  const losses = [{ shard: 5, node: 'b', epoch: 3, certainMs: 100 }]
+  setting.end(new DeposedError(losses, new Map([[3, position]])))
+  await Promise.resolve()
+  t.strictSame(told, ['lost 5, staged put,del, written 1', 'shard 5 was taken over by b'])
+  t.strictSame([store.get(key(3)), store.get(index), store.get(key(5))], [one, one, undefined])
+  t.strictSame([positions.of(3), positions.of(5)], [position, undefined])
+  t.strictSame([batch.length, batch.holds(3), batch.holds(5)], [0, false, false], 'and it begins anew')
+})

@@ -1,5 +1,5 @@
-// The bytes of records: what is put together comes apart again, and what is damaged, or of another shard, is refused as
-// a whole.
+// The bytes of records: encoded operations decode to the same ones. Damaged bytes, and those of another shard, are
+// refused as a whole.
 
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
@@ -64,7 +64,7 @@ t.test('operations come out of their bytes as they went in', async () => {
   )
 })
 
-t.test('bytes that end too early, or were changed in what says how long it is, are refused as a whole', async () => {
+t.test('bytes that end too early, or whose lengths were changed, are refused as a whole', async () => {
   fc.assert(
     fc.property(operations, fc.nat(), fc.nat(255), (all, at, byte) => {
       const bytes = written(all)

@@ -1,5 +1,5 @@
-// Tenants that are deleted by two hosts of a cluster, and by an owner that is alone: what goes, what stays, who is let
-// in, and what happens when shards move or processes end meanwhile.
+// Tenants that are deleted by two hosts of a cluster, and by a single owner: which rows go, which stay, which requests
+// are accepted, and the effect of shards that move and processes that end meanwhile.
 
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import t, { type Test } from 'tap'
@@ -20,14 +20,14 @@ import { subscription } from '../../support/subscriptions.js'
 const logger = { info() {}, warn() {} }
 const watching = '{"subject":{"entities":[{"idPattern":".*"}]},"notification":{"http":{"url":"http://r:1"}}}'
 
-/** Somebody who asks shards while a fake clock stands still. */
+/** A client that asks shards while a fake clock stands still. */
 class Client {
   constructor(
     private readonly shards: Pick<Shards, 'ask'>,
     readonly clock: FakeClock,
   ) {}
 
-  /** Lets time pass until something has ended. */
+  /** Advances the time until a promise has ended. */
   async drive<T>(promise: Promise<T>): Promise<T> {
     let isOver = false
     const over = (): void => {
@@ -55,7 +55,7 @@ class Client {
     return kinds
   }
 
-  /** Tenants that are being deleted, as the keeper knows. */
+  /** Tenants in deletion, as the keeper knows them. */
   async underWay(): Promise<readonly string[]> {
     const reply = await this.step(register, { what: 'deletions' })
     if (reply.kind !== 'tenants' || reply.told.what !== 'deletions') throw new Error(reply.kind)
@@ -102,7 +102,7 @@ const tasks = (t: Test, cluster: Cluster): readonly TenantDeletions[] =>
     const task = new TenantDeletions({
       ...{ local: local.parts, shards: cluster, clock: cluster.clock, logger, entitiesPerStep: 4 },
     })
-    // A round of its own timer may be under way.
+    // A round of its own timer may be in flight.
     t.teardown(() => new Client(cluster, cluster.clock).drive(task.end()))
     return task
   })
@@ -143,7 +143,7 @@ t.test('a tenant goes with all it has, at every host, and the others stay', asyn
   t.same(await client.kinds([entity('stays', 'new')]), ['done'])
 
   await client.drive(second.round())
-  // A shard that moves, with entities that its new owner has not looked for.
+  // Moves a shard with entities that its new owner has not looked for.
   await cluster.move(0, 1)
   await client.drive(first.round())
   t.same(await client.underWay(), ['gone'])
@@ -172,7 +172,7 @@ t.test('an owner whose register is old deletes nothing that the keeper does not 
   t.same((await client.sizes(cluster.owners(), ['gone']))[0], [24, 1, 1])
 })
 
-t.test('the keeper does not end a deletion that another owner has not heard of', async t => {
+t.test('the keeper does not end a deletion that another owner does not know yet', async t => {
   const { cluster, client } = await clustered(t)
   const [first, second] = tasks(t, cluster) as [TenantDeletions, TenantDeletions]
   await client.step(register, { what: 'delete', tenant: 'gone' })
@@ -203,7 +203,7 @@ t.test('a deletion goes on after a restart, and the name is free afterwards', as
   t.match(await client.kinds([entity('gone', 'new')]), ['refused'])
   const task = new TenantDeletions({ local: local.parts, shards: local, clock, logger })
   t.teardown(() => client.drive(task.end()))
-  // By its own timer.
+  // The rounds begin by the task's own timer.
   for (let rounds = 0; local.parts.tenants.parts.marks.size > 0 && rounds < 5_000; rounds++) {
     clock.advance(roundMs / 100)
     await turnOfTheLoop()

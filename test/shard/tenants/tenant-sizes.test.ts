@@ -1,4 +1,4 @@
-// Which tenants an owner has, and how large it says they are; and the keys and rows of marks.
+// The tenants of an owner and the sizes that it reports; and the keys and rows of marks.
 
 import t from 'tap'
 import { pathKey } from '../../../src/shard/replicate/replicated-layout.js'
@@ -9,7 +9,7 @@ import type { ShardRecord } from '../../../src/shard/turn/apply.js'
 import { FakeClock } from '../../support/fake-clock.js'
 import { startLocalNode } from '../../support/local-node.js'
 
-t.test('a mark is told from service paths, whatever tenants and paths are called', async t => {
+t.test('a mark is distinct from service paths, for any names of tenants and paths', async t => {
   for (const tenant of ['', 'a', 'deleting', 'acme_1']) {
     t.ok(isMarkKey(markKey(256, tenant)))
     t.same(decodeMark(markKey(256, tenant), encodeMark(17)), { tenant, stamp: 17 })
@@ -37,7 +37,7 @@ t.test('the last change of a tenant is that of any of its entities', async t => 
   t.equal(changes.of('b'), undefined)
 })
 
-t.test('sizes are those of what is stored', async t => {
+t.test('sizes are those of the stored rows', async t => {
   const node = await startLocalNode(t)
   const entities = Array.from({ length: 50 }, (_, n) => ({ id: `E${n}`, type: n % 2 ? 'A' : 'B', n: { value: n } }))
   const [small] = entities

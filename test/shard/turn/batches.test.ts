@@ -1,4 +1,4 @@
-// Batches at their owner: their turns are taken in slices, in order, and answered together.
+// Batches at their owner: they take their turns in slices, in order, and are answered together.
 
 import t from 'tap'
 import type { ShardReply, WriteRequest } from '../../../src/messages/messages.js'
@@ -6,7 +6,7 @@ import type { Waiter } from '../../../src/shard/commit/commit.js'
 import { Batches } from '../../../src/shard/turn/batches.js'
 import { FakeClock } from '../../support/fake-clock.js'
 
-/** Each turn takes so long as its item says, which is the n of its id. */
+/** Each turn takes the time of its item, which is the number that begins its id. */
 class Scene {
   readonly clock = new SlowClock()
   readonly turns: string[] = []
@@ -42,10 +42,10 @@ class Scene {
   }
 }
 
-/** Time that passes while something is done. */
+/** A clock on which turns take time. */
 class SlowClock extends FakeClock {
   private passedMs = 0
-  /** Of ticks. */
+  /** Callbacks for the ends of ticks. */
   readonly ends: (() => void)[] = []
 
   pass(ms: number): void {
@@ -60,7 +60,7 @@ class SlowClock extends FakeClock {
     this.ends.push(run)
   }
 
-  /** One tick, unlike that of the clock above, which lets all follow. */
+  /** Ends one tick, while the clock above also ends those that follow. */
   end(): void {
     for (const run of this.ends.splice(0)) run()
   }
@@ -134,7 +134,7 @@ t.test('two quick batches after a long one in one tick wait for the next', async
   t.strictSame(scene.turns, ['30 a', '1 b'])
 })
 
-t.test('whoever drains waits for what is left of batches', async t => {
+t.test('draining waits for the rest of batches', async t => {
   const scene = new Scene()
   let isDrained = false
   scene.ask('6 a', '6 b', '6 c')
@@ -149,7 +149,7 @@ t.test('whoever drains waits for what is left of batches', async t => {
   await scene.batches.drained()
 })
 
-t.test('after the store has failed no more turns are taken, and what had none has failed', async t => {
+t.test('after the store has failed no more turns are taken, and items without one have failed', async t => {
   const scene = new Scene()
   scene.ask('6 a', '6 b', '6 c')
   scene.commit.failed = new Error('no disk')

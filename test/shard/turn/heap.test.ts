@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { Heap } from '../../../src/shard/turn/heap.js'
 
-/** Numbers are pushed; the words take the first away, or put 4 in its place. */
+/** Numbers are pushed; the words remove the first one, or replace it by 4. */
 const steps = fc.array(
   fc.oneof(
     { weight: 3, arbitrary: fc.integer({ min: 0, max: 9 }) },
@@ -15,7 +15,7 @@ const steps = fc.array(
 
 const upwards = (a: number, b: number): number => a - b
 
-t.test('the first of what is there stands at the top, whatever came and went', async () => {
+t.test('the first element is at the top, after any additions and removals', async () => {
   fc.assert(
     fc.property(
       steps,

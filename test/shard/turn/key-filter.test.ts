@@ -33,7 +33,7 @@ t.test('everything may be there before the store has been read', async t => {
   t.ok(new KeyFilter().mayHold(keyOf('E1')))
 })
 
-t.test('what the store holds may be there, and nearly nothing else', async t => {
+t.test('stored keys may be there, and nearly no others', async t => {
   const store = new MemoryStore()
   await fill(store, shardMap, 't', placed(0, 20_000))
   const keyFilter = new KeyFilter()
@@ -44,7 +44,7 @@ t.test('what the store holds may be there, and nearly nothing else', async t => 
   t.ok(mistaken.length < 400, `${mistaken.length} of 20,000`)
 })
 
-t.test('what is added may be there, through many layers', async t => {
+t.test('added keys may be there, through many layers', async t => {
   const store = new MemoryStore()
   const keyFilter = new KeyFilter()
   await keyFilter.learn(store, sourceOf(store), noPause)
@@ -57,7 +57,7 @@ t.test('what is added may be there, through many layers', async t => {
   t.ok(mistaken < 1000, `${mistaken} of 20,000`)
 })
 
-t.test('what is added while the store is read may be there', async t => {
+t.test('keys that are added while the store is read may be there', async t => {
   const store = new MemoryStore()
   await fill(store, shardMap, 't', placed(0, 100))
   const keyFilter = new KeyFilter()

@@ -1,4 +1,4 @@
-// What a shard does when the disk has no room: a refusal, or patience, but never a write that would end the node.
+// A shard on a disk without room: it refuses or waits, but never makes a write that would end the node.
 
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import t from 'tap'
@@ -44,7 +44,7 @@ const noRoom = {
   refusal: refusals.noRoom(41 * 1024 * 1024, 64 * 1024 * 1024),
 } as const satisfies ShardReply
 
-t.test('the refusal says how much room there is, and nothing else of the machine', async t => {
+t.test('the refusal contains the free room, and nothing else of the machine', async t => {
   t.equal(refusalText(noRoom.refusal), 'no room on the disk of this node: 41 MB free, 64 MB reserved')
   t.match(refusalText(refusals.noRoom(-5_000_000, 67_108_864)), ': 0 MB free, 64 MB reserved')
 })
@@ -61,7 +61,7 @@ t.test('where room is short, writes are refused and deletions are made', async t
   t.same(await end(create('B')), done)
 })
 
-t.test('what would be refused anyway is refused for that reason, and what changes nothing is done', async t => {
+t.test('an invalid request is refused for that reason, and one that changes nothing is done', async t => {
   const { room, end } = await world()
   await end(create('A'))
   room.become('short')
@@ -78,7 +78,7 @@ t.test('a subscription can be removed where room is short', async t => {
   t.same(await end({ kind: 'removeSubscription', tenant, id }), done)
 })
 
-t.test('on a disk without any room deletions are refused, and what was taken waits instead of failing', async t => {
+t.test('on a disk without any room deletions are refused, and accepted writes wait instead of failing', async t => {
   const { room, clock, failures, ask, end, rest } = await world()
   await end(create('A'))
   const taken = ask(create('B'))

@@ -1,4 +1,4 @@
-// The geographical index: whatever has come, moved and gone, it finds what each location by itself would say.
+// The geographical index: after any additions, moves and removals, it finds the same as a look at each location.
 
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
@@ -16,7 +16,7 @@ function ask(georel: string, geometry: string, coords: string): GeoQuery {
   return parsed.value
 }
 
-/** What a search would do: candidates or all rows, then sifted. */
+/** The result of a search: candidates or all rows, then sifted. */
 function found(index: GeoIndex, query: GeoQuery, rows: number, candidates?: Uint32Array): number[] {
   const all = candidates ? Uint32Array.from(candidates) : Uint32Array.from({ length: rows }, (_, row) => row)
   return [...all.subarray(0, index.sift(query, all, all.length))]
@@ -74,7 +74,7 @@ const query: fc.Arbitrary<GeoQuery> = fc.oneof(
   position.map(one => ask('near;minDistance:1000', 'point', asCoords([one]))),
 )
 
-/** As many rows as make the grid worth its while, few of them with a location. */
+/** Enough rows to make the grid worth its cost, few of them with a location. */
 const rowsMax = 600
 const step = fc.oneof(
   { weight: 20, arbitrary: fc.record({ row: fc.nat(15), geometry }) },
@@ -174,7 +174,7 @@ t.test('an index that has grown has as many buckets as one that was made for so 
   }
 })
 
-t.test('the grid is walked where many entities stand in the way, and given up where too many do', async t => {
+t.test('the grid is walked where many entities are in the way, and given up where too many are', async t => {
   const rows = 4000
   const index = new GeoIndex(rows)
   const place = (row: number): Geometry => ({
@@ -207,7 +207,7 @@ t.test('a row that may match is a candidate once, though two boxes and several c
   t.ok(candidates!.includes(300) && candidates!.includes(0) && candidates!.includes(200))
 })
 
-t.test('points are told for the order by distance, and nothing else is', async t => {
+t.test('points are returned for the order by distance, and nothing else is', async t => {
   const index = new GeoIndex(4)
   index.set(0, { type: 'Point', coordinates: [1, 2, 300] as unknown as Position })
   index.set(1, wkt('LINESTRING (0 0, 1 1)'))

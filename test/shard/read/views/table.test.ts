@@ -1,4 +1,4 @@
-// A table against a plain map, through everything that may become of its rows.
+// A table against a plain map, through all changes of its rows.
 
 import fc from 'fast-check'
 import t from 'tap'
@@ -13,7 +13,7 @@ import { wkt } from '../../../support/wkt.js'
 const layout: Layout = { columns: [named(statementOf('a').path)], places: true }
 const shards = 4
 
-/** What an entity has: some of every kind, by a number. */
+/** The cells of an entity: some of every kind, by a number. */
 const cellsOf = (n: number): Cells => ({
   targets: [targets[n % targets.length]],
   geometry: geometries[n % geometries.length],
@@ -33,7 +33,7 @@ interface Known {
   readonly cells: Cells
 }
 
-/** A table, and all that it should hold. */
+/** A table, and its expected contents. */
 class Pair {
   table = new Table(layout)
   readonly model = new Map<number, Known>()
@@ -42,12 +42,12 @@ class Pair {
   private rows = new Map<number, number>()
   private moves = 0
 
-  /** Entities come, one stamp after the other, in any shard. */
+  /** Adds entities, one stamp after the other, in any shard. */
   add(count: number, seed: number): void {
     for (let n = seed; n < seed + count; n++) this.put(this.newKnown(n))
   }
 
-  /** Those of a build come in any order, and are sorted then. */
+  /** Adds the entities of a build in any order, and then sorts them. */
   append(count: number, seed: number): void {
     const all = Array.from({ length: count }, (_, n) => this.newKnown(n + seed))
     for (const known of all.toSorted((a, b) => ((a.created * 7919) % 101) - ((b.created * 7919) % 101))) {
@@ -57,12 +57,12 @@ class Pair {
     this.table.sort()
   }
 
-  /** Some of those that are there are changed. */
+  /** Changes some of the entities. */
   change(share: number, seed: number): void {
     for (const known of this.some(share, seed)) this.put({ ...known, cells: cellsOf(known.created + seed) })
   }
 
-  /** Some go, and a few of them are removed twice. */
+  /** Removes some entities, and every second of them twice. */
   remove(share: number, seed: number): void {
     for (const [at, known] of this.some(share, seed).entries()) {
       for (let times = 0; times < 1 + (at % 2); times++) this.table.remove(known.created, known.shard)
@@ -70,7 +70,7 @@ class Pair {
     }
   }
 
-  /** Some go, and come back at once, as when changes are told that a build has seen. */
+  /** Removes some entities and adds them again at once, as when a build gets changes that it has already seen. */
   revive(share: number, seed: number): void {
     for (const known of this.some(share, seed)) {
       const { moves } = this.table
@@ -80,14 +80,14 @@ class Pair {
     }
   }
 
-  /** One goes, or nothing at its place, and all that came after it. */
+  /** Removes the entity at a place, if there is one, and all that came after it. */
   cut(share: number): void {
     const from = 100 + Math.floor((this.now - 100) * (1 - share))
     this.table.removeFrom(from, this.model.get(from)?.shard ?? 0)
     for (const created of [...this.model.keys()]) if (created >= from) this.model.delete(created)
   }
 
-  /** What is wrong; undefined: nothing. */
+  /** The first fault; undefined: none. */
   check(): string | undefined {
     const { table, model } = this
     const expected = [...model.values()]
@@ -112,7 +112,7 @@ class Pair {
     return undefined
   }
 
-  /** A table of the same parts has the same content, and does the same from here on. */
+  /** A table made of the same parts has the same contents, and behaves the same from here on. */
   private checkCopy(): string | undefined {
     const copy = Table.of(structuredClone(this.table.parts))
     if (copy.live !== this.table.live) return `a copy with ${copy.live} live`
@@ -152,7 +152,7 @@ const step = fc.oneof(
   }),
 )
 
-t.test('a table holds what a map would, in order of creation, and so does a table of its parts', async t => {
+t.test('a table equals a map, in order of creation, and so does a table of its parts', async t => {
   let compactions = 0
   fc.assert(
     fc.property(fc.constantFrom(0, 2500, 2500), fc.array(step, { maxLength: 10, size: 'max' }), (first, taken) => {
@@ -173,7 +173,7 @@ t.test('a table holds what a map would, in order of creation, and so does a tabl
 
 const one = cellsOf(0)
 
-t.test('what is older than the newest and not there is not taken', async t => {
+t.test('a new entity that is older than the newest is refused', async t => {
   const table = new Table(layout)
   t.ok(table.put(10, 1, one))
   t.ok(table.put(20, 1, one))
@@ -184,7 +184,7 @@ t.test('what is older than the newest and not there is not taken', async t => {
   t.ok(table.put(20, 2, one))
 })
 
-t.test('a removal of what is not there changes nothing', async t => {
+t.test('the removal of a missing entity changes nothing', async t => {
   const table = new Table(layout)
   table.put(10, 1, one)
   table.remove(10, 2)
@@ -212,7 +212,7 @@ t.test('few rows that have gone are no reason to move', async t => {
   t.equal(table.live, 0)
 })
 
-t.test('memory grows with what comes and shrinks with what goes', async t => {
+t.test('memory grows with additions and shrinks with removals', async t => {
   const table = new Table(layout)
   const empty = table.bytes
   for (let n = 0; n < 10_000; n++) table.put(n, 0, { targets: [n], geometry: { type: 'Point', coordinates: [1, 1] } })
@@ -224,7 +224,7 @@ t.test('memory grows with what comes and shrinks with what goes', async t => {
   t.ok(empty < full / 50, `${empty} bytes`)
 })
 
-t.test('what a table that was just built takes is what was said before it was', async t => {
+t.test('the bytes of a new table equal the estimate before it was built', async t => {
   for (const places of [false, true])
     for (const count of [0, 1, 64, 65, 5000]) {
       const wanted = { columns: layout.columns, places }

@@ -1,4 +1,4 @@
-// What a column says of a statement: never anything else than the entity would, and for most values all of it.
+// The verdicts of a column on a statement: they never contradict the entity, and decide most values.
 
 import fc from 'fast-check'
 import t from 'tap'
@@ -24,11 +24,11 @@ const textsMax = 1024
 /** As many texts as a column keeps. */
 const many = Array.from({ length: textsMax }, (_, n) => `k${n}`)
 
-/** What a statement looks at in an entity that has, or has not, the attribute `a`. */
+/** The value that a statement compares in an entity that has, or has not, the attribute `a`. */
 const targetIn = ({ path }: Statement, a: Attribute | undefined): Operand =>
   targetOf(path, withAttributes({ id: 'E', type: 'T', created: 1 }, a ? [['a', a]] : []), '/')
 
-/** A column of the statement's targets, row by row; `before` is what stood in its rows earlier. */
+/** A column of the statement's targets, row by row; `before` are the earlier values of its rows. */
 function columnOf(statement: Statement, targets: readonly Operand[], before: readonly Operand[]): Column {
   const column = new Column(named(statement.path), Math.max(targets.length, before.length))
   for (const [row, target] of before.entries()) column.set(row, target)
@@ -36,7 +36,7 @@ function columnOf(statement: Statement, targets: readonly Operand[], before: rea
   return column
 }
 
-/** The verdict for each row as a sifting leaves it. */
+/** The verdict on each row after a sifting. */
 function verdicts(found: Uint32Array, count: number, rows: number): Verdict[] {
   const all = new Array<Verdict>(rows).fill(no)
   for (const row of found.subarray(0, count)) all[rowOf(row)] = row === rowOf(row) ? yes : look
@@ -46,7 +46,8 @@ function verdicts(found: Uint32Array, count: number, rows: number): Verdict[] {
 const isShort = (target: Operand): boolean => typeof target === 'string' && target.length <= 64
 
 /**
- * Whether a column has to know all about a target; `isFull`: it has as many texts as it keeps, none of them the target.
+ * Whether a column must know everything about a target; `isFull`: it has as many texts as it keeps, and the target is
+ * none of them.
  */
 const isHeld = (target: Operand, isFull: boolean): boolean =>
   typeof target === 'object' ? target === null : typeof target !== 'string' || (isShort(target) && !isFull)
@@ -56,7 +57,7 @@ const targetsOf = (statement: Statement, all: readonly (Attribute | undefined)[]
 
 const attributes = fc.array(attributesForStatements, { maxLength: 12 })
 
-t.test('a column says yes and no only as the entity does, and of what it holds it says one of them', async t => {
+t.test('a column answers yes and no only as the entity does, and always answers for values that it holds', async t => {
   const said = { [no]: 0, [yes]: 0, [look]: 0 }
   const agree = fc.property(statementTexts, attributes, attributes, fc.boolean(), (text, now, earlier, isFull) => {
     const statement = statementOf(text)
@@ -83,7 +84,7 @@ t.test('a column says yes and no only as the entity does, and of what it holds i
 })
 
 t.test('of a text without a place a column knows whether it is there, and that it is no other', async t => {
-  // Two long texts of which one is not named by the statement.
+  // Long texts: the value, and two others.
   const [there, named, other] = ['x', 'y', 'z'].map(letter => letter.repeat(65)) as [string, string, string]
   const of = (text: string): Verdict => {
     const statement = statementOf(text)
@@ -106,7 +107,7 @@ t.test('of a text without a place a column knows whether it is there, and that i
   t.equal(of('a~=x'), look)
 })
 
-t.test('sifting a range and sifting rows agree, whichever rows and however sifted before', async () => {
+t.test('sifting a range and sifting rows agree, for any rows and after any earlier sifting', async () => {
   const agree = fc.property(
     statementTexts,
     attributes,
@@ -169,7 +170,7 @@ t.test('a column keeps so many texts and no more, each once', async t => {
   t.equal(column.texts[column.numbers[1]!], 'k7')
 })
 
-t.test('a column made of the parts of another goes on where that one stood', async t => {
+t.test('a column made of the parts of another continues from the same state', async t => {
   const { path } = statementOf('a')
   const column = new Column(named(path), 2)
   column.set(0, 'x')

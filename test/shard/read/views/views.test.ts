@@ -1,4 +1,4 @@
-// Views: they say what the store says, whatever changes while they are built and afterwards, and keep to their memory.
+// Views: they agree with the store, whatever changes while they are built and afterwards, and keep to their memory.
 
 import fc from 'fast-check'
 import t from 'tap'
@@ -19,17 +19,17 @@ const layoutOf = (...names: string[]): Layout => ({
 const layout = layoutOf('a')
 const range = (type = 'T', count = 20): CountedRange => ({ path: '/', type, count })
 const lots = 64 * 1024 * 1024
-/** What a table of up to 51 entities takes with its bookkeeping; texts not counted. */
+/** Bytes of a table of up to 51 entities with its bookkeeping, without texts. */
 const bytesOfOne = (columns = 1): number => bytesFor(20, layoutOf(...['a', 'b', 'c'].slice(0, columns))) + 2048
 
-/** What the store says now. */
+/** A table built from the store as it is now. */
 async function fresh({ store, shardMap, clock }: Changes, wanted: Layout, type = 'T'): Promise<Table> {
   const ground = { store, shardMap, clock, breathe: async () => {} }
   const [parts] = await buildTables({ tenant, parts: [{ path: '/', type, count: 20, layout: wanted }] }, ground)
   return Table.of(parts!)
 }
 
-/** A build that the test holds: it sees the store when it sweeps, and the views have it when it is released. */
+/** A build that the test holds: it reads the store at its sweep, and the views get it when it is released. */
 class Held {
   readonly scan: BuildScan
   readonly outcome: Promise<readonly TableParts[]>
@@ -71,7 +71,7 @@ class HeldScanner implements Pick<Scanner, 'build'> {
     return held.outcome
   }
 
-  /** The names of the attributes that each build was asked for. */
+  /** The names of the attributes of each build. */
   get columns(): string[] {
     return this.builds.map(({ scan }) =>
       scan.parts.map(part => part.layout.columns.map(column => column.path.attribute).join()).join(' '),
@@ -93,7 +93,7 @@ async function setting({ bytesMax = lots, entities = 20, types = ['T'] } = {}) {
     const [table] = views.tables(tenant, [range(type)], wanted) ?? []
     return table && contentOf(table)
   }
-  /** Asks for views, and waits until their build waits for its sweep. */
+  /** Requests views, and waits until their build waits for its sweep. */
   const begun = async (wanted = layout, types = ['T']) => {
     const ready = views.prepare(
       tenant,
@@ -103,7 +103,7 @@ async function setting({ bytesMax = lots, entities = 20, types = ['T'] } = {}) {
     await changes.settle()
     return { ready, build: scanner.builds.at(-1) as Held }
   }
-  /** Builds a view that nothing disturbs. */
+  /** Builds a view without changes meanwhile. */
   const built = async (wanted = layout, type = 'T'): Promise<boolean> => {
     const { ready, build } = await begun(wanted, [type])
     await build?.release(changes)
@@ -122,7 +122,7 @@ t.test('there is no view before one is built', async t => {
   t.strictSame(content(), await stored(changes))
 })
 
-t.test('a view follows what is created, changed and removed', async t => {
+t.test('a view follows creations, changes and removals', async t => {
   const { content, built, changes } = await setting()
   await built()
   changes.put('new', { a: 'new' })
@@ -138,7 +138,7 @@ t.test('a view follows what is created, changed and removed', async t => {
   t.strictSame(content(), await stored(changes))
 })
 
-t.test('a view tells nothing that may yet be lost', async t => {
+t.test('a view shows nothing that may yet be lost', async t => {
   const { content, built, changes } = await setting()
   await built()
   const before = content()
@@ -194,7 +194,7 @@ t.test('a view that lacks an entity which is there is not taken', async t => {
   t.equal(content(), undefined)
 })
 
-t.test('what is staged when a build begins is in the view', async t => {
+t.test('changes staged when a build begins are in the view', async t => {
   const { content, changes, begun } = await setting()
   changes.put('staged', { a: 1 })
   changes.remove('T7')
@@ -238,7 +238,7 @@ interface Run {
   readonly isReady: boolean
   readonly content: string[] | undefined
   readonly stored: string[]
-  /** Whether there was nothing left at some time: then the view may be missing. */
+  /** Whether the view was empty at some time: then it may be missing. */
   readonly wasEmpty: boolean
 }
 
@@ -268,7 +268,7 @@ async function run(before: number, taken: readonly Step[]): Promise<Run> {
   return { isReady: await ready, content: table && contentOf(table), stored: await stored(changes), wasEmpty }
 }
 
-t.test('whatever changes while a view is built, it is built and says what the store says', async () => {
+t.test('a view is built during any changes, and agrees with the store', async () => {
   await fc.assert(
     fc.asyncProperty(fc.nat(12), fc.array(step, { maxLength: 40, size: 'max' }), async (before, taken) => {
       const { isReady, content, stored, wasEmpty } = await run(before, taken)
@@ -279,7 +279,7 @@ t.test('whatever changes while a view is built, it is built and says what the st
   )
 })
 
-t.test('what is stored and not yet durable when a view is built makes it miss nothing', async t => {
+t.test('changes that are stored and not yet durable when a view is built are not missing in it', async t => {
   let dropped = 0
   await fc.assert(
     fc.asyncProperty(fc.nat(12), fc.array(stepOrHold, { maxLength: 60, size: 'max' }), async (before, taken) => {
@@ -321,7 +321,7 @@ t.test('a change that order of creation does not allow drops the view', async t 
   t.strictSame(content(), await stored(changes))
 })
 
-t.test('who asks for a view that is being built waits for that one', async t => {
+t.test('a caller that needs a view that is being built waits for that one', async t => {
   const { changes, scanner, begun } = await setting()
   const first = await begun()
   const second = await begun()
@@ -366,7 +366,7 @@ t.test('two lists that want different columns at once get both', async t => {
   t.strictSame(content(layoutOf('a', 'b')), await stored(changes, layoutOf('a', 'b')))
 })
 
-t.test('views of several types come from one sweep, and only of what is missing', async t => {
+t.test('views of several types come from one sweep, and only the missing ones', async t => {
   const { content, begun, built, changes, scanner } = await setting({ types: ['T', 'U', 'V'] })
   await built(layout, 'U')
   const { ready, build } = await begun(layout, ['T', 'U', 'V'])
@@ -380,7 +380,7 @@ t.test('views of several types come from one sweep, and only of what is missing'
   for (const type of ['T', 'U', 'V']) t.strictSame(content(layout, type), await stored(changes, layout, type))
 })
 
-t.test('a build that fails tells everybody who waits, leaves nothing half done, and the next one succeeds', async t => {
+t.test('a failed build is reported to all callers, leaves nothing half done, and the next one succeeds', async t => {
   const { content, begun, built, changes, scanner, views } = await setting()
   const first = await begun()
   const second = await begun()
