@@ -61,6 +61,21 @@ export const commands = {
       'Start it with any number of -workers, or make it the first content of a cluster with "orrery cluster init".',
     ],
   },
+  watch: {
+    words: [
+      '[--url <url>] [--format json|keyValues|table] [--snapshot] [--leave] [--from <cursor>]',
+      '[--id <ids>] [--idPattern <pattern>] [--type <types>] [--typePattern <pattern>] [-q <query>] [--mq <query>]',
+      '[--georel <relation> --geometry <shape> --coords <points>] [--attrs <names>] [--metadata <names>]',
+      '[--conditionAttrs <names>] [--alterationTypes <kinds>] [--minInterval <ms>] [--onlyChangedAttrs] [--sysAttrs]',
+      '[--tenant <name>] [--path <path>] [--token <token>] [--header <name: value>]...',
+      '[--notifCaFile <file>] [--insecureNotif]',
+    ],
+    about: 'prints the changes of a running broker as they happen',
+    more: [
+      'Prints an event in each line, or with --format table the latest state of each entity that matches. After a cut it goes on where it stopped.',
+      'Exit status 0: it was stopped by a signal, or its output is closed. 1: the broker could not be reached, or has refused the watch.',
+    ],
+  },
   'tenants list': {
     words: ['[--from <url>] [--json] [--notifCaFile <file>] [--insecureNotif]'],
     about: 'shows the tenants of a running broker, and how large they are',

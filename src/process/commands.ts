@@ -21,6 +21,7 @@ const runners: Readonly<Record<CommandName, Run>> = {
   import: async (words, { env, divide }) => (await import('../move/command.js')).runMove('import', words, env, divide),
   backup: async (words, { env }) => (await import('../move/backup-command.js')).runBackup(words, env),
   restore: async (words, { env }) => (await import('./restore.js')).runRestore(words, env),
+  watch: async (words, { env }) => (await import('../watch/command.js')).runWatch(words, env),
   'tenants list': async (words, { env }) => (await import('../move/tenants-command.js')).runTenants('list', words, env),
   'tenants delete': async (words, { env }) =>
     (await import('../move/tenants-command.js')).runTenants('delete', words, env),

@@ -40,6 +40,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     'clock',
     'http',
   ],
+  // The command `orrery watch`, a client of a broker as those of move are.
+  watch: ['domain', 'ports', 'deliver', 'config', 'clock', 'http', 'move'],
   config: ['domain', 'ports', 'messages'],
   clock: ['domain', 'ports'],
 }
