@@ -46,7 +46,7 @@ export interface Exchange {
   readonly asksForWebSocket: boolean
   /**
    * Answers 101 and speaks WebSocket. `protocol`: the chosen subprotocol, '' for none. It may be called after
-   * `onRequest`. False: the client is gone, and nothing is called.
+   * `onRequest`. False: the client is gone, or has got another answer, and nothing is called.
    */
   webSocket(headers: readonly string[], protocol: string, listener: SocketListener): boolean
   /** Like `reply`, and then closes the connection: for a request whose body is not wanted. */

@@ -36,8 +36,11 @@ export interface NodeExchangeFront {
   readonly gate: AnswerGate
 }
 
-/** Answers 101 with these headers and the subprotocol, and speaks WebSocket. */
-export type NodeUpgrade = (headers: readonly string[], protocol: string, listener: SocketListener) => void
+/**
+ * Answers 101 with these headers and the subprotocol, and speaks WebSocket. False: the client is gone, or has sent a
+ * header that cannot be used, and nothing is called.
+ */
+export type NodeUpgrade = (headers: readonly string[], protocol: string, listener: SocketListener) => boolean
 
 /** A request that node:http has read, and its answer. */
 export class NodeExchange implements Exchange, SlowAnswer {
@@ -120,8 +123,7 @@ export class NodeExchange implements Exchange, SlowAnswer {
     const response = this.#response
     if (this.#answered || response.destroyed || response.closed || !this.#upgrade) return false
     this.#answered = true
-    this.#upgrade(headers, protocol, listener)
-    return true
+    return this.#upgrade(headers, protocol, listener)
   }
 
   events(status: number, headers: readonly string[], onRoom: () => void, onGone: () => void): EventAnswer | undefined {

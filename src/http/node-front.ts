@@ -189,7 +189,6 @@ class NodeFront implements Front {
     const server = socketServer(options)
     this.#server.on('upgrade', (request, stream: Socket, behind: Buffer) => {
       const connection = this.#bySocket.get(stream)
-      stream.on('error', () => {}) // The client is gone: `close` reports it.
       // An earlier request of the connection that is not answered yet: no client sends this one before.
       if (!connection?.isOpen || connection.requests > 0) return stream.destroy()
       if (isSocketRequest(request, options.paths)) this.#onUpgrade(server, request, stream, behind, handler)
@@ -204,6 +203,7 @@ class NodeFront implements Front {
     behind: Buffer,
     handler: FrontHandler,
   ): void {
+    stream.on('error', () => {}) // The client is gone: `close` reports it.
     const response = new ServerResponse(request)
     response.shouldKeepAlive = false
     response.assignSocket(stream)
@@ -218,11 +218,19 @@ class NodeFront implements Front {
       const addHeaders = (lines: string[]): void => {
         for (let at = 0; at < headers.length; at += 2) lines.push(`${headers[at]}: ${headerText(headers[at + 1]!)}`)
       }
+      stream.setDefaultEncoding('latin1') // One character of a header is one byte.
+      let hasOpened = false
       server.on('headers', addHeaders)
-      server.handleUpgrade(request, stream, behind, native => this.#sockets.add(native, stream, listener))
+      server.handleUpgrade(request, stream, behind, native => {
+        hasOpened = true
+        stream.setDefaultEncoding('utf8')
+        this.#sockets.add(native, stream, listener)
+      })
       server.off('headers', addHeaders)
+      stream.setDefaultEncoding('utf8')
+      return hasOpened
     }
-    this.#onRequest(request, response, handler, onUpgrade)
+    this.#onRequest(request, response, handler, hasSocketKey(request) ? onUpgrade : undefined)
   }
 
   #readAgain(request: IncomingMessage, stream: Socket, behind: Buffer): void {
@@ -332,13 +340,17 @@ class NodeFront implements Front {
   }
 }
 
-/** Whether it is a handshake for a WebSocket at one of these paths (RFC 6455, 4.2.1). */
+/** Whether it asks for a WebSocket at one of these paths (RFC 6455, 4.2.1). */
 function isSocketRequest(request: IncomingMessage, paths: readonly string[]): boolean {
   const { method, url = '', headers } = request
   const [path] = url.split('?', 1)
   const isAsked = method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket' && paths.includes(path ?? '')
-  return isAsked && /^[+/0-9A-Za-z]{22}==$/.test(headers['sec-websocket-key'] ?? '') && !announcesBody(request)
+  return isAsked && !announcesBody(request)
 }
+
+/** Whether its handshake can be answered. */
+const hasSocketKey = ({ headers }: IncomingMessage): boolean =>
+  /^[+/0-9A-Za-z]{22}==$/.test(headers['sec-websocket-key'] ?? '')
 
 class NodeConnection implements WaitingConnection, ArrivingBody {
   isOpen = true

@@ -70,6 +70,7 @@ class NodeSocket implements MessageSocket, SlowAnswer {
     native.on('ping', isAlive)
     native.on('message', (message: Buffer, isBinary) => {
       this.#isAlive = true
+      if (native.readyState !== native.OPEN) return // Behind a binary message, or behind our close frame.
       if (isBinary) native.close(noBinary.code, noBinary.reason)
       else listener.onMessage(message)
     })

@@ -65,6 +65,11 @@ export class UwsConnection implements WaitingConnection {
     else this.#admission.waits(this)
   }
 
+  /** Its request has made it a WebSocket, so no other one will come. */
+  upgraded(): void {
+    this.#request = undefined
+  }
+
   /** The connection has ended. */
   ended(): void {
     if (!this.#isOpen) return

@@ -238,7 +238,7 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
   }
 
   get asksForWebSocket(): boolean {
-    return this.#upgrade !== undefined
+    return this.#upgrade !== undefined && this.header('upgrade').toLowerCase() === 'websocket'
   }
 
   webSocket(headers: readonly string[], protocol: string, listener: SocketListener): boolean {
@@ -253,9 +253,10 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
       this.#open = false
       this.#response.upgrade({ listener, onEnd: () => this.#socketEnded() }, key, protocol, extensions, upgrade.context)
     }
+    this.#connection?.upgraded()
+    this.#front.settled()
     if (this.#corked) switchOver()
     else this.#response.cork(switchOver)
-    this.#front.settled()
     return true
   }
 

@@ -34,15 +34,14 @@ class UwsSocket implements MessageSocket, SlowAnswer {
 
   send(texts: readonly string[]): boolean {
     if (!this.#isOpen) return false
-    let isAll = true
     this.#native.cork(() => {
       for (const text of texts) {
         this.#given += text.length
-        // 1: the system has taken it. Otherwise the binary keeps it.
-        isAll = this.#native.send(text, false, true) === 1
+        this.#native.send(text, false, true)
       }
     })
-    isAll &&= this.#native.getBufferedAmount() === 0
+    // Not the result of a send: the system may have taken the rest since, and then the binary does not report it.
+    const isAll = this.#native.getBufferedAmount() === 0
     if (!isAll) this.#stalls.add(this)
     return isAll
   }

@@ -120,4 +120,14 @@ export class Wire {
   leave(): void {
     this.#socket.destroy()
   }
+
+  /** Ends this side of the connection, and reads on. */
+  end(): void {
+    this.#socket.end()
+  }
+
+  /** Resets the connection; not over TLS. */
+  reset(): void {
+    this.#socket.resetAndDestroy()
+  }
 }
