@@ -48,7 +48,8 @@ class Lamps {
   }
 
   async remove(id: string): Promise<void> {
-    await this.client.send('DELETE', `/v2/entities/${id}`)
+    const { status, text } = await this.client.send('DELETE', `/v2/entities/${id}`)
+    if (status !== 204) throw new Error(`${status} ${text}`)
   }
 }
 
