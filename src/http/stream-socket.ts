@@ -338,6 +338,7 @@ const payloadOf = ({ duplicates, deep }: Payload, body: JsonObject): Payload => 
 
 function frame({ kind, cursor, data }: StreamEvent, watch: string): string {
   const place = cursor === undefined ? '' : `,"cursor":"${cursor}"`
-  const rest = data === '' || data === '{}' ? '}' : `,${data.slice(1)}`
+  // The entity that a watch has left has an id of its own.
+  const rest = kind === 'entityLeave' ? `,"entity":${data}}` : data === '{}' ? '}' : `,${data.slice(1)}`
   return `{"op":"event","id":${JSON.stringify(watch)},"event":"${kind}"${place}${rest}`
 }

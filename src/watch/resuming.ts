@@ -79,9 +79,9 @@ function stateAfter(state: WatchState, kind: string, message: JsonObject): Watch
 const withCursor = (state: WatchState, cursor: Json | undefined): WatchState =>
   typeof cursor === 'string' && !state.awaitsSnapshot ? { ...state, cursor } : state
 
-/** All but the members of the connection. The entity of an `entityLeave` has an `id` of its own. */
-function membersOf({ op: _, id, event: kind, ...members }: JsonObject): JsonObject {
-  return kind === 'entityLeave' && id !== undefined ? { id, ...members } : members
+/** All but the members of the connection, with the entity of an `entityLeave` among them. */
+function membersOf({ op: _, id: __, event: kind, entity, ...members }: JsonObject): JsonObject {
+  return kind === 'entityLeave' && isObject(entity) ? { ...members, ...entity } : members
 }
 
 /** Refusals that may have passed when the same is asked again. */

@@ -78,7 +78,7 @@ const outcomes: readonly (readonly [name: string, message: unknown, outcome: Mes
   ],
   [
     'a leave keeps the id of its entity',
-    JSON.parse('{"op":"event","id":"watch","event":"entityLeave","id":"R1","type":"Room"}'),
+    JSON.parse('{"op":"event","id":"watch","event":"entityLeave","entity":{"id":"R1","type":"Room"}}'),
     { kind: 'event', event: { kind: 'entityLeave', members: { id: 'R1', type: 'Room' } } },
   ],
   ['an end gives its reason', event('end', undefined, { reason: 'stopping' }), { kind: 'ending', reason: 'stopping' }],

@@ -155,7 +155,11 @@ export class Reading {
     const { gap } = this
     this.gap = undefined
     this.last = cursor
-    if (gap) this.send({ kind: 'gap', cursor: this.hub.textOf(cursor), data: gapText(gap.reason, gap.sinceMs) })
+    if (gap) {
+      // A reader that is cut off before the end of the snapshot comes back with the cursor from before the gap.
+      const text = this.watch.hasSnapshot ? undefined : this.hub.textOf(cursor)
+      this.send({ kind: 'gap', cursor: text, data: gapText(gap.reason, gap.sinceMs) })
+    }
     if (this.watch.hasSnapshot) this.readSnapshot(cursor)
     else this.enter({ kind: 'live' })
   }
