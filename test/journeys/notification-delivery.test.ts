@@ -271,7 +271,9 @@ t.test('with flow control a batch is answered when its notifications have left t
     await until(() => receiver.received.length === already + count)
     return { tookMs, received }
   }
-  const held = await batch(20, 'forcedUpdate,flowControl')
+  let held = await batch(20, 'forcedUpdate,flowControl')
+  // On a machine so slow that the longest wait ended it, a batch shows nothing.
+  for (let tries = 0; held.tookMs >= 1000 && tries < 5; tries++) held = await batch(20, 'forcedUpdate,flowControl')
   t.ok(held.received >= 17, `${held.received} of 20 had been received; the others were on their way`)
   const free = await batch(20, 'forcedUpdate')
   t.ok(free.received < 17, `without it ${free.received} had`)
