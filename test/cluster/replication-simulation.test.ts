@@ -30,6 +30,8 @@ const otherControlSeed = 301
 const findingSeeds: readonly number[] = [
   // A request for a permit waited while its node lost the register, and was then written into it.
   3376530590,
+  // An item of a batch was refused because of a change in flight, which was then lost.
+  2147483076,
 ]
 t.setTimeout(300_000 + simulations * 10_000)
 
