@@ -10,7 +10,7 @@
 import { compilePattern } from '../queries/pattern.js'
 import { accepted, type Result, refusals, refused } from '../refusal.js'
 import { parseEgressPattern } from '../subscriptions/receiver-url.js'
-import { type AccessDocument, describeFault, readAccessJson } from './access-document.js'
+import { type AccessDocument, type AccessPlace, describeFault, readAccessJson } from './access-document.js'
 import {
   accessPatternStepsMax,
   accessPatternsMax,
@@ -159,19 +159,20 @@ function undefinedRole({ anonymous, keys, issuers, certificates, roles }: Access
 function costlyPattern(roles: AccessMembers['roles']): FileFault | undefined {
   let count = 0
   let steps = 0
-  for (const [role, rules] of roles) {
-    for (const [at, { ids = [] }] of rules.entries()) {
-      for (const [index, id] of ids.entries()) {
-        if (typeof id === 'string') continue
-        const problem =
-          ++count > accessPatternsMax
-            ? `is one pattern too many: a file may have ${accessPatternsMax}`
-            : (steps += compilePattern(id.pattern)!.steps) > accessPatternStepsMax
-              ? `is too large: the patterns of a file may have ${accessPatternStepsMax} steps together`
-              : undefined
-        if (problem !== undefined) return faulty(problem, 'roles', role, at, 'ids', index).fault
-      }
-    }
+  for (const { pattern, place } of patternsOf(roles)) {
+    count++
+    steps += compilePattern(pattern)!.steps
+    if (count > accessPatternsMax)
+      return faulty(`is one pattern too many: a file may have ${accessPatternsMax}`, ...place).fault
+    if (steps > accessPatternStepsMax)
+      return faulty(`is too large: all patterns may have ${accessPatternStepsMax} steps together`, ...place).fault
   }
   return undefined
+}
+
+function* patternsOf(roles: AccessMembers['roles']): Generator<{ pattern: string; place: AccessPlace }> {
+  for (const [role, rules] of roles)
+    for (const [at, { ids = [] }] of rules.entries())
+      for (const [index, id] of ids.entries())
+        if (typeof id !== 'string') yield { pattern: id.pattern, place: ['roles', role, at, 'ids', index] }
 }
