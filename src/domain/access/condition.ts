@@ -16,7 +16,7 @@ import { compilePattern, type EventWork, type Pattern, testWork } from '../queri
 import { anyCoversPath } from '../scope.js'
 import type { AccessRule, IdSelector } from './access-rule.js'
 import { type AttributeSet, asSeen, attributeSetOf, union } from './attribute-set.js'
-import { withoutCovered } from './path-patterns.js'
+import { coversPattern, withoutCovered } from './path-patterns.js'
 
 /** The part of a rule that is left when action and tenant fit. Plain data. */
 export type GrantClause = Pick<AccessRule, 'paths' | 'types' | 'ids' | 'attributes'>
@@ -92,6 +92,21 @@ export class AccessCondition {
     return found
   }
 
+  /**
+   * The attributes that are named for every entity of an area; undefined: the clauses do not cover all of it. Without a
+   * type or an id the area has all types, or all ids. Only clauses that cover the whole area count.
+   */
+  attributesOfArea(path: string, type: string | undefined, id: string | undefined): AttributeSet | undefined {
+    let found: AttributeSet | undefined
+    for (const { types, paths, ids, attributes } of this.index.all) {
+      if (types && (type === undefined || !types.has(type))) continue
+      if (ids && (id === undefined || !ids.has(id))) continue
+      if (!paths.some(pattern => coversPattern(pattern, path))) continue
+      found = found ? union(found, attributes) : attributes
+    }
+    return found
+  }
+
   /** The entity as its reader sees it; undefined: it does not see it. */
   seen(entity: Entity, path: string, work?: EventWork): Entity | undefined {
     const attributes = this.attributesOf({ path, type: entity.type, id: entity.id }, work)
@@ -135,9 +150,7 @@ const fits = ({ paths, ids }: CompiledClause, path: string, id: string, work: Ev
 /** The clauses for each type, compiled when they are first needed: many grants are only passed on. */
 class ClauseIndex {
   private compiled: readonly CompiledClause[] | undefined
-  private byType: Map<string, CompiledClause[]> | undefined
-  /** Clauses for every type. */
-  private untyped: readonly CompiledClause[] = []
+  private division: Divided | undefined
 
   constructor(private readonly clauses: readonly GrantClause[]) {}
 
@@ -147,27 +160,38 @@ class ClauseIndex {
   }
 
   get namedTypes(): ReadonlySet<string> | undefined {
-    if (this.ofType('').length > 0) return undefined
-    return new Set(this.byType!.keys())
+    const { untyped, byType } = this.divided
+    return untyped.length > 0 ? undefined : new Set(byType.keys())
   }
 
   ofType(type: string): readonly CompiledClause[] {
-    this.byType ??= this.divide()
-    return this.byType.get(type) ?? this.untyped
+    const { untyped, byType } = this.divided
+    return byType.get(type) ?? untyped
   }
 
-  private divide(): Map<string, CompiledClause[]> {
+  private get divided(): Divided {
+    this.division ??= this.divide()
+    return this.division
+  }
+
+  private divide(): Divided {
     const byType = new Map<string, CompiledClause[]>()
-    this.untyped = this.all.filter(({ types }) => types === undefined)
+    const untyped = this.all.filter(({ types }) => types === undefined)
     for (const clause of this.all) {
       for (const type of clause.types ?? []) {
         const known = byType.get(type)
         if (known) known.push(clause)
-        else byType.set(type, [...this.untyped, clause])
+        else byType.set(type, [...untyped, clause])
       }
     }
-    return byType
+    return { untyped, byType }
   }
+}
+
+interface Divided {
+  readonly untyped: readonly CompiledClause[]
+  /** The clauses for each named type, those for every type included. */
+  readonly byType: ReadonlyMap<string, readonly CompiledClause[]>
 }
 
 const compileClause = ({ paths, types, ids, attributes }: GrantClause): CompiledClause => ({
