@@ -2,7 +2,7 @@
 // (docs/interface/access.md#owners).
 //
 // What a proof shows is a `PrincipalSource`: plain data, which is stored with a subscription. The roles come from the
-// access file, and are found again in each new one. So whoever may less in a new file has less from then on.
+// access file, and are found again in each new one. So a principal to which a new file gives less has less from then on.
 //
 // Not here: whether a proof is right. The code that receives it compares hashes and checks signatures.
 
