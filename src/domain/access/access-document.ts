@@ -54,7 +54,6 @@ function lineOf(text: string, place: AccessPlace): number {
   return reader.wantedLine
 }
 
-const blanks = /[ \t\n\r]*/y
 const numberOrWord = /true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y
 // biome-ignore lint/suspicious/noControlCharactersInRegex: JSON forbids them in texts.
 const plainText = /[^"\\\u0000-\u001f]*/y
@@ -98,9 +97,9 @@ class JsonReader {
     if (this.wanted && isSamePlace(this.wanted, this.path)) this.wantedLine = this.line
     switch (this.text[this.at]) {
       case '{':
-        return this.nested(() => this.members())
+        return this.isTooDeep() ? undefined : this.members()
       case '[':
-        return this.nested(() => this.elements())
+        return this.isTooDeep() ? undefined : this.elements()
       case '"':
         return this.string()
       case undefined:
@@ -110,33 +109,37 @@ class JsonReader {
     }
   }
 
-  private nested(read: () => Json | undefined): Json | undefined {
-    if (this.path.length === accessFileDepthMax) return this.fault(`nested more than ${accessFileDepthMax} levels deep`)
+  /** Steps into an object or an array. */
+  private isTooDeep(): boolean {
+    if (this.path.length === accessFileDepthMax) {
+      this.fault(`nested more than ${accessFileDepthMax} levels deep`)
+      return true
+    }
     this.at++
-    return read()
+    return false
   }
 
   private members(): Json | undefined {
-    const members = new Map<string, Json>()
+    const members: { [name: string]: Json } = {}
     this.skip()
-    if (this.takes('}')) return {}
+    if (this.takes('}')) return members
     do {
       this.skip()
       if (this.text[this.at] !== '"') return this.fault('a name in double quotes is missing')
       const name = this.string()
       if (name === undefined) return undefined
       this.path.push(name)
-      if (members.has(name)) return this.fault('is there twice')
+      if (Object.hasOwn(members, name)) return this.fault('is there twice')
       this.skip()
       if (!this.takes(':')) return this.fault('a colon is missing behind the name')
       const value = this.value()
       if (value === undefined) return undefined
-      members.set(name, value)
+      if (name === '__proto__') setOwn(members, name, value)
+      else members[name] = value
       this.path.pop()
       this.skip()
     } while (this.takes(','))
-    // Not by assignment: `__proto__` is an ordinary name.
-    return this.takes('}') ? Object.fromEntries(members) : this.fault('a comma or } is missing')
+    return this.takes('}') ? members : this.fault('a comma or } is missing')
   }
 
   private elements(): Json | undefined {
@@ -178,8 +181,12 @@ class JsonReader {
     return value
   }
 
+  /** Skips blanks and line breaks. */
   private skip(): void {
-    this.at = endOf(blanks, this.text, this.at)
+    const { text } = this
+    let { at } = this
+    for (let code = text.charCodeAt(at); isBlank(code); code = text.charCodeAt(at)) at++
+    this.at = at
   }
 
   private takes(character: string): boolean {
@@ -196,6 +203,12 @@ class JsonReader {
 }
 
 const byteOrderMark = 0xfeff
+
+const isBlank = (code: number): boolean => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09
+
+/** An assignment to `__proto__` would change the prototype. */
+const setOwn = (object: object, name: string, value: Json): unknown =>
+  Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true })
 
 /** The end of a match that begins at `from`; `from` itself when there is none. */
 function endOf(form: RegExp, text: string, from: number): number {
