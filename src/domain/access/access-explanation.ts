@@ -58,12 +58,13 @@ export function explainAccess(
   principal: Principal | undefined,
   question: AccessQuestion,
 ): AccessExplanation {
-  const who = principal ? principalText(principal.source) : 'an unknown principal'
   const { decision, why } = decide(file, principal, question)
-  const verb = { allowed: 'may', partly: 'may in part', denied: 'may not' }[decision]
-  const text = `${who} ${verb} ${questionText(question)}${why === '' ? '' : `: ${why}`}`
+  const who = principal ? principalText(principal.source) : 'an unknown principal'
+  const text = `${decisionTexts[decision]}: ${questionText(question)} by ${who}${why === '' ? '' : `: ${why}`}`
   return { decision, text, rules: principal ? explainRules(file, principal, question) : [] }
 }
+
+const decisionTexts = { allowed: 'allowed', partly: 'allowed in part', denied: 'denied' } as const
 
 /** The explanation in lines. */
 export const explanationLines = ({ text, rules }: AccessExplanation): readonly string[] => [
@@ -76,11 +77,10 @@ const proofTexts = { key: 'key', token: 'token', certificate: 'certificate', non
 const principalText = ({ proof, name }: PrincipalSource): string => `${name} (${proofTexts[proof]})`
 
 function questionText({ action, place, type, id, attributes = [] }: AccessQuestion): string {
-  const what = attributes.length > 0 ? ` ${listText('attribute', attributes)}` : ''
-  const entity = entityText(type, id)
-  const of = entity === '' ? '' : ` ${what === '' ? '' : 'of '}${entity}`
-  const where = place === 'broker' ? 'on this broker' : `in ${pathsText(place)} of tenant ${tenantShown(place.tenant)}`
-  return `${action}${what}${of} ${where}`
+  const what = [attributes.length > 0 ? listText('attribute', attributes) : '', entityText(type, id)]
+  const of = what.filter(part => part !== '').map(part => ` of ${part}`)
+  const where = place === 'broker' ? 'of this broker' : `in ${pathsText(place)} of tenant ${tenantShown(place.tenant)}`
+  return `${action}${of.join('')} ${where}`
 }
 
 function entityText(type: string | undefined, id: string | undefined): string {
@@ -96,7 +96,7 @@ interface Decided {
 function decide(file: AccessFile, principal: Principal | undefined, question: AccessQuestion): Decided {
   const { action, place } = question
   if (place === 'broker') {
-    if (action !== 'admin' && action !== 'metrics') return { decision: 'denied', why: `${action} is about a tenant` }
+    if (!isAboutBroker(action)) return { decision: 'denied', why: notAboutBroker(action) }
     const grant = brokerGrantOf(file, principal, action)
     return grant.kind === 'all' ? allowed : deniedBy(grant.reason, principal, question)
   }
@@ -104,6 +104,11 @@ function decide(file: AccessFile, principal: Principal | undefined, question: Ac
   if (grant.kind === 'denied') return deniedBy(grant.reason, principal, question)
   return decideWithin(grant, place, question)
 }
+
+const isAboutBroker = (action: AccessAction): action is 'admin' | 'metrics' =>
+  action === 'admin' || action === 'metrics'
+
+const notAboutBroker = (action: AccessAction): string => `${action} is about a tenant`
 
 const allowed: Decided = { decision: 'allowed', why: '' }
 
@@ -170,6 +175,7 @@ function misfit(rule: AccessRule, principal: Principal, question: AccessQuestion
   const { action, place, type, id, attributes = [] } = question
   if (!rule.actions.has(action)) return `is not about ${action}, but ${[...rule.actions].join(', ')}`
   if (place === 'broker') {
+    if (!isAboutBroker(action)) return notAboutBroker(action)
     if (principal.tenants) return 'is narrowed by the tenants of the token'
     return rule.tenants === 'all' && isUnlimited(rule) ? undefined : 'is not about all tenants and everything in them'
   }

@@ -9,7 +9,9 @@
 // fit. None of the three ever changes, so neither does the answer for an entity. The clauses are plain data: they cross
 // nodes, and are compiled there again.
 //
-// [hot] Once per entity of a narrowed list, and per event of a narrowed watcher. Measured with bench/access.ts.
+// [hot] Once per entity of a narrowed list, and per event of a narrowed watcher. On one core of a busy machine `covers`
+// takes 0.07 us, also with a hundred types, and 0.5 us with a pattern; `seen` 0.5 us when one attribute of five is
+// hidden.
 
 import type { Entity } from '../entities/entity.js'
 import { compilePattern, type EventWork, type Pattern, testWork } from '../queries/pattern.js'
@@ -51,7 +53,7 @@ export class IdSet {
 }
 
 /** Identifies an entity within a tenant. */
-export interface EntityPlace {
+export interface EntityInPath {
   readonly path: string
   readonly type: string
   readonly id: string
@@ -76,13 +78,13 @@ export class AccessCondition {
   }
 
   /** Whether the entity is covered. */
-  covers({ path, type, id }: EntityPlace, work?: EventWork): boolean {
+  covers({ path, type, id }: EntityInPath, work?: EventWork): boolean {
     for (const clause of this.index.ofType(type)) if (fits(clause, path, id, work)) return true
     return false
   }
 
   /** The attributes that the clauses name for an entity; undefined: it is not covered. */
-  attributesOf({ path, type, id }: EntityPlace, work?: EventWork): AttributeSet | undefined {
+  attributesOf({ path, type, id }: EntityInPath, work?: EventWork): AttributeSet | undefined {
     let found: AttributeSet | undefined
     for (const clause of this.index.ofType(type)) {
       if (!fits(clause, path, id, work)) continue

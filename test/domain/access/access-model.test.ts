@@ -58,7 +58,7 @@ const some = <T>(choices: readonly T[], most: number): T[] =>
 function someRule(): PlainRule {
   const attributes = some(words, 3)
   return {
-    actions: chance(10) ? ['*'] : some(accessActions, 4),
+    actions: chance(35) ? ['*'] : some(accessActions, 4),
     ...(chance(80) && { tenants: chance(30) ? ['*'] : some(tenants, 2) }),
     ...(chance(60) && { paths: some(patterns, 2) }),
     ...(chance(50) && { types: some(types, 2) }),
