@@ -1,4 +1,5 @@
-// Explains a decision for people: which rule allows an action, or why none does (docs/interface/access.md#explanations).
+// Explains a decision for people: which rule allows an action, or why none does
+// (docs/interface/access.md#explanations).
 //
 // The decision is that of grant.ts and its neighbours. The rules are then looked at one by one, in the order of roles
 // and of the file, each up to the first part that does not fit.
@@ -7,7 +8,7 @@ import { entityLabel } from '../entities/update.js'
 import { tenantShown } from '../scope.js'
 import type { AccessFile } from './access-file.js'
 import { type AccessAction, type AccessRule, type IdSelector, isUnlimited } from './access-rule.js'
-import { shows } from './attribute-set.js'
+import { attributeSetOf, shows } from './attribute-set.js'
 import { AccessCondition, type GrantClause } from './condition.js'
 import {
   brokerGrantOf,
@@ -201,7 +202,8 @@ const ruleText = (rule: AccessRule): string => `allows ${clauseText(rule)}`
 export function clauseText({ paths, types, ids, attributes }: GrantClause): string {
   const entities = [types && listText('type', types), ids && idsText(ids)].filter(part => part !== undefined)
   const what = entities.length === 0 ? 'everything' : entities.join(' with ')
-  return `${what} in ${cutList(paths)}${attributes.every(word => word === '*') && attributes.length > 0 ? '' : `, attributes ${cutList(attributes)}`}`
+  const isWhole = attributeSetOf(attributes).kind === 'all'
+  return `${what} in ${cutList(paths)}${isWhole ? '' : `, attributes ${cutList(attributes)}`}`
 }
 
 const tenantsText = (tenants: AccessRule['tenants']): string =>

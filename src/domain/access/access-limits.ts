@@ -24,7 +24,10 @@ export const accessRolesMax = 10_000
 /** Rules of one role. */
 export const rulesOfRoleMax = 100
 
-/** Roles of one key, of one certificate, of `anonymous`, and of the default of an issuer. */
+/**
+ * Roles of one key, of one certificate, of `anonymous`, and of the default of an issuer. Further roles of a token are
+ * ignored.
+ */
 export const rolesOfPrincipalMax = 100
 
 /** Tenants of one rule. */
@@ -70,7 +73,7 @@ export const egressPatternsMax = 1_000
 export const claimValuesMax = 1_000
 
 /**
- * Comparisons of rules that a request with a filter may need. Beyond, the filter is refused. There are some 5 of each
- * rule, unless rules with long lists overlap.
+ * Comparisons of rules that a request with a filter may need, some 10 ms. Beyond, the filter is refused. There are some
+ * 5 for each rule, unless long lists of a rule or of the request overlap with other rules.
  */
-export const ruleComparisonsMax = 100_000
+export const ruleComparisonsMax = 300_000

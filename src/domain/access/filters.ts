@@ -73,7 +73,9 @@ export function refuseNames(
 ): Refusal | undefined {
   if (grant.kind === 'all' || names.length === 0 || grant.condition.showsAllAttributes()) return undefined
   const reached = new ReachedClauses(grant.condition.compiled, asked)
-  const hidden = names.find(({ attribute }) => !reached.showAll(attribute))
+  const distinct = new Set(names.map(({ attribute }) => attribute))
+  const hiddenName = [...distinct].find(attribute => !reached.showAll(attribute))
+  const hidden = names.find(({ attribute }) => attribute === hiddenName)
   return (
     hidden && refusals.filterNotAllowed(hidden.filter, hidden.attribute, pathsText(place), tenantShown(place.tenant))
   )

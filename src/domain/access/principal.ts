@@ -2,14 +2,15 @@
 // (docs/interface/access.md#owners).
 //
 // What a proof shows is a `PrincipalSource`: plain data, which is stored with a subscription. The roles come from the
-// access file, and are found again in each new one. So a principal to which a new file gives less has less from then on.
+// access file, and are found again in each new one. So a new file that allows a principal less has an effect at once,
+// also on its subscriptions.
 //
 // Not here: whether a proof is right. The code that receives it compares hashes and checks signatures.
 
 import { isArray, isObject, type Json, type JsonObject } from '../json.js'
 import { parseTenant } from '../scope.js'
 import type { AccessFile } from './access-file.js'
-import { accessNameLengthMax, claimValuesMax } from './access-limits.js'
+import { accessNameLengthMax, claimValuesMax, rolesOfPrincipalMax } from './access-limits.js'
 import { type AccessKey, anonymousName, type TokenIssuer } from './proofs-parser.js'
 
 /** What a proof shows. */
@@ -122,7 +123,7 @@ function rolesOf(file: AccessFile, source: PrincipalSource): readonly string[] |
       const mapping = file.issuers.get(source.issuer)?.roles
       if (!mapping) return undefined
       const mapped = new Set(source.claimed.flatMap(value => mapping.map.get(value) ?? []))
-      return mapped.size > 0 ? [...mapped] : mapping.byDefault
+      return mapped.size > 0 ? [...mapped].slice(0, rolesOfPrincipalMax) : mapping.byDefault
     }
   }
 }

@@ -228,7 +228,8 @@ export const issuers: FileParser<readonly TokenIssuer[]> = refine(listOf(issuer,
   unique(all, 'issuer'),
 )
 
-// `CN=a,O=b`: types are names or numbers, a comma or a plus in a value is escaped. OpenSSL writes no blank behind a comma.
+// `CN=a,O=b`: types are names or numbers, a comma or a plus in a value is escaped. OpenSSL writes no blank behind a
+// comma.
 const subjectForm =
   /^(?:[A-Za-z][\w-]*|\d+(?:\.\d+)*)=(?:[^\\,+]|\\.)*(?:[,+](?:[A-Za-z][\w-]*|\d+(?:\.\d+)*)=(?:[^\\,+]|\\.)*)*$/
 const otherNameForm = /^(?:URI|DNS):\S+$/

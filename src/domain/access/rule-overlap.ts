@@ -19,9 +19,9 @@ export interface AskedEntities {
   /** Whether it may be about entities of a type. */
   mayMeanType(type: string): boolean
   /** The only types; undefined: others are possible. */
-  readonly types: Iterable<string> | undefined
+  readonly types: ReadonlySet<string> | undefined
   /** The only ids; undefined: others are possible. */
-  readonly ids: Iterable<string> | undefined
+  readonly ids: ReadonlySet<string> | undefined
 }
 
 /** Nothing is named: all entities. */
@@ -30,30 +30,24 @@ export const anyEntities: AskedEntities = { mayMeanType: () => true, types: unde
 /** One type, or one id. */
 export const entitiesOf = (type: string | undefined, id: string | undefined): AskedEntities => ({
   mayMeanType: one => type === undefined || one === type,
-  types: type === undefined ? undefined : [type],
-  ids: id === undefined ? undefined : [id],
+  types: type === undefined ? undefined : new Set([type]),
+  ids: id === undefined ? undefined : new Set([id]),
 })
 
-/** What is left of a clause. Not an empty list: then nothing is left. */
-interface Rest {
-  readonly clause: CompiledClause
-  /** undefined: every type. */
-  readonly types: readonly string[] | undefined
-  readonly ids: readonly IdSelector[] | undefined
-}
-
-/** The clauses that a request can reach, cut to it. */
+/** The clauses that a request can reach, cut to it. Work is done when it is needed, and has a limit. */
 export class ReachedClauses {
-  private readonly rests: readonly Rest[]
   private comparisons = 0
+  /** The types of clauses that were compared with the request, since clauses often name the same. */
+  private readonly meant = new Map<string, boolean>()
 
-  constructor(clauses: readonly CompiledClause[], asked: AskedEntities) {
-    this.rests = clauses.flatMap(clause => cut(clause, asked) ?? [])
-  }
+  constructor(
+    private readonly clauses: readonly CompiledClause[],
+    private readonly asked: AskedEntities,
+  ) {}
 
   /** Whether the request can reach none. */
   get isEmpty(): boolean {
-    return this.rests.length === 0
+    return !this.clauses.some(clause => this.typesOf(clause)?.length !== 0 && this.idsOf(clause)?.length !== 0)
   }
 
   /** Whether each entity that the request may be about shows the attribute, as far as the clauses tell. */
@@ -67,16 +61,24 @@ export class ReachedClauses {
   }
 
   private showAllThat(isShown: (clause: CompiledClause) => boolean): boolean {
-    const showing = this.rests.filter(({ clause }) => isShown(clause)).map(({ clause }) => clause)
-    return this.rests.every(rest => isShown(rest.clause) || this.isCovered(rest, showing))
+    const showing = this.clauses.filter(isShown)
+    return (
+      showing.length === this.clauses.length || this.clauses.every(one => isShown(one) || this.isCovered(one, showing))
+    )
   }
 
-  private isCovered({ clause, types, ids }: Rest, by: readonly CompiledClause[]): boolean {
+  /** Whether other clauses cover the rest of a clause completely: also if nothing is left of it. */
+  private isCovered(clause: CompiledClause, by: readonly CompiledClause[]): boolean {
+    const types = this.typesOf(clause)
+    if (types?.length === 0) return true
+    if (!this.mayCompare(this.asked.ids?.size ?? 0, clause.ids)) return false
+    const ids = this.idsOf(clause)
+    if (ids?.length === 0) return true
     for (const path of clause.paths) {
       const onPath = by.filter(({ paths }) => paths.some(one => coversPattern(one, path)))
       for (const type of types ?? [undefined]) {
         const ofType = onPath.filter(one => one.types === undefined || (type !== undefined && one.types.has(type)))
-        this.comparisons += onPath.length + by.length
+        this.comparisons += by.length + onPath.length
         for (const id of ids ?? [undefined]) {
           this.comparisons += ofType.length + 1
           if (this.comparisons > ruleComparisonsMax) return false
@@ -86,22 +88,35 @@ export class ReachedClauses {
     }
     return true
   }
+
+  /** Counts comparisons of a number of ids with a set. False: there are too many. */
+  private mayCompare(count: number, ids: IdSet | undefined): boolean {
+    this.comparisons += ids ? count * (1 + ids.patterns.length) : count
+    return this.comparisons <= ruleComparisonsMax
+  }
+
+  /** The types of the rest of a clause; undefined: every type. Without types, nothing is left. */
+  private typesOf({ types }: CompiledClause): readonly string[] | undefined {
+    return types ? [...types].filter(type => this.mayMeanType(type)) : this.asked.types && [...this.asked.types]
+  }
+
+  private mayMeanType(type: string): boolean {
+    const known = this.meant.get(type)
+    if (known !== undefined) return known
+    const isMeant = this.asked.mayMeanType(type)
+    this.meant.set(type, isMeant)
+    return isMeant
+  }
+
+  /** The ids of the rest of a clause, in the same way. */
+  private idsOf({ ids: own }: CompiledClause): readonly IdSelector[] | undefined {
+    const { ids } = this.asked
+    if (!own) return ids && [...ids]
+    if (ids) return [...ids].filter(id => own.has(id))
+    return [...own.names, ...own.patterns.map(({ source }) => ({ pattern: source }))]
+  }
 }
 
 /** Whether ids have all that a selector selects. Of two patterns, only the same text certainly has. */
 const holds = (ids: IdSet, selector: IdSelector): boolean =>
   typeof selector === 'string' ? ids.has(selector) : ids.patterns.some(({ source }) => source === selector.pattern)
-
-/** The part of a clause that a request may be about; undefined: none. */
-function cut(clause: CompiledClause, asked: AskedEntities): Rest | undefined {
-  const types = clause.types ? [...clause.types].filter(asked.mayMeanType) : asked.types && [...asked.types]
-  if (types?.length === 0) return undefined
-  const ids = idsOf(clause.ids, asked)
-  return ids?.length === 0 ? undefined : { clause, types, ids }
-}
-
-function idsOf(own: IdSet | undefined, asked: AskedEntities): readonly IdSelector[] | undefined {
-  if (!own) return asked.ids && [...asked.ids]
-  if (asked.ids) return [...asked.ids].filter(id => own.has(id))
-  return [...own.names, ...own.patterns.map(({ source }) => ({ pattern: source }))]
-}

@@ -1,8 +1,8 @@
 // Subscriptions and streams under a grant (docs/interface/access.md#subscriptions, docs/interface/access.md#streams).
 //
-// The grant is a condition of the watcher, as its path and its `q` are. An event is matched as its watcher sees it: without the entity if the grant does not cover
-// it, and without the attributes that it does not show. A change of nothing but hidden attributes is no event. The
-// notification, or the event of a stream, is made of the same event.
+// The grant is a condition of the watcher, as its path and its `q` are. An event is matched as its watcher sees it: not
+// at all if the grant does not cover the entity, and without the attributes that it does not show. A change of nothing
+// but hidden attributes is no event. The notification, or the event of a stream, is made of the same event.
 //
 // Not here: the matcher, which asks `EventViews` for each watcher with a condition.
 
@@ -80,7 +80,7 @@ export const conditionOf = ({ grant }: GrantedFilterSource): AccessCondition | u
   grant && new AccessCondition(grant)
 
 /**
- * One event as watchers with different conditions see it. Watchers that see the same attributes share their view of the
+ * One event as watchers with different conditions see it. Watchers that share a condition object share its view of the
  * event. `work`: the budget of the event.
  */
 export class EventViews {

@@ -55,6 +55,16 @@ for (const [says, claims, expected] of [
     t.strictSame(principalBy({ roles: mapping }, { sub: 'u', ...claims })?.roles, expected)
   })
 
+t.test('a token has at most a hundred roles', async t => {
+  const values = Array.from({ length: 150 }, (_, at) => `v${at}`)
+  const file = accessFile({
+    roles: Object.fromEntries(values.map(value => [value, []])),
+    issuers: [issuerWith({ roles: { claim: 'r', map: Object.fromEntries(values.map(value => [value, value])) } })],
+  })
+  const source = tokenShown(file.issuers.get(issuerUrl)!, { sub: 'u', r: values })!
+  t.strictSame(principalOf(file, source)?.roles, values.slice(0, 100))
+})
+
 t.test('a token without a mapping has no roles, or the default ones', async t => {
   t.strictSame(principalBy({}, { sub: 'u', roles: ['a'] })?.roles, [])
   t.strictSame(principalBy({ roles: { default: ['a'] } }, { sub: 'u' })?.roles, ['a'])
