@@ -109,7 +109,6 @@ export class FeedChecker {
     if (from) {
       for (const [history, { hi }] of from.positions) this.positions.set(history, { lo: -1, hi })
       this.folded = from.folded.copy()
-      this.counts.resumed++
     } else {
       for (const history of this.model.histories.values())
         this.positions.set(history, { lo: doneBefore(history, this.openingMs), hi: -1 })
@@ -120,6 +119,7 @@ export class FeedChecker {
 
   /** The session has begun: without a bookmark, what was sent to the broker before may be missing. */
   begun(cursor: string | undefined): void {
+    if (this.bookmark) this.counts.resumed++
     this.note(undefined, `begun${cursor === undefined ? '' : ` at ${cursor}`}`)
     if (!this.bookmark && !this.watch.snapshot)
       for (const history of this.model.histories.values())
@@ -129,7 +129,9 @@ export class FeedChecker {
   }
 
   closed(why: string): void {
-    this.note(undefined, `closed: ${why}`)
+    // A server that is not there refuses many times.
+    if (why.includes('ECONNREFUSED')) this.trail.pop()
+    else this.note(undefined, `closed: ${why}`)
   }
 
   /** Where the reader continues; undefined: it has to begin anew. */
@@ -195,7 +197,7 @@ export class FeedChecker {
     if (!history) return this.tell(`an event of an entity that was never written: ${JSON.stringify(data)}`)
     this.note(history, `${kind} ${data.correlator ?? ''} ${data.time ?? ''}`)
     if (this.isAwaiting) return this.tell(`${kind} before the end of a snapshot`, history)
-    const alike = history.versions.filter(version => this.isOf(version, kind, data))
+    const alike = history.versions.filter(version => this.isOf(version, kind, data, history))
     const position = this.positionOf(history)
     const ahead = alike.filter(({ at }) => at > position.lo)
     const reachable = ahead.filter(({ at }) => this.maySkip(this.requiredBetween(history, position.hi, at)))
@@ -209,7 +211,8 @@ export class FeedChecker {
     if (first.at <= position.hi) this.counts.repeated++
     if (this.watch.minIntervalMs === 0) this.foldsLeft -= skipped
     position.lo = first.at
-    position.hi = Math.max(position.hi, (reachable.at(-1) as Version).at)
+    // What follows a repeated event is repeated as well: the reader shows an earlier state until then.
+    position.hi = (reachable.at(-1) as Version).at
     if (alike.length === 1) first.toldTo ??= this.name
     this.folded.take(kind, entity, this.watch.onlyChangedAttrs)
   }
@@ -234,17 +237,44 @@ export class FeedChecker {
     return `${kind} ${JSON.stringify(data)}\n  ${wanted}`
   }
 
-  private isOf(version: Version, kind: string, data: JsonObject): boolean {
-    if (version.fate === 'void' || data.servicePath !== version.happening.entity.path) return false
+  private isOf(version: Version, kind: string, data: JsonObject, history: EntityHistory): boolean {
+    if (version.fate === 'void' || data.servicePath !== history.path) return false
     if (version.correlator !== undefined && data.correlator !== undefined && data.correlator !== version.correlator)
       return false
     const { reports, alteration, changed, entity } = this.expected(version)
     if (kind === 'entityLeave') return reports.includes('leave')
-    if (!reports.includes('event') || kind !== alteration || data.alterationType !== kind) return false
+    if (data.alterationType !== kind || !isReported(reports)) return false
     const shown = (data.data as readonly JsonObject[])[0] as JsonObject
+    if (kind !== alteration && (kind === 'entityDelete' || alteration === 'entityDelete')) return false
     if (kind === 'entityDelete') return this.watch.onlyChangedAttrs || isShownAlike(shown, entity)
     const names = data.changed as readonly string[]
-    return names.length === changed.size && names.every(name => changed.has(name)) && isShownAlike(shown, entity)
+    const isSame = names.length === changed.size && names.every(name => changed.has(name))
+    if (kind === alteration && isSame && reports.includes('event') && isShownAlike(shown, entity)) return true
+    return this.mayFold && this.isFolded(version, data, history)
+  }
+
+  /** Whether the reader may receive one event for several changes. */
+  private get mayFold(): boolean {
+    return this.watch.minIntervalMs > 0 || this.foldsLeft > 0
+  }
+
+  /**
+   * An event for a version and some before it: it has the kind of any of them, names what has changed in any of them, and
+   * shows the last state.
+   */
+  private isFolded(version: Version, data: JsonObject, history: EntityHistory): boolean {
+    const { watch } = this
+    const names = data.changed as readonly string[]
+    const shown = (data.data as readonly JsonObject[])[0] as JsonObject
+    const earlier = history.versions.slice(this.positionOf(history).lo + 1, version.at + 1)
+    const reported = earlier.filter(one => isReported(this.expected(one).reports))
+    if (!reported.some(one => this.expected(one).alteration === data.alterationType)) return false
+    const changed = new Set(reported.flatMap(one => [...this.expected(one).changed]))
+    if (!names.every(name => changed.has(name))) return false
+    if (![...this.expected(version).changed].every(name => names.includes(name))) return false
+    if (!watch.onlyChangedAttrs) return isShownAlike(shown, this.expected(version).entity)
+    const r = new Set(reported.flatMap(({ happening }) => [...happening.r]))
+    return isShownAlike(shown, eventEntity(watch, version.happening, namesShown(watch, { ...version.happening, r })))
   }
 
   private expected(version: Version): Expected {
@@ -267,7 +297,8 @@ export class FeedChecker {
     const required: Version[] = []
     for (let at = from + 1; at < to; at++) {
       const version = versions[at] as Version
-      if (version.fate === 'done' && !this.expected(version).reports.includes('nothing')) required.push(version)
+      if (version.fate !== 'done') continue
+      if (this.expected(version).reports.every(report => report === 'event' || report === 'leave')) required.push(version)
     }
     return required
   }
@@ -399,6 +430,9 @@ export class FeedChecker {
     return lines.join('\n')
   }
 }
+
+/** Whether a change matches, even if nothing of it is shown by itself. */
+const isReported = (reports: readonly Report[]): boolean => reports.includes('event') || reports.includes('hidden')
 
 const noExpectation: Expected = { reports: [], alteration: '', changed: new Set(), entity: {} }
 

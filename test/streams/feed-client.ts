@@ -153,7 +153,7 @@ function hear(message: JsonObject, listener: FeedListener): void {
     listener.onEvent(name, {
       kind: String(event),
       cursor: place,
-      data: entity === undefined ? rest : { ...rest, id: entity },
+      data: entity === undefined ? rest : (entity as JsonObject),
     })
   else if (op === 'watching') listener.onBegun(name, place)
   else if (op === 'unwatched') listener.onUnwatched(name)

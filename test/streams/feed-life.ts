@@ -63,22 +63,22 @@ export async function live(place: LifePlace, plan: LifePlan): Promise<LifeReport
     }),
   ]
   const disturbed: string[] = []
-  await pause(random.between(400, 1_000))
+  await pause(random.between(800, 1_800))
   for (let left = plan.disturbances; left > 0 && !isWrong(); left--) {
     disturbed.push(await place.disturb(random))
-    await pause(random.between(300, 800))
+    await pause(random.between(500, 1_200))
   }
   isOver = true
   await Promise.all(working)
-  const faults = isWrong() ? [] : await Promise.all(readers.map(reader => reader.catchUp(catchUpMsMax)))
-  const problems: (string | undefined)[] = [...models.flatMap(model => model.problems), ...readers.map(({ problem }) => problem), ...faults]
-  if (problems.every(one => one === undefined))
-    for (const model of models) problems.push(...(await differences(place, model, random)))
+  const found: (string | undefined)[] = [...models.flatMap(({ problems }) => problems), ...readers.map(one => one.problem)]
+  if (!isWrong()) found.push(...(await Promise.all(readers.map(reader => reader.catchUp(catchUpMsMax)))))
+  if (!found.some(one => one !== undefined))
+    for (const model of models) found.push(...(await differences(place, model, random)))
   for (const one of [...readers, ...allWriters]) one.close()
   const counts = sumsOf(readers.flatMap(({ feeds }) => feeds.map(feed => feed.counts)))
   const sum = (name: 'acknowledged' | 'unknown') => allWriters.reduce((all, writer) => all + writer[name], 0)
   return {
-    problems: [...new Set(problems.filter(one => one !== undefined))],
+    problems: [...new Set(found.filter(one => one !== undefined))],
     summary: `${sum('acknowledged')} writes, ${sum('unknown')} unknown; ${disturbed.join(', ') || 'nothing happened'}; ${Object.entries(
       counts,
     )
@@ -98,7 +98,7 @@ function writersOf(model: TenantModel, place: LifePlace, { isHeavy }: LifePlan, 
       isMine,
       idsPerStem,
       padLength: isHeavy ? padLength : 0,
-      restMsMax: isHeavy ? 0 : 20,
+      restMsMax: isHeavy ? 0 : 8,
     }
     return new FeedWriter(plan, place)
   })

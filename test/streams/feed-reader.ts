@@ -27,6 +27,7 @@ export interface ReaderPlan {
 
 const patienceMs = 60_000
 const lookMs = 10
+const againMs = 50
 
 export class FeedReader {
   /** A fault that no event shows. */
@@ -142,7 +143,7 @@ export class FeedReader {
       await this.until(() => this.begun.size === this.plan.feeds.length || this.connection !== connection)
       if (this.connection || isOver()) return
       if (performance.now() > untilMs) this.fault = 'the broker does not answer streams'
-      await pause(lookMs)
+      await pause(againMs)
     }
   }
 
@@ -223,8 +224,10 @@ export class FeedReader {
   }
 
   private take(feed: FeedChecker | undefined, event: FeedEvent): void {
-    if (!feed) this.fault ??= `an event of no watch: ${JSON.stringify(event)}`
-    else if (!this.begun.has(feed) && event.kind !== 'end')
+    // The end of a connection is that of all its watches.
+    if (event.kind === 'end') for (const one of this.plan.feeds) one.take(event)
+    else if (!feed) this.fault ??= `an event of no watch: ${JSON.stringify(event)}`
+    else if (!this.begun.has(feed))
       this.fault ??= `${feed.name}: ${event.kind} before or after the watch: ${JSON.stringify(event)}`
     else feed.take(event)
   }

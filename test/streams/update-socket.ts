@@ -44,6 +44,8 @@ export class UpdateSocket {
 
   private take(message: { op?: string; ref?: unknown; status?: number; error?: string; description?: string }): void {
     const { op, ref, status = 0, error = '', description = '' } = message
+    // Such as that the server stops.
+    if (op === 'event') return
     const isAnswer = op === 'done' && ref === this.refs
     this.answer(isAnswer ? { status, text: `${error} ${description}` } : { status: 0, text: JSON.stringify(message) })
   }

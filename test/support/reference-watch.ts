@@ -41,8 +41,11 @@ export interface Watch {
   readonly minIntervalMs: number
 }
 
-/** What a reader receives of a change: an event of one of the four kinds, an `entityLeave`, or nothing. */
-export type Report = 'event' | 'leave' | 'nothing'
+/**
+ * What a reader receives of a change: an event of one of the four kinds, an `entityLeave`, or nothing. `hidden`: nothing,
+ * since `onlyChangedAttrs` leaves nothing to show.
+ */
+export type Report = 'event' | 'leave' | 'hidden' | 'nothing'
 
 /** Whether the list of the watch has this entity; undefined: no plain argument decides it. */
 export function isListed({ path, selectors, q, mq, geo }: Watch, entity: Entity): boolean | undefined {
@@ -61,7 +64,7 @@ export function reportsOf(watch: Watch, happening: Happening): readonly Report[]
   for (const isNow of possible(isListed(watch, withEventMetadata(happening))))
     for (const was of possible(before !== undefined && isListed(watch, before))) {
       const isThere = isNow && kind !== 'delete'
-      if (isNow && isMeant) reports.add(isShown ? 'event' : 'nothing')
+      if (isNow && isMeant) reports.add(isShown ? 'event' : 'hidden')
       else reports.add(watch.leave && was && !isThere ? 'leave' : 'nothing')
     }
   return [...reports]
