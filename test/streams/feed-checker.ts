@@ -13,6 +13,7 @@
 //
 // Not here: transports (feed-client), readers that come and go (feed-reader).
 
+import { watchParameters } from '../support/random-feed.js'
 import type { JsonObject } from '../support/reference-entities.js'
 import {
   changedNames,
@@ -42,6 +43,8 @@ export interface Bookmark {
   readonly disturbances: number
   readonly positions: ReadonlyMap<EntityHistory, Position>
   readonly folded: FoldedFeed
+  /** Events that were folded into later ones which have not come yet. */
+  readonly foldsLeft: number
 }
 
 /** The broker, as far as gaps depend on it. */
@@ -98,7 +101,7 @@ export class FeedChecker {
   /** A session is about to be requested, from a bookmark or from now on. */
   opening(from: Bookmark | undefined): void {
     this.openingMs = fineMs()
-    this.foldsLeft = 0
+    this.foldsLeft = from?.foldsLeft ?? 0
     this.sent = new Map()
     this.parts = new Map()
     this.isAwaiting = !from && this.watch.snapshot
@@ -186,7 +189,14 @@ export class FeedChecker {
   private keep(cursor: string): void {
     const positions = new Map([...this.positions].map(([history, position]) => [history, { ...position }]))
     const disturbances = this.disturbancesAtOpening
-    this.bookmark = { cursor, receivedMs: fineMs(), disturbances, positions, folded: this.folded.copy() }
+    this.bookmark = {
+      cursor,
+      receivedMs: fineMs(),
+      disturbances,
+      positions,
+      folded: this.folded.copy(),
+      foldsLeft: this.foldsLeft,
+    }
   }
 
   // Changes
@@ -248,8 +258,9 @@ export class FeedChecker {
     if (kind !== alteration && (kind === 'entityDelete' || alteration === 'entityDelete')) return false
     if (kind === 'entityDelete') return this.watch.onlyChangedAttrs || isShownAlike(shown, entity)
     const names = data.changed as readonly string[]
-    const isSame = names.length === changed.size && names.every(name => changed.has(name))
-    if (kind === alteration && isSame && reports.includes('event') && isShownAlike(shown, entity)) return true
+    const isSame = kind === alteration && names.length === changed.size && names.every(name => changed.has(name))
+    const isWhole = !this.watch.onlyChangedAttrs || this.skippedBefore(version, history).length === 0
+    if (isSame && isWhole && reports.includes('event') && isShownAlike(shown, entity)) return true
     return this.mayFold && this.isFolded(version, data, history)
   }
 
@@ -273,8 +284,21 @@ export class FeedChecker {
     if (!names.every(name => changed.has(name))) return false
     if (![...this.expected(version).changed].every(name => names.includes(name))) return false
     if (!watch.onlyChangedAttrs) return isShownAlike(shown, this.expected(version).entity)
-    const r = new Set(reported.flatMap(({ happening }) => [...happening.r]))
-    return isShownAlike(shown, eventEntity(watch, version.happening, namesShown(watch, { ...version.happening, r })))
+    // No value may be lost: everything that is new to the reader is named, and nothing is that was not.
+    const needed = this.shownOf(version, [...this.skippedBefore(version, history), version])
+    const possible = this.shownOf(version, reported)
+    const wanted = Object.fromEntries(Object.entries(possible).filter(([name]) => name in shown))
+    return Object.keys(needed).every(name => name in shown) && isShownAlike(shown, wanted)
+  }
+
+  /** The state of a version, with the attributes that some requests have named. */
+  private shownOf({ happening }: Version, requests: readonly Version[]): JsonObject {
+    const r = new Set(requests.flatMap(one => [...one.happening.r]))
+    return eventEntity(this.watch, happening, namesShown(this.watch, { ...happening, r }))
+  }
+
+  private skippedBefore({ at }: Version, history: EntityHistory): Version[] {
+    return this.requiredBetween(history, this.positionOf(history).hi, at)
   }
 
   private expected(version: Version): Expected {
@@ -298,15 +322,16 @@ export class FeedChecker {
     for (let at = from + 1; at < to; at++) {
       const version = versions[at] as Version
       if (version.fate !== 'done') continue
-      if (this.expected(version).reports.every(report => report === 'event' || report === 'leave')) required.push(version)
+      if (this.expected(version).reports.every(report => report === 'event' || report === 'leave'))
+        required.push(version)
     }
     return required
   }
 
-  /** Whether so many versions may be left out before a later one. Deletions stay. */
+  /** Whether so many versions may be left out before a later one. */
   private maySkip(skipped: readonly Version[]): boolean {
     if (skipped.length === 0 || this.watch.minIntervalMs > 0) return true
-    return skipped.length <= this.foldsLeft && skipped.every(({ happening }) => happening.class !== 'delete')
+    return skipped.length <= this.foldsLeft
   }
 
   private checkTimes({ sentMs, doneMs, happening }: Version, alike: number, { time }: JsonObject): void {
@@ -411,12 +436,16 @@ export class FeedChecker {
     if (this.trail.length > trailMax) this.trail.splice(0, trailMax / 2)
   }
 
-  private tell(what: string, history?: EntityHistory): void {
+  /** Notes a fault; only the first one counts. */
+  tell(what: string, history?: EntityHistory): void {
     this.problem ??= this.explained(what, history)
   }
 
   private explained(what: string, history?: EntityHistory): string {
-    const lines = [`${this.name}: ${what}`]
+    const lines = [
+      `${this.name}: ${what}`,
+      `watch ${JSON.stringify({ path: this.watch.path, ...watchParameters(this.watch) })}`,
+    ]
     if (history) {
       const { lo, hi } = this.positionOf(history)
       lines.push(`position ${lo}..${hi}; the last versions:`)

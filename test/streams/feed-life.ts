@@ -70,7 +70,10 @@ export async function live(place: LifePlace, plan: LifePlan): Promise<LifeReport
   }
   isOver = true
   await Promise.all(working)
-  const found: (string | undefined)[] = [...models.flatMap(({ problems }) => problems), ...readers.map(one => one.problem)]
+  const found: (string | undefined)[] = [
+    ...models.flatMap(({ problems }) => problems),
+    ...readers.map(one => one.problem),
+  ]
   if (!isWrong()) found.push(...(await Promise.all(readers.map(reader => reader.catchUp(catchUpMsMax)))))
   if (!found.some(one => one !== undefined))
     for (const model of models) found.push(...(await differences(place, model, random)))
