@@ -214,8 +214,8 @@ export class Reading {
 
   private pass(change: SentChange, how: 'found' | 'left', cursor: StreamCursor | undefined): void {
     const read = { change, how, key: this.hub.texts.keyOf(change) }
-    if (this.watch.minIntervalMs > 0 && this.isPaced(read)) return
-    this.show(read, cursor)
+    const shown = this.watch.minIntervalMs > 0 ? this.paceChange(read) : read
+    if (shown) this.show(shown, cursor)
   }
 
   private show(read: ReadChange, cursor: StreamCursor | undefined): void {
@@ -238,17 +238,19 @@ export class Reading {
 
   // Pacing
 
-  /** Whether a change has to wait, because an event about its entity was sent just now. */
-  private isPaced(read: ReadChange): boolean {
+  /** What to show of a change now; undefined: it has to wait, because an event about its entity was sent just now. */
+  private paceChange(read: ReadChange): ReadChange | undefined {
     const { clock } = this.hub.parts
     const paced = this.paced.get(read.key)
     const nowMs = clock.monoMs()
+    const later = paced?.later ? folded(paced.later, read) : read
     if (paced && nowMs < paced.untilMs) {
-      paced.later = paced.later ? folded(paced.later, read) : read
-      return true
+      paced.later = later
+      return undefined
     }
+    // The timer may be late: what has waited for it is in `later`.
     this.pace(read.key, nowMs)
-    return false
+    return later
   }
 
   private pace(key: string, nowMs: number): void {
