@@ -132,6 +132,22 @@ t.test('a filter that comes while a change is on its way gets it', async t => {
   t.strictSame((await scene.next()).map(inWords), ['create n of n found 2'])
 })
 
+t.test('the first filter of a tenant is known when everything that was on its way is durable', async t => {
+  const scene = await Scene.with()
+  const { owner } = scene
+  owner.store.isHeld = true
+  owner.ask(create('E'))
+  await owner.rest()
+  const add = [{ number: 1, source: anything }]
+  const first = scene.poll({ add, revision: 1 })
+  const second = scene.poll({ add: [...add, { number: 2, source: anything }], revision: 2 })
+  await owner.rest(2 * waitMs)
+  t.strictSame([first, second], [[{ what: 'superseded' }], []])
+  owner.store.land()
+  await owner.rest()
+  t.match(second, [{ what: 'changes', changes: [] }], 'a snapshot would have it, so it is no change')
+})
+
 t.test('an entity that matches no more is left, and comes back', async t => {
   const scene = await Scene.with({ ...anything, expression: { q: 'n>5' }, leaves: true })
   const { owner } = scene
