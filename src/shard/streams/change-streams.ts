@@ -174,7 +174,8 @@ export class ChangeStreams {
     holder.poll = undefined
     earlier?.onReply({ what: 'superseded' })
     if (step.fromRevision === 0) this.forget(holder)
-    else if (step.fromRevision !== holder.revision) return onReply({ what: 'unknown' })
+    else if (step.fromRevision > holder.revision || step.revision < holder.revision) return onReply({ what: 'unknown' })
+    // A holder that did not wait for the answer to its last poll sends the changes of that again.
     for (const number of step.remove) this.remove(holder, number)
     for (const { number, source } of step.add) this.add(holder, number, source)
     if (step.add.some(({ source }) => this.tenants.get(source.tenant)?.isBeginning)) this.hold(holder)

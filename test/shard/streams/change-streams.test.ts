@@ -212,6 +212,23 @@ t.test('a holder whose filters are not known here sends them again', async t => 
   t.equal((await scene.next()).length, 1)
 })
 
+t.test('a holder need not wait for an answer before it sends more filters', async t => {
+  const scene = await Scene.with(anything)
+  const { owner } = scene
+  const add = [2, 3].map(number => ({ number, source: { ...anything, tenant: 'elsewhere' } }))
+  owner.store.isHeld = true
+  owner.ask(create('E'))
+  await owner.rest()
+  const first = scene.poll({ add: add.slice(0, 1), revision: 2 })
+  const second = scene.poll({ add, remove: [1], revision: 4 })
+  t.strictSame([first, second], [[{ what: 'superseded' }], []])
+  owner.store.land()
+  await owner.rest()
+  t.match(second, [{ what: 'changes', lost: false }])
+  t.equal(owner.shards.parts.streams.numbers.filters, 2)
+  t.match(scene.poll({ revision: 3, fromRevision: 2 }), [{ what: 'unknown' }], 'an earlier poll comes too late')
+})
+
 t.test('filters end with their lease, and the changes of their tenant some time later', async t => {
   const scene = await Scene.with(anything)
   const { streams } = scene.owner.shards.parts
