@@ -2,6 +2,7 @@
 
 import { setTimeout as pause } from 'node:timers/promises'
 import { type BrokerProcess, freePort, startBroker, type Teardown, tempDir } from '../support/broker-process.js'
+import { HttpClient } from '../support/http-client.js'
 import type { Random } from '../support/random.js'
 import type { LifePlace } from './feed-life.js'
 
@@ -10,14 +11,14 @@ export interface ProcessPlan {
   readonly args?: readonly string[]
   /** Numbers of workers, of which each start takes another one; undefined: one process without workers. */
   readonly workers?: readonly [number, ...number[]]
-  /** A program other than the built one. */
-  readonly main?: string
+  /** A program other than the built one, and its additional environment. */
+  readonly program?: { readonly main: string; readonly env: Readonly<Record<string, string>> }
   readonly isHeavy: boolean
 }
 
-/** One broker on one port. It is killed or stopped, and started again on its data. */
+/** One broker on one port. It is killed or stopped, and started again on its data; or one of its workers is killed. */
 export class OneBroker implements LifePlace {
-  readonly settleMs = 0
+  readonly settleMs: number
   disturbances = 0
   readonly forgets: boolean
   private broker!: BrokerProcess
@@ -29,6 +30,7 @@ export class OneBroker implements LifePlace {
     private readonly dataDir: string,
   ) {
     this.forgets = plan.isHeavy
+    this.settleMs = plan.workers ? settleMs : 0
   }
 
   static async start(t: Teardown, plan: ProcessPlan, random: Random): Promise<OneBroker> {
@@ -42,8 +44,9 @@ export class OneBroker implements LifePlace {
   }
 
   async disturb(random: Random): Promise<string> {
-    const signal = random.pick(['SIGKILL', 'SIGKILL', 'SIGTERM'])
     this.disturbances++
+    if (this.plan.workers && random.fraction() < 0.5) return this.killWorker(random)
+    const signal = random.pick(['SIGKILL', 'SIGKILL', 'SIGTERM'])
     await this.broker.kill(signal)
     await pause(random.between(0, 100))
     const words = await this.begin(random)
@@ -51,14 +54,42 @@ export class OneBroker implements LifePlace {
   }
 
   private async begin(random: Random): Promise<readonly string[]> {
-    const { workers, args = [], main } = this.plan
+    const { workers, args = [], program } = this.plan
     const words = workers ? ['-workers', String(random.pick(workers))] : []
     this.broker = await startBroker(this.t, {
       port: this.port,
       dataDir: this.dataDir,
       args: ['-multiservice', ...args, ...words],
-      ...(main !== undefined && { main }),
+      ...program,
     })
     return words
   }
+
+  /** Kills a worker, which its supervisor replaces; resolves when all are ready. */
+  private async killWorker(random: Random): Promise<string> {
+    const [, ...before] = this.broker.processes
+    const killed = before[random.between(0, before.length - 1)] as number
+    process.kill(killed, 'SIGKILL')
+    const untilMs = performance.now() + wholeMsMax
+    for (;;) {
+      const [, ...workers] = this.broker.processes
+      const answers = await Promise.all(Array.from({ length: 4 * before.length }, () => isReady(this.url())))
+      if (workers.length === before.length && !workers.includes(killed) && answers.every(isYes => isYes)) break
+      if (performance.now() > untilMs) throw new Error(`the broker is not whole again\n${this.broker.printed()}`)
+      await pause(lookMs)
+    }
+    return 'SIGKILL of a worker'
+  }
+}
+
+/** How long an ask between workers or nodes may take, and a little more. */
+const settleMs = 2_500
+const wholeMsMax = 60_000
+const lookMs = 20
+
+const isReady = async (url: string): Promise<boolean> => {
+  const client = new HttpClient(url)
+  const answer = await client.get('/health/ready').catch(() => undefined)
+  client.close()
+  return answer?.status === 200
 }
