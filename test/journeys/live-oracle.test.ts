@@ -66,7 +66,12 @@ interface Beginning {
 }
 
 /** Lives of a kind, one after the other, until one fails. */
-async function lives(t: Test, count: number, begin: (t: Test, random: Random) => Promise<Beginning>): Promise<void> {
+async function lives(
+  t: Test,
+  kind: Kind,
+  count: number,
+  begin: (t: Test, random: Random) => Promise<Beginning>,
+): Promise<void> {
   const { seed: first } = Random.fromEnvironment()
   const sums: Record<string, number> = {}
   for (let at = 0; at < count; at++) {

@@ -44,6 +44,8 @@ export class OwnerFeed {
   private poll = 0
   private isDue = false
   private isClosed = false
+  /** The owner did not know this holder: it has matched nothing for a while, or it is another process. */
+  private isUnknown = false
 
   /** `shard`: any shard of the owner. */
   constructor(
@@ -95,9 +97,8 @@ export class OwnerFeed {
         this.take(told, revision)
         return this.pollSoon()
       case 'unknown':
-        // Without the filters the owner has matched nothing meanwhile.
         this.revision = 0
-        this.parts.onLost('too old')
+        this.isUnknown = true
         return this.pollSoon()
       default:
         return this.pollLater()
@@ -107,7 +108,8 @@ export class OwnerFeed {
   private take(told: Changes, revision: number): void {
     const isOther = this.at !== undefined && this.at.ring !== told.at.ring
     this.at = told.at
-    if (told.lost || isOther) this.parts.onLost(isOther ? 'restarted' : 'too old')
+    if (told.lost || isOther || this.isUnknown) this.parts.onLost(isOther ? 'restarted' : 'too old')
+    this.isUnknown = false
     this.revision = revision
     this.parts.onChanges(this, told)
   }
