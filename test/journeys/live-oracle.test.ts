@@ -11,6 +11,8 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { type LifePlace, type LifeReport, live } from '../streams/feed-life.js'
 import { OneBroker } from '../streams/life-places.js'
+import { type NodeDisturbance, NodesPlace, nodeDisturbances } from '../streams/nodes-place.js'
+import { noEtcd } from '../support/etcd.js'
 import { root } from '../support/project.js'
 import { Random } from '../support/random.js'
 
@@ -43,6 +45,20 @@ t.test('lives of workers', { skip: skip('workers') }, t =>
     return { place, isHeavy: false, disturbances: 1 }
   }),
 )
+
+t.test('lives of three nodes', { skip: skip('nodes') || noEtcd() }, async t => {
+  const count = livesOf('nodes', 0.15)
+  if (count === 0) return
+  const place = await NodesPlace.start(t)
+  let turn = 0
+  await lives(t, 'nodes', count, async (_t, random) => {
+    await place.settle()
+    // Each of them once, before any of them again.
+    const first = onlyKind === undefined ? turn++ : random.between(0, nodeDisturbances.length - 1)
+    place.next = nodeDisturbances[first % nodeDisturbances.length] as NodeDisturbance
+    return { place, isHeavy: false, disturbances: 1 }
+  })
+})
 
 t.test('a broker that forgets one change is noticed', { skip: skip('process') }, async t => {
   const { seed: first } = Random.fromEnvironment()
@@ -80,7 +96,7 @@ async function lives(
     const beganMs = performance.now()
     await t.test(`life with SEED=${seed}`, async t => {
       const { place, isHeavy, disturbances } = await begin(t, new Random(seed + 1))
-      report = await live(place, { seed, tenants: ['one', 'two'], isHeavy, disturbances })
+      report = await live(place, { seed, tenants: [`one${at}`, `two${at}`], isHeavy, disturbances })
       t.comment(kind, report.summary, `${((performance.now() - beganMs) / 1000).toFixed(1)} s`)
       if (report.problems.length > 0)
         t.fail(`SEED=${seed} LIVES=1 LIVES_OF=${kind}: ${report.problems.slice(0, 3).join('\n\n')}`)

@@ -19,7 +19,9 @@ export interface ProcessPlan {
 /** One broker on one port. It is killed or stopped, and started again on its data; or one of its workers is killed. */
 export class OneBroker implements LifePlace {
   readonly settleMs: number
-  disturbances = 0
+  private disturbed = 0
+  /** From the end of a worker on, others may notice it at any time. */
+  private isWhole = true
   readonly forgets: boolean
   private broker!: BrokerProcess
 
@@ -39,12 +41,16 @@ export class OneBroker implements LifePlace {
     return one
   }
 
+  get disturbances(): number {
+    return this.isWhole ? this.disturbed : Math.ceil(performance.now())
+  }
+
   url(): string {
     return `http://127.0.0.1:${this.port}`
   }
 
   async disturb(random: Random): Promise<string> {
-    this.disturbances++
+    this.disturbed++
     if (this.plan.workers && random.fraction() < 0.5) return this.killWorker(random)
     const signal = random.pick(['SIGKILL', 'SIGKILL', 'SIGTERM'])
     await this.broker.kill(signal)
@@ -69,6 +75,7 @@ export class OneBroker implements LifePlace {
   private async killWorker(random: Random): Promise<string> {
     const [, ...before] = this.broker.processes
     const killed = before[random.between(0, before.length - 1)] as number
+    this.isWhole = false
     process.kill(killed, 'SIGKILL')
     const untilMs = performance.now() + wholeMsMax
     for (;;) {

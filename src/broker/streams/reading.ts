@@ -174,7 +174,9 @@ export class Reading {
   /** Changes may be missing from now on. The reader learns it when every owner knows its filter (again). */
   onGap(reason: GapReason): void {
     if (this.state.kind === 'ended') return
-    this.gap ??= { reason, sinceMs: this.last ? stampMs(this.last.tick) : this.hub.parts.clock.wallMs() }
+    // A reader that has not begun misses nothing, or continues from its cursor.
+    if (this.hasBegun)
+      this.gap ??= { reason, sinceMs: this.last ? stampMs(this.last.tick) : this.hub.parts.clock.wallMs() }
     this.enter({ kind: 'confirming' })
     this.hub.await(this)
   }
@@ -296,12 +298,14 @@ export class Reading {
     const [step, ...others] = steps
     if (!step) return this.catchUp()
     const { shards } = this.hub.parts
+    const { shard } = step.feed
+    if (shard === undefined) return this.onGap('owner lost')
     const { ring, position: upTo } = step.upTo
     const request = {
       kind: 'stream',
       step: { what: 'replay', source: this.group.source, ring, sinceTick: from.tick, after, upTo },
     } as const
-    shards.ask(step.feed.shard, request, reply => {
+    shards.ask(shard, request, reply => {
       if (this.state !== state) return
       if (reply.kind !== 'stream' || (reply.told.what !== 'replayed' && reply.told.what !== 'gap'))
         return this.onGap('owner lost')

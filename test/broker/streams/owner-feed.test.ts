@@ -9,30 +9,33 @@ import type { StreamPoll, StreamReply } from '../../../src/messages/streams.js'
 class Scene {
   readonly events: string[] = []
   readonly polls: StreamPoll[] = []
+  /** The shards by which the owner was asked. */
+  readonly asked: number[] = []
+  /** A shard of the owner. */
+  shard: number | undefined = 0
   private readonly replies: ((reply: ShardReply) => void)[] = []
   private ended: (() => void)[] = []
 
   constructor() {
     const ask = (
-      _shard: number,
+      shard: number,
       { step }: Extract<ShardRequest, { kind: 'stream' }>,
       onReply: (typeof this.replies)[0],
     ) => {
+      this.asked.push(shard)
       this.polls.push(step as StreamPoll)
       this.replies.push(onReply)
     }
-    const feed = new OwnerFeed(
-      {
-        shards: { ask } as unknown as Shards,
-        clock: { after: () => () => {}, endOfTick: run => void this.ended.push(run) },
-        holder: 'h',
-        filters: { revision: 3, since: () => ({ add: [], remove: [] }) },
-        onChanges: (_feed, { changes }) => void this.events.push(`${changes.length} changes`),
-        onLost: reason => void this.events.push(reason),
-        onMoved: () => void this.events.push('moved'),
-      },
-      0,
-    )
+    const feed = new OwnerFeed({
+      shards: { ask } as unknown as Shards,
+      clock: { after: () => () => {}, endOfTick: run => void this.ended.push(run) },
+      holder: 'h',
+      filters: { revision: 3, since: () => ({ add: [], remove: [] }) },
+      onChanges: (_feed, { changes }) => void this.events.push(`${changes.length} changes`),
+      onLost: reason => void this.events.push(reason),
+      onMoved: () => void this.events.push('moved'),
+      shardOf: () => this.shard,
+    })
     feed.pollSoon()
     this.endTick()
   }
@@ -71,4 +74,13 @@ t.test('if it does not, because it is another process, it was restarted', async 
   scene.reply({ what: 'unknown' })
   scene.reply(changes('another', true))
   t.strictSame(scene.events, ['0 changes', 'restarted', '0 changes'])
+})
+
+t.test('an owner is asked by a shard that it has, and not while it has none', async t => {
+  const scene = new Scene()
+  scene.shard = 4
+  scene.reply(changes('r'))
+  scene.shard = undefined
+  scene.reply(changes('r'))
+  t.strictSame(scene.asked, [0, 4])
 })
