@@ -19,9 +19,11 @@ CLUSTER_ROUNDS=50 tests journeys/cluster-oracle.test.js
 NOTIFICATION_CYCLES=300 tests journeys/notification-oracle.test.js
 tests journeys/disk-failure.test.js
 STALLED_STREAMS=1000 tests journeys/stalled-streams.test.js
+ORRERY_WATCH_MATCHES=50000 tests domain/streams/watch-matches.test.js
 ORRERY_QUERIES=50000 tests journeys/queries.test.js
 DIFFERENTIAL_REQUESTS=20000 tests journeys/differential.test.js
 # Not by tests(): they take longer than it lets a file take.
+LIVES=300 node dist/test/journeys/live-oracle.test.js
 HOSTILE_REQUESTS=1000000 node dist/test/hostile/campaign.test.js
 HOLD=all node dist/test/hostile/one-node.test.js
 HOLD=all node dist/test/hostile/two-workers.test.js

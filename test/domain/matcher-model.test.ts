@@ -5,41 +5,20 @@
 // ORRERY_MATCHES sets the number of changes, SEED repeats a run.
 
 import t from 'tap'
-import {
-  type Entity,
-  parseAttributes,
-  parseEntity,
-  parseSingleAttribute,
-  parseValue,
-} from '../../src/domain/entities/entity.js'
-import {
-  appendAttributes,
-  appendStrict,
-  type Change,
-  createEntity,
-  deleteAttributes,
-  deleteEntity,
-  replaceAttributes,
-  type UpdateOutcome,
-  updateAttribute,
-  updateAttributes,
-  updateValue,
-} from '../../src/domain/entities/update.js'
-import type { Json } from '../../src/domain/json.js'
-import { type Result, refusalText } from '../../src/domain/refusal.js'
-import { stampOf } from '../../src/domain/stamp.js'
+import type { Entity } from '../../src/domain/entities/entity.js'
+import type { Change } from '../../src/domain/entities/update.js'
 import { type Event, eventOf } from '../../src/domain/subscriptions/event.js'
 import { explain } from '../../src/domain/subscriptions/explanation.js'
 import { Matcher } from '../../src/domain/subscriptions/matcher.js'
 import { noProgress, type Subscription } from '../../src/domain/subscriptions/subscription.js'
 import { parseSubscription } from '../../src/domain/subscriptions/subscription-parser.js'
 import { decideTrigger, matches } from '../../src/domain/subscriptions/triggering.js'
+import { decide, demand, payload } from '../support/decided-changes.js'
 import { Random } from '../support/random.js'
 import { nextChange } from '../support/random-change.js'
 import { chance, storyBeginsMs } from '../support/random-entity.js'
 import { bodyOf, type Expressions, nextSubscription, someExpressions, subscriptionId } from '../support/random-watch.js'
-import { type Change as AnyChange, Reference } from '../support/reference-entities.js'
-import { changeRequest } from '../support/reference-requests.js'
+import { Reference } from '../support/reference-entities.js'
 import {
   type Happening,
   happeningOf,
@@ -54,50 +33,6 @@ const subscriptionsPerStory = 250
 const idsPerStem = 12
 
 const tenant = ''
-
-const demand = <T>(result: Result<T>): T => {
-  if (result.ok) return result.value
-  throw new Error(refusalText(result.refusal))
-}
-
-const payload = (text: string) => ({ value: JSON.parse(text) as Json, duplicates: [], deep: true })
-
-/** The outcome of a change by the broker's own rules. */
-function decide(change: AnyChange, before: Entity | undefined, nowMs: number): UpdateOutcome {
-  const body = payload(changeRequest(change).body ?? '{}')
-  if (change.action === 'create' || (change.action === 'append' && change.creates)) {
-    const wanted = demand(parseEntity(body, false))
-    return before
-      ? appendAttributes(before, wanted.attributes, optionsOf(change), nowMs)
-      : createEntity(wanted, stampOf(nowMs))
-  }
-  const entity = before as Entity
-  switch (change.action) {
-    case 'append':
-      return appendAttributes(entity, demand(parseAttributes(body, false)), optionsOf(change), nowMs)
-    case 'appendStrict':
-      return appendStrict(entity, demand(parseAttributes(body, false)), '', nowMs)
-    case 'update':
-      return updateAttributes(entity, demand(parseAttributes(body, false)), optionsOf(change), '', nowMs)
-    case 'replace':
-      return replaceAttributes(entity, demand(parseAttributes(body, false)), nowMs)
-    case 'updateOne': {
-      const wanted = demand(parseSingleAttribute(change.name, body))
-      return updateAttribute(entity, change.name, wanted, optionsOf(change), nowMs)
-    }
-    case 'updateValue':
-      return updateValue(entity, change.name, demand(parseValue(body)), optionsOf(change), nowMs)
-    case 'deleteSome':
-      return deleteAttributes(entity, change.names, '', nowMs)
-    case 'deleteEntity':
-      return deleteEntity(entity)
-  }
-}
-
-const optionsOf = (change: AnyChange) => ({
-  overrideMetadata: 'override' in change && change.override,
-  forcedUpdate: 'forced' in change && change.forced,
-})
 
 /** A subscription as both sides know it, and the time of its last notification. */
 interface Watched {

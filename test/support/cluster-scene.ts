@@ -42,8 +42,13 @@ export class ClusterScene {
   private readonly wanted = new Set<NodeName>()
   private lives = 0
 
-  /** Starts the nodes over a running etcd; `main`: another program for each of them. */
-  static async start(t: Teardown, etcd: Etcd, main?: (name: NodeName) => Program): Promise<ClusterScene> {
+  /** Starts the nodes over a running etcd; `main`: another program for each of them; `more`: further start options. */
+  static async start(
+    t: Teardown,
+    etcd: Etcd,
+    main?: (name: NodeName) => Program,
+    more: readonly string[] = [],
+  ): Promise<ClusterScene> {
     const network = new Network(t)
     const doors: string[] = []
     for (const [at, { address }] of etcd.members.entries()) doors.push(await network.door(memberName(at), address))
@@ -58,7 +63,12 @@ export class ClusterScene {
     for (const [at, name] of nodeNames.entries()) {
       const words = ['-nodeName', name, '-clusterListen', listening[at]!, '-clusterAddress', found[at]!]
       const shared = ['-clusterJoin', found.join(','), '-shardLog', `etcd://${doors.join(',')}`, '-replicas', '3']
-      places[name] = { dataDir: tempDir(t), port: await freePort(), args: [...words, ...shared], ...main?.(name) }
+      places[name] = {
+        dataDir: tempDir(t),
+        port: await freePort(),
+        args: [...words, ...shared, ...more],
+        ...main?.(name),
+      }
     }
     const scene = new ClusterScene(t, network, etcd, places as Record<NodeName, Place>)
     await Promise.all(nodeNames.map(name => scene.begin(name)))

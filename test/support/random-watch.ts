@@ -56,13 +56,13 @@ const statement = (text: string, form: Statement['form'], tokens: string, word?:
 })
 
 /** About metadata that only an event has. */
-const eventStatements = plainNames.flatMap(name => [
+export const eventStatements = plainNames.flatMap(name => [
   statement(`${name}.actionType==update`, '==', `${name} actionType`, 'update'),
   statement(`${name}.actionType!=append`, '!=', `${name} actionType`, 'append'),
   statement(`${name}.previousValue`, 'exists', `${name} previousValue`),
   statement(`!${name}.previousValue`, 'missing', `${name} previousValue`),
   statement(`${name}.previousValue>2`, '>', `${name} previousValue`, '2'),
-])
+]) as [Statement, ...Statement[]]
 
 export function nextSubscription(
   random: Random,

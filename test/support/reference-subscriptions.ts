@@ -211,7 +211,7 @@ export function sentNames({ sentAttrs, exceptAttrs }: Subscription, { r }: Happe
  * The entity with the metadata that only an event has (docs/interface/subscriptions.md#expressions,
  * docs/interface/notifications.md#metadata).
  */
-function withEventMetadata({ entity, before, r }: Happening): Entity {
+export function withEventMetadata({ entity, before, r }: Happening): Entity {
   const attributes = [...entity.attributes].map(([name, attribute]) => {
     const metadata = new Map(attribute.metadata)
     metadata.delete('previousValue')

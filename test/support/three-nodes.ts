@@ -69,7 +69,7 @@ async function untilSettled(nodes: readonly BrokerProcess[]): Promise<void> {
 /**
  * Whether a node knows for each shard the owner that placement wants, owns its own shards, and has copies of the rest.
  */
-function isSettled({ node, members, shards }: ClusterStatus): boolean {
+export function isSettled({ node, members, shards }: ClusterStatus): boolean {
   const candidates = members.map(({ name, domain }) => ({ name, domain }))
   return (
     members.length === names.length &&

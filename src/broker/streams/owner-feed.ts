@@ -27,11 +27,13 @@ export interface OwnerFeedParts {
   readonly shards: Shards
   readonly clock: Pick<Clock, 'after' | 'endOfTick'>
   readonly holder: string
+  /** A shard that the owner has now; undefined: it has none. */
+  readonly shardOf: () => number | undefined
   readonly filters: FilterChanges
   readonly onChanges: (feed: OwnerFeed, reply: Changes) => void
   /** Changes may be missing: `restarted`, the owner has another ring; `too old`, it does not have them any more. */
   readonly onLost: (reason: 'restarted' | 'too old') => void
-  /** The owner does not answer for its shard any more. */
+  /** The owner does not have the shard any more by which it was asked. */
   readonly onMoved: () => void
 }
 
@@ -44,12 +46,15 @@ export class OwnerFeed {
   private poll = 0
   private isDue = false
   private isClosed = false
+  /** The owner did not know this holder: it has matched nothing for a while, or it is another process. */
+  private isUnknown = false
 
-  /** `shard`: any shard of the owner. */
-  constructor(
-    private readonly parts: OwnerFeedParts,
-    public shard: number,
-  ) {}
+  constructor(private readonly parts: OwnerFeedParts) {}
+
+  /** A shard by which the owner is asked. By any other one, another owner would be. */
+  get shard(): number | undefined {
+    return this.parts.shardOf()
+  }
 
   /** Where the feed has arrived; undefined: the owner has not answered yet. */
   get position(): StreamPosition | undefined {
@@ -72,13 +77,15 @@ export class OwnerFeed {
 
   private pollNow(): void {
     const { shards, holder, filters } = this.parts
+    const { shard } = this
+    if (shard === undefined) return this.pollLater()
     const number = ++this.poll
     const { revision } = filters
     const step = {
       ...({ what: 'poll', holder, after: this.at, fromRevision: this.revision, revision, waitMs } as const),
       ...filters.since(this.revision),
     }
-    shards.ask(this.shard, { kind: 'stream', step }, reply => {
+    shards.ask(shard, { kind: 'stream', step }, reply => {
       // The owner answers an earlier poll only to end it.
       if (number === this.poll && !this.isClosed) this.onReply(reply, revision)
     })
@@ -95,9 +102,8 @@ export class OwnerFeed {
         this.take(told, revision)
         return this.pollSoon()
       case 'unknown':
-        // Without the filters the owner has matched nothing meanwhile.
         this.revision = 0
-        this.parts.onLost('too old')
+        this.isUnknown = true
         return this.pollSoon()
       default:
         return this.pollLater()
@@ -107,7 +113,8 @@ export class OwnerFeed {
   private take(told: Changes, revision: number): void {
     const isOther = this.at !== undefined && this.at.ring !== told.at.ring
     this.at = told.at
-    if (told.lost || isOther) this.parts.onLost(isOther ? 'restarted' : 'too old')
+    if (told.lost || isOther || this.isUnknown) this.parts.onLost(isOther ? 'restarted' : 'too old')
+    this.isUnknown = false
     this.revision = revision
     this.parts.onChanges(this, told)
   }

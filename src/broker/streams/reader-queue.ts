@@ -68,7 +68,7 @@ export class ReaderQueue {
   }
 
   get isEmpty(): boolean {
-    return this.items.size === 0 && this.folded.size === 0
+    return this.items.size === 0
   }
 
   /** Adds an event of a watch. False: too much waits, even with folded events. */
@@ -90,12 +90,10 @@ export class ReaderQueue {
   take(): readonly string[] | undefined {
     if (this.isEmpty) return undefined
     const taken: string[] = []
-    for (const [watch, count] of this.folded)
-      taken.push(this.parts.frame({ kind: 'coalesced', cursor: undefined, data: `{"count":${count}}` }, watch))
-    this.folded.clear()
     let length = 0
-    for (const [key, { text }] of this.items) {
+    for (const [key, { text, change }] of this.items) {
       if (length > 0 && length + text.length > takenMax) break
+      if (change) this.tellFolded(change.watch, taken)
       taken.push(text)
       length += text.length
       this.items.delete(key)
@@ -103,6 +101,14 @@ export class ReaderQueue {
     }
     if (this.items.size === 0) this.isFolding = false
     return taken
+  }
+
+  /** Before an event of a watch: how many were folded since the last one. */
+  private tellFolded(watch: string, taken: string[]): void {
+    const count = this.folded.get(watch)
+    if (count === undefined) return
+    this.folded.delete(watch)
+    taken.push(this.parts.frame({ kind: 'coalesced', cursor: undefined, data: `{"count":${count}}` }, watch))
   }
 
   /** Drops everything: the connection has ended. */

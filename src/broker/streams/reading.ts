@@ -170,7 +170,9 @@ export class Reading implements Bookmarked {
   /** Changes may be missing from now on. The reader learns it when every owner knows its filter (again). */
   onGap(reason: GapReason): void {
     if (this.state.kind === 'ended') return
-    this.gap ??= { reason, sinceMs: this.last ? stampMs(this.last.tick) : this.hub.parts.clock.wallMs() }
+    // A reader that has not begun misses nothing, or continues from its cursor.
+    if (this.hasBegun)
+      this.gap ??= { reason, sinceMs: this.last ? stampMs(this.last.tick) : this.hub.parts.clock.wallMs() }
     this.enter({ kind: 'confirming' })
     this.hub.await(this)
   }
@@ -208,8 +210,8 @@ export class Reading implements Bookmarked {
 
   private pass(change: SentChange, how: 'found' | 'left', cursor: StreamCursor | undefined): void {
     const read = { change, how, key: this.hub.texts.keyOf(change) }
-    if (this.watch.minIntervalMs > 0 && this.isPaced(read)) return
-    this.show(read, cursor)
+    const shown = this.watch.minIntervalMs > 0 ? this.paceChange(read) : read
+    if (shown) this.show(shown, cursor)
   }
 
   private show(read: ReadChange, cursor: StreamCursor | undefined): void {
@@ -232,17 +234,19 @@ export class Reading implements Bookmarked {
 
   // Pacing
 
-  /** Whether a change has to wait, because an event about its entity was sent just now. */
-  private isPaced(read: ReadChange): boolean {
+  /** What to show of a change now; undefined: it has to wait, because an event about its entity was sent just now. */
+  private paceChange(read: ReadChange): ReadChange | undefined {
     const { clock } = this.hub.parts
     const paced = this.paced.get(read.key)
     const nowMs = clock.monoMs()
+    const later = paced?.later ? folded(paced.later, read) : read
     if (paced && nowMs < paced.untilMs) {
-      paced.later = paced.later ? folded(paced.later, read) : read
-      return true
+      paced.later = later
+      return undefined
     }
+    // The timer may be late: what has waited for it is in `later`.
     this.pace(read.key, nowMs)
-    return false
+    return later
   }
 
   private pace(key: string, nowMs: number): void {
@@ -288,12 +292,14 @@ export class Reading implements Bookmarked {
     const [step, ...others] = steps
     if (!step) return this.catchUp()
     const { shards } = this.hub.parts
+    const { shard } = step.feed
+    if (shard === undefined) return this.onGap('owner lost')
     const { ring, position: upTo } = step.upTo
     const request = {
       kind: 'stream',
       step: { what: 'replay', source: this.group.source, ring, sinceTick: from.tick, after, upTo },
     } as const
-    shards.ask(step.feed.shard, request, reply => {
+    shards.ask(shard, request, reply => {
       if (this.state !== state) return
       if (reply.kind !== 'stream' || (reply.told.what !== 'replayed' && reply.told.what !== 'gap'))
         return this.onGap('owner lost')

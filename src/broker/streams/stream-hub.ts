@@ -242,7 +242,7 @@ export class StreamHub implements FilterChanges, ReadingHub {
 
   private followOwners(): void {
     const { shards } = this.parts
-    const present = new Map(shards.owners().map(shard => [shards.ownerOf(shard), shard]))
+    const present = new Set(shards.owners().map(shard => shards.ownerOf(shard)))
     const isFirst = this.feeds.size === 0
     let isOther = false
     for (const [owner, feed] of this.feeds) {
@@ -251,9 +251,9 @@ export class StreamHub implements FilterChanges, ReadingHub {
       this.feeds.delete(owner)
       isOther = true
     }
-    for (const [owner, shard] of present) {
+    for (const owner of present) {
       if (this.feeds.has(owner) || owner < 0) continue
-      const feed = new OwnerFeed(this.feedParts(owner), shard)
+      const feed = new OwnerFeed(this.feedParts(owner))
       this.feeds.set(owner, feed)
       feed.pollSoon()
       isOther = true
@@ -268,20 +268,12 @@ export class StreamHub implements FilterChanges, ReadingHub {
     const { shards, clock, holder } = this.parts
     return {
       ...{ shards, clock, holder },
+      shardOf: () => shards.owners().find(shard => shards.ownerOf(shard) === owner),
       filters: this,
       onChanges: (feed, told) => this.onChanges(feed, told),
       onLost: reason => this.gapAll(reason),
-      onMoved: () => this.onMoved(owner),
+      onMoved: () => this.followOwners(),
     }
-  }
-
-  /** The shard by which an owner was asked belongs to another one. */
-  private onMoved(owner: number): void {
-    const { shards } = this.parts
-    const feed = this.feeds.get(owner)
-    const shard = shards.owners().find(one => shards.ownerOf(one) === owner)
-    if (feed && shard !== undefined) feed.shard = shard
-    this.followOwners()
   }
 
   private gapAll(reason: GapReason): void {

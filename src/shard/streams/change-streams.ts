@@ -6,6 +6,9 @@
 //
 //   turn -> matched -> (commit is durable) -> ring -> polls of holders -> readers
 //
+// Changes that were made before the first filter of a tenant, and are not durable yet, do not enter the ring. So a holder
+// learns that such a filter is known when they are durable: a snapshot that it reads then has them.
+//
 // A filter is soft state with a lease: a holder that does not poll loses its filters here, and registers them again.
 //
 // A tenant costs something only while it has filters, and for a while afterwards, so that its readers may come back.
@@ -30,7 +33,7 @@ import { matches, unmetExpression } from '../../domain/subscriptions/triggering.
 import { decodeEntity } from '../../encoded-entity.js'
 import type { SentChange, StreamPoll, StreamReplay, StreamReply, StreamRequest } from '../../messages/streams.js'
 import type { Clock } from '../../ports.js'
-import type { RecordLog } from '../commit/commit.js'
+import type { GroupCommit } from '../commit/commit.js'
 import { hasLost } from '../commit/deposed.js'
 import type { Done } from '../notify/triggers.js'
 import { ChangeRing, type RingEntry, type RingLimits } from './change-ring.js'
@@ -51,6 +54,8 @@ const lookedAtMax = 4_096
 const replayedMax = 256
 
 interface TenantStreams {
+  /** Whether changes from before its first filter are on their way. */
+  isBeginning: boolean
   /** Grows with each new filter. */
   generation: number
   readonly after: Matcher<OwnedFilter>
@@ -64,7 +69,7 @@ interface TenantStreams {
 }
 
 export interface ChangeStreamParts {
-  readonly commit: Pick<RecordLog, 'afterCommit'>
+  readonly commit: Pick<GroupCommit, 'afterCommit' | 'afterAll'>
   readonly clock: Clock
   readonly limits: RingLimits
   /** Unique for each process. */
@@ -169,9 +174,11 @@ export class ChangeStreams {
     holder.poll = undefined
     earlier?.onReply({ what: 'superseded' })
     if (step.fromRevision === 0) this.forget(holder)
-    else if (step.fromRevision !== holder.revision) return onReply({ what: 'unknown' })
+    else if (step.fromRevision > holder.revision || step.revision < holder.revision) return onReply({ what: 'unknown' })
+    // A holder that did not wait for the answer to its last poll sends the changes of that again.
     for (const number of step.remove) this.remove(holder, number)
     for (const { number, source } of step.add) this.add(holder, number, source)
+    if (step.add.some(({ source }) => this.tenants.get(source.tenant)?.isBeginning)) this.hold(holder)
     const isChanged = step.revision !== holder.revision || step.fromRevision === 0
     holder.revision = step.revision
     const { clock } = this.parts
@@ -182,6 +189,15 @@ export class ChangeStreams {
     holder.poll = { step, onReply, untilMs: clock.monoMs() + step.waitMs, seen }
     this.lookLater()
     this.answer(holder, isChanged || isOther)
+  }
+
+  /** Answers no poll of a holder until everything staged so far is durable. */
+  private hold(holder: Holder): void {
+    holder.held++
+    this.parts.commit.afterAll(() => {
+      holder.held--
+      this.answer(holder, true)
+    })
   }
 
   private holderOf(name: string): Holder {
@@ -216,9 +232,16 @@ export class ChangeStreams {
     let tenant = this.tenants.get(name)
     if (!tenant) {
       const [after, before] = [new Matcher<OwnedFilter>(), new Matcher<OwnedFilter>()]
-      tenant = { generation: 0, after, before, patterns: new PatternAccount(), filters: 0, untilMs: this.lingerEnd() }
+      const created: TenantStreams = {
+        ...{ isBeginning: true, generation: 0, after, before, patterns: new PatternAccount(), filters: 0 },
+        untilMs: this.lingerEnd(),
+      }
+      tenant = created
       this.tenants.set(name, tenant)
       this.ring.cover(name)
+      this.parts.commit.afterAll(() => {
+        created.isBeginning = false
+      })
     }
     return tenant
   }
@@ -257,7 +280,7 @@ export class ChangeStreams {
   /** Answers a holder's poll, if there are changes for it, or anyway. */
   private answer(holder: Holder, anyway: boolean): void {
     const { poll } = holder
-    if (!poll) return
+    if (!poll || holder.held > 0) return
     const { ring, parts } = this
     const { after } = poll.step
     const lost = (after !== undefined && after.ring !== parts.ring) || poll.seen < ring.lastGone

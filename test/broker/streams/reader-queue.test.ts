@@ -100,6 +100,19 @@ t.test('watches of one connection are not folded with each other', async t => {
   t.equal(scene.all().filter(line => /"id":"a"/.test(line)).length, 2)
 })
 
+t.test('the number of folded events precedes an event of their watch, and nothing else', async t => {
+  const scene = new Scene()
+  for (let n = 0; n < 200; n++) scene.push(changeOf('filler', n, 2_000))
+  scene.all()
+  for (let n = 0; n < 200; n++) scene.push(changeOf(`v${n}`, n, 2_000), 'v')
+  scene.queue.pushText('watching w\n')
+  for (let n = 0; n < 3; n++) scene.push(changeOf('a', n, 10), 'w')
+  const kinds = scene.all().map(line => line.slice(0, 12))
+  const at = kinds.indexOf('watching w')
+  t.strictSame(kinds.slice(at), ['watching w', 'coalesced {"', 'entityChange'])
+  t.equal(kinds.indexOf('coalesced {"'), at + 1)
+})
+
 t.test('too much is too much', async t => {
   const scene = new Scene()
   let n = 0

@@ -132,6 +132,22 @@ t.test('a filter that comes while a change is on its way gets it', async t => {
   t.strictSame((await scene.next()).map(inWords), ['create n of n found 2'])
 })
 
+t.test('the first filter of a tenant is known when everything that was on its way is durable', async t => {
+  const scene = await Scene.with()
+  const { owner } = scene
+  owner.store.isHeld = true
+  owner.ask(create('E'))
+  await owner.rest()
+  const add = [{ number: 1, source: anything }]
+  const first = scene.poll({ add, revision: 1 })
+  const second = scene.poll({ add: [...add, { number: 2, source: anything }], revision: 2 })
+  await owner.rest(2 * waitMs)
+  t.strictSame([first, second], [[{ what: 'superseded' }], []])
+  owner.store.land()
+  await owner.rest()
+  t.match(second, [{ what: 'changes', changes: [] }], 'a snapshot would have it, so it is no change')
+})
+
 t.test('an entity that matches no more is left, and comes back', async t => {
   const scene = await Scene.with({ ...anything, expression: { q: 'n>5' }, leaves: true })
   const { owner } = scene
@@ -194,6 +210,23 @@ t.test('a holder whose filters are not known here sends them again', async t => 
   await scene.add(anything)
   await scene.owner.end(create('E'))
   t.equal((await scene.next()).length, 1)
+})
+
+t.test('a holder need not wait for an answer before it sends more filters', async t => {
+  const scene = await Scene.with(anything)
+  const { owner } = scene
+  const add = [2, 3].map(number => ({ number, source: { ...anything, tenant: 'elsewhere' } }))
+  owner.store.isHeld = true
+  owner.ask(create('E'))
+  await owner.rest()
+  const first = scene.poll({ add: add.slice(0, 1), revision: 2 })
+  const second = scene.poll({ add, remove: [1], revision: 4 })
+  t.strictSame([first, second], [[{ what: 'superseded' }], []])
+  owner.store.land()
+  await owner.rest()
+  t.match(second, [{ what: 'changes', lost: false }])
+  t.equal(owner.shards.parts.streams.numbers.filters, 2)
+  t.match(scene.poll({ revision: 3, fromRevision: 2 }), [{ what: 'unknown' }], 'an earlier poll comes too late')
 })
 
 t.test('filters end with their lease, and the changes of their tenant some time later', async t => {

@@ -1,0 +1,86 @@
+// The feed of one owner: what it makes of the owner's replies.
+
+import t from 'tap'
+import { OwnerFeed } from '../../../src/broker/streams/owner-feed.js'
+import type { ShardReply, ShardRequest, Shards } from '../../../src/messages/messages.js'
+import type { StreamPoll, StreamReply } from '../../../src/messages/streams.js'
+
+/** A feed, and an owner whose replies the test gives. */
+class Scene {
+  readonly events: string[] = []
+  readonly polls: StreamPoll[] = []
+  /** The shards by which the owner was asked. */
+  readonly asked: number[] = []
+  /** A shard of the owner. */
+  shard: number | undefined = 0
+  private readonly replies: ((reply: ShardReply) => void)[] = []
+  private ended: (() => void)[] = []
+
+  constructor() {
+    const ask = (
+      shard: number,
+      { step }: Extract<ShardRequest, { kind: 'stream' }>,
+      onReply: (typeof this.replies)[0],
+    ) => {
+      this.asked.push(shard)
+      this.polls.push(step as StreamPoll)
+      this.replies.push(onReply)
+    }
+    const feed = new OwnerFeed({
+      shards: { ask } as unknown as Shards,
+      clock: { after: () => () => {}, endOfTick: run => void this.ended.push(run) },
+      holder: 'h',
+      filters: { revision: 3, since: () => ({ add: [], remove: [] }) },
+      onChanges: (_feed, { changes }) => void this.events.push(`${changes.length} changes`),
+      onLost: reason => void this.events.push(reason),
+      onMoved: () => void this.events.push('moved'),
+      shardOf: () => this.shard,
+    })
+    feed.pollSoon()
+    this.endTick()
+  }
+
+  /** The owner replies, and the feed polls again. */
+  reply(told: StreamReply): StreamPoll | undefined {
+    this.replies.at(-1)?.({ kind: 'stream', told })
+    this.endTick()
+    return this.polls.at(-1)
+  }
+
+  private endTick(): void {
+    const { ended } = this
+    this.ended = []
+    for (const run of ended) run()
+  }
+}
+
+const changes = (ring: string, lost = false): StreamReply => ({
+  ...{ what: 'changes', at: { ring, position: 7 }, tick: 1, lost, refused: [], changes: [] },
+})
+
+t.test('an owner that does not know the holder gets all filters, and changes may be missing', async t => {
+  const scene = new Scene()
+  t.match(scene.polls, [{ fromRevision: 0, revision: 3, after: undefined }])
+  t.match(scene.reply(changes('r')), { fromRevision: 3, after: { ring: 'r', position: 7 } })
+  t.match(scene.reply({ what: 'unknown' }), { fromRevision: 0, after: { ring: 'r', position: 7 } })
+  scene.reply(changes('r'))
+  scene.reply(changes('r'))
+  t.strictSame(scene.events, ['0 changes', 'too old', '0 changes', '0 changes'])
+})
+
+t.test('if it does not, because it is another process, it was restarted', async t => {
+  const scene = new Scene()
+  scene.reply(changes('r'))
+  scene.reply({ what: 'unknown' })
+  scene.reply(changes('another', true))
+  t.strictSame(scene.events, ['0 changes', 'restarted', '0 changes'])
+})
+
+t.test('an owner is asked by a shard that it has, and not while it has none', async t => {
+  const scene = new Scene()
+  scene.shard = 4
+  scene.reply(changes('r'))
+  scene.shard = undefined
+  scene.reply(changes('r'))
+  t.strictSame(scene.asked, [0, 4])
+})
