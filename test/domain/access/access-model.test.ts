@@ -38,7 +38,8 @@ import { attribute, entityOf } from '../../support/entities.js'
 import { Random } from '../../support/random.js'
 import { isAllowed, isCovered, type PlainEntity, type PlainRule } from '../../support/reference-access.js'
 
-const rounds = Number(process.env.ORRERY_ACCESS ?? 2000)
+const rounds = Number(process.env.ORRERY_ACCESS ?? 1000)
+t.setTimeout(30_000 + rounds * 20)
 const random = Random.fromEnvironment()
 t.comment(`SEED=${random.seed}`)
 
