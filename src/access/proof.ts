@@ -47,7 +47,8 @@ export function shownProof(headers: ProofHeaders, certificate?: ShownCertificate
   const inAuthorization = headers.headerTimes('authorization')
   const inAuthToken = headers.headerTimes('x-auth-token')
   const inApiKey = headers.headerTimes('x-api-key')
-  if (inAuthorization + inAuthToken + inApiKey === 0) return certificate ? { kind: 'certificate', certificate } : nothing
+  if (inAuthorization + inAuthToken + inApiKey === 0)
+    return certificate ? { kind: 'certificate', certificate } : nothing
   if (inAuthorization > 1 || inAuthToken > 1 || inApiKey > 1) return conflict
 
   const texts: string[] = []
