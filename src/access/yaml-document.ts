@@ -8,7 +8,7 @@
 // own.
 
 import {
-  type Document,
+  type Alias,
   type ErrorCode,
   isAlias,
   isMap,
@@ -42,18 +42,19 @@ export function readAccessYaml(text: string): Result<AccessDocument> {
     uniqueKeys: false,
     stringKeys: true,
     version: '1.2',
-    logLevel: 'silent',
+    // With 'silent' it would pass over a second document. It prints nothing here.
+    logLevel: 'error',
   })
   const lineAt = (offset: number): number => lines.linePos(offset).line
   const [wrong] = [...document.errors, ...document.warnings]
   if (wrong) return refused(refusals.accessFile(describeFault(lineAt(wrong.pos[0]), [], faultTexts[wrong.code])))
   if (document.directives?.yaml.version !== '1.2')
     return refused(refusals.accessFile(describeFault(1, [], 'the file has to be of YAML 1.2')))
-  const reader = new YamlReader(document)
+  const reader = new YamlReader()
   const value = reader.value(document.contents)
   if (value === undefined)
     return refused(refusals.accessFile(describeFault(lineAt(reader.offset), reader.place, reader.problem)))
-  return accepted({ value, lineOf: place => lineOf(document, place, lineAt) })
+  return accepted({ value, lineOf: place => reader.lineOf(document.contents, place, lineAt) })
 }
 
 const faultTexts: Readonly<Record<ErrorCode, string>> = {
@@ -91,20 +92,53 @@ class YamlReader {
   private count = 0
   /** The place of the value that is being read. */
   private readonly path: (string | number)[] = []
-
-  constructor(private readonly document: Document) {}
+  /** The latest node of each anchor so far, and what each alias stands for: the package would search all nodes. */
+  private readonly anchors = new Map<string, Node>()
+  private readonly meant = new Map<unknown, Node>()
+  /** How many aliases the reader is within. */
+  private within = 0
 
   value(node: unknown): Json | undefined {
     if (node === null || node === undefined) return null
-    if (isAlias(node)) {
-      const meant = node.resolve(this.document)
-      return meant ? this.value(meant) : this.fault(node, 'an alias has no anchor before it')
-    }
+    if (isAlias(node)) return this.alias(node)
+    this.noteAnchor(node)
     if (++this.count > accessYamlValuesMax)
       return this.fault(node, `the file has more than ${accessYamlValuesMax} values, with those that aliases repeat`)
     if (isMap(node)) return this.isTooDeep(node) ? undefined : this.members(node)
     if (isSeq(node)) return this.isTooDeep(node) ? undefined : this.elements(node)
     return isScalar(node) ? this.scalar(node, node.value) : this.fault(node, 'is of a kind that JSON does not have')
+  }
+
+  /** The line of the value at a place. For a value of an alias that is the line of its anchor. */
+  lineOf(contents: unknown, place: AccessPlace, lineAt: (offset: number) => number): number {
+    let node = contents
+    for (const step of place) {
+      if (isAlias(node)) node = this.meant.get(node)
+      if (isMap(node)) {
+        const pair = node.items.find(({ key }) => isScalar(key) && key.value === step)
+        // A member without a value has no node with a place.
+        node = pair && isWritten(pair.value) ? pair.value : pair?.key
+      } else node = isSeq(node) ? node.items[Number(step)] : undefined
+    }
+    return isWritten(node) ? lineAt(offsetOf(node)) : 0
+  }
+
+  private alias(alias: Alias): Json | undefined {
+    if (this.within === 0) {
+      const node = this.anchors.get(alias.source)
+      if (!node) return this.fault(alias, 'an alias has no anchor before it')
+      this.meant.set(alias, node)
+    }
+    this.within++
+    const value = this.value(this.meant.get(alias))
+    this.within--
+    return value
+  }
+
+  /** What an alias stands for has been read before, with the anchors in it. */
+  private noteAnchor(node: unknown): void {
+    const { anchor } = node as Node & { readonly anchor?: string }
+    if (anchor !== undefined && this.within === 0) this.anchors.set(anchor, node as Node)
   }
 
   private isTooDeep(node: Node): boolean {
@@ -159,18 +193,8 @@ class YamlReader {
 
 const offsetOf = (node: unknown): number => (node as Node | null | undefined)?.range?.[0] ?? 0
 
-/** The line of the value at a place. For a value of an alias that is the line of its anchor. */
-function lineOf(document: Document, place: AccessPlace, lineAt: (offset: number) => number): number {
-  let node: unknown = document.contents
-  for (const step of place) {
-    if (isAlias(node)) node = node.resolve(document)
-    if (isMap(node)) {
-      const pair = node.items.find(({ key }) => isScalar(key) && key.value === step)
-      if (!pair) return 0
-      // A member without a value has no node with a place.
-      node = offsetOf(pair.value) > 0 ? pair.value : pair.key
-    } else if (isSeq(node)) node = node.items[Number(step)]
-    else return 0
-  }
-  return node ? lineAt(offsetOf(node)) : 0
+/** Whether it has a place in the text: an empty value has none. */
+function isWritten(node: unknown): boolean {
+  const range = (node as Node | null | undefined)?.range
+  return range !== null && range !== undefined && range[1] > range[0]
 }
