@@ -5,7 +5,8 @@
 //
 // What cannot be fetched or read changes nothing: the keys so far stay in use, and the log has the reason. For tokens
 // with an unknown `kid` the keys are fetched again at most once in 30 s, since any client can make such tokens. All
-// tokens that wait share one fetch.
+// tokens that wait share one fetch. Tokens of a key that was withdrawn cause none: after a change of keys there are many
+// of them, and they would use up the fetch that the next change needs.
 //
 // Not here: the connection (the port FetchKeys; fetch-keys.ts), and what tokens do with the keys (tokens.ts).
 
@@ -13,7 +14,7 @@ import { readFile, stat } from 'node:fs/promises'
 import type { Clock, Logger } from '../ports.js'
 import { type KeySet, readKeySet } from './jwks.js'
 import type { JwksStore, KeysOwner } from './jwks-store.js'
-import { jwksBytesMax, keysAgainMs, keysRefreshMs, keysTimeoutMs } from './limits.js'
+import { jwksBytesMax, keysAgainMs, keysRefreshMs, keysTimeoutMs, withdrawnKeysMax } from './limits.js'
 
 /** An answer to GET. */
 export interface FetchedAnswer {
@@ -39,6 +40,8 @@ export interface KeyRing {
    * that has been done a short time ago.
    */
   again(): Promise<void> | undefined
+  /** Whether a key of this name was there, and is not any more: newer keys need not be asked for. */
+  isWithdrawn(kid: string): boolean
   stop(): void
 }
 
@@ -84,6 +87,7 @@ export class FetchedKeys implements KeyRing {
   private pending: Promise<void> | undefined
   private abort: AbortController | undefined
   private againFromMs = Number.NEGATIVE_INFINITY
+  private readonly withdrawn = new Set<string>()
   private cancel = (): void => {}
   private isStopped = false
 
@@ -106,6 +110,10 @@ export class FetchedKeys implements KeyRing {
     if (nowMs < this.againFromMs) return undefined
     this.againFromMs = nowMs + keysAgainMs
     return this.fetchOnce()
+  }
+
+  isWithdrawn(kid: string): boolean {
+    return this.withdrawn.has(kid)
   }
 
   stop(): void {
@@ -157,6 +165,9 @@ export class FetchedKeys implements KeyRing {
   }
 
   private use(set: KeySet, source: string): void {
+    for (const { kid } of this.current?.keys ?? []) if (kid !== undefined) this.withdrawn.add(kid)
+    for (const { kid } of set.keys) if (kid !== undefined) this.withdrawn.delete(kid)
+    for (const kid of this.withdrawn) if (this.withdrawn.size > withdrawnKeysMax) this.withdrawn.delete(kid)
     this.current = set
     const { keys } = set
     this.given.logger.info(
@@ -233,6 +244,10 @@ export class FileKeys implements KeyRing {
     if (this.isStopped) return undefined
     if (this.looking) return this.looking
     return this.given.clock.monoMs() - this.lookedMs < lookMs ? undefined : this.lookOnce()
+  }
+
+  isWithdrawn(): boolean {
+    return false
   }
 
   stop(): void {

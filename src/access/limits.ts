@@ -26,6 +26,9 @@ export const keysAgainMs = 30_000
 /** Time between two regular fetches. A key that the issuer has withdrawn is accepted for at most this time. */
 export const keysRefreshMs = 600_000
 
+/** Names of withdrawn keys that are remembered for one issuer. */
+export const withdrawnKeysMax = 200
+
 /** How long one fetch may take. */
 export const keysTimeoutMs = 5_000
 

@@ -240,7 +240,7 @@ export class Tokens {
           ? refuse('unknown', 'the issuer has no such key')
           : refuse('keysMissing', 'the keys of the issuer could not be had so far')
       // A key with its name is there, so newer keys would not help.
-      if (set && kid !== undefined && set.hasKid(kid)) return outcome
+      if (set && kid !== undefined && (set.hasKid(kid) || keys.isWithdrawn(kid))) return outcome
       const asked = fetches < 2 ? keys.again() : undefined
       if (!asked) return outcome
       if (!(await this.waitFor(asked))) return refuse('busy', 'too many tokens wait for keys')

@@ -7,7 +7,14 @@ import t, { type Test } from 'tap'
 import { FetchedKeys, type FetchKeys, FileKeys } from '../../src/access/issuer-keys.js'
 import { type KeySet, readKeySet } from '../../src/access/jwks.js'
 import { JwksStore } from '../../src/access/jwks-store.js'
-import { jwksBytesMax, jwksKeysMax, keysAgainMs, keysRefreshMs, keysTimeoutMs } from '../../src/access/limits.js'
+import {
+  jwksBytesMax,
+  jwksKeysMax,
+  keysAgainMs,
+  keysRefreshMs,
+  keysTimeoutMs,
+  withdrawnKeysMax,
+} from '../../src/access/limits.js'
 import { tempDir } from '../support/broker-process.js'
 import { FakeClock } from '../support/fake-clock.js'
 import { IdentityProvider, plainFetch, type SigningKey, signingKey } from '../support/identity-provider.js'
@@ -116,6 +123,27 @@ t.test('for an unknown kid they are fetched again once in 30 s', async t => {
   clock.advance(1)
   await keys.again()
   t.equal(provider.asked, 3)
+})
+
+t.test('a key that was there is known as withdrawn, until it is there again', async t => {
+  const { keys, provider, clock } = await fetching(t)
+  await settled(keys)
+  const kids = ['first', 'second', 'third']
+  const withdrawn = (): unknown => kids.filter(kid => keys.isWithdrawn(kid))
+  const publish = async (...published: readonly SigningKey[]): Promise<void> => {
+    provider.keys = published
+    clock.advance(keysAgainMs)
+    await keys.again()
+  }
+  t.strictSame(withdrawn(), [])
+  await publish(second)
+  t.strictSame(withdrawn(), ['first'])
+  await publish(first)
+  t.strictSame(withdrawn(), ['second'])
+  for (let number = 0; number < withdrawnKeysMax + 1; number++)
+    await publish({ ...first, jwk: { ...first.jwk, kid: `k${number}` } })
+  t.strictSame(withdrawn(), [], 'only so many are remembered')
+  t.ok(keys.isWithdrawn(`k${withdrawnKeysMax - 1}`))
 })
 
 t.test('they are fetched regularly, so a key that was withdrawn does not stay', async t => {
