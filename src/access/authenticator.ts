@@ -6,8 +6,9 @@
 //   token       -> one SHA-256, remembered tokens                    |
 //                  otherwise its signature, perhaps a fetch of keys  |  later
 //
-// Principals are remembered for one file. Measured on one core of the test machine (bench in the test): anonymous
-// 30 ns, key 0.9 us, remembered token of 1 KB 1.8 us, certificate 0.1 us.
+// Principals are remembered for one file, so a request with a key costs one hash. Processor time with the reading of
+// headers, in a loop over 1,000 keys and 1,000 tokens of RS256 with 0.9 KB, on a machine busy with other work: nothing
+// 60 ns, certificate 90 ns, key 1,300 ns, remembered token 2,100 ns.
 //
 // Not here: what a principal may do (domain/access/grant.ts), statuses and headers (http).
 
@@ -28,7 +29,7 @@ import type { AccessSource } from './access-source.js'
 import type { FetchKeys } from './issuer-keys.js'
 import { isKeyForm, keyIn } from './keys.js'
 import type { ShownCertificate, ShownProof } from './proof.js'
-import { type TokenFault, type TokenNumbers, type TokenOutcome, Tokens, type VerifiedToken } from './tokens.js'
+import { type TokenFault, type TokenNumbers, type TokenOutcome, TokenVerifier, type VerifiedToken } from './tokens.js'
 
 /** Why a request has no principal. `missing`: nothing is shown. `conflict`: two proofs are. */
 export type ProofFault = TokenFault | 'missing' | 'conflict'
@@ -124,7 +125,7 @@ class KnownPrincipals {
 }
 
 export class Authenticator {
-  private readonly tokens: Tokens
+  private readonly tokens: TokenVerifier
   private readonly denied: Record<ProofFault, number> = {
     missing: 0,
     malformed: 0,
@@ -139,7 +140,7 @@ export class Authenticator {
 
   constructor(private readonly given: AuthenticatorGiven) {
     const { source, clock, logger, fetch, keysDirectory } = given
-    this.tokens = new Tokens({ clock, logger, fetch, keysDirectory })
+    this.tokens = new TokenVerifier({ clock, logger, fetch, keysDirectory })
     this.known = new KnownPrincipals(source.file)
     this.tokens.use(source.file, source.folder)
     this.unlisten = source.on(file => {

@@ -10,7 +10,7 @@ import { systemClock } from '../clock.js'
 import { usageOf } from '../config/commands.js'
 import { openSockets } from '../deliver/sockets/sockets.js'
 import { explainAccess, explanationLines } from '../domain/access/access-explanation.js'
-import { type AccessFile, parseAccessFile } from '../domain/access/access-file.js'
+import { type AccessFile, accessFileOf } from '../domain/access/access-file.js'
 import { isKeyExpired, type PrincipalSource, principalOf } from '../domain/access/principal.js'
 import { anonymousName } from '../domain/access/proofs-parser.js'
 import type { JsonObject } from '../domain/json.js'
@@ -21,7 +21,7 @@ import { fetchOver } from './fetch-keys.js'
 import { keyHash, newKey } from './keys.js'
 import { proofInText } from './proof.js'
 import { needsOf } from './request-questions.js'
-import { type TokenOutcome, Tokens } from './tokens.js'
+import { type TokenOutcome, TokenVerifier } from './tokens.js'
 
 type Verb = 'key' | 'explain'
 
@@ -48,9 +48,9 @@ function fail(lines: string): number {
 function printKey({ name, roles, expires }: KeyOrder): number {
   const key = newKey()
   const entry: JsonObject = { name, sha256: keyHash(key), roles: [...new Set(roles)], ...(expires && { expires }) }
-  const file = { keys: [entry], roles: Object.fromEntries(roles.map(role => [role, []])) }
-  const parsed = parseAccessFile(JSON.stringify(file))
-  if (!parsed.ok) return fail(`orrery access key: ${refusalText(parsed.refusal).replace(/^line \d+: /, '')}`)
+  const value: JsonObject = { keys: [entry], roles: Object.fromEntries(roles.map(role => [role, []])) }
+  const parsed = accessFileOf({ value, lineOf: () => 0 })
+  if (!parsed.ok) return fail(`orrery access key: ${refusalText(parsed.refusal)}`)
   process.stderr.write('The key, which is shown only now, and its line for keys in the access file (JSON or YAML):\n')
   process.stdout.write(`${key}\n${JSON.stringify(entry)}\n`)
   return 0
@@ -111,7 +111,7 @@ async function sourceOf(
   const text = asking.kind === 'token' ? asking.text : ''
   if (proofInText(text).kind !== 'token') return '401: --token is no token: for a key give --as with its name'
   const log = (line: string): unknown => process.stderr.write(`${line}\n`)
-  const tokens = new Tokens({
+  const tokens = new TokenVerifier({
     clock: systemClock,
     logger: { info: () => {}, warn: log },
     fetch: fetchOver(openSockets(tls)),

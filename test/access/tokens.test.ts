@@ -12,7 +12,7 @@ import {
   tokensWaitingMax,
   verificationsMax,
 } from '../../src/access/limits.js'
-import { type TokenOutcome, Tokens } from '../../src/access/tokens.js'
+import { type TokenOutcome, TokenVerifier } from '../../src/access/tokens.js'
 import type { JsonObject } from '../../src/domain/json.js'
 import { accessFile } from '../support/access.js'
 import { FakeClock } from '../support/fake-clock.js'
@@ -41,7 +41,7 @@ const ofRoles = { guest: [], operator: [] }
 async function verifying(t: Test, keys: readonly SigningKey[], entry: JsonObject = {}) {
   const provider = await IdentityProvider.start(t, keys)
   const clock = new FakeClock()
-  const tokens = new Tokens({
+  const tokens = new TokenVerifier({
     clock,
     logger: { info: () => {}, warn: () => {} },
     fetch: plainFetch(),
