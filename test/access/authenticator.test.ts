@@ -99,10 +99,7 @@ t.test('keys, certificates and nothing are decided at once', async t => {
   t.equal(said(atOnce(nothing)), 'none anonymous: guest')
   t.equal(said(atOnce(proofInText(key))), 'key gateway-7: writer')
   t.equal(said(atOnce(proofInText(shortKey))), 'key short: writer')
-  t.equal(
-    said(atOnce({ kind: 'certificate', certificate: known })),
-    'certificate gateway-9,O=City: writer'.replace('gateway', 'CN=gateway'),
-  )
+  t.equal(said(atOnce({ kind: 'certificate', certificate: known })), 'certificate CN=gateway-9,O=City: writer')
   t.equal(
     said(atOnce({ kind: 'certificate', certificate: other })),
     `401 the key, token or certificate is not known here; ${invalid}`,
@@ -242,16 +239,12 @@ t.test('keys of an issuer change under load: what is right passes, and what is n
   for (let rotation = 0; rotation < 5; rotation++) {
     await load.more(100)
     old.push(await token({ sub: `old ${rotation}` }, current))
-    t.equal(said(await authenticate(proofInText(old.at(-1)!))), 'token old '.concat(`${rotation}: guest`))
+    t.equal(said(await authenticate(proofInText(old.at(-1)!))), `token old ${rotation}: guest`)
     const next = await signingKey('ES256', `rotation ${rotation}`)
     provider.keys = [current, next]
     signer = next
     await load.more(100)
-    t.equal(
-      said(await authenticate(proofInText(old.at(-1)!))),
-      'token old '.concat(`${rotation}: guest`),
-      'both are published',
-    )
+    t.equal(said(await authenticate(proofInText(old.at(-1)!))), `token old ${rotation}: guest`, 'both are published')
     const { fetches } = authenticator.numbers().tokens
     provider.keys = [next]
     clock.advance(keysRefreshMs)
