@@ -25,6 +25,8 @@ import {
   signingKey,
 } from '../support/identity-provider.js'
 
+t.setTimeout(180_000)
+
 const es = await signingKey('ES256', 'es')
 const rs = await signingKey('RS256', 'rs')
 const ps = await signingKey('PS256', 'ps')
