@@ -89,6 +89,25 @@ export const commands = {
       'It goes on when the command has ended: "orrery tenants list" shows the tenant until it has gone.',
     ],
   },
+  'access key': {
+    words: ['--name <name> --role <role> [--role <role>]... [--expires <date>]'],
+    about: 'makes an API key, and its line for the access file',
+    more: [
+      'Prints the key, which is stored nowhere, and the line for the keys of the access file: it has only the hash of the key.',
+    ],
+  },
+  'access explain': {
+    words: [
+      '--file <access file> --as <name of a key or certificate, or anonymous> <method> <path>',
+      '--file <access file> --token <token> <method> <path>',
+      '[--tenant <name>] [--path <service path>] [--type <type>] [--id <id>] [--notifCaFile <file>] [--insecureNotif]',
+    ],
+    about: 'shows what an access file says to a request, and which rules',
+    more: [
+      'Prints the decision, and what each rule of the principal says. The keys for a token come from its issuer.',
+      'Exit status 0: the request is allowed, or a part of it. 1: it is denied, or something is wrong.',
+    ],
+  },
   'cluster status': {
     words: ['[url]'],
     about: 'shows the nodes, the owners of shards, and how far copies are behind',

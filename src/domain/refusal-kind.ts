@@ -1,9 +1,10 @@
 // The kinds of refusals, and the form of a rule, one for each code: its kind, the names of its facts, its text.
 
 /**
- * The error names of the interface (docs/interface/errors.md#names). Four are ours: `Unavailable`, no shard could
+ * The error names of the interface (docs/interface/errors.md#names). Five are ours: `Unavailable`, no shard could
  * answer in time (503), `InsufficientStorage`, the disk is full (507), `Forbidden`, the tenant has used up its share or
- * the caller may not do this (403), and `Conflict`, the same operation is already in progress (409).
+ * the caller may not do this (403), `Conflict`, the same operation is already in progress (409), and `Unauthorized`, it
+ * is not shown who asks (401).
  */
 export const refusalKinds = [
   'ParseError',
@@ -26,6 +27,7 @@ export const refusalKinds = [
   'InsufficientStorage',
   'Forbidden',
   'Conflict',
+  'Unauthorized',
 ] as const
 
 export type RefusalKind = (typeof refusalKinds)[number]

@@ -107,6 +107,7 @@ const noStorage = rulesOf('InsufficientStorage')
 const tooLarge = rulesOf('RequestEntityTooLarge')
 const internal = rulesOf('InternalServerError')
 const unavailable = rulesOf('Unavailable')
+const unauthorized = rulesOf('Unauthorized')
 
 export const refusalRules = {
   // docs/interface/requests.md#content-type: Content-Type
@@ -482,6 +483,14 @@ export const refusalRules = {
   /** `filter`: the name of the parameter or the member that names the attribute. */
   filterNotAllowed: forbidden`not allowed: ${'filter'} on attribute ${'attribute'} in ${'paths'} of tenant ${'tenant'}`,
   brokerNotAllowed: forbidden`not allowed: ${'action'} of this broker`,
+  proofMissing: unauthorized('no key, token or certificate was shown'),
+  proofMalformed: unauthorized('the key or token is malformed'),
+  proofExpired: unauthorized('the key or token has expired'),
+  /** It says no more: the reason would help to find a proof that fits. */
+  proofUnknown: unauthorized('the key, token or certificate is not known here'),
+  proofsDiffer: bad('the request shows two different proofs'),
+  verificationsTooMany: unavailable('too many tokens are being verified, try again later'),
+  issuerKeysMissing: unavailable('the keys of the issuer of the token are missing, try again later'),
   /** A fault of the access file, with its line and place. It is no answer to a client. */
   accessFile: bad`${'fault'}`,
 

@@ -29,6 +29,7 @@ export interface CorsSettings {
 export const statusOf = {
   ParseError: 400,
   BadRequest: 400,
+  Unauthorized: 401,
   NotFound: 404,
   MethodNotAlowed: 405,
   NotAcceptable: 406,

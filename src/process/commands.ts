@@ -25,6 +25,8 @@ const runners: Readonly<Record<CommandName, Run>> = {
   'tenants list': async (words, { env }) => (await import('../move/tenants-command.js')).runTenants('list', words, env),
   'tenants delete': async (words, { env }) =>
     (await import('../move/tenants-command.js')).runTenants('delete', words, env),
+  'access key': async (words, { env }) => (await import('../access/command.js')).runAccess('key', words, env),
+  'access explain': async (words, { env }) => (await import('../access/command.js')).runAccess('explain', words, env),
   'cluster status': async words => (await import('./cluster-command.js')).runCluster('status', words),
   'cluster drain': async words => (await import('./cluster-command.js')).runCluster('drain', words),
   'cluster resume': async words => (await import('./cluster-command.js')).runCluster('resume', words),

@@ -535,6 +535,13 @@ export const refusalTexts: { readonly [Code in RefusalCode]: readonly [RefusalKi
   ],
   filterNotAllowed: ['Forbidden', 'not allowed: q on attribute cost in /# of tenant city', 'q', 'cost', '/#', 'city'],
   brokerNotAllowed: ['Forbidden', 'not allowed: admin of this broker', 'admin'],
+  proofMissing: ['Unauthorized', 'no key, token or certificate was shown'],
+  proofMalformed: ['Unauthorized', 'the key or token is malformed'],
+  proofExpired: ['Unauthorized', 'the key or token has expired'],
+  proofUnknown: ['Unauthorized', 'the key, token or certificate is not known here'],
+  proofsDiffer: ['BadRequest', 'the request shows two different proofs'],
+  verificationsTooMany: ['Unavailable', 'too many tokens are being verified, try again later'],
+  issuerKeysMissing: ['Unavailable', 'the keys of the issuer of the token are missing, try again later'],
   accessFile: ['BadRequest', 'line 3: roles.guest[0]: must be an object', 'line 3: roles.guest[0]: must be an object'],
   badLine: ['BadRequest', 'problem', 'problem'],
   batch: [

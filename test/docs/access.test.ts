@@ -1,6 +1,7 @@
 // docs/interface/access.md has the limits, the actions and the members of the code.
 
 import t from 'tap'
+import * as proofLimits from '../../src/access/limits.js'
 import * as limits from '../../src/domain/access/access-limits.js'
 import { accessActions } from '../../src/domain/access/access-rule.js'
 import { tokenAlgorithms } from '../../src/domain/access/proofs-parser.js'
@@ -16,7 +17,7 @@ t.test('the page has all limits with their numbers', async t => {
     const [digits = '', unit = ''] = value!.split(' ')
     return [codesIn(name!)[0], Number(digits.replaceAll(',', '')) * (units[unit] ?? 1)]
   })
-  t.strictSame(Object.fromEntries(listed), { ...limits })
+  t.strictSame(Object.fromEntries(listed), { ...limits, ...proofLimits })
 })
 
 t.test('the page has all actions in their order', async t => {

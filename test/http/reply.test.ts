@@ -36,6 +36,7 @@ function written(act: (reply: Reply) => void, vocabulary: Vocabulary = 'Ctx'): W
 const statuses: Readonly<Record<RefusalKind, number>> = {
   ParseError: 400,
   BadRequest: 400,
+  Unauthorized: 401,
   NotFound: 404,
   MethodNotAlowed: 405,
   NotAcceptable: 406,

@@ -24,6 +24,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   storage: ['domain', 'ports', 'messages', 'encoded-entity'],
   observe: ['domain', 'ports', 'messages', 'encoded-entity'],
   http: ['domain', 'ports', 'messages', 'encoded-entity', 'broker'],
+  // Proofs of who asks. Its commands open sockets as those of move do.
+  access: ['domain', 'ports', 'config', 'clock', 'deliver'],
   // JSON from outside is read by parseJson of http/body.js, which knows nothing of HTTP.
   move: [
     'domain',
@@ -75,6 +77,8 @@ const keepers: readonly { readonly package: string; readonly files: RegExp; read
     files: /^src\/(?:http\/node-(?:front|socket)|watch\/[^/]+)\.ts$/,
     said: 'src/http/node-{front,socket}.ts and src/watch/',
   },
+  { package: 'jose', files: /^src\/access\//, said: 'src/access/' },
+  { package: 'yaml', files: /^src\/access\//, said: 'src/access/' },
   { package: 'pino', files: /^src\/observe\//, said: 'src/observe/' },
   { package: 'prom-client', files: /^src\/observe\//, said: 'src/observe/' },
 ]

@@ -1,0 +1,80 @@
+// Reads what a request shows about who asks: headers, and the certificate of its connection
+// (docs/interface/access.md#showing-a-proof).
+//
+//   Authorization: Bearer <key or token>     X-Auth-Token: <key or token>     X-Api-Key: <key>
+//
+// Several headers may have the same text. Headers with different texts, and a header that occurs twice, are a conflict.
+// A header that is there and has no proof is malformed, never nothing: it must not become `anonymous`.
+//
+// Not here: whether a proof is right (keys.ts, tokens.ts), and whether the file has the certificate (authenticator.ts).
+
+import { keyPrefix } from './keys.js'
+import { proofLengthMax } from './limits.js'
+
+/** The headers of a request. Names are in lower case. */
+export interface ProofHeaders {
+  /** The value of the first header of this name; '' when it is absent or empty. */
+  header(name: string): string
+  /** How often it occurs. */
+  headerTimes(name: string): number
+}
+
+/** The certificate that the client has shown, and that TLS has verified. */
+export interface ShownCertificate {
+  /** As OpenSSL prints it in the form of RFC 2253. */
+  readonly subject: string
+  /** `URI:...` and `DNS:...`, in the order of the certificate. */
+  readonly otherNames: readonly string[]
+}
+
+export type ShownProof =
+  | { readonly kind: 'nothing' }
+  /** `certificate`: it was shown, too. */
+  | { readonly kind: 'key'; readonly text: string; readonly certificate: ShownCertificate | undefined }
+  | { readonly kind: 'token'; readonly text: string; readonly certificate: ShownCertificate | undefined }
+  | { readonly kind: 'certificate'; readonly certificate: ShownCertificate }
+  /** Two different proofs. */
+  | { readonly kind: 'conflict' }
+  | { readonly kind: 'malformed' }
+
+const nothing: ShownProof = { kind: 'nothing' }
+const conflict: ShownProof = { kind: 'conflict' }
+const malformed: ShownProof = { kind: 'malformed' }
+
+// [hot] Once per request.
+/** What a request shows. `certificate` undefined: the connection has none. */
+export function shownProof(headers: ProofHeaders, certificate?: ShownCertificate): ShownProof {
+  const inAuthorization = headers.headerTimes('authorization')
+  const inAuthToken = headers.headerTimes('x-auth-token')
+  const inApiKey = headers.headerTimes('x-api-key')
+  if (inAuthorization + inAuthToken + inApiKey === 0)
+    return certificate ? { kind: 'certificate', certificate } : nothing
+  if (inAuthorization > 1 || inAuthToken > 1 || inApiKey > 1) return conflict
+
+  const texts: string[] = []
+  if (inAuthorization > 0) texts.push(bearerIn(headers.header('authorization')))
+  if (inAuthToken > 0) texts.push(headers.header('x-auth-token'))
+  if (inApiKey > 0) texts.push(headers.header('x-api-key'))
+  const [text = ''] = texts
+  if (texts.some(one => one === '' || one.length > proofLengthMax)) return malformed
+  if (texts.some(one => one !== text)) return conflict
+  return proofOf(text, inApiKey > 0, certificate)
+}
+
+/** A key or token that was shown by other means than a header, as in a message over a WebSocket. */
+export function proofInText(text: string, certificate?: ShownCertificate): ShownProof {
+  return text === '' || text.length > proofLengthMax ? malformed : proofOf(text, false, certificate)
+}
+
+function proofOf(text: string, isKey: boolean, certificate: ShownCertificate | undefined): ShownProof {
+  if (text.startsWith(keyPrefix)) return { kind: 'key', text, certificate }
+  return isKey ? malformed : { kind: 'token', text, certificate }
+}
+
+const scheme = 'bearer '
+
+/** The text behind the scheme, whose case has no meaning; '' for another scheme. */
+function bearerIn(value: string): string {
+  if (value.length > proofLengthMax + 16 || value.slice(0, scheme.length).toLowerCase() !== scheme) return ''
+  return value.slice(scheme.length).trim()
+}
