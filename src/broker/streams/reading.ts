@@ -339,10 +339,18 @@ export class Reading {
     this.readPart(state, snapshot, cursor, 0, 0)
   }
 
+  /** The owners of shards change: soon they may be at rest. The reader learns that the snapshot begins anew by a gap. */
+  private beginSnapshotLater(state: State): void {
+    this.hub.parts.clock.after(againMs, () => {
+      if (this.state === state) this.onGap('owner lost')
+    })
+  }
+
   private readPart(state: State, snapshot: Snapshot, cursor: StreamCursor, count: number, tries: number): void {
     if (this.state !== state) return
     snapshot.read(result => {
       if (this.state !== state) return
+      if (!snapshot.isSteady) return this.beginSnapshotLater(state)
       if (!result.ok) {
         if (result.refusal.kind !== 'Unavailable' || tries >= triesMax) return this.onRefused(result.refusal)
         this.hub.parts.clock.after(againMs, () => this.readPart(state, snapshot, cursor, count, tries + 1))
