@@ -71,6 +71,8 @@ export interface ReadingHub {
   isKnown(group: FilterGroup): boolean
   /** Confirms a reading, now or when every owner knows its filter. */
   await(reading: Reading): void
+  /** A reader has received a change of an owner: older ones of its shard from other owners come too late. */
+  noteOrder(feed: OwnerFeed, change: SentChange): void
   /** Ends a reading. */
   close(reading: Reading): void
 }
@@ -85,10 +87,18 @@ const againMs = 500
 
 type State =
   | { readonly kind: 'confirming' }
-  | { readonly kind: 'replaying'; readonly waiting: Waiting[]; isOverrun: boolean }
+  | {
+      readonly kind: 'replaying'
+      readonly waiting: Waiting[]
+      isOverrun: boolean
+      /** Of each shard, the owner whose changes were replayed, and the stamp of the latest. */
+      readonly replayed: Map<number, { readonly feed: OwnerFeed; readonly stamp: number }>
+    }
   | { readonly kind: 'snapshot'; readonly snapshot: Snapshot; readonly waiting: Waiting[]; isOverrun: boolean }
   | { readonly kind: 'live' }
   | { readonly kind: 'ended' }
+
+type Replaying = Extract<State, { kind: 'replaying' }>
 
 interface Waiting {
   readonly change: SentChange
@@ -282,14 +292,14 @@ export class Reading {
   // Replay
 
   private replay(from: StreamCursor): void {
-    const state: State = { kind: 'replaying', waiting: [], isOverrun: false }
+    const state: Replaying = { kind: 'replaying', waiting: [], isOverrun: false, replayed: new Map() }
     this.enter(state)
     const steps = [...this.hub.owners].map(feed => ({ feed, upTo: feed.position as StreamPosition }))
     this.replayNext(state, from, steps, 0)
   }
 
   private replayNext(
-    state: State,
+    state: Replaying,
     from: StreamCursor,
     steps: readonly { readonly feed: OwnerFeed; readonly upTo: StreamPosition }[],
     after: number,
@@ -311,7 +321,14 @@ export class Reading {
         return this.onGap('owner lost')
       const { told } = reply
       if (told.what === 'gap') return this.onGap(told.reason)
-      for (const change of told.changes) this.pass(change, change.found.length > 0 ? 'found' : 'left', undefined)
+      for (const change of told.changes) {
+        // Two owners replay a shard that has moved, and nobody knows which of them begins.
+        const earlier = state.replayed.get(change.shard)
+        if (earlier && earlier.feed !== step.feed) return this.onGap('owner lost')
+        state.replayed.set(change.shard, { feed: step.feed, stamp: change.stamp })
+        this.hub.noteOrder(step.feed, change)
+        this.pass(change, change.found.length > 0 ? 'found' : 'left', undefined)
+      }
       this.reader.whenRoom(() =>
         told.isLast ? this.replayNext(state, from, others, 0) : this.replayNext(state, from, steps, told.position),
       )
@@ -323,6 +340,9 @@ export class Reading {
     const { state } = this
     if (state.kind !== 'replaying' && state.kind !== 'snapshot') return
     if (state.isOverrun) return this.onGap('too old')
+    const replayed = state.kind === 'replaying' ? state.replayed : undefined
+    if (state.waiting.some(({ change: { shard, stamp } }) => stamp < (replayed?.get(shard)?.stamp ?? 0)))
+      return this.onGap('owner lost')
     this.enter({ kind: 'live' })
     for (const { change, how, cursor } of state.waiting) this.pass(change, how, cursor)
   }
