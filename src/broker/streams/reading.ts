@@ -353,6 +353,8 @@ export class Reading {
     const selection = selectionOfFilter(this.group.source)
     if (!selection.ok) return this.onRefused(selection.refusal)
     const { parts, budget } = this.hub
+    // The snapshot has it, and perhaps a later state.
+    for (const paced of this.paced.values()) paced.later = undefined
     const snapshot = new Snapshot(parts.shards, this.group.source, selection.value, budget)
     const state: State = { kind: 'snapshot', snapshot, waiting: [], isOverrun: false }
     this.enter(state)
