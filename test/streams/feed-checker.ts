@@ -87,6 +87,8 @@ export class FeedChecker {
   private disturbancesBefore = 0
   private disturbancesAtOpening = 0
   private foldsLeft = 0
+  /** Of entities with versions that were left out, how far the reader had come before: a gap has to follow. */
+  private readonly late = new Map<EntityHistory, number>()
   /** Events about each entity in this session, for `minInterval`. */
   private sent = new Map<EntityHistory, number>()
   private readonly trail: { readonly about: EntityHistory | undefined; readonly text: string }[] = []
@@ -104,6 +106,7 @@ export class FeedChecker {
     this.foldsLeft = from?.foldsLeft ?? 0
     this.sent = new Map()
     this.parts = new Map()
+    this.late.clear()
     this.isAwaiting = !from && this.watch.snapshot
     this.disturbancesAtOpening = this.causes.disturbances
     this.disturbancesBefore = from?.disturbances ?? this.disturbancesAtOpening
@@ -174,7 +177,8 @@ export class FeedChecker {
   missing(): string | undefined {
     if (this.isAwaiting) return 'a snapshot is not complete'
     for (const history of this.model.histories.values()) {
-      const lost = this.requiredBetween(history, this.positionOf(history).hi, history.versions.length)[0]
+      const hi = this.late.get(history) ?? this.positionOf(history).hi
+      const lost = this.requiredBetween(history, hi, history.versions.length)[0]
       if (lost) return this.explained(`nothing was received of ${describe(lost)}`, history)
     }
     return undefined
@@ -188,6 +192,7 @@ export class FeedChecker {
 
   private keep(cursor: string): void {
     const positions = new Map([...this.positions].map(([history, position]) => [history, { ...position }]))
+    for (const [history, hi] of this.late) positions.set(history, { lo: hi, hi })
     const disturbances = this.disturbancesAtOpening
     this.bookmark = {
       cursor,
@@ -210,7 +215,11 @@ export class FeedChecker {
     const alike = history.versions.filter(version => this.isOf(version, kind, data, history))
     const position = this.positionOf(history)
     const ahead = alike.filter(({ at }) => at > position.lo)
-    const reachable = ahead.filter(({ at }) => this.maySkip(this.requiredBetween(history, position.hi, at)))
+    let reachable = ahead.filter(({ at }) => this.maySkip(this.requiredBetween(history, position.hi, at)))
+    if (reachable.length === 0 && this.mayBeLate && !this.late.has(history)) {
+      this.late.set(history, position.hi)
+      reachable = ahead
+    }
     const [first] = reachable
     if (!first) return this.tell(this.faultOf(alike, ahead, history, kind, data), history)
     this.checkTimes(first, alike.length, data)
@@ -219,7 +228,7 @@ export class FeedChecker {
     this.counts.events++
     this.counts.skipped += skipped
     if (first.at <= position.hi) this.counts.repeated++
-    if (this.watch.minIntervalMs === 0) this.foldsLeft -= skipped
+    if (this.watch.minIntervalMs === 0 && !this.late.has(history)) this.foldsLeft -= skipped
     position.lo = first.at
     // What follows a repeated event is repeated as well: the reader shows an earlier state until then.
     position.hi = (reachable.at(-1) as Version).at
@@ -328,6 +337,11 @@ export class FeedChecker {
     return required
   }
 
+  /** Whether shards may have moved, so that a gap may come behind changes that are newer than it. */
+  private get mayBeLate(): boolean {
+    return this.causes.disturbances > this.disturbancesBefore
+  }
+
   /** Whether so many versions may be left out before a later one. */
   private maySkip(skipped: readonly Version[]): boolean {
     if (skipped.length === 0 || this.watch.minIntervalMs > 0) return true
@@ -357,9 +371,11 @@ export class FeedChecker {
   private takeGap({ reason, since }: JsonObject, cursor: string | undefined): void {
     this.note(undefined, `gap: ${reason}, since ${since}`)
     this.counts.gaps++
-    const isFair = reason === 'too old' ? this.causes.forgets : this.causes.disturbances > this.disturbancesBefore
+    const isFair = reason === 'too old' ? this.causes.forgets : this.mayBeLate
     if (!isFair) this.tell(`a gap without a cause: ${reason}`)
     const sinceMs = Date.parse(String(since))
+    for (const [history, hi] of this.late) this.positionOf(history).hi = hi
+    this.late.clear()
     for (const history of this.model.histories.values()) {
       const position = this.positionOf(history)
       const all = this.requiredBetween(history, position.hi, history.versions.length)
