@@ -212,10 +212,14 @@ export class FeedChecker {
     if (!history) return this.tell(`an event of an entity that was never written: ${JSON.stringify(data)}`)
     this.note(history, `${kind} ${data.correlator ?? ''} ${data.time ?? ''}`)
     if (this.isAwaiting) return this.tell(`${kind} before the end of a snapshot`, history)
-    const alike = history.versions.filter(version => this.isOf(version, kind, data, history))
     const position = this.positionOf(history)
-    const ahead = alike.filter(({ at }) => at > position.lo)
+    let alike = history.versions.filter(version => this.isOf(version, kind, data, history))
+    let ahead = alike.filter(({ at }) => at > position.lo)
     let reachable = ahead.filter(({ at }) => this.maySkip(this.requiredBetween(history, position.hi, at)))
+    if (alike.length === 0 && this.mayBeLate) {
+      alike = history.versions.filter(version => this.isOf(version, kind, data, history, true))
+      ahead = alike.filter(({ at }) => at > position.lo)
+    }
     if (reachable.length === 0 && this.mayBeLate && !this.late.has(history)) {
       this.late.set(history, position.hi)
       reachable = ahead
@@ -256,7 +260,8 @@ export class FeedChecker {
     return `${kind} ${JSON.stringify(data)}\n  ${wanted}`
   }
 
-  private isOf(version: Version, kind: string, data: JsonObject, history: EntityHistory): boolean {
+  /** `isLoose`: even with `onlyChangedAttrs`, versions before it may have been left out. */
+  private isOf(version: Version, kind: string, data: JsonObject, history: EntityHistory, isLoose = false): boolean {
     if (version.fate === 'void' || data.servicePath !== history.path) return false
     if (version.correlator !== undefined && data.correlator !== undefined && data.correlator !== version.correlator)
       return false
@@ -268,7 +273,7 @@ export class FeedChecker {
     if (kind === 'entityDelete') return this.watch.onlyChangedAttrs || isShownAlike(shown, entity)
     const names = data.changed as readonly string[]
     const isSame = kind === alteration && names.length === changed.size && names.every(name => changed.has(name))
-    const isWhole = !this.watch.onlyChangedAttrs || this.skippedBefore(version, history).length === 0
+    const isWhole = isLoose || !this.watch.onlyChangedAttrs || this.skippedBefore(version, history).length === 0
     if (isSame && isWhole && reports.includes('event') && isShownAlike(shown, entity)) return true
     return this.mayFold && this.isFolded(version, data, history)
   }
