@@ -255,7 +255,7 @@ export class FeedChecker {
     const same = history.versions.find(({ correlator }) => correlator !== undefined && correlator === data.correlator)
     const { reports, alteration, changed, entity } = same ? this.expected(same) : noExpectation
     const wanted = same
-      ? `instead of ${reports.join('|')} ${alteration} of version ${same.at}${same.fate === 'void' ? ', which has not happened' : ''}, changed ${[...changed]}: ${JSON.stringify(entity)}`
+      ? `instead of ${reports.join('|')} ${alteration} of version ${same.at}${same.fate === 'void' ? ', which has not happened' : ''}, changed ${[...changed]}: ${JSON.stringify(entity)} of ${JSON.stringify(listedEntity(this.watch, same.happening.entity))}`
       : 'of a request that was never made'
     return `${kind} ${JSON.stringify(data)}\n  ${wanted}`
   }

@@ -3,26 +3,10 @@
 import t from 'tap'
 import { foldedFrom, ReaderQueue, WaitingBudget, waitingMax } from '../../../src/broker/streams/reader-queue.js'
 import { ChangeTexts, type ReadChange, type StreamEvent } from '../../../src/broker/streams/stream-event.js'
-import { encodeEntity } from '../../../src/encoded-entity.js'
 import type { SentChange } from '../../../src/messages/streams.js'
+import { changeOf } from '../../support/sent-changes.js'
 
 const form = { view: { mode: 'keyValues', attrs: undefined, metadata: undefined }, onlyChangedAttrs: false } as const
-
-function changeOf(id: string, n: number, size: number, kind: SentChange['class'] = 'change'): SentChange {
-  const attribute = {
-    type: 'Text',
-    value: `${n} ${'x'.repeat(size)}`,
-    metadata: new Map(),
-    createdMs: 0,
-    modifiedMs: 0,
-  }
-  const entity = { id, type: 'T', created: 1, modifiedMs: 1, attributes: new Map([['a', attribute]]) }
-  return {
-    ...{ shard: 1, stamp: n, tick: n, tenant: '', path: '/', class: kind, correlator: 'c', found: [1], left: [] },
-    ...{ changed: [`c${n}`], named: [`n${n}`] },
-    encoded: encodeEntity(entity, 'root'),
-  }
-}
 
 const partForm = { ...form, onlyChangedAttrs: true }
 
