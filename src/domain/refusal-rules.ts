@@ -472,6 +472,19 @@ export const refusalRules = {
   tenantDeletionsTooMany: unavailable`${num('max')} tenants are being deleted, and no more at a time: try again later`,
   tenantsTooMany: bad`there are more than ${num('max')} tenants, too many for a list: ask for one by its name`,
 
+  // Ours: access control (docs/interface/errors.md#access-control). `action` is what a rule would have to allow.
+  /** `paths`: as the request names them. `tenant`: the name for operators. */
+  actionNotAllowed: forbidden`not allowed: ${'action'} in ${'paths'} of tenant ${'tenant'}`,
+  entityNotAllowed: forbidden`not allowed: ${'action'} of ${'entity'} in ${'paths'} of tenant ${'tenant'}`,
+  attributeNotAllowed: forbidden`not allowed: ${'action'} of attribute ${'attribute'} of ${'entity'} in ${'paths'} of tenant ${'tenant'}`,
+  /** The request also means attributes that it does not name. */
+  attributesNotAllowed: forbidden`not allowed: ${'action'} of all attributes of ${'entity'} in ${'paths'} of tenant ${'tenant'}`,
+  /** `filter`: the name of the parameter or the member that names the attribute. */
+  filterNotAllowed: forbidden`not allowed: ${'filter'} on attribute ${'attribute'} in ${'paths'} of tenant ${'tenant'}`,
+  brokerNotAllowed: forbidden`not allowed: ${'action'} of this broker`,
+  /** A fault of the access file, with its line and place. It is no answer to a client. */
+  accessFile: bad`${'fault'}`,
+
   // Ours: lines of an export (docs/operations).
   badLine: bad`${'problem'}`,
 

@@ -42,6 +42,7 @@ export class EventStream implements StreamReader, OpenStream {
       frame,
       texts: hub.texts,
       budget: hub.waiting,
+      endOfTick: hub.endOfTick,
       onFolded: count => tallies.fold(count),
       send: texts => this.write(texts.join('')),
     })
@@ -87,6 +88,7 @@ export class EventStream implements StreamReader, OpenStream {
   end(reason: EndReason, by: ClosedBy): void {
     const { answer, writer } = this
     if (this.isOver) return
+    writer.flush()
     this.over(by)
     if (!answer) return this.reply.refuse(refusals.stopping)
     if (!writer.hasRoom) return answer.close()

@@ -1,17 +1,23 @@
-// Writes the events of one connection as fast as its reader takes them (docs/interface/live.md#slow-readers).
+// Writes the events of one connection as fast as its reader takes them (docs/interface/live.md#slow-readers). All that one
+// tick brings is sent at its end, so nothing is sent while a transport passes a message.
 //
 // Not here: what waits (broker/streams/reader-queue.ts), how a transport sends it (event-stream.ts, stream-socket.ts).
 
+import type { EndOfTick, TickTask } from '../broker/streams/end-of-tick.js'
 import { type QueueParts, ReaderQueue } from '../broker/streams/reader-queue.js'
 import type { StreamEvent } from '../broker/streams/stream-event.js'
 import type { EventForm } from '../domain/streams/watch.js'
 
+/** More characters do not wait for the end of the tick: a reader is slow only when the system takes no more. */
+const flushedFrom = 64 * 1024
+
 export interface WriterParts extends QueueParts {
+  readonly endOfTick: EndOfTick
   /** Sends texts. False: the system takes no more at the moment; the texts are sent later. */
   readonly send: (texts: readonly string[]) => boolean
 }
 
-export class EventWriter {
+export class EventWriter implements TickTask {
   private readonly queue: ReaderQueue
   private isFull = false
   private isClosed = false
@@ -29,16 +35,16 @@ export class EventWriter {
 
   /** Sends an event of a watch, now or later. False: the reader is too slow. */
   event(event: StreamEvent, watch: string, form: EventForm): boolean {
+    this.parts.endOfTick.add(this)
     const hasRoom = this.queue.push(event, watch, form)
-    if (hasRoom) this.flush()
+    if (this.queue.length > flushedFrom) this.flush()
     return hasRoom
   }
 
   /** Sends a text that is not an event, behind the events that wait. False: the reader is too slow. */
   text(text: string): boolean {
-    const hasRoom = this.queue.pushText(text)
-    if (hasRoom) this.flush()
-    return hasRoom
+    this.parts.endOfTick.add(this)
+    return this.queue.pushText(text)
   }
 
   /** The system takes more. */
@@ -54,6 +60,7 @@ export class EventWriter {
 
   /** Calls `next` when the system takes more, perhaps at once. */
   whenRoom(next: () => void): void {
+    this.flush()
     if (this.isFull) this.wanting.push(next)
     else next()
   }
@@ -65,7 +72,12 @@ export class EventWriter {
     this.wanting = []
   }
 
-  private flush(): void {
+  atEndOfTick(): void {
+    this.flush()
+  }
+
+  /** Sends what waits, as far as there is room. */
+  flush(): void {
     while (!this.isFull && !this.isClosed) {
       const texts = this.queue.take()
       if (!texts) return

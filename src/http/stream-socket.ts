@@ -60,6 +60,8 @@ export class StreamSocket implements SocketListener, OpenStream {
   private readonly writer: EventWriter
   private readonly updates: SocketUpdates
   private readonly watches = new Map<string, SocketWatch>()
+  /** When its watches get their bookmarks. */
+  private readonly turn: number
   private socket: MessageSocket | undefined
   /** Messages behind one that is being parsed; undefined: none is. */
   private arrived: { readonly messages: Buffer[]; bytes: number } | undefined
@@ -76,9 +78,11 @@ export class StreamSocket implements SocketListener, OpenStream {
       frame,
       texts: hub.texts,
       budget: hub.waiting,
+      endOfTick: hub.endOfTick,
       onFolded: count => tallies.fold(count),
       send: texts => this.socket?.send(texts) ?? false,
     })
+    this.turn = hub.bookmarks.anyTurn()
     this.updates = new SocketUpdates({
       inner,
       bytesMax: messagesWaiting * messageBytesMax,
@@ -118,6 +122,7 @@ export class StreamSocket implements SocketListener, OpenStream {
       return
     }
     const { socket, writer } = this
+    writer.flush()
     this.over(by)
     if (!socket) return
     if (!writer.hasRoom) return socket.destroy()
@@ -254,7 +259,7 @@ export class StreamSocket implements SocketListener, OpenStream {
       whenRoom: next => this.writer.whenRoom(next),
     })
     this.watches.set(id, reader)
-    reader.read(hub.open(watch.value, reader))
+    reader.read(hub.open(watch.value, reader, this.turn))
   }
 
   private refuse(id: string | undefined, refusal: Refusal): void {

@@ -16,6 +16,11 @@ import type { RunningNode, Surroundings } from './surroundings.js'
 
 /** How long a stopping node waits for requests, and then for notifications in flight. */
 const drainMsMax = 5_000
+/**
+ * The same for requests at a node of a cluster: such a request waits for an owner of its shard, and then for the log. By
+ * then it has its answer, if only that its outcome is unknown.
+ */
+const askedMsMax = 8_000
 /** How long a node of a cluster that ends may take to write down the outcomes of its notifications. */
 const writtenMs = 8_000
 
@@ -81,11 +86,12 @@ async function openNode(
     await recovered
     await local.drain()
   }
+  const requestsMsMax = isNode ? askedMsMax : drainMsMax
   const logCutOff = (cutOff: CutOff | undefined): void => {
     if (!cutOff) return
     const { connections, requests } = cutOff
     logger.warn(
-      `stopping: cut off ${connections} connections after ${drainMsMax} ms, with ${requests} requests under way`,
+      `stopping: cut off ${connections} connections after ${requestsMsMax} ms, with ${requests} requests under way`,
     )
   }
   let isEnding = false
@@ -133,7 +139,7 @@ async function openNode(
           front.dismiss()
           await joined.drain()
         }
-        logCutOff(await front.close(drainMsMax))
+        logCutOff(await front.close(requestsMsMax))
         forwarder.close()
         loop.stop()
         summary.stop()
@@ -142,7 +148,7 @@ async function openNode(
     dismiss: () =>
       awake(async () => {
         streams.endAll()
-        logCutOff(await front.close(drainMsMax))
+        logCutOff(await front.close(requestsMsMax))
       }),
     close: () =>
       awake(async () => {

@@ -38,8 +38,8 @@ const kindsOf: Partial<Record<RefusalCode, readonly RefusalKind[]>> = {
   batch: ['NotFound', 'Unprocessable', 'PartialUpdate'],
   batchUnknown: ['Unavailable', 'InternalServerError'],
 }
-/** Codes that no answer has: lines of an import, and the wrapper of a text from another build. */
-const unlisted: ReadonlySet<string> = new Set<RefusalCode>(['badLine', 'unknownCode'])
+/** Codes that no answer has: faults of files, and the wrapper of a text from another build. */
+const unlisted: ReadonlySet<string> = new Set<RefusalCode>(['accessFile', 'badLine', 'unknownCode'])
 
 /** Names of facts in the page, where they differ from those in the code. */
 const shownFacts: Readonly<Record<string, string>> = { source: 'url', prefix: '' }

@@ -19,7 +19,8 @@ import { type GapReason, gapText, snapshotEndText, snapshotText } from '../../do
 import type { Watch } from '../../domain/streams/watch.js'
 import type { Shards } from '../../messages/messages.js'
 import type { SentChange, StreamPosition } from '../../messages/streams.js'
-import type { Chance, Clock } from '../../ports.js'
+import type { Clock } from '../../ports.js'
+import type { Bookmarked } from './bookmark-turns.js'
 import type { CatchUpBudget } from './catch-up-budget.js'
 import type { OwnerFeed } from './owner-feed.js'
 import { Snapshot, selectionOfFilter, snapshotEntitiesMax } from './snapshot.js'
@@ -59,7 +60,7 @@ export interface FeedState {
 
 /** What a reading needs of all streams (stream-hub.ts). */
 export interface ReadingHub {
-  readonly parts: { readonly shards: Shards; readonly clock: Clock; readonly chance: Pick<Chance, 'fraction'> }
+  readonly parts: { readonly shards: Shards; readonly clock: Clock }
   readonly texts: ChangeTexts
   readonly budget: CatchUpBudget
   /** One for each owner of shards. */
@@ -77,8 +78,6 @@ export interface ReadingHub {
   close(reading: Reading): void
 }
 
-/** How often a reader gets a bookmark. */
-const bookmarkMs = 15_000
 /** Changes that may wait behind a replay or a snapshot; with more, the reader gets a gap. */
 const waitingMax = 20_000
 /** Tries to read a part of a snapshot, and the pause between them. */
@@ -115,15 +114,13 @@ interface Paced {
   later: ReadChange | undefined
 }
 
-export class Reading {
+export class Reading implements Bookmarked {
   private state: State = { kind: 'confirming' }
   private hasBegun = false
   /** The gap that the reader gets when it is confirmed, and its beginning. */
   private gap: { readonly reason: GapReason; readonly sinceMs: number } | undefined
   /** The cursor that the reader got last. */
   private last: StreamCursor | undefined
-  /** When the next bookmark is due. */
-  private bookmarkMs: number
   /** In the order of `untilMs`. */
   private readonly paced = new Map<string, Paced>()
   private stopPacing: (() => void) | undefined
@@ -133,10 +130,9 @@ export class Reading {
     readonly group: FilterGroup,
     private readonly watch: Watch,
     private readonly reader: StreamReader,
+    readonly turn: number,
   ) {
     this.last = watch.from
-    // Bookmarks of many readers that have come together do not come together.
-    this.bookmarkMs = hub.parts.clock.monoMs() + hub.parts.chance.fraction() * bookmarkMs
   }
 
   /** Ends it. The reader gets nothing any more. */
@@ -197,10 +193,8 @@ export class Reading {
     this.reader.onRefused(refusal)
   }
 
-  /** Sends a bookmark if it is time for it. */
-  onBookmark(nowMs: number): void {
-    if (this.state.kind !== 'live' || nowMs < this.bookmarkMs) return
-    this.bookmarkMs = nowMs + bookmarkMs
+  onBookmark(): void {
+    if (this.state.kind !== 'live') return
     this.send({ kind: 'bookmark', cursor: this.cursorText(this.hub.cursor(this.group)), data: '{}' })
   }
 

@@ -19,13 +19,15 @@ import type { Watch } from '../../domain/streams/watch.js'
 import type { Shards } from '../../messages/messages.js'
 import type { NumberedFilter, RefusedFilter, SentChange, StreamReply } from '../../messages/streams.js'
 import type { Chance, Clock } from '../../ports.js'
+import { BookmarkTurns } from './bookmark-turns.js'
 import { CatchUpBudget } from './catch-up-budget.js'
+import { EndOfTick } from './end-of-tick.js'
 import { type FilterChanges, OwnerFeed, type OwnerFeedParts } from './owner-feed.js'
 import { WaitingBudget } from './reader-queue.js'
 import { type FeedState, type FilterGroup, Reading, type ReadingHub, type StreamReader } from './reading.js'
 import { ChangeTexts } from './stream-event.js'
 
-/** How often the owners of shards are looked at. */
+/** How often the owners of shards are looked at, and bookmarks are sent. */
 const ownersMs = 500
 /** Changes of filters that are kept for owners that poll; an owner that is further behind gets all filters again. */
 const changesKept = 10_000
@@ -50,6 +52,8 @@ export class StreamHub implements FilterChanges, ReadingHub {
   readonly texts = new ChangeTexts()
   readonly budget = new CatchUpBudget()
   readonly waiting = new WaitingBudget()
+  readonly bookmarks: BookmarkTurns
+  readonly endOfTick: EndOfTick
   readonly parts: HubParts
   private readonly groups = new Map<string, FilterGroup>()
   private readonly byNumber = new Map<number, FilterGroup>()
@@ -72,6 +76,8 @@ export class StreamHub implements FilterChanges, ReadingHub {
 
   constructor(parts: HubParts) {
     this.parts = parts
+    this.bookmarks = new BookmarkTurns(parts.chance, ownersMs)
+    this.endOfTick = new EndOfTick(parts.clock)
   }
 
   /** The number of watches. */
@@ -81,12 +87,16 @@ export class StreamHub implements FilterChanges, ReadingHub {
     return size
   }
 
-  /** Begins to read for a watch. It is ready when every owner knows its filter (`Reading`). */
-  open(watch: Watch, reader: StreamReader): Reading {
+  /**
+   * Begins to read for a watch. It is ready when every owner knows its filter (`Reading`). `turn`: when it gets its
+   * bookmarks (`BookmarkTurns`).
+   */
+  open(watch: Watch, reader: StreamReader, turn = this.bookmarks.anyTurn()): Reading {
     this.look()
     const group = this.groupOf(watch.source)
-    const reading = new Reading(this, group, watch, reader)
+    const reading = new Reading(this, group, watch, reader, turn)
     group.readings.add(reading)
+    this.bookmarks.add(reading)
     this.await(reading)
     return reading
   }
@@ -102,6 +112,7 @@ export class StreamHub implements FilterChanges, ReadingHub {
   close(reading: Reading): void {
     const { group } = reading
     this.unconfirmed.delete(reading)
+    this.bookmarks.remove(reading)
     group.readings.delete(reading)
     if (group.readings.size > 0) return
     this.groups.delete(group.key)
@@ -217,7 +228,7 @@ export class StreamHub implements FilterChanges, ReadingHub {
       this.isLooking = false
       if (this.groups.size === 0) return this.stop()
       this.look()
-      this.bookmark()
+      this.bookmarks.go()
     })
   }
 
@@ -320,11 +331,6 @@ export class StreamHub implements FilterChanges, ReadingHub {
         ? refusals.filtersTooMany(this.parts.filtersMax)
         : refusals.patternsTooCostly(steps, eventWorkMax)
     for (const reading of [...(this.byNumber.get(number)?.readings ?? [])]) reading.onRefused(refusal)
-  }
-
-  private bookmark(): void {
-    const nowMs = this.parts.clock.monoMs()
-    for (const { readings } of this.groups.values()) for (const reading of readings) reading.onBookmark(nowMs)
   }
 }
 

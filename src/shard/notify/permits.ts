@@ -131,7 +131,7 @@ export class Permits {
   }
 
   /** Whether this owner is the document owner. */
-  isDocumentOwner({ tenant }: Subscription): boolean {
+  isDocumentOwner({ tenant }: Pick<Subscription, 'tenant'>): boolean {
     return this.isDocumentOwnerOf?.(tenant) ?? true
   }
 
@@ -204,6 +204,8 @@ export class Permits {
 
   onPermitRequest(request: PermitRequest, onReply: (reply: ShardReply) => void): void {
     const { tenant, id, notification } = request
+    // It may have waited while another owner took the register over.
+    if (!this.isDocumentOwner(request)) return onReply({ kind: 'moved' })
     const waiting = this.learning.get(id)
     if (waiting) return void waiting.push(() => this.onPermitRequest(request, onReply))
     const subscription = this.subscriptions.of(tenant)?.get(id)

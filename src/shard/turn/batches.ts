@@ -44,8 +44,13 @@ class Running {
   readonly replies: WriteReply[]
   /** The actors whose changes the reply waits for, each at the index of its item. */
   readonly held: (Actor | undefined)[]
-  /** The last commit that carries changes of it. */
+  /** The last commit that its reply waits for. */
   stagedIn = 0
+  /**
+   * All of them, in the order in which they were found: an item may depend on a change in flight that is older than
+   * those of the items before it.
+   */
+  readonly commits: number[] = []
   /** The next item. */
   at = 0
 
@@ -118,7 +123,7 @@ export class Batches {
       if (actor && actor.stagedIn > commit.durable) {
         shards[actor.place.shard]!.hold()
         held[batch.at] = actor
-        if (actor.stagedIn > batch.stagedIn) this.stageIn(batch, actor.stagedIn)
+        if (actor.stagedIn !== batch.stagedIn) this.stageIn(batch, actor.stagedIn)
       }
       batch.at++
     }
@@ -127,12 +132,14 @@ export class Batches {
   }
 
   /**
-   * Notes that a later commit carries changes of a batch. In each of its commits another node may have taken over some
+   * Notes that the replies of a batch depend on a commit. In each of its commits another node may have taken over some
    * of the shards.
    */
   private stageIn(batch: Running, commit: number): void {
-    batch.stagedIn = commit
-    const { held, replies } = batch
+    const { held, replies, commits } = batch
+    if (commits.includes(commit)) return
+    commits.push(commit)
+    if (commit > batch.stagedIn) batch.stagedIn = commit
     this.needs.commit.afterCommit(commit, failure => {
       if (failure) noteLost(failure, commit, held, replies)
     })

@@ -1,0 +1,122 @@
+// Whether all entities that a request may be about show an attribute (docs/interface/access.md#filters).
+//
+// The stored data are not asked: the answer would depend on them, and would tell of them. A clause is cut to what the
+// request names, its paths (before), types and ids. If the rest does not show the attribute, other clauses that show it
+// have to cover all of it: each of its paths, with each of its types, with each of its ids.
+//
+//   clause 1: /#, every type, all but cost     request: type=Lamp     rest: /#, Lamp      does not show cost
+//   clause 2: /#, Lamp, all                                                  clause 2 covers it, so cost is shown
+//   request without a type: the rest of clause 1 is every type, which clause 2 does not cover
+
+import { ruleComparisonsMax } from './access-limits.js'
+import type { IdSelector } from './access-rule.js'
+import { shows } from './attribute-set.js'
+import type { CompiledClause, IdSet } from './condition.js'
+import { coversPattern } from './path-patterns.js'
+
+/** The entities that a request may be about, as far as it names them. */
+export interface AskedEntities {
+  /** Whether it may be about entities of a type. */
+  mayMeanType(type: string): boolean
+  /** The only types; undefined: others are possible. */
+  readonly types: ReadonlySet<string> | undefined
+  /** The only ids; undefined: others are possible. */
+  readonly ids: ReadonlySet<string> | undefined
+}
+
+/** Nothing is named: all entities. */
+export const anyEntities: AskedEntities = { mayMeanType: () => true, types: undefined, ids: undefined }
+
+/** One type, or one id. */
+export const entitiesOf = (type: string | undefined, id: string | undefined): AskedEntities => ({
+  mayMeanType: one => type === undefined || one === type,
+  types: type === undefined ? undefined : new Set([type]),
+  ids: id === undefined ? undefined : new Set([id]),
+})
+
+/** The clauses that a request can reach, cut to it. Work is done when it is needed, and has a limit. */
+export class ReachedClauses {
+  private comparisons = 0
+  /** The types of clauses that were compared with the request, since clauses often name the same. */
+  private readonly meant = new Map<string, boolean>()
+
+  constructor(
+    private readonly clauses: readonly CompiledClause[],
+    private readonly asked: AskedEntities,
+  ) {}
+
+  /** Whether the request can reach none. */
+  get isEmpty(): boolean {
+    return !this.clauses.some(clause => this.typesOf(clause)?.length !== 0 && this.idsOf(clause)?.length !== 0)
+  }
+
+  /** Whether each entity that the request may be about shows the attribute, as far as the clauses tell. */
+  showAll(name: string): boolean {
+    return this.showAllThat(({ attributes }) => shows(attributes, name))
+  }
+
+  /** The same for all attributes, whatever their names. */
+  showEverything(): boolean {
+    return this.showAllThat(({ attributes }) => attributes.kind === 'all')
+  }
+
+  private showAllThat(isShown: (clause: CompiledClause) => boolean): boolean {
+    const showing = this.clauses.filter(isShown)
+    return (
+      showing.length === this.clauses.length || this.clauses.every(one => isShown(one) || this.isCovered(one, showing))
+    )
+  }
+
+  /** Whether other clauses cover the rest of a clause completely: also if nothing is left of it. */
+  private isCovered(clause: CompiledClause, by: readonly CompiledClause[]): boolean {
+    const types = this.typesOf(clause)
+    if (types?.length === 0) return true
+    if (!this.mayCompare(this.asked.ids?.size ?? 0, clause.ids)) return false
+    const ids = this.idsOf(clause)
+    if (ids?.length === 0) return true
+    for (const path of clause.paths) {
+      const onPath = by.filter(({ paths }) => paths.some(one => coversPattern(one, path)))
+      for (const type of types ?? [undefined]) {
+        const ofType = onPath.filter(one => one.types === undefined || (type !== undefined && one.types.has(type)))
+        this.comparisons += by.length + onPath.length
+        for (const id of ids ?? [undefined]) {
+          this.comparisons += ofType.length + 1
+          if (this.comparisons > ruleComparisonsMax) return false
+          if (!ofType.some(one => one.ids === undefined || (id !== undefined && holds(one.ids, id)))) return false
+        }
+      }
+    }
+    return true
+  }
+
+  /** Counts comparisons of a number of ids with a set. False: there are too many. */
+  private mayCompare(count: number, ids: IdSet | undefined): boolean {
+    this.comparisons += ids ? count * (1 + ids.patterns.length) : count
+    return this.comparisons <= ruleComparisonsMax
+  }
+
+  /** The types of the rest of a clause; undefined: every type. Without types, nothing is left. */
+  private typesOf({ types }: CompiledClause): readonly string[] | undefined {
+    return types ? [...types].filter(type => this.mayMeanType(type)) : this.asked.types && [...this.asked.types]
+  }
+
+  private mayMeanType(type: string): boolean {
+    const known = this.meant.get(type)
+    if (known !== undefined) return known
+    const isMeant = this.asked.mayMeanType(type)
+    this.meant.set(type, isMeant)
+    return isMeant
+  }
+
+  /** The ids of the rest of a clause, in the same way. */
+  private idsOf({ ids: own }: CompiledClause): readonly IdSelector[] | undefined {
+    const { ids } = this.asked
+    if (!own) return ids && [...ids]
+    if (ids) return [...ids].filter(id => own.has(id))
+    return [...own.names, ...own.patterns.map(({ source }) => ({ pattern: source }))]
+  }
+}
+
+/** Whether ids have all that a selector selects. Of two patterns, only the same text certainly has. */
+const holds = (ids: IdSet, selector: IdSelector): boolean =>
+  typeof selector === 'string' ? ids.has(selector) : ids.patterns.some(({ source }) => source === selector.pattern)

@@ -1,0 +1,134 @@
+// Subscriptions and streams under a grant (docs/interface/access.md#subscriptions, docs/interface/access.md#streams).
+//
+// The grant is a condition of the watcher, as its path and its `q` are. An event is matched as its watcher sees it: not
+// at all if the grant does not cover the entity, and without the attributes that it does not show. A change of nothing
+// but hidden attributes is no event. The notification, or the event of a stream, is made of the same event.
+//
+// Not here: the matcher, which asks `EventViews` for each watcher with a condition.
+
+import type { EventWork, Pattern } from '../queries/pattern.js'
+import { compilePattern } from '../queries/pattern.js'
+import { accepted, type Result, refused } from '../refusal.js'
+import type { FilterSource } from '../streams/change-filter.js'
+import type { Event } from '../subscriptions/event.js'
+import type { Condition, SubjectEntity, Watcher } from '../subscriptions/subscription.js'
+import { matches } from '../subscriptions/triggering.js'
+import { type AttributeSet, alterationsAsSeen, asSeen, namesAsSeen } from './attribute-set.js'
+import { AccessCondition, type GrantClause } from './condition.js'
+import { namesInExpression, refuseNames } from './filters.js'
+import { type AllowedGrant, type Grant, grantWithin, refuseAction } from './grant.js'
+import type { AskedEntities } from './rule-overlap.js'
+
+/** What a watcher is about, before it is compiled or after. */
+export interface WatchedPart {
+  readonly tenant: string
+  readonly servicePath: string
+  readonly entities: readonly SubjectEntity[]
+  readonly condition: Pick<Condition, 'attrs' | 'expression'>
+}
+
+/**
+ * The grant under which a watcher is matched, or the refusal of the watcher. After a change of the file, a watcher that
+ * would be refused matches nothing. `grant`: that of its creator, or of the reader of a stream.
+ */
+export function grantOfWatcher(
+  grant: Grant,
+  action: 'subscribe' | 'stream',
+  { tenant, servicePath, entities, condition }: WatchedPart,
+): Result<AllowedGrant> {
+  const place = { tenant, paths: [servicePath] }
+  const own = grantWithin(grant, place.paths)
+  if (own.kind === 'denied') return refused(refuseAction(action, place))
+  const names = [
+    ...condition.attrs.map(attribute => ({ filter: 'condition.attrs', attribute }) as const),
+    ...namesInExpression(condition.expression),
+  ]
+  const refusal = refuseNames(own, place, entitiesOfSubject(entities), names)
+  return refusal ? refused(refusal) : accepted(own)
+}
+
+/** The entities that a subject may mean. */
+export function entitiesOfSubject(subject: readonly SubjectEntity[]): AskedEntities {
+  const types = subject.flatMap(({ type }) => type ?? [])
+  const patterns = subject.flatMap(({ type, typePattern }) => (type === undefined ? [compiled(typePattern)] : []))
+  const ids = subject.flatMap(({ id }) => id ?? [])
+  const names = new Set(types)
+  return {
+    mayMeanType: type => names.has(type) || patterns.some(pattern => pattern === 'any' || pattern.test(type)),
+    types: patterns.length > 0 ? undefined : names,
+    ids: ids.length < subject.length ? undefined : new Set(ids),
+  }
+}
+
+const compiled = (pattern: string | undefined): Pattern | 'any' =>
+  (pattern === undefined ? undefined : compilePattern(pattern)) ?? 'any'
+
+/** The filter of a stream with the grant of its readers: plain data, as it is sent to the owners of shards. */
+export interface GrantedFilterSource extends FilterSource {
+  /** undefined: all that the filter finds. */
+  readonly grant: readonly GrantClause[] | undefined
+}
+
+/** The filter with a grant. */
+export const withGrant = (source: FilterSource, grant: AllowedGrant): GrantedFilterSource => ({
+  ...source,
+  grant: grant.kind === 'all' ? undefined : grant.condition.clauses,
+})
+
+/** The condition in a filter that another process has sent; undefined: there is none. */
+export const conditionOf = ({ grant }: GrantedFilterSource): AccessCondition | undefined =>
+  grant && new AccessCondition(grant)
+
+/**
+ * One event as watchers with different conditions see it. Watchers that share a condition object share its view of the
+ * event. `work`: the budget of the event.
+ */
+export class EventViews {
+  private readonly byCondition = new Map<AccessCondition, Event | undefined>()
+
+  constructor(
+    private readonly event: Event,
+    private readonly work?: EventWork,
+  ) {}
+
+  /** The event under a condition; undefined: it is not there. */
+  under(condition: AccessCondition | undefined): Event | undefined {
+    if (!condition) return this.event
+    const known = this.byCondition.get(condition)
+    if (known || this.byCondition.has(condition)) return known
+    const seen = eventAsSeen(condition, this.event, this.work)
+    this.byCondition.set(condition, seen)
+    return seen
+  }
+}
+
+/** The event as a reader under the condition sees it; undefined: the entity is not there for it. */
+export function eventAsSeen(condition: AccessCondition, event: Event, work?: EventWork): Event | undefined {
+  const { path, entity } = event
+  const set = condition.attributesOf({ path, type: entity.type, id: entity.id }, work)
+  return set && eventWith(set, event)
+}
+
+/** The event without the attributes that are not in the set. */
+function eventWith(set: AttributeSet, event: Event): Event {
+  if (set.kind === 'all') return event
+  const changedValues = namesAsSeen(set, event.changedValues)
+  const changedMetadata = namesAsSeen(set, event.changedMetadata)
+  const isUnchanged = changedValues.size + changedMetadata.size === 0
+  return {
+    ...event,
+    class: event.class === 'change' && isUnchanged ? 'update' : event.class,
+    entity: asSeen(set, event.entity),
+    before: event.before && asSeen(set, event.before),
+    alterations: alterationsAsSeen(set, event.alterations),
+    named: namesAsSeen(set, event.named),
+    changedValues,
+    changedMetadata,
+  }
+}
+
+/** Whether a watcher with a condition is about the event: the plain rule that the matcher follows. */
+export function matchesUnder(condition: AccessCondition | undefined, watcher: Watcher, event: Event): boolean {
+  const seen = new EventViews(event).under(condition)
+  return seen !== undefined && matches(watcher, seen)
+}
