@@ -294,13 +294,14 @@ export class FeedChecker {
     const earlier = history.versions.slice(this.positionOf(history).lo + 1, version.at + 1)
     const reported = earlier.filter(one => isReported(this.expected(one).reports))
     if (!reported.some(one => this.expected(one).alteration === data.alterationType)) return false
-    const changed = new Set(reported.flatMap(one => [...this.expected(one).changed]))
+    const folded = earlier.filter(one => this.expected(one).reports.some(report => report !== 'nothing'))
+    const changed = new Set(folded.flatMap(one => [...this.expected(one).changed]))
     if (!names.every(name => changed.has(name))) return false
     if (![...this.expected(version).changed].every(name => names.includes(name))) return false
     if (!watch.onlyChangedAttrs) return isShownAlike(shown, this.expected(version).entity)
     // No value may be lost: everything that is new to the reader is named, and nothing is that was not.
     const needed = this.shownOf(version, [...this.skippedBefore(version, history), version])
-    const possible = this.shownOf(version, reported)
+    const possible = this.shownOf(version, folded)
     const wanted = Object.fromEntries(Object.entries(possible).filter(([name]) => name in shown))
     return Object.keys(needed).every(name => name in shown) && isShownAlike(shown, wanted)
   }
