@@ -302,8 +302,8 @@ export class FeedChecker {
     // No value may be lost: everything that is new to the reader is named, and nothing is that was not.
     const needed = this.shownOf(version, [...this.skippedBefore(version, history), version])
     const possible = this.shownOf(version, folded)
-    const wanted = Object.fromEntries(Object.entries(possible).filter(([name]) => name in shown))
-    return Object.keys(needed).every(name => name in shown) && isShownAlike(shown, wanted)
+    const wanted = Object.fromEntries(Object.entries(possible).filter(([name]) => Object.hasOwn(shown, name)))
+    return Object.keys(needed).every(name => Object.hasOwn(shown, name)) && isShownAlike(shown, wanted)
   }
 
   /** The state of a version, with the attributes that some requests have named. */
