@@ -53,6 +53,8 @@ export interface GapCauses {
   readonly disturbances: number
   /** Whether it may forget changes, and readers may be slow, so that a gap may be `too old`. */
   readonly forgets: boolean
+  /** Whether changes from before a watch may still be on their way between processes. */
+  readonly lags: boolean
 }
 
 interface Expected {
@@ -117,7 +119,7 @@ export class FeedChecker {
       this.folded = from.folded.copy()
     } else {
       for (const history of this.model.histories.values())
-        this.positions.set(history, { lo: doneBefore(history, this.openingMs), hi: -1 })
+        this.positions.set(history, { lo: this.floorOf(history), hi: -1 })
       this.folded = new FoldedFeed()
     }
     this.note(undefined, from ? `opened from ${from.cursor}` : 'opened')
@@ -425,11 +427,16 @@ export class FeedChecker {
       const at = this.latestShown(history, from, entity)
       if (at === undefined)
         return this.tell(`a snapshot shows ${entity ? JSON.stringify(entity) : 'nothing'} of an entity`, history)
-      position.lo = from
+      position.lo = this.causes.lags ? -1 : from
       position.hi = at
       this.folded.put(history, entity)
     }
     this.parts = new Map()
+  }
+
+  /** Behind which version the events of a watch begin. */
+  private floorOf(history: EntityHistory): number {
+    return this.causes.lags ? -1 : doneBefore(history, this.openingMs)
   }
 
   /** The latest version from one on that a list would show so. */
