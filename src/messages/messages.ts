@@ -363,7 +363,10 @@ export type ShardReply =
  */
 export interface Shards {
   ask(shard: number, request: ShardRequest, onReply: (reply: ShardReply) => void): void
-  /** One shard of each owner. A request to all entities asks each of them once. */
+  /**
+   * One shard of each owner. A request to all entities asks each of them once. After a shard has changed its owner, it is
+   * another array.
+   */
   owners(): readonly number[]
   /**
    * All service paths of a tenant, if they are few and no other owner may have another one; undefined: a read asks

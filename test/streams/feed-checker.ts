@@ -53,6 +53,8 @@ export interface GapCauses {
   readonly disturbances: number
   /** Whether it may forget changes, and readers may be slow, so that a gap may be `too old`. */
   readonly forgets: boolean
+  /** Whether changes from before a watch may still be on their way between processes. */
+  readonly lags: boolean
 }
 
 interface Expected {
@@ -87,6 +89,8 @@ export class FeedChecker {
   private disturbancesBefore = 0
   private disturbancesAtOpening = 0
   private foldsLeft = 0
+  /** Of entities with versions that were left out, how far the reader had come before: a gap has to follow. */
+  private readonly late = new Map<EntityHistory, number>()
   /** Events about each entity in this session, for `minInterval`. */
   private sent = new Map<EntityHistory, number>()
   private readonly trail: { readonly about: EntityHistory | undefined; readonly text: string }[] = []
@@ -104,6 +108,7 @@ export class FeedChecker {
     this.foldsLeft = from?.foldsLeft ?? 0
     this.sent = new Map()
     this.parts = new Map()
+    this.late.clear()
     this.isAwaiting = !from && this.watch.snapshot
     this.disturbancesAtOpening = this.causes.disturbances
     this.disturbancesBefore = from?.disturbances ?? this.disturbancesAtOpening
@@ -114,7 +119,7 @@ export class FeedChecker {
       this.folded = from.folded.copy()
     } else {
       for (const history of this.model.histories.values())
-        this.positions.set(history, { lo: doneBefore(history, this.openingMs), hi: -1 })
+        this.positions.set(history, { lo: this.floorOf(history), hi: -1 })
       this.folded = new FoldedFeed()
     }
     this.note(undefined, from ? `opened from ${from.cursor}` : 'opened')
@@ -174,7 +179,8 @@ export class FeedChecker {
   missing(): string | undefined {
     if (this.isAwaiting) return 'a snapshot is not complete'
     for (const history of this.model.histories.values()) {
-      const lost = this.requiredBetween(history, this.positionOf(history).hi, history.versions.length)[0]
+      const hi = this.late.get(history) ?? this.positionOf(history).hi
+      const lost = this.requiredBetween(history, hi, history.versions.length)[0]
       if (lost) return this.explained(`nothing was received of ${describe(lost)}`, history)
     }
     return undefined
@@ -188,6 +194,7 @@ export class FeedChecker {
 
   private keep(cursor: string): void {
     const positions = new Map([...this.positions].map(([history, position]) => [history, { ...position }]))
+    for (const [history, hi] of this.late) positions.set(history, { lo: hi, hi })
     const disturbances = this.disturbancesAtOpening
     this.bookmark = {
       cursor,
@@ -207,10 +214,18 @@ export class FeedChecker {
     if (!history) return this.tell(`an event of an entity that was never written: ${JSON.stringify(data)}`)
     this.note(history, `${kind} ${data.correlator ?? ''} ${data.time ?? ''}`)
     if (this.isAwaiting) return this.tell(`${kind} before the end of a snapshot`, history)
-    const alike = history.versions.filter(version => this.isOf(version, kind, data, history))
     const position = this.positionOf(history)
-    const ahead = alike.filter(({ at }) => at > position.lo)
-    const reachable = ahead.filter(({ at }) => this.maySkip(this.requiredBetween(history, position.hi, at)))
+    let alike = history.versions.filter(version => this.isOf(version, kind, data, history))
+    let ahead = alike.filter(({ at }) => at > position.lo)
+    let reachable = ahead.filter(({ at }) => this.maySkip(this.requiredBetween(history, position.hi, at)))
+    if (alike.length === 0 && this.mayBeLate) {
+      alike = history.versions.filter(version => this.isOf(version, kind, data, history, true))
+      ahead = alike.filter(({ at }) => at > position.lo)
+    }
+    if (reachable.length === 0 && this.mayBeLate && !this.late.has(history)) {
+      this.late.set(history, position.hi)
+      reachable = ahead
+    }
     const [first] = reachable
     if (!first) return this.tell(this.faultOf(alike, ahead, history, kind, data), history)
     this.checkTimes(first, alike.length, data)
@@ -219,7 +234,7 @@ export class FeedChecker {
     this.counts.events++
     this.counts.skipped += skipped
     if (first.at <= position.hi) this.counts.repeated++
-    if (this.watch.minIntervalMs === 0) this.foldsLeft -= skipped
+    if (this.watch.minIntervalMs === 0 && !this.late.has(history)) this.foldsLeft -= skipped
     position.lo = first.at
     // What follows a repeated event is repeated as well: the reader shows an earlier state until then.
     position.hi = (reachable.at(-1) as Version).at
@@ -242,12 +257,13 @@ export class FeedChecker {
     const same = history.versions.find(({ correlator }) => correlator !== undefined && correlator === data.correlator)
     const { reports, alteration, changed, entity } = same ? this.expected(same) : noExpectation
     const wanted = same
-      ? `instead of ${reports.join('|')} ${alteration} of version ${same.at}${same.fate === 'void' ? ', which has not happened' : ''}, changed ${[...changed]}: ${JSON.stringify(entity)}`
+      ? `instead of ${reports.join('|')} ${alteration} of version ${same.at}${same.fate === 'void' ? ', which has not happened' : ''}, changed ${[...changed]}: ${JSON.stringify(entity)} of ${JSON.stringify(listedEntity(this.watch, same.happening.entity))}`
       : 'of a request that was never made'
     return `${kind} ${JSON.stringify(data)}\n  ${wanted}`
   }
 
-  private isOf(version: Version, kind: string, data: JsonObject, history: EntityHistory): boolean {
+  /** `isLoose`: even with `onlyChangedAttrs`, versions before it may have been left out. */
+  private isOf(version: Version, kind: string, data: JsonObject, history: EntityHistory, isLoose = false): boolean {
     if (version.fate === 'void' || data.servicePath !== history.path) return false
     if (version.correlator !== undefined && data.correlator !== undefined && data.correlator !== version.correlator)
       return false
@@ -259,7 +275,7 @@ export class FeedChecker {
     if (kind === 'entityDelete') return this.watch.onlyChangedAttrs || isShownAlike(shown, entity)
     const names = data.changed as readonly string[]
     const isSame = kind === alteration && names.length === changed.size && names.every(name => changed.has(name))
-    const isWhole = !this.watch.onlyChangedAttrs || this.skippedBefore(version, history).length === 0
+    const isWhole = isLoose || !this.watch.onlyChangedAttrs || this.skippedBefore(version, history).length === 0
     if (isSame && isWhole && reports.includes('event') && isShownAlike(shown, entity)) return true
     return this.mayFold && this.isFolded(version, data, history)
   }
@@ -280,15 +296,16 @@ export class FeedChecker {
     const earlier = history.versions.slice(this.positionOf(history).lo + 1, version.at + 1)
     const reported = earlier.filter(one => isReported(this.expected(one).reports))
     if (!reported.some(one => this.expected(one).alteration === data.alterationType)) return false
-    const changed = new Set(reported.flatMap(one => [...this.expected(one).changed]))
+    const folded = earlier.filter(one => this.expected(one).reports.some(report => report !== 'nothing'))
+    const changed = new Set(folded.flatMap(one => [...this.expected(one).changed]))
     if (!names.every(name => changed.has(name))) return false
     if (![...this.expected(version).changed].every(name => names.includes(name))) return false
     if (!watch.onlyChangedAttrs) return isShownAlike(shown, this.expected(version).entity)
     // No value may be lost: everything that is new to the reader is named, and nothing is that was not.
     const needed = this.shownOf(version, [...this.skippedBefore(version, history), version])
-    const possible = this.shownOf(version, reported)
-    const wanted = Object.fromEntries(Object.entries(possible).filter(([name]) => name in shown))
-    return Object.keys(needed).every(name => name in shown) && isShownAlike(shown, wanted)
+    const possible = this.shownOf(version, folded)
+    const wanted = Object.fromEntries(Object.entries(possible).filter(([name]) => Object.hasOwn(shown, name)))
+    return Object.keys(needed).every(name => Object.hasOwn(shown, name)) && isShownAlike(shown, wanted)
   }
 
   /** The state of a version, with the attributes that some requests have named. */
@@ -328,6 +345,11 @@ export class FeedChecker {
     return required
   }
 
+  /** Whether shards may have moved, so that a gap may come behind changes that are newer than it. */
+  private get mayBeLate(): boolean {
+    return this.causes.disturbances > this.disturbancesBefore
+  }
+
   /** Whether so many versions may be left out before a later one. */
   private maySkip(skipped: readonly Version[]): boolean {
     if (skipped.length === 0 || this.watch.minIntervalMs > 0) return true
@@ -357,9 +379,11 @@ export class FeedChecker {
   private takeGap({ reason, since }: JsonObject, cursor: string | undefined): void {
     this.note(undefined, `gap: ${reason}, since ${since}`)
     this.counts.gaps++
-    const isFair = reason === 'too old' ? this.causes.forgets : this.causes.disturbances > this.disturbancesBefore
+    const isFair = reason === 'too old' ? this.causes.forgets : this.mayBeLate
     if (!isFair) this.tell(`a gap without a cause: ${reason}`)
     const sinceMs = Date.parse(String(since))
+    for (const [history, hi] of this.late) this.positionOf(history).hi = hi
+    this.late.clear()
     for (const history of this.model.histories.values()) {
       const position = this.positionOf(history)
       const all = this.requiredBetween(history, position.hi, history.versions.length)
@@ -403,11 +427,16 @@ export class FeedChecker {
       const at = this.latestShown(history, from, entity)
       if (at === undefined)
         return this.tell(`a snapshot shows ${entity ? JSON.stringify(entity) : 'nothing'} of an entity`, history)
-      position.lo = from
+      position.lo = this.causes.lags ? -1 : from
       position.hi = at
       this.folded.put(history, entity)
     }
     this.parts = new Map()
+  }
+
+  /** Behind which version the events of a watch begin. */
+  private floorOf(history: EntityHistory): number {
+    return this.causes.lags ? -1 : doneBefore(history, this.openingMs)
   }
 
   /** The latest version from one on that a list would show so. */

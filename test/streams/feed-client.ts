@@ -157,5 +157,5 @@ function hear(message: JsonObject, listener: FeedListener): void {
     })
   else if (op === 'watching') listener.onBegun(name, place)
   else if (op === 'unwatched') listener.onUnwatched(name)
-  else listener.onClosed(400, JSON.stringify(message))
+  else listener.onClosed(message.error === 'Unavailable' ? 503 : 400, JSON.stringify(message))
 }

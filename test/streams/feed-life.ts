@@ -45,6 +45,7 @@ const firstRequests = 12
 const padLength = 30_000
 /** How long readers may take to catch up. */
 const catchUpMsMax = 60_000
+const againMs = 100
 
 export async function live(place: LifePlace, plan: LifePlan): Promise<LifeReport> {
   const random = new Random(plan.seed)
@@ -127,7 +128,12 @@ function readersOf(model: TenantModel, place: LifePlace, { isHeavy }: LifePlan, 
 /** The first differences between the broker's list of a tenant and the model. */
 async function differences(place: LifePlace, { tenant, reference }: TenantModel, random: Random): Promise<string[]> {
   const client = new HttpClient(place.url(random))
-  const answer = await client.get('/v2/entities?limit=1000', { 'Ctx-Service': tenant })
+  const ask = () => client.get('/v2/entities?limit=1000', { 'Ctx-Service': tenant })
+  let answer = await ask()
+  for (const untilMs = performance.now() + catchUpMsMax; answer.status === 503 && performance.now() < untilMs; ) {
+    await pause(againMs)
+    answer = await ask()
+  }
   client.close()
   if (answer.status !== 200) return [`the list of ${tenant}: ${answer.status} ${answer.text}`]
   const listed = (answer.json as object[]).map(entity => sortedJson(JSON.stringify(entity))).sort()

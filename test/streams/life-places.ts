@@ -23,6 +23,7 @@ export class OneBroker implements LifePlace {
   /** From the end of a worker on, others may notice it at any time. */
   private isWhole = true
   readonly forgets: boolean
+  readonly lags: boolean
   private broker!: BrokerProcess
 
   private constructor(
@@ -32,6 +33,7 @@ export class OneBroker implements LifePlace {
     private readonly dataDir: string,
   ) {
     this.forgets = plan.isHeavy
+    this.lags = plan.workers !== undefined
     this.settleMs = plan.workers ? settleMs : 0
   }
 

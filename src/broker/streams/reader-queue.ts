@@ -4,6 +4,9 @@
 //   above          of each entity only the newest state waits; `coalesced` says how many events were folded
 //   above 4 MB     the reader is too slow, and its connection is closed
 //
+// A folded event comes later than it would have come. With `onlyChangedAttrs` a cursor in between would be behind changes
+// that only the folded event shows, so those that are folded have none.
+//
 // Not here: the frames of a transport, and how fast it takes them.
 
 import type { EventForm } from '../../domain/streams/watch.js'
@@ -73,6 +76,7 @@ export class ReaderQueue {
 
   /** Adds an event of a watch. False: too much waits, even with folded events. */
   push(event: StreamEvent, watch: string, form: EventForm): boolean {
+    if (event.kind === 'bookmark' && form.onlyChangedAttrs && !this.isEmpty) return this.hasRoom
     const change = event.change && { event, read: event.change, watch, form }
     if (this.isFolding && change) this.fold(change)
     else this.add(this.ownKey(), this.parts.frame(event, watch), change)
@@ -149,7 +153,8 @@ export class ReaderQueue {
 
   /** The newest state of an entity waits where it comes in the order of changes: behind the others. */
   private fold(change: FoldedEvent): void {
-    const { event, read, watch, form } = change
+    const { read, watch, form } = change
+    const event = form.onlyChangedAttrs ? { ...change.event, cursor: undefined } : change.event
     const { frame, texts, onFolded } = this.parts
     const key = `${watch}\0${read.key}`
     const earlier = this.items.get(key)

@@ -72,6 +72,8 @@ export interface ReadingHub {
   isKnown(group: FilterGroup): boolean
   /** Confirms a reading, now or when every owner knows its filter. */
   await(reading: Reading): void
+  /** A reader has received a change of an owner: older ones of its shard from other owners come too late. */
+  noteOrder(feed: OwnerFeed, change: SentChange): void
   /** Ends a reading. */
   close(reading: Reading): void
 }
@@ -84,10 +86,18 @@ const againMs = 500
 
 type State =
   | { readonly kind: 'confirming' }
-  | { readonly kind: 'replaying'; readonly waiting: Waiting[]; isOverrun: boolean }
+  | {
+      readonly kind: 'replaying'
+      readonly waiting: Waiting[]
+      isOverrun: boolean
+      /** Of each shard, the owner whose changes were replayed, and the stamp of the latest. */
+      readonly replayed: Map<number, { readonly feed: OwnerFeed; readonly stamp: number }>
+    }
   | { readonly kind: 'snapshot'; readonly snapshot: Snapshot; readonly waiting: Waiting[]; isOverrun: boolean }
   | { readonly kind: 'live' }
   | { readonly kind: 'ended' }
+
+type Replaying = Extract<State, { kind: 'replaying' }>
 
 interface Waiting {
   readonly change: SentChange
@@ -276,14 +286,14 @@ export class Reading implements Bookmarked {
   // Replay
 
   private replay(from: StreamCursor): void {
-    const state: State = { kind: 'replaying', waiting: [], isOverrun: false }
+    const state: Replaying = { kind: 'replaying', waiting: [], isOverrun: false, replayed: new Map() }
     this.enter(state)
     const steps = [...this.hub.owners].map(feed => ({ feed, upTo: feed.position as StreamPosition }))
     this.replayNext(state, from, steps, 0)
   }
 
   private replayNext(
-    state: State,
+    state: Replaying,
     from: StreamCursor,
     steps: readonly { readonly feed: OwnerFeed; readonly upTo: StreamPosition }[],
     after: number,
@@ -305,7 +315,14 @@ export class Reading implements Bookmarked {
         return this.onGap('owner lost')
       const { told } = reply
       if (told.what === 'gap') return this.onGap(told.reason)
-      for (const change of told.changes) this.pass(change, change.found.length > 0 ? 'found' : 'left', undefined)
+      for (const change of told.changes) {
+        // Two owners replay a shard that has moved, and nobody knows which of them begins.
+        const earlier = state.replayed.get(change.shard)
+        if (earlier && earlier.feed !== step.feed) return this.onGap('owner lost')
+        state.replayed.set(change.shard, { feed: step.feed, stamp: change.stamp })
+        this.hub.noteOrder(step.feed, change)
+        this.pass(change, change.found.length > 0 ? 'found' : 'left', undefined)
+      }
       this.reader.whenRoom(() =>
         told.isLast ? this.replayNext(state, from, others, 0) : this.replayNext(state, from, steps, told.position),
       )
@@ -317,6 +334,9 @@ export class Reading implements Bookmarked {
     const { state } = this
     if (state.kind !== 'replaying' && state.kind !== 'snapshot') return
     if (state.isOverrun) return this.onGap('too old')
+    const replayed = state.kind === 'replaying' ? state.replayed : undefined
+    if (state.waiting.some(({ change: { shard, stamp } }) => stamp < (replayed?.get(shard)?.stamp ?? 0)))
+      return this.onGap('owner lost')
     this.enter({ kind: 'live' })
     for (const { change, how, cursor } of state.waiting) this.pass(change, how, cursor)
   }
@@ -327,16 +347,26 @@ export class Reading implements Bookmarked {
     const selection = selectionOfFilter(this.group.source)
     if (!selection.ok) return this.onRefused(selection.refusal)
     const { parts, budget } = this.hub
+    // The snapshot has it, and perhaps a later state.
+    for (const paced of this.paced.values()) paced.later = undefined
     const snapshot = new Snapshot(parts.shards, this.group.source, selection.value, budget)
     const state: State = { kind: 'snapshot', snapshot, waiting: [], isOverrun: false }
     this.enter(state)
     this.readPart(state, snapshot, cursor, 0, 0)
   }
 
+  /** The owners of shards change: soon they may be at rest. The reader learns that the snapshot begins anew by a gap. */
+  private beginSnapshotLater(state: State): void {
+    this.hub.parts.clock.after(againMs, () => {
+      if (this.state === state) this.onGap('owner lost')
+    })
+  }
+
   private readPart(state: State, snapshot: Snapshot, cursor: StreamCursor, count: number, tries: number): void {
     if (this.state !== state) return
     snapshot.read(result => {
       if (this.state !== state) return
+      if (!snapshot.isSteady) return this.beginSnapshotLater(state)
       if (!result.ok) {
         if (result.refusal.kind !== 'Unavailable' || tries >= triesMax) return this.onRefused(result.refusal)
         this.hub.parts.clock.after(againMs, () => this.readPart(state, snapshot, cursor, count, tries + 1))

@@ -3,6 +3,8 @@
 // Each owner first sends the keys of all matching entities, as they are at one moment, and then the entities, some at a
 // time, as they are when they are fetched. So none is missing when others are deleted meanwhile. An entity that does
 // not exist or match any more is left out; the reader learns of that by an event.
+//
+// If a shard changes its owner meanwhile, its entities may be read twice, or not at all: the snapshot is worthless then.
 
 import type { Entity } from '../../domain/entities/entity.js'
 import {
@@ -52,6 +54,8 @@ export class Snapshot {
   private keys: readonly EntityPosition[] = []
   private next = 0
   private readonly owners: number[]
+  /** The owners as they were when it began. */
+  private readonly begun: readonly number[]
   private owner = -1
   private isClosed = false
 
@@ -61,7 +65,13 @@ export class Snapshot {
     private readonly selection: Selection,
     private readonly budget: CatchUpBudget,
   ) {
-    this.owners = [...shards.owners()]
+    this.begun = shards.owners()
+    this.owners = [...this.begun]
+  }
+
+  /** Whether no shard has changed its owner since it began. */
+  get isSteady(): boolean {
+    return this.shards.owners() === this.begun
   }
 
   /** Reads the next entities, perhaps none; undefined: there are no more. */

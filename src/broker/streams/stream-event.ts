@@ -80,22 +80,16 @@ function entityText(encoded: Buffer, path: string, view: View): string {
 
 /**
  * One change instead of two about the same entity: the later state, with the names of both. An entity that the reader
- * has not seen yet stays a new one.
+ * has not seen yet stays a new one. If it has left in between, the reader may still show what the earlier change was about.
  */
 export function folded(earlier: ReadChange, later: ReadChange): ReadChange {
-  if (earlier.how === 'left' || later.how === 'left') return later
   const { change: first } = earlier
   const { change } = later
-  const isNew = first.class === 'create' && change.class !== 'delete'
-  return {
-    ...later,
-    change: {
-      ...change,
-      class: isNew ? 'create' : change.class,
-      changed: change.class === 'delete' ? change.changed : union(first.changed, change.changed),
-      named: change.class === 'delete' ? change.named : union(first.named, change.named),
-    },
-  }
+  if (change.class === 'delete') return later
+  const isNew = first.class === 'create' && earlier.how === 'found' && later.how === 'found'
+  const changed = union(first.changed, change.changed)
+  const named = union(first.named, change.named)
+  return { ...later, change: { ...change, class: isNew ? 'create' : change.class, changed, named } }
 }
 
 const union = (a: readonly string[], b: readonly string[]): readonly string[] =>

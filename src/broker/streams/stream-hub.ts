@@ -284,17 +284,27 @@ export class StreamHub implements FilterChanges, ReadingHub {
   private pass(feed: OwnerFeed, change: SentChange): void {
     feed.tick = change.tick
     this.noteState()
-    this.checkOrder(feed, change)
+    // A change that comes too late is part of the gap: a reader has newer states already.
+    if (!this.isInOrder(feed, change)) return this.gapAll('owner lost')
     for (const number of change.found) this.passTo(number, change, 'found')
     for (const number of change.left) this.passTo(number, change, 'left')
   }
 
-  /** A shard has moved, and its earlier owner sends a change that came before those of the later one. */
-  private checkOrder(feed: OwnerFeed, { shard, stamp }: SentChange): void {
+  /**
+   * Whether a change is behind all that were passed on of its shard. It is not, when the shard has moved, and the earlier
+   * owner sends a change that came before those of the later one.
+   */
+  private isInOrder(feed: OwnerFeed, change: SentChange): boolean {
+    const latest = this.latest.get(change.shard)
+    if (latest && latest.feed !== feed && change.stamp < latest.stamp) return false
+    this.noteOrder(feed, change)
+    return true
+  }
+
+  noteOrder(feed: OwnerFeed, { shard, stamp }: SentChange): void {
     const latest = this.latest.get(shard)
-    if (latest && latest.feed !== feed && stamp < latest.stamp) this.gapAll('owner lost')
-    else if (latest && latest.feed === feed) latest.stamp = stamp
-    else this.latest.set(shard, { feed, stamp })
+    if (!latest || (latest.feed !== feed && stamp > latest.stamp)) this.latest.set(shard, { feed, stamp })
+    else if (latest.feed === feed) latest.stamp = Math.max(latest.stamp, stamp)
   }
 
   private passTo(number: number, change: SentChange, how: 'found' | 'left'): void {

@@ -2,32 +2,25 @@
 
 import t from 'tap'
 import { foldedFrom, ReaderQueue, WaitingBudget, waitingMax } from '../../../src/broker/streams/reader-queue.js'
-import { ChangeTexts, type StreamEvent } from '../../../src/broker/streams/stream-event.js'
-import { encodeEntity } from '../../../src/encoded-entity.js'
+import { ChangeTexts, type ReadChange, type StreamEvent } from '../../../src/broker/streams/stream-event.js'
 import type { SentChange } from '../../../src/messages/streams.js'
+import { changeOf } from '../../support/sent-changes.js'
 
 const form = { view: { mode: 'keyValues', attrs: undefined, metadata: undefined }, onlyChangedAttrs: false } as const
 
-function changeOf(id: string, n: number, size: number, kind: SentChange['class'] = 'change'): SentChange {
-  const attribute = {
-    type: 'Text',
-    value: `${n} ${'x'.repeat(size)}`,
-    metadata: new Map(),
-    createdMs: 0,
-    modifiedMs: 0,
-  }
-  const entity = { id, type: 'T', created: 1, modifiedMs: 1, attributes: new Map([['a', attribute]]) }
-  return {
-    ...{ shard: 1, stamp: n, tick: n, tenant: '', path: '/', class: kind, correlator: 'c', found: [1], left: [] },
-    ...{ changed: [`c${n}`], named: [`n${n}`] },
-    encoded: encodeEntity(entity, 'root'),
-  }
+const partForm = { ...form, onlyChangedAttrs: true }
+
+interface PushOptions {
+  readonly how?: ReadChange['how']
+  readonly cursor?: string
+  /** With `onlyChangedAttrs`. */
+  readonly isPart?: boolean
 }
 
 class Scene {
   constructor(budget = new WaitingBudget()) {
     this.queue = new ReaderQueue({
-      frame: ({ kind, data }) => `${kind} ${data}\n`,
+      frame: ({ kind, data, cursor }) => `${kind} ${data}${cursor === undefined ? '' : ` at ${cursor}`}\n`,
       texts: this.texts,
       budget,
       onFolded: count => {
@@ -40,10 +33,11 @@ class Scene {
   folded = 0
   readonly queue: ReaderQueue
 
-  push(change: SentChange, watch = 'w'): boolean {
-    const read = { change, how: 'found', key: this.texts.keyOf(change) } as const
-    const text = this.texts.textOf(read, form)!
-    return this.queue.push({ ...text, cursor: undefined, change: read } satisfies StreamEvent, watch, form)
+  push(change: SentChange, watch = 'w', { how = 'found', cursor, isPart = false }: PushOptions = {}): boolean {
+    const read = { change, how, key: this.texts.keyOf(change) }
+    const wanted = isPart ? partForm : form
+    const text = this.texts.textOf(read, wanted)!
+    return this.queue.push({ ...text, cursor, change: read } satisfies StreamEvent, watch, wanted)
   }
 
   all(): string[] {
@@ -111,6 +105,31 @@ t.test('the number of folded events precedes an event of their watch, and nothin
   const at = kinds.indexOf('watching w')
   t.strictSame(kinds.slice(at), ['watching w', 'coalesced {"', 'entityChange'])
   t.equal(kinds.indexOf('coalesced {"'), at + 1)
+})
+
+t.test('with onlyChangedAttrs, no cursor is behind a change that is folded into a later event', async t => {
+  for (const isPart of [false, true]) {
+    const scene = new Scene()
+    for (let n = 0; n < 200; n++)
+      scene.push({ ...changeOf(`e${n % 3}`, n, 2_000), named: ['a'] }, 'w', { cursor: `c${n}`, isPart })
+    const bookmark = { kind: 'bookmark', data: '{}', cursor: 'c200' } as const
+    scene.queue.push(bookmark, 'w', isPart ? partForm : form)
+    const cursors = scene.all().flatMap(line => / at (\S+)$/.exec(line)?.[1] ?? [])
+    t.strictSame(cursors, isPart ? [] : ['c197', 'c198', 'c199', 'c200'])
+    scene.push(changeOf('e', 300, 10), 'w', { cursor: 'c300', isPart })
+    t.match(scene.all(), [/ at c300$/])
+  }
+})
+
+t.test('an entity that has left and is back has the names of what was before', async t => {
+  const scene = new Scene()
+  for (let n = 0; n < 200; n++) scene.push(changeOf('filler', n, 2_000))
+  scene.push(changeOf('a', 1_000, 10))
+  scene.push(changeOf('a', 1_001, 10), 'w', { how: 'left' })
+  scene.push(changeOf('a', 1_002, 10))
+  const [line, ...others] = scene.all().filter(one => one.includes('"id":"a"'))
+  t.match(line, /^entityChange .*"changed":\["c1000","c1001","c1002"\]/)
+  t.strictSame(others, [])
 })
 
 t.test('too much is too much', async t => {
