@@ -3,23 +3,34 @@
 // Not here: which requests become a WebSocket (node-front.ts).
 
 import type { Duplex } from 'node:stream'
-import { type WebSocket, WebSocketServer } from 'ws'
+import { type ServerOptions, type WebSocket, WebSocketServer } from 'ws'
 import type { SlowAnswer, StallWatch } from './connections.js'
-import { type MessageSocket, noBinary, type SocketListener, type SocketOptions, silenceSMax } from './front.js'
+import {
+  type MessageSocket,
+  noBinary,
+  pingsWaitingMax,
+  type SocketListener,
+  type SocketOptions,
+  silenceSMax,
+} from './front.js'
 
 /** Compresses messages from this number of bytes on. */
 const compressBytesMin = 1024
 
 /** A server for connections that the front passes to it. */
-export const socketServer = ({ messageBytesMax, compression }: SocketOptions): WebSocketServer =>
-  new WebSocketServer({
+export function socketServer({ messageBytesMax, compression }: SocketOptions): WebSocketServer {
+  // The types of the package lack `maxPendingAutoPongs`.
+  const options: ServerOptions & { readonly maxPendingAutoPongs: number } = {
     noServer: true,
     clientTracking: false,
     maxPayload: messageBytesMax,
+    maxPendingAutoPongs: pingsWaitingMax,
     perMessageDeflate: compression ? { threshold: compressBytesMin, serverNoContextTakeover: true } : false,
     // The front has chosen the subprotocol.
     handleProtocols: protocols => [...protocols][0] ?? false,
-  })
+  }
+  return new WebSocketServer(options)
+}
 
 /** All WebSockets of a front: a connection that is silent for `silenceSMax` gets a ping, and is cut off without an answer. */
 export class NodeSockets {
