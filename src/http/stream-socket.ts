@@ -37,6 +37,8 @@ export const subprotocol = 'ngsi-v2.stream'
 const refLengthMax = 256
 /** Characters of a token. */
 const tokenLengthMax = 16 * 1024
+/** Characters of an unknown `op` that its error repeats. */
+const opShownMax = 100
 /** Messages that wait behind one that is being parsed have at most so many times the bytes of the largest message. */
 const messagesWaiting = 4
 
@@ -66,6 +68,8 @@ export class StreamSocket implements SocketListener, OpenStream {
   /** It ends when its updates have been answered. */
   private ending: { readonly reason: EndReason; readonly by: ClosedBy } | undefined
   private isOver = false
+  /** Why it has ended, if the server has ended it. */
+  private endReason: EndReason | undefined
 
   constructor(
     private readonly parts: SocketParts,
@@ -88,6 +92,7 @@ export class StreamSocket implements SocketListener, OpenStream {
 
   onOpen(socket: MessageSocket): void {
     const { tallies, first } = this.parts
+    if (this.endReason) return close(socket, this.endReason)
     this.socket = socket
     tallies.begin('websocket')
     if (first) this.addWatch('', first)
@@ -118,11 +123,11 @@ export class StreamSocket implements SocketListener, OpenStream {
       return
     }
     const { socket, writer } = this
+    this.endReason = reason
     this.over(by)
     if (!socket) return
-    if (!writer.hasRoom) return socket.destroy()
-    socket.send([frame(endEvent(reason), '')])
-    socket.close(reason === 'stopping' ? goingAway : tryAgainLater, reason)
+    if (writer.hasRoom) close(socket, reason)
+    else socket.destroy()
   }
 
   private over(by: ClosedBy): void {
@@ -170,7 +175,7 @@ export class StreamSocket implements SocketListener, OpenStream {
       case 'ping':
         return this.write('{"op":"pong"}')
       default:
-        return this.refuse(undefined, refusals.socketOp(value.op))
+        return this.refuse(undefined, refusals.socketOp(value.op.slice(0, opShownMax)))
     }
   }
 
@@ -316,6 +321,11 @@ class SocketWatch implements StreamReader {
     this.stopWaiting()
     this.reading?.end()
   }
+}
+
+function close(socket: MessageSocket, reason: EndReason): void {
+  socket.send([frame(endEvent(reason), '')])
+  socket.close(reason === 'stopping' ? goingAway : tryAgainLater, reason)
 }
 
 const isName = (id: unknown): id is string => typeof id === 'string' && id.length <= watchIdLengthMax
