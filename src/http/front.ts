@@ -67,6 +67,8 @@ export interface EventAnswer {
 export interface MessageSocket {
   /** Sends messages of text, in order. False: the system takes no more at the moment; they are sent later. */
   send(texts: readonly string[]): boolean
+  /** Whether the client waits for answers: meanwhile a front that stops does not take the connection for an idle one. */
+  expectsAnswers(isExpecting: boolean): void
   /** Begins the closing handshake, behind the messages that were sent. A client that does not complete it is cut off. */
   close(code: number, reason: string): void
   /** Closes the connection at once. */

@@ -39,8 +39,9 @@ export class NodeSockets {
 
   constructor(private readonly stalls: StallWatch) {}
 
-  add(native: WebSocket, stream: Duplex, listener: SocketListener): void {
-    const socket = new NodeSocket(native, stream, listener, this.stalls)
+  /** `onExpecting`: called when its client begins to wait for answers (1), and when it does not any more (-1). */
+  add(native: WebSocket, stream: Duplex, listener: SocketListener, onExpecting: (change: 1 | -1) => void): void {
+    const socket = new NodeSocket(native, stream, listener, this.stalls, onExpecting)
     this.#open.add(socket)
     this.#timer ??= setInterval(() => this.#look(), (silenceSMax * 1000) / 2).unref()
     native.once('close', () => {
@@ -68,8 +69,17 @@ class NodeSocket implements MessageSocket, SlowAnswer {
   #isAlive = true
   #isFull = false
   #given = 0
+  readonly #onExpecting: (change: 1 | -1) => void
+  #isExpecting = false
 
-  constructor(native: WebSocket, stream: Duplex, listener: SocketListener, stalls: StallWatch) {
+  constructor(
+    native: WebSocket,
+    stream: Duplex,
+    listener: SocketListener,
+    stalls: StallWatch,
+    onExpecting: (change: 1 | -1) => void,
+  ) {
+    this.#onExpecting = onExpecting
     this.#native = native
     this.#stream = stream
     this.#stalls = stalls
@@ -133,7 +143,14 @@ class NodeSocket implements MessageSocket, SlowAnswer {
     this.destroy()
   }
 
+  expectsAnswers(isExpecting: boolean): void {
+    if (isExpecting === this.#isExpecting) return
+    this.#isExpecting = isExpecting
+    this.#onExpecting(isExpecting ? 1 : -1)
+  }
+
   ended(): void {
+    this.expectsAnswers(false)
     this.#stalls.remove(this)
   }
 }

@@ -87,6 +87,7 @@ export class StreamSocket implements SocketListener, OpenStream {
       inner,
       bytesMax: messagesWaiting * messageBytesMax,
       onDone: text => this.onDone(text),
+      onBusy: isBusy => this.socket?.expectsAnswers(isBusy),
     })
   }
 
@@ -126,7 +127,8 @@ export class StreamSocket implements SocketListener, OpenStream {
     this.endReason = reason
     this.over(by)
     if (!socket) return
-    if (writer.hasRoom) close(socket, reason)
+    // The stop of a node does not wait for a client that reads nothing.
+    if (writer.hasRoom || reason !== 'stopping') close(socket, reason)
     else socket.destroy()
   }
 

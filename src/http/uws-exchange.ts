@@ -58,6 +58,8 @@ export interface UwsExchangeFront {
   readonly knownEnds: number
   /** An exchange was answered, or its client is gone. */
   settled(): void
+  /** The number of WebSockets whose clients wait for answers has changed. */
+  expecting(change: 1 | -1): void
 }
 
 export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, WaitingConnection, SlowAnswer {
@@ -262,7 +264,8 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
     this.#settle()
     const key = this.header('sec-websocket-key')
     const extensions = this.header('sec-websocket-extensions')
-    const data: SocketData = { listener, onEnd: () => this.#socketEnded() }
+    const onExpecting = (change: 1 | -1): void => this.#front.expecting(change)
+    const data: SocketData = { listener, onExpecting, onEnd: () => this.#socketEnded() }
     this.#response.cork(() => {
       this.#writeHead(101, headers)
       this.#response.upgrade({ data }, key, protocol, extensions, upgrade.context)

@@ -255,6 +255,12 @@ class UwsFront implements Front, RequestHeads<UwsExchange> {
     this.#arrivals.count++
   }
 
+  /** A WebSocket whose client waits for answers counts as a request. */
+  expecting(change: 1 | -1): void {
+    this.#inFlight += change
+    this.#arrivals.count++
+  }
+
   async #stopListening(waitMs: number): Promise<void> {
     if (!this.#listenSocket) return
     this.gate.shut()

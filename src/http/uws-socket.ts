@@ -22,6 +22,8 @@ interface KeptData {
 
 export interface SocketData {
   readonly listener: SocketListener
+  /** Called when its client begins to wait for answers (1), and when it does not any more (-1). */
+  readonly onExpecting: (change: 1 | -1) => void
   /** Called when the connection has ended. */
   readonly onEnd: () => void
   /** The connection has ended. */
@@ -74,20 +76,21 @@ interface Late {
 
 class UwsSocket implements MessageSocket, SlowAnswer {
   readonly #native: NativeSocket
-  readonly #listener: SocketListener
+  readonly #data: SocketData
   readonly #stalls: StallWatch
   readonly #reads: TlsReads | undefined
   #isOpen = true
   /** Bytes that were given to the binary. */
   #given = 0
   #late: Late | undefined
+  #isExpecting = false
   /** Pings since the system had last taken everything. */
   #pings = 0
   #isLooking = false
 
-  constructor(native: NativeSocket, listener: SocketListener, stalls: StallWatch, reads: TlsReads | undefined) {
+  constructor(native: NativeSocket, data: SocketData, stalls: StallWatch, reads: TlsReads | undefined) {
     this.#native = native
-    this.#listener = listener
+    this.#data = data
     this.#stalls = stalls
     this.#reads = reads
   }
@@ -145,7 +148,7 @@ class UwsSocket implements MessageSocket, SlowAnswer {
     if (!late || !this.#isOpen) return
     const isAll = late.texts.length === 0 || this.#send(late.texts)
     if (late.closing) this.#native.end(late.closing.code, late.closing.reason)
-    else if (late.isFull && isAll) this.#listener.onRoom()
+    else if (late.isFull && isAll) this.#data.listener.onRoom()
   }
 
   destroy(): void {
@@ -185,10 +188,17 @@ class UwsSocket implements MessageSocket, SlowAnswer {
     if (!this.#isOpen || this.#native.getBufferedAmount() > 0) return
     this.#pings = 0
     this.#stalls.remove(this)
-    this.#listener.onRoom()
+    this.#data.listener.onRoom()
+  }
+
+  expectsAnswers(isExpecting: boolean): void {
+    if (!this.#isOpen || isExpecting === this.#isExpecting) return
+    this.#isExpecting = isExpecting
+    this.#data.onExpecting(isExpecting ? 1 : -1)
   }
 
   ended(): void {
+    this.expectsAnswers(false)
     this.#isOpen = false
     this.#stalls.remove(this)
   }
@@ -249,7 +259,7 @@ export function uwsSockets(
   const begin = (data: SocketData): void => {
     const native = opened.pop()
     if (!native || data.isOver) return
-    data.socket = new UwsSocket(native, data.listener, stalls, reads)
+    data.socket = new UwsSocket(native, data, stalls, reads)
     data.listener.onOpen(data.socket)
   }
   return { behavior, begin }

@@ -266,6 +266,28 @@ export function socketContract(t: Test, open: Open, differences: SocketDifferenc
     })
   }
 
+  t.test('closing the front waits for answers that a client expects', async t => {
+    const { connect, front, listeners } = await begin(t, open)
+    const client = await connect().opened()
+    await until('the connection', () => listeners[0]?.isOpen === true)
+    const { socket } = listeners[0]!
+    socket.expectsAnswers(true)
+    const closing = front.close(20_000)
+    await pause(1_500)
+    socket.send(['answer'])
+    socket.expectsAnswers(false)
+    socket.close(1001, 'stopping')
+    t.strictSame([await client.end(), client.texts], [{ code: 1001, reason: 'stopping' }, ['answer']])
+    t.equal(await closing, undefined)
+
+    const again = await begin(t, open)
+    const other = await again.connect().opened()
+    await until('the connection', () => again.listeners[0]?.isOpen === true)
+    again.listeners[0]!.socket.expectsAnswers(true)
+    t.strictSame(await again.front.close(1_000), { connections: 1, requests: 1 })
+    t.equal((await other.end()).code, 1006)
+  })
+
   t.test('closing the front does not wait longer than it may for a client that sends on', async t => {
     const { connect, front, listeners } = await begin(t, open)
     const client = await connect().opened()

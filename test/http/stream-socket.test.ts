@@ -30,6 +30,8 @@ class Scene {
   readonly tallies: string[] = []
   closed: { readonly code: number; readonly reason: string } | 'destroyed' | undefined
   hasRoom = true
+  /** Whether the front was told that the client waits for answers. */
+  isExpecting = false
   isEnding = false
   overs = 0
   readonly stream: StreamSocket
@@ -40,6 +42,9 @@ class Scene {
     },
     close: (code, reason) => {
       this.closed ??= { code, reason }
+    },
+    expectsAnswers: isExpecting => {
+      this.isExpecting = isExpecting
     },
     destroy: () => {
       this.closed ??= 'destroyed'
@@ -267,7 +272,7 @@ t.test('updates of one entity run one after the other, and those behind them wai
   scene.update(2, 'b', 'c')
   scene.update(3, 'd', 'a')
   scene.update(4, 'e')
-  t.equal(scene.updates.length, 2)
+  t.strictSame([scene.updates.length, scene.isExpecting], [2, true])
   scene.updates.splice(1, 1)[0]!.reply(204, [])
   t.strictSame(scene.take(), [{ op: 'done', ref: 2, status: 204 }])
   t.equal(scene.updates.length, 1)
@@ -275,11 +280,13 @@ t.test('updates of one entity run one after the other, and those behind them wai
   t.strictSame(scene.take(), [{ op: 'done', ref: 1, status: 422, error: 'Unprocessable', description: 'x' }])
   t.equal(scene.updates.length, 2)
   scene.answer()
+  t.ok(scene.isExpecting)
   scene.answer()
   t.strictSame(scene.take(), [
     { op: 'done', ref: 3, status: 204 },
     { op: 'done', ref: 4, status: 204 },
   ])
+  t.notOk(scene.isExpecting)
 })
 
 t.test('an update that names an entity twice, or none, runs once', async t => {
@@ -384,10 +391,15 @@ t.test('a client that reads nothing loses its connection, whatever waits for it'
     scene.send({ op: 'ping' })
     t.strictSame(scene.take(), [{ op: 'pong' }])
     while (!scene.closed && scene.hub.waiting.characters <= waitingMax) fill(scene)
-    t.equal(scene.closed, 'destroyed', what)
-    t.strictSame([scene.received.length, scene.hub.waiting.characters], [0, 0])
-    t.match(scene.tallies.at(-1), 'end websocket slow')
+    t.strictSame(scene.closed, { code: 1013, reason: 'too slow' }, what)
+    t.match(scene.take(), [{ op: 'event', event: 'end', reason: 'too slow' }])
+    t.strictSame([scene.tallies.at(-1), scene.hub.waiting.characters], ['end websocket slow', 0])
   }
+  const scene = new Scene()
+  scene.hasRoom = false
+  scene.send({ op: 'ping' })
+  scene.stream.end('stopping', 'stopping')
+  t.equal(scene.closed, 'destroyed', 'a stop does not wait for it')
 })
 
 t.test('what waits is sent in order when there is room', async t => {

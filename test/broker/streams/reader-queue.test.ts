@@ -1,7 +1,13 @@
 // What waits for a slow reader: everything, then the newest state of each entity, then too much.
 
 import t from 'tap'
-import { foldedFrom, itemCharacters, ReaderQueue, WaitingBudget, waitingMax } from '../../../src/broker/streams/reader-queue.js'
+import {
+  foldedFrom,
+  itemCharacters,
+  ReaderQueue,
+  WaitingBudget,
+  waitingMax,
+} from '../../../src/broker/streams/reader-queue.js'
 import { ChangeTexts, type StreamEvent } from '../../../src/broker/streams/stream-event.js'
 import { encodeEntity } from '../../../src/encoded-entity.js'
 import type { SentChange } from '../../../src/messages/streams.js'
