@@ -1,8 +1,8 @@
 // A client of the live feed over WebSocket: it sends messages, and keeps those that come
 // (docs/interface/live.md#websocket).
 
-import type { Test } from 'tap'
 import { WebSocket } from 'ws'
+import type { Teardown } from './broker-process.js'
 
 /** What a broker has sent: the answer to a message, or an event. */
 export interface SocketMessage {
@@ -45,7 +45,7 @@ export class StreamSocketClient {
   }
 
   /** Resolves when the connection is open, or was refused. */
-  static async open(t: Test, url: string, options: SocketClientOptions = {}): Promise<StreamSocketClient> {
+  static async open(t: Teardown, url: string, options: SocketClientOptions = {}): Promise<StreamSocketClient> {
     const { headers = {}, protocols = [] } = options
     const native = new WebSocket(url, [...protocols], { headers, rejectUnauthorized: false })
     const client = new StreamSocketClient(native)
