@@ -1,7 +1,7 @@
 // The contract of WebSocket on every HTTP front, over real sockets. uws-socket.test.ts and node-socket.test.ts run it.
 //
-// Not here: what a front sends inside the calls of a listener, pings, and early frames (socket-answers.ts); the messages
-// of a stream (stream-socket.test.ts).
+// Not here: what a front sends inside the calls of a listener, pings, and early frames (socket-answers.ts); the
+// messages of a stream (stream-socket.test.ts).
 
 import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
