@@ -45,8 +45,8 @@ export interface Exchange {
   /** Whether the client asks to speak WebSocket, with a handshake that this front can answer. */
   readonly asksForWebSocket: boolean
   /**
-   * Answers 101 and speaks WebSocket. `protocol`: the chosen subprotocol, '' for none. It may be called after
-   * `onRequest`. False: the client is gone, or has got another answer, and nothing is called.
+   * Answers 101 and speaks WebSocket, perhaps in a later turn. `protocol`: the chosen subprotocol, '' for none. It may be
+   * called after `onRequest`. False: the client is gone, or has got another answer, and nothing is called.
    */
   webSocket(headers: readonly string[], protocol: string, listener: SocketListener): boolean
   /** Like `reply`, and then closes the connection: for a request whose body is not wanted. */
@@ -67,6 +67,8 @@ export interface EventAnswer {
 export interface MessageSocket {
   /** Sends messages of text, in order. False: the system takes no more at the moment; they are sent later. */
   send(texts: readonly string[]): boolean
+  /** Whether the client waits for answers: meanwhile a front that stops does not take the connection for an idle one. */
+  expectsAnswers(isExpecting: boolean): void
   /** Begins the closing handshake, behind the messages that were sent. A client that does not complete it is cut off. */
   close(code: number, reason: string): void
   /** Closes the connection at once. */
@@ -86,18 +88,21 @@ export interface SocketOptions {
 /** A connection over which nothing came for so long, not even an answer to a ping, is cut off. */
 export const silenceSMax = 60
 
+/** A client whose pings have so many answers waiting for it to read is cut off. */
+export const pingsWaitingMax = 100
+
 /** The end of a connection that has sent a binary message: RFC 6455, 7.4.1. */
 export const noBinary = { code: 1003, reason: 'binary messages are not accepted' } as const
 
 /** Receives what happens on such a connection. */
 export interface SocketListener {
-  /** The connection is open: called once, before everything else, perhaps before `webSocket` returns. */
+  /** The connection is open: called at most once, before everything else, perhaps before `webSocket` returns. */
   onOpen(socket: MessageSocket): void
   /** A whole message of text: UTF-8, valid during the call only. */
   onMessage(bytes: Uint8Array): void
   /** The system takes more, after a `send` that returned false. */
   onRoom(): void
-  /** The connection has ended. Called once if `onOpen` was. */
+  /** The connection has ended: called once, also if the client has gone before `onOpen`. */
   onGone(): void
 }
 

@@ -224,7 +224,10 @@ class NodeFront implements Front {
       server.handleUpgrade(request, stream, behind, native => {
         hasOpened = true
         stream.setDefaultEncoding('utf8')
-        this.#sockets.add(native, stream, listener)
+        this.#sockets.add(native, stream, listener, change => {
+          this.#inFlight += change
+          if (connection) connection.requests += change
+        })
       })
       server.off('headers', addHeaders)
       stream.setDefaultEncoding('utf8')

@@ -3,23 +3,34 @@
 // Not here: which requests become a WebSocket (node-front.ts).
 
 import type { Duplex } from 'node:stream'
-import { type WebSocket, WebSocketServer } from 'ws'
+import { type ServerOptions, type WebSocket, WebSocketServer } from 'ws'
 import type { SlowAnswer, StallWatch } from './connections.js'
-import { type MessageSocket, noBinary, type SocketListener, type SocketOptions, silenceSMax } from './front.js'
+import {
+  type MessageSocket,
+  noBinary,
+  pingsWaitingMax,
+  type SocketListener,
+  type SocketOptions,
+  silenceSMax,
+} from './front.js'
 
 /** Compresses messages from this number of bytes on. */
 const compressBytesMin = 1024
 
 /** A server for connections that the front passes to it. */
-export const socketServer = ({ messageBytesMax, compression }: SocketOptions): WebSocketServer =>
-  new WebSocketServer({
+export function socketServer({ messageBytesMax, compression }: SocketOptions): WebSocketServer {
+  // The types of the package lack `maxPendingAutoPongs`.
+  const options: ServerOptions & { readonly maxPendingAutoPongs: number } = {
     noServer: true,
     clientTracking: false,
     maxPayload: messageBytesMax,
+    maxPendingAutoPongs: pingsWaitingMax,
     perMessageDeflate: compression ? { threshold: compressBytesMin, serverNoContextTakeover: true } : false,
     // The front has chosen the subprotocol.
     handleProtocols: protocols => [...protocols][0] ?? false,
-  })
+  }
+  return new WebSocketServer(options)
+}
 
 /** All WebSockets of a front: a connection that is silent for `silenceSMax` gets a ping, and is cut off without an answer. */
 export class NodeSockets {
@@ -28,8 +39,9 @@ export class NodeSockets {
 
   constructor(private readonly stalls: StallWatch) {}
 
-  add(native: WebSocket, stream: Duplex, listener: SocketListener): void {
-    const socket = new NodeSocket(native, stream, listener, this.stalls)
+  /** `onExpecting`: called when its client begins to wait for answers (1), and when it does not any more (-1). */
+  add(native: WebSocket, stream: Duplex, listener: SocketListener, onExpecting: (change: 1 | -1) => void): void {
+    const socket = new NodeSocket(native, stream, listener, this.stalls, onExpecting)
     this.#open.add(socket)
     this.#timer ??= setInterval(() => this.#look(), (silenceSMax * 1000) / 2).unref()
     native.once('close', () => {
@@ -57,8 +69,17 @@ class NodeSocket implements MessageSocket, SlowAnswer {
   #isAlive = true
   #isFull = false
   #given = 0
+  readonly #onExpecting: (change: 1 | -1) => void
+  #isExpecting = false
 
-  constructor(native: WebSocket, stream: Duplex, listener: SocketListener, stalls: StallWatch) {
+  constructor(
+    native: WebSocket,
+    stream: Duplex,
+    listener: SocketListener,
+    stalls: StallWatch,
+    onExpecting: (change: 1 | -1) => void,
+  ) {
+    this.#onExpecting = onExpecting
     this.#native = native
     this.#stream = stream
     this.#stalls = stalls
@@ -122,7 +143,14 @@ class NodeSocket implements MessageSocket, SlowAnswer {
     this.destroy()
   }
 
+  expectsAnswers(isExpecting: boolean): void {
+    if (isExpecting === this.#isExpecting) return
+    this.#isExpecting = isExpecting
+    this.#onExpecting(isExpecting ? 1 : -1)
+  }
+
   ended(): void {
+    this.expectsAnswers(false)
     this.#stalls.remove(this)
   }
 }

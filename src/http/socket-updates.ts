@@ -20,6 +20,8 @@ export interface UpdateParts {
   /** Bytes of all updates together that are not answered yet. */
   readonly bytesMax: number
   readonly onDone: (text: string) => void
+  /** Called when there are updates without an answer, and when there are none any more. */
+  readonly onBusy: (isBusy: boolean) => void
 }
 
 /** The number of an update, as the client chose it. */
@@ -53,7 +55,7 @@ export class SocketUpdates {
     const { bytesMax } = this.parts
     if (this.count >= unansweredMax) return this.refuse(ref, refusals.updatesTooMany(unansweredMax))
     if (this.bytes + head.length > bytesMax) return this.refuse(ref, refusals.updatesTooLarge(bytesMax))
-    this.count++
+    if (this.count++ === 0) this.parts.onBusy(true)
     this.bytes += head.length
     this.waiting.push({ ref, head, payload: accepted(payload), ids: idsOf(payload.value) })
     this.start()
@@ -97,6 +99,7 @@ export class SocketUpdates {
       if (this.isClosed) return
       this.parts.onDone(doneText(ref, status, body))
       this.start()
+      if (this.count === 0) this.parts.onBusy(false)
     })
     this.parts.inner.serveParsed(exchange, payload)
   }

@@ -37,6 +37,8 @@ export const subprotocol = 'ngsi-v2.stream'
 const refLengthMax = 256
 /** Characters of a token. */
 const tokenLengthMax = 16 * 1024
+/** Characters of an unknown `op` that its error repeats. */
+const opShownMax = 100
 /** Messages that wait behind one that is being parsed have at most so many times the bytes of the largest message. */
 const messagesWaiting = 4
 
@@ -68,6 +70,8 @@ export class StreamSocket implements SocketListener, OpenStream {
   /** It ends when its updates have been answered. */
   private ending: { readonly reason: EndReason; readonly by: ClosedBy } | undefined
   private isOver = false
+  /** Why it has ended, if the server has ended it. */
+  private endReason: EndReason | undefined
 
   constructor(
     private readonly parts: SocketParts,
@@ -87,11 +91,13 @@ export class StreamSocket implements SocketListener, OpenStream {
       inner,
       bytesMax: messagesWaiting * messageBytesMax,
       onDone: text => this.onDone(text),
+      onBusy: isBusy => this.socket?.expectsAnswers(isBusy),
     })
   }
 
   onOpen(socket: MessageSocket): void {
     const { tallies, first } = this.parts
+    if (this.endReason) return close(socket, this.endReason)
     this.socket = socket
     tallies.begin('websocket')
     if (first) this.addWatch('', first)
@@ -123,11 +129,12 @@ export class StreamSocket implements SocketListener, OpenStream {
     }
     const { socket, writer } = this
     writer.flush()
+    this.endReason = reason
     this.over(by)
     if (!socket) return
-    if (!writer.hasRoom) return socket.destroy()
-    socket.send([frame(endEvent(reason), '')])
-    socket.close(reason === 'stopping' ? goingAway : tryAgainLater, reason)
+    // The stop of a node does not wait for a client that reads nothing.
+    if (writer.hasRoom || reason !== 'stopping') close(socket, reason)
+    else socket.destroy()
   }
 
   private over(by: ClosedBy): void {
@@ -175,7 +182,7 @@ export class StreamSocket implements SocketListener, OpenStream {
       case 'ping':
         return this.write('{"op":"pong"}')
       default:
-        return this.refuse(undefined, refusals.socketOp(value.op))
+        return this.refuse(undefined, refusals.socketOp(value.op.slice(0, opShownMax)))
     }
   }
 
@@ -321,6 +328,11 @@ class SocketWatch implements StreamReader {
     this.stopWaiting()
     this.reading?.end()
   }
+}
+
+function close(socket: MessageSocket, reason: EndReason): void {
+  socket.send([frame(endEvent(reason), '')])
+  socket.close(reason === 'stopping' ? goingAway : tryAgainLater, reason)
 }
 
 const isName = (id: unknown): id is string => typeof id === 'string' && id.length <= watchIdLengthMax

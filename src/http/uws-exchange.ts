@@ -33,10 +33,13 @@ import type {
 import { ambiguousBody, BodyPieces, framingOf, headerText, lengthOf, unwantedBytesMax } from './front.js'
 import type { ConnectionRequest, UwsConnection } from './uws-connection.js'
 import { UwsEvents } from './uws-events.js'
+import type { SocketData } from './uws-socket.js'
 
 /** What a request needs to become a WebSocket. */
 export interface UwsUpgrade {
   readonly context: us_socket_context_t
+  /** Called when it is a WebSocket. */
+  readonly begin: (data: SocketData) => void
   /** The connection has ended. `isTracked`: it was a tracked one. */
   readonly onEnd: (isTracked: boolean) => void
 }
@@ -55,6 +58,8 @@ export interface UwsExchangeFront {
   readonly knownEnds: number
   /** An exchange was answered, or its client is gone. */
   settled(): void
+  /** The number of WebSockets whose clients wait for answers has changed. */
+  expecting(change: 1 | -1): void
 }
 
 export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, WaitingConnection, SlowAnswer {
@@ -242,22 +247,30 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
   }
 
   webSocket(headers: readonly string[], protocol: string, listener: SocketListener): boolean {
-    const upgrade = this.#upgrade
-    if (this.#answered || !this.#open || !upgrade) return false
+    if (this.#answered || !this.#open || !this.#upgrade) return false
     this.#answered = true
+    this.#onSent = () => listener.onGone()
+    // In this turn the binary would drop the bytes behind the head. In a later one it has read them as the next request
+    // by then, and has ended the connection.
+    setImmediate(() => this.#switchOver(headers, protocol, listener))
+    return true
+  }
+
+  #switchOver(headers: readonly string[], protocol: string, listener: SocketListener): void {
+    const upgrade = this.#upgrade
+    if (!this.#open || !upgrade) return
+    this.#onSent = undefined
+    this.#connection?.upgraded()
+    this.#settle()
     const key = this.header('sec-websocket-key')
     const extensions = this.header('sec-websocket-extensions')
-    const switchOver = (): void => {
+    const onExpecting = (change: 1 | -1): void => this.#front.expecting(change)
+    const data: SocketData = { listener, onExpecting, onEnd: () => this.#socketEnded() }
+    this.#response.cork(() => {
       this.#writeHead(101, headers)
-      // It calls `onOpen`, and the response must not be used any more.
-      this.#open = false
-      this.#response.upgrade({ listener, onEnd: () => this.#socketEnded() }, key, protocol, extensions, upgrade.context)
-    }
-    this.#connection?.upgraded()
-    this.#front.settled()
-    if (this.#corked) switchOver()
-    else this.#response.cork(switchOver)
-    return true
+      this.#response.upgrade({ data }, key, protocol, extensions, upgrade.context)
+    })
+    upgrade.begin(data)
   }
 
   /** The binary reports the end of a WebSocket only here. */

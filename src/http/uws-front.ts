@@ -49,7 +49,7 @@ import { checkTls, readTls, suites12 } from './tls.js'
 import { type App, loadUws, type Uws } from './uws-binary.js'
 import { type RequestHeads, UwsConnection } from './uws-connection.js'
 import { UwsExchange } from './uws-exchange.js'
-import { socketBehavior } from './uws-socket.js'
+import { TlsReads, uwsSockets } from './uws-socket.js'
 
 /**
  * A front over uWebSockets.js. Fails with UwsMissing where its binary does not load, and when the TLS files cannot be
@@ -110,6 +110,7 @@ class UwsFront implements Front, RequestHeads<UwsExchange> {
   readonly #served = new Map<App, number>()
   #certificates = 1
   readonly #options: FrontOptions
+  readonly #tlsReads: TlsReads | undefined
   /** From this number of connections on, further ones are tracked. */
   #unknownMax: number
   #isClosed = false
@@ -129,6 +130,7 @@ class UwsFront implements Front, RequestHeads<UwsExchange> {
     this.#openApp = openApp
     this.#handler = handler
     this.#options = options
+    this.#tlsReads = options.tls ? new TlsReads() : undefined
     this.bodyBytesMax = options.bodyBytesMax
     this.stalls = new StallWatch(options.answerStallMs ?? answerStallMsDefault, options.onStall ?? (() => {}))
     this.eventStalls = new StallWatch(options.eventsStallMs ?? eventsStallMsDefault, options.onStall ?? (() => {}))
@@ -170,11 +172,12 @@ class UwsFront implements Front, RequestHeads<UwsExchange> {
     const { sockets } = this.#options
     if (!sockets) return
     const onEnd = (isTracked: boolean): void => this.#onSocketEnd(app, isTracked)
-    const behavior = socketBehavior(
+    const { behavior, begin } = uwsSockets(
       sockets,
       this.#uws.SHARED_COMPRESSOR,
       this.eventStalls,
-      (response, request, context) => serve(new UwsExchange(this, response, request, { context, onEnd })),
+      this.#tlsReads,
+      (response, request, context) => serve(new UwsExchange(this, response, request, { context, begin, onEnd })),
     )
     for (const path of sockets.paths) app.ws(path, behavior)
   }
@@ -249,6 +252,12 @@ class UwsFront implements Front, RequestHeads<UwsExchange> {
   /** An exchange was answered, or its client is gone. */
   settled(): void {
     this.#inFlight--
+    this.#arrivals.count++
+  }
+
+  /** A WebSocket whose client waits for answers counts as a request. */
+  expecting(change: 1 | -1): void {
+    this.#inFlight += change
     this.#arrivals.count++
   }
 

@@ -15,6 +15,8 @@ export interface FrameForm {
   readonly reserved?: number
   /** The announced length; by default that of the payload. */
   readonly length?: number
+  /** Four bytes; by default random ones. */
+  readonly mask?: Uint8Array
 }
 
 /** The bytes of a frame of a client. */
@@ -28,7 +30,7 @@ export function frame({ opcode, payload, ...form }: FrameForm): Buffer {
   if (head.length === 4) head.writeUInt16BE(length, 2)
   if (head.length === 10) head.writeBigUInt64BE(BigInt(length), 2)
   if (!isMasked) return Buffer.concat([head, bytes])
-  const mask = randomBytes(4)
+  const { mask = randomBytes(4) } = form
   return Buffer.concat([head, mask, bytes.map((byte, at) => byte ^ mask[at % 4]!)])
 }
 

@@ -1,153 +1,43 @@
 // The contract of WebSocket on every HTTP front, over real sockets. uws-socket.test.ts and node-socket.test.ts run it.
 //
-// A client is `ws`, or a Wire where a test names the bytes. A `Listener` keeps what the front has reported.
-//
-// Not here: the messages of a stream (stream-socket.test.ts).
+// Not here: what a front sends inside the calls of a listener, pings, and early frames (socket-answers.ts); the
+// messages of a stream (stream-socket.test.ts).
 
 import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { WebSocket } from 'ws'
-import type { Exchange, Front, FrontOptions, MessageSocket, SocketListener } from '../../src/http/front.js'
-import { type FrameForm, frame, framesOf, handshake, handshakeAccept, opcodes } from './frames.js'
-import { certificate, type Open, plainOptions } from './front-contract.js'
-import { Wire } from './wire.js'
+import type { Exchange, MessageSocket } from '../../src/http/front.js'
+import { type FrameForm, frame, handshake, handshakeAccept, opcodes } from './frames.js'
+import { certificate, type Open } from './front-contract.js'
+import { answersContract } from './socket-answers.js'
+import {
+  begin,
+  Client,
+  countOf,
+  framesAt,
+  Listener,
+  messageBytesMax,
+  path,
+  sendFrames,
+  shakenHands,
+  sockets,
+  text,
+  until,
+} from './socket-scene.js'
+import type { Wire } from './wire.js'
 
 export interface SocketDifferences {
   /** The front cuts off a client whose message is too long or not UTF-8, without a close frame that says so. */
   readonly cutsWithoutClosing?: boolean
-  /** What the front does with frames in one segment with the handshake, which no client may send there. */
-  readonly earlyFrames?: 'read' | 'lost' | 'refused'
+  /** The front refuses a handshake with frames in the same segment, which no client may send there. */
+  readonly refusesEarlyFrames?: boolean
 }
-
-const path = '/socket'
-const messageBytesMax = 100_000
-const sockets = { paths: [path], messageBytesMax, compression: false }
-
-/** Keeps what the front reports about a connection. */
-class Listener implements SocketListener {
-  readonly texts: string[] = []
-  /** The names of all calls but those for messages. */
-  readonly calls: string[] = []
-  private opened: MessageSocket | undefined
-
-  get socket(): MessageSocket {
-    if (!this.opened) throw new Error('it is not open yet')
-    return this.opened
-  }
-
-  get isOpen(): boolean {
-    return this.opened !== undefined
-  }
-
-  get isGone(): boolean {
-    return this.calls.includes('gone')
-  }
-
-  onOpen(socket: MessageSocket): void {
-    this.opened = socket
-    this.calls.push('open')
-  }
-
-  onMessage(bytes: Uint8Array): void {
-    this.texts.push(Buffer.from(bytes).toString())
-  }
-
-  onRoom(): void {
-    this.calls.push('room')
-  }
-
-  onGone(): void {
-    this.calls.push('gone')
-  }
-}
-
-async function until(what: string, isSo: () => boolean, waitMsMax = 30_000): Promise<void> {
-  const untilMs = performance.now() + waitMsMax
-  while (!isSo()) {
-    if (performance.now() > untilMs) throw new Error(`waited too long for ${what}`)
-    await pause(2)
-  }
-}
-
-/** A front whose handler opens each WebSocket, unless the test has another one. */
-async function begin(
-  t: Test,
-  open: Open,
-  options: Partial<FrontOptions> = {},
-  onRequest?: (exchange: Exchange, listener: Listener) => void,
-) {
-  const listeners: Listener[] = []
-  const front = await open(
-    { ...plainOptions, sockets, ...options },
-    {
-      onRequest: exchange => {
-        const listener = new Listener()
-        if (onRequest) onRequest(exchange, listener)
-        else if (exchange.asksForWebSocket) exchange.webSocket([], '', listener)
-        else return body => exchange.reply(200, [], `${exchange.method} ${exchange.path} ${Buffer.from(body)}`)
-        if (exchange.asksForWebSocket) listeners.push(listener)
-        return undefined
-      },
-    },
-  )
-  const port = await front.listen()
-  t.teardown(() => front.close(0))
-  const scheme = options.tls ? 'wss' : 'ws'
-  const connect = (protocols: string[] = []): Client =>
-    new Client(t, new WebSocket(`${scheme}://127.0.0.1:${port}${path}`, protocols, { rejectUnauthorized: false }))
-  const wire = () => (options.tls ? Wire.overTls(port) : Wire.to(port))
-  return { front, port, connect, wire, listeners }
-}
-
-/** A client that keeps what it receives. */
-class Client {
-  readonly texts: string[] = []
-  /** The code and reason of the end. */
-  ended: { readonly code: number; readonly reason: string } | undefined
-
-  constructor(
-    t: Test,
-    readonly native: WebSocket,
-  ) {
-    t.teardown(() => native.terminate())
-    native.on('error', () => {})
-    native.on('message', (text: Buffer) => this.texts.push(String(text)))
-    native.on('close', (code, reason) => {
-      this.ended = { code, reason: String(reason) }
-    })
-  }
-
-  async opened(): Promise<this> {
-    if (this.native.readyState === this.native.CONNECTING) await once(this.native, 'open')
-    return this
-  }
-
-  async end(): Promise<{ readonly code: number; readonly reason: string }> {
-    await until('the end of the connection', () => this.ended !== undefined)
-    return this.ended!
-  }
-}
-
-/** A client of bytes, behind its handshake. */
-async function shakenHands(wire: Wire): Promise<Wire> {
-  await wire.request(`GET ${path}`, handshake)
-  const { status } = await wire.answer()
-  if (status !== 101) throw new Error(`the handshake was answered ${status}`)
-  return wire
-}
-
-const sendFrames = (wire: Wire, ...forms: FrameForm[]): Promise<void> => wire.send(Buffer.concat(forms.map(frame)))
-
-const framesAt = (wire: Wire) => framesOf(Buffer.from(wire.unread, 'latin1'))
-
-const countOf = (front: Front): number => front.connections.reduce((sum, { count }) => sum + count, 0)
-
-const text = (payload: string | Uint8Array): FrameForm => ({ opcode: opcodes.text, payload })
 
 export function socketContract(t: Test, open: Open, differences: SocketDifferences = {}): void {
-  const { cutsWithoutClosing = false, earlyFrames = 'read' } = differences
+  const { cutsWithoutClosing = false, refusesEarlyFrames = false } = differences
   t.setTimeout(300_000)
+  answersContract(t, open, refusesEarlyFrames)
 
   for (const isTls of [false, true]) {
     const over = isTls ? ' over TLS' : ''
@@ -375,6 +265,28 @@ export function socketContract(t: Test, open: Open, differences: SocketDifferenc
       for (const { calls } of listeners) t.strictSame(calls, ['open', 'gone'])
     })
   }
+
+  t.test('closing the front waits for answers that a client expects', async t => {
+    const { connect, front, listeners } = await begin(t, open)
+    const client = await connect().opened()
+    await until('the connection', () => listeners[0]?.isOpen === true)
+    const { socket } = listeners[0]!
+    socket.expectsAnswers(true)
+    const closing = front.close(20_000)
+    await pause(1_500)
+    socket.send(['answer'])
+    socket.expectsAnswers(false)
+    socket.close(1001, 'stopping')
+    t.strictSame([await client.end(), client.texts], [{ code: 1001, reason: 'stopping' }, ['answer']])
+    t.equal(await closing, undefined)
+
+    const again = await begin(t, open)
+    const other = await again.connect().opened()
+    await until('the connection', () => again.listeners[0]?.isOpen === true)
+    again.listeners[0]!.socket.expectsAnswers(true)
+    t.strictSame(await again.front.close(1_000), { connections: 1, requests: 1 })
+    t.equal((await other.end()).code, 1006)
+  })
 
   t.test('closing the front does not wait longer than it may for a client that sends on', async t => {
     const { connect, front, listeners } = await begin(t, open)
@@ -619,19 +531,6 @@ export function socketContract(t: Test, open: Open, differences: SocketDifferenc
       t.ok(await client.closed)
       t.strictSame([listeners.at(-1)!.calls, listeners.at(-1)!.texts], [['open', 'gone'], []], what)
     }
-  })
-
-  t.test('frames in one segment with the handshake', async t => {
-    const { wire, listeners } = await begin(t, open)
-    const client = await wire()
-    const head = ['GET /socket HTTP/1.1', 'Host: test', ...handshake].join('\r\n')
-    await client.send(Buffer.concat([Buffer.from(`${head}\r\n\r\n`), frame(text('early'))]))
-    const { status } = await client.answer()
-    t.equal(status, earlyFrames === 'refused' ? 505 : 101)
-    if (status !== 101) return t.ok(await client.closed)
-    await sendFrames(client, text('later'))
-    await until('a message', () => listeners[0]!.texts.includes('later'))
-    t.strictSame(listeners[0]!.texts, earlyFrames === 'lost' ? ['later'] : ['early', 'later'])
   })
 
   t.test('the number of connections is right before, during and after', async t => {

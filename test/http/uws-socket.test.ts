@@ -5,12 +5,10 @@ import { openUwsFront } from '../../src/http/uws-front.js'
 import type { Open } from './front-contract.js'
 import { socketContract } from './socket-contract.js'
 
-const differences = { cutsWithoutClosing: true }
+const differences = { cutsWithoutClosing: true, refusesEarlyFrames: true }
 
-socketContract(t, openUwsFront, { ...differences, earlyFrames: 'lost' })
+socketContract(t, openUwsFront, differences)
 
 const openTracked: Open = (options, handler) => openUwsFront({ ...options, connectionsPerAddressMax: 10_000 }, handler)
 
-t.test('on tracked connections it is the same', async t =>
-  socketContract(t, openTracked, { ...differences, earlyFrames: 'refused' }),
-)
+t.test('on tracked connections it is the same', async t => socketContract(t, openTracked, differences))

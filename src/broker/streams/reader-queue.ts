@@ -17,6 +17,8 @@ export const foldedFrom = 256 * 1024
 export const waitingMax = 4 * 1024 * 1024
 /** Characters that wait for all readers of a process. Beyond them, readers whose events are folded are too slow. */
 export const waitingTogetherMax = 256 * 1024 * 1024
+/** What an item takes besides its text, in characters: otherwise a client could fill the memory with short answers. */
+export const itemCharacters = 100
 /** Characters that are taken at once. */
 const takenMax = 64 * 1024
 
@@ -65,7 +67,7 @@ export class ReaderQueue {
 
   constructor(private readonly parts: QueueParts) {}
 
-  /** Characters that wait. */
+  /** Characters that wait, with what their items take. */
   get length(): number {
     return this.characters
   }
@@ -101,7 +103,7 @@ export class ReaderQueue {
       taken.push(text)
       length += text.length
       this.items.delete(key)
-      this.count(-text.length)
+      this.count(-weightOf(text))
     }
     if (this.items.size === 0) this.isFolding = false
     return taken
@@ -138,7 +140,7 @@ export class ReaderQueue {
 
   private add(key: string, text: string, change: FoldedEvent | undefined): void {
     this.items.set(key, { text, change })
-    this.count(text.length)
+    this.count(weightOf(text))
   }
 
   private beginFolding(): void {
@@ -160,7 +162,7 @@ export class ReaderQueue {
     const earlier = this.items.get(key)
     if (!earlier?.change) return this.add(key, frame(event, watch), change)
     this.items.delete(key)
-    this.count(-earlier.text.length)
+    this.count(-weightOf(earlier.text))
     this.folded.set(watch, (this.folded.get(watch) ?? 0) + 1)
     onFolded(1)
     const both = folded(earlier.change.read, read)
@@ -168,3 +170,5 @@ export class ReaderQueue {
     this.add(key, frame(shown, watch), { ...change, event: shown, read: both })
   }
 }
+
+const weightOf = (text: string): number => text.length + itemCharacters

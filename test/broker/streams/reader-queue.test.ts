@@ -1,7 +1,13 @@
 // What waits for a slow reader: everything, then the newest state of each entity, then too much.
 
 import t from 'tap'
-import { foldedFrom, ReaderQueue, WaitingBudget, waitingMax } from '../../../src/broker/streams/reader-queue.js'
+import {
+  foldedFrom,
+  itemCharacters,
+  ReaderQueue,
+  WaitingBudget,
+  waitingMax,
+} from '../../../src/broker/streams/reader-queue.js'
 import { ChangeTexts, type ReadChange, type StreamEvent } from '../../../src/broker/streams/stream-event.js'
 import type { SentChange } from '../../../src/messages/streams.js'
 import { changeOf } from '../../support/sent-changes.js'
@@ -137,6 +143,16 @@ t.test('too much is too much', async t => {
   let n = 0
   while (scene.push(changeOf(`e${n}`, n, 50_000))) n++
   t.ok(n * 50_000 <= waitingMax && (n + 2) * 50_000 > waitingMax, `${n} events`)
+})
+
+t.test('short answers count more than their text', async t => {
+  const { queue } = new Scene()
+  let n = 0
+  while (queue.pushText('{"op":"pong"}')) n++
+  t.ok(n > 30_000 && n < 40_000, `${n} answers`)
+  t.equal(queue.length, (n + 1) * (13 + itemCharacters))
+  while (queue.take()) {}
+  t.equal(queue.length, 0)
 })
 
 t.test('when too much waits for all readers, those that fold are too slow', async t => {
