@@ -27,7 +27,7 @@ const writers = 8
 /** Each writer makes at least so many requests on each mix of builds. */
 const roundsMin = 30
 /** The pause of a writer between two rounds: shorter in the soak. */
-const restMs = Number(process.env.UPGRADE_REST_MS ?? 30)
+const restMs = Number(process.env.UPGRADE_REST_MS ?? 50)
 /** Longest wait for anything; below, the time between two checks. */
 const waitMsMax = 60_000
 const lookMs = 50

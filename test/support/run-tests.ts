@@ -7,15 +7,14 @@
 // Arguments are test files; without any, all. Exit code 0 means that nothing failed, and, with CI=true, that nothing
 // was skipped either: where everything can be installed, a skip is a hole.
 //
-// Some files start many processes. One of these runs at a time, beside a small one, so that its nodes answer in time.
+// Most files wait about as long as they compute. So one file more than there are cores runs at a time, three at most.
 //
-// Some files wait for real timeouts far more than they compute. They run in a lane of their own beside the others, one
-// at a time. So the cores have work while such a file waits.
+// Some files start many processes. One of these runs at a time, beside small ones, so that its nodes answer in time.
 //
 // The `tap` command does not do: when one file exceeds its time, it runs none of those that have not begun.
 
 import { spawn } from 'node:child_process'
-import { existsSync, readdirSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
@@ -23,12 +22,18 @@ import { text } from 'node:stream/consumers'
 import { root } from './project.js'
 import { closingLine, count, type FileTotals, type Totals } from './tap-totals.js'
 
-/** Files that take at most a quarter of a core, and measure no time. */
-const waiting = ['cluster/stopped-process', 'http/connections'].map(name => `dist/test/${name}.test.js`)
-
-/** Files that start three nodes and an etcd, or several workers. */
-const crowded =
-  /\/(?:cluster|conformance|deploy)\/|\/journeys\/(?:cluster|deposed|differential|federation|log-lost|operators|upgrade|workers)|two-workers/
+/** Files that start three nodes and an etcd, or several brokers or workers, or measure how long processes are silent. */
+const crowded = new RegExp(
+  [
+    '/cluster/(?:cluster-node|stopped-process|logs/)',
+    '/conformance/c',
+    '/deploy/three-nodes',
+    '/journeys/(?:cluster|deposed|differential|federation|log-lost|operators|upgrade|workers)',
+    'two-workers',
+  ].join('|'),
+)
+/** Folders of files that take long. They begin early, so that the last file to begin is a short one. */
+const long = /\/(?:clients|hostile|http|journeys|process)\//
 
 /** The time of a file that does not set its own. */
 const fileSecondsMax = 900
@@ -38,7 +43,7 @@ const killAfterMs = 1_800_000
 /** The program that runs one file and reports its processor time. */
 const runFile = join(root, 'dist/test/support/run-file.js')
 
-const jobs = Math.min(2, availableParallelism())
+const jobs = Math.min(3, availableParallelism() + 1)
 const slowestMax = 10
 
 const totals: Totals = { passed: 0, failed: 0, skipped: 0 }
@@ -46,8 +51,7 @@ const slowest: { readonly file: string; readonly ms: number; readonly cpu: numbe
 const beganMs = performance.now()
 
 const named = process.argv.slice(2)
-const lanes = named.length > 0 ? [lane(jobs, named)] : [lane(jobs, allBut(waiting)), lane(1, waiting)]
-await Promise.all(lanes)
+await runAll(named.length > 0 ? named : allFiles())
 
 const cpuTotal = slowest.reduce((sum, { cpu }) => sum + cpu, 0)
 console.log(`the tests took ${spent(performance.now() - beganMs, cpuTotal)}; the slowest files:`)
@@ -63,18 +67,16 @@ function spent(ms: number, cpuSeconds: number): string {
   return `${(ms / 1000).toFixed(1)} s, processor ${cpuSeconds.toFixed(1)} s`
 }
 
-function allBut(others: readonly string[]): string[] {
-  const missing = others.find(file => !existsSync(join(root, file)))
-  if (missing) throw new Error(`${missing} is in the list of files that wait, and does not exist`)
-  return readdirSync(join(root, 'dist/test'), { recursive: true, encoding: 'utf8' })
+function allFiles(): string[] {
+  const files = readdirSync(join(root, 'dist/test'), { recursive: true, encoding: 'utf8' })
     .filter(path => path.endsWith('.test.js'))
     .map(path => `dist/test/${path.replaceAll('\\', '/')}`)
-    .filter(file => !others.includes(file))
     .sort()
+  return [...files.filter(file => long.test(file)), ...files.filter(file => !long.test(file))]
 }
 
 /** Runs files, `jobs` at a time. The crowded ones come first, and never two of them at once. */
-async function lane(jobs: number, files: readonly string[]): Promise<void> {
+async function runAll(files: readonly string[]): Promise<void> {
   const large = files.filter(file => crowded.test(file))
   const small = files.filter(file => !crowded.test(file))
   let isCrowded = false
