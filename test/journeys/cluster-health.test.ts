@@ -115,10 +115,10 @@ t.test('three nodes and their log engine', { skip }, async t => {
     await Promise.all(
       indexes.map(async index => {
         await scene.untilReady(index, true)
-        const statuses = await Promise.all(
-          Array.from({ length: 200 }, (_, n) => scene.settledStatus(index, `/v2/entities/any${n}`)),
-        )
-        t.strictSame([...new Set(statuses)], [404], `node ${names[index]} has an owner for every shard`)
+        const statuses = new Set<number>()
+        // One after the other: hundreds at once would keep a node that has just started from answering the others.
+        for (let n = 0; n < 100; n++) statuses.add(await scene.settledStatus(index, `/v2/entities/any${n}`))
+        t.strictSame([...statuses], [404], `node ${names[index]} has an owner for every shard`)
       }),
     )
   })
