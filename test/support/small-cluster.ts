@@ -2,8 +2,7 @@
 //
 // The first node of a cluster writes the number of shards to the log, and all nodes follow what is there. So the entry
 // is made before any node starts. With 256 shards the start of three nodes costs 13 s of processor time, with 32 it
-// costs 5 s, and failover and restart are as much cheaper. cluster.test.ts, cluster-init.test.ts and the tests of
-// deploy/ have all 256.
+// costs 5 s, and failover and restart are as much cheaper. cluster.test.ts and the tests of deploy/ have all 256.
 
 import { randomUUID } from 'node:crypto'
 import { openEtcdLog } from '../../cluster/index.js'
