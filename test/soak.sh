@@ -15,6 +15,7 @@ for node in "$(command -v node)" test/nodes/node_modules/node{22,24}/bin/node; d
 done
 CRASH_CYCLES=300 tests journeys/crash.test.js
 CLUSTER_INIT=all tests journeys/cluster-init.test.js
+UPGRADE_REST_MS=10 tests journeys/upgrade.test.js
 CLUSTER_ROUNDS=50 tests journeys/cluster-oracle.test.js
 NOTIFICATION_CYCLES=300 tests journeys/notification-oracle.test.js
 tests journeys/disk-failure.test.js

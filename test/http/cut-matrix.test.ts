@@ -20,7 +20,7 @@ import { answerTo, beyond, everyPlace, failedCuts, mayFailOnUws } from './cut-re
 import { certificate, frontContract, serve } from './front-contract.js'
 import { Wire } from './wire.js'
 
-const placesWanted = process.env.CUT_PLACES ?? '3'
+const placesWanted = process.env.CUT_PLACES ?? '2'
 /** Limit of the places for `all`: the rest of a longer request is only more of the same. */
 const placesMax = 1_500
 /** Connections at a time. */

@@ -24,7 +24,12 @@ export class Wire {
   /** The code of the error that ended the connection; undefined: it is open, or ended in order. */
   failure: string | undefined
   readonly #socket: Socket
-  #bytes = Buffer.alloc(0)
+  /** The received bytes that no answer has taken: the gathered ones, and the chunks after them. */
+  #bytes: Buffer = Buffer.alloc(0)
+  #chunks: Buffer[] = []
+  #length = 0
+  /** With so many bytes the next answer is complete; 0: not known yet. */
+  #wanted = 0
   #isOver = false
   #wake: () => void = () => {}
 
@@ -41,8 +46,9 @@ export class Wire {
       })
     })
     socket.on('data', chunk => {
-      this.#bytes = Buffer.concat([this.#bytes, chunk])
-      this.#wake()
+      this.#chunks.push(chunk)
+      this.#length += chunk.length
+      if (this.#length >= this.#wanted) this.#wake()
     })
   }
 
@@ -85,21 +91,24 @@ export class Wire {
    */
   async answer(isHead = false): Promise<Answer> {
     for (;;) {
-      const end = this.#bytes.indexOf('\r\n\r\n')
+      const bytes = this.#gathered()
+      const end = bytes.indexOf('\r\n\r\n')
       if (end >= 0) {
-        const [first = '', ...lines] = this.#bytes.toString('latin1', 0, end).split('\r\n')
+        const [first = '', ...lines] = bytes.toString('latin1', 0, end).split('\r\n')
         const headers: Record<string, string> = {}
         for (const line of lines)
           headers[line.slice(0, line.indexOf(':')).toLowerCase()] = line.slice(line.indexOf(':') + 2)
         const [, status = '', reason = ''] = /^HTTP\/1\.1 (\d{3}) (.*)$/.exec(first) ?? []
-        const length = isHead ? 0 : Number(headers['content-length'] ?? 0)
-        if (this.#bytes.length >= end + 4 + length) {
-          const body = this.#bytes.toString('latin1', end + 4, end + 4 + length)
-          this.#bytes = this.#bytes.subarray(end + 4 + length)
+        this.#wanted = end + 4 + (isHead ? 0 : Number(headers['content-length'] ?? 0))
+        if (bytes.length >= this.#wanted) {
+          const body = bytes.toString('latin1', end + 4, this.#wanted)
+          this.#bytes = bytes.subarray(this.#wanted)
+          this.#length = this.#bytes.length
+          this.#wanted = 0
           return { status: Number(status), reason, headers, body }
         }
       }
-      if (this.#isOver) throw new Error(`the connection ended after: ${this.#bytes.toString('latin1')}`)
+      if (this.#isOver) throw new Error(`the connection ended after: ${bytes.toString('latin1')}`)
       await new Promise<void>(resolve => {
         this.#wake = resolve
       })
@@ -108,7 +117,15 @@ export class Wire {
 
   /** The received bytes that were not read as an answer. */
   get unread(): string {
-    return this.#bytes.toString('latin1')
+    return this.#gathered().toString('latin1')
+  }
+
+  #gathered(): Buffer {
+    if (this.#chunks.length > 0) {
+      this.#bytes = Buffer.concat([this.#bytes, ...this.#chunks])
+      this.#chunks = []
+    }
+    return this.#bytes
   }
 
   /** Stops or resumes reading; meanwhile the system buffers the bytes of the server. */

@@ -2,6 +2,7 @@
 // operator does it, with the commands, a real etcd and three nodes.
 
 import { execFile, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { cpSync, existsSync, mkdirSync, watch } from 'node:fs'
 import { createServer } from 'node:http'
@@ -29,6 +30,7 @@ import { noEtcd, startEtcd } from '../support/etcd.js'
 import { type Answer, HttpClient } from '../support/http-client.js'
 import { indexesEqualRebuild } from '../support/inspection.js'
 import { main } from '../support/project.js'
+import { smallPlacement } from '../support/small-cluster.js'
 
 const skip = noEtcd()
 t.setTimeout(900_000)
@@ -142,6 +144,7 @@ function command(words: readonly string[]): Promise<{ status: number; out: strin
 
 t.test('the data of two workers becomes that of three nodes', { skip }, async t => {
   const from = tempDir(t)
+  openDataDirectory(from, { ...smallPlacement, workers: 2 }, randomUUID)
   const heard: string[] = []
   const alive = await receiver(t, heard)
   const away = `http://127.0.0.1:${await freePort()}/`
@@ -314,6 +317,7 @@ async function killedWhile(words: readonly string[], folder: string, events: num
 
 t.test('one worker, several, three nodes, and one again: the same content at every stop', { skip }, async t => {
   const path = tempDir(t)
+  openDataDirectory(path, { ...smallPlacement, workers: 1 }, randomUUID)
   const heard: string[] = []
   const alive = await receiver(t, heard)
   const away = `http://127.0.0.1:${await freePort()}/`
@@ -440,7 +444,7 @@ t.test('one worker, several, three nodes, and one again: the same content at eve
   for (const store of await openAll(directoryAt(small))) await store.close()
   t.match(await command(['init', '--from', small, '-dataDir', tempDir(t), ...wordsOf(0)]), {
     status: 1,
-    err: /keeps a cluster of 256 shards \(spread 16\), and data directory .* has 16 \(spread 4\):/,
+    err: /keeps a cluster of 32 shards \(spread 16\), and data directory .* has 16 \(spread 4\):/,
   })
   await etcd.members[0]!.kill()
   const alone = tempDir(t)

@@ -9,7 +9,7 @@ import t from 'tap'
 import { table } from '../../src/process/cluster-command.js'
 import { tempDir } from '../support/broker-process.js'
 import { noEtcd } from '../support/etcd.js'
-import { entities, names, Scene, waitMsMax } from '../support/log-scene.js'
+import { entities, names, Scene, shardCount, waitMsMax } from '../support/log-scene.js'
 
 const skip = noEtcd()
 const lostShards = /^orrery_cluster_lost_shards (\d+)$/m
@@ -129,7 +129,10 @@ t.test('an older backup in the place of the log is found out, and the right one 
   await member!.restart()
 
   for (const index of [0, 1, 2]) {
-    await scene.untilUnready(index, /the log engine has lost data: the logs of \d+ of 257 shards end before/)
+    await scene.untilUnready(
+      index,
+      new RegExp(`the log engine has lost data: the logs of \\d+ of ${shardCount} shards end before`),
+    )
     t.match(await scene.status(index), { log: { state: 'lost', reason: /lost data/ } })
     t.match(scene.alarms(index).at(-1), /Raising/)
   }

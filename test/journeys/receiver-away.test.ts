@@ -16,7 +16,7 @@ import { brief, Tenant } from './notified.js'
 const awayMs = 1000 * Number(process.env.ORRERY_AWAY_SECONDS ?? 0)
 const noticeMsMax = 5_000
 /** For the messages themselves, on a machine that is busy. */
-const sendMsMax = 3_000
+const sendMsMax = 15_000
 const entities = ['R1', 'R2', 'R3', 'R4']
 const rounds = 200
 

@@ -17,6 +17,7 @@ import { type BrokerProcess, freePort, startBroker, type Teardown, tempDir } fro
 import { noEtcd, startEtcd } from '../support/etcd.js'
 import { unpackOlderBuild } from '../support/older-build.js'
 import { main } from '../support/project.js'
+import { foundSmallCluster } from '../support/small-cluster.js'
 
 const skip = noEtcd()
 type Build = 'older' | 'current'
@@ -25,7 +26,8 @@ const names = ['a', 'b', 'c'] as const
 const writers = 8
 /** Each writer makes at least so many requests on each mix of builds. */
 const roundsMin = 30
-const restMs = 10
+/** The pause of a writer between two rounds: shorter in the soak. */
+const restMs = Number(process.env.UPGRADE_REST_MS ?? 50)
 /** Longest wait for anything; below, the time between two checks. */
 const waitMsMax = 60_000
 const lookMs = 50
@@ -202,6 +204,7 @@ t.test('nodes are replaced by those of another build and back, under load', { sk
   const older = process.env.ORRERY_OLDER_MAIN ?? olderMain(t)
   const { url, received } = await receiver(t)
   const etcd = await startEtcd(t, { args: ['--unsafe-no-fsync'] })
+  await foundSmallCluster(etcd)
   const places: Place[] = []
   for (const name of names)
     places.push({ name, dataDir: tempDir(t), listen: `127.0.0.1:${await freePort()}`, port: await freePort() })

@@ -16,6 +16,7 @@ import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { countKilled } from './processor-time.js'
 import { main } from './project.js'
 
 /** The line on standard output by which the program reports that it can be used. Printed once. */
@@ -133,6 +134,7 @@ export class BrokerProcess {
   /** Sends a signal and does not wait. */
   signal(signal: NodeJS.Signals): void {
     if (this.#gone || this.child.pid === undefined) return
+    if (signal === 'SIGKILL') countKilled(this.processes.slice(1))
     try {
       process.kill(this.leadsGroup ? -this.child.pid : this.child.pid, signal)
     } catch (error) {

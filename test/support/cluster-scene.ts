@@ -10,6 +10,7 @@ import type { ClusterStatus } from '../../src/messages/cluster-status.js'
 import { type BrokerProcess, freePort, spawnBroker, type Teardown, tempDir, untilReady } from './broker-process.js'
 import type { Etcd } from './etcd.js'
 import { Network } from './network.js'
+import { foundSmallCluster } from './small-cluster.js'
 
 export const nodeNames = ['a', 'b', 'c'] as const
 export type NodeName = (typeof nodeNames)[number]
@@ -49,6 +50,7 @@ export class ClusterScene {
     main?: (name: NodeName) => Program,
     more: readonly string[] = [],
   ): Promise<ClusterScene> {
+    await foundSmallCluster(etcd)
     const network = new Network(t)
     const doors: string[] = []
     for (const [at, { address }] of etcd.members.entries()) doors.push(await network.door(memberName(at), address))

@@ -6,9 +6,12 @@ import type { Test } from 'tap'
 import type { ClusterStatus } from '../../src/messages/cluster-status.js'
 import { type BrokerProcess, freePort, spawnBroker, startBroker, tempDir } from './broker-process.js'
 import { type Etcd, startEtcd } from './etcd.js'
+import { foundSmallCluster, smallPlacement } from './small-cluster.js'
 
 export const names = ['a', 'b', 'c'] as const
 export const entities = 12
+/** The shards of entities, and the register. */
+export const shardCount = smallPlacement.shards + 1
 /** The bound of every wait, and the pause between two looks. */
 export const waitMsMax = 60_000
 const lookMs = 50
@@ -33,6 +36,7 @@ export class Scene {
 
   static async start(t: Test, etcdFolder: string, etcdArgs: readonly string[] = []): Promise<Scene> {
     const etcd = await startEtcd(t, { dataDir: etcdFolder, args: etcdArgs })
+    await foundSmallCluster(etcd)
     const listen: string[] = []
     for (const _ of names) listen.push(`127.0.0.1:${await freePort()}`)
     // Each node learns of the others from the first one.

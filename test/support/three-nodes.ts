@@ -10,6 +10,7 @@ import type { ClusterStatus } from '../../src/messages/cluster-status.js'
 import { type BrokerProcess, freePort, startBroker, type Teardown } from './broker-process.js'
 import { startEtcd } from './etcd.js'
 import { HttpClient } from './http-client.js'
+import { foundSmallCluster } from './small-cluster.js'
 
 const names = ['a', 'b', 'c']
 
@@ -39,6 +40,7 @@ export interface ThreeNodesOptions {
 export async function startThreeNodes(t: Teardown, options: ThreeNodesOptions): Promise<readonly BrokerProcess[]> {
   const { folder, args = [], sharesGroup = false, nextPort = freePort } = options
   const etcd = await startEtcd(t, { dataDir: folder, args: etcdArgs, nextPort })
+  await foundSmallCluster(etcd)
   const places: { readonly name: string; readonly listen: string; readonly port: number }[] = []
   for (const name of names) places.push({ name, listen: `127.0.0.1:${await nextPort()}`, port: await nextPort() })
   const everybody = places.map(({ listen }) => listen).join(',')

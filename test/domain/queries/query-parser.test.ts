@@ -89,9 +89,10 @@ t.test('the longest texts are read in time', async t => {
   const worst = ["'", '.', ',', ';', ' ', '..', 'a.', "'a'.", '=', '!', "'a',", '1,', '\t', '[', '(', '\\']
   for (const part of worst) {
     const text = part.repeat(queryTextLengthMax / part.length)
-    const before = performance.now()
+    const before = process.cpuUsage()
     for (const left of ['', 'A==', 'A>', 'A~=', 'A.b']) parseQuery((left + text).slice(0, queryTextLengthMax), 'q')
-    const tookMs = performance.now() - before
+    const { user, system } = process.cpuUsage(before)
+    const tookMs = (user + system) / 1000
     t.ok(tookMs < 200 || tookMs < 200 * slowness(), JSON.stringify(part))
   }
 })
