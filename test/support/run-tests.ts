@@ -7,7 +7,7 @@
 // Arguments are test files; without any, all. Exit code 0 means that nothing failed, and, with CI=true, that nothing
 // was skipped either: where everything can be installed, a skip is a hole.
 //
-// Most files wait about as long as they compute. So one file more than there are cores runs at a time, three at most.
+// As many files run at a time as there are cores, two at most: with more, tests that bound times fail now and then.
 //
 // Some files start many processes. One of these runs at a time, beside small ones, so that its nodes answer in time.
 //
@@ -43,7 +43,7 @@ const killAfterMs = 1_800_000
 /** The program that runs one file and reports its processor time. */
 const runFile = join(root, 'dist/test/support/run-file.js')
 
-const jobs = Math.min(3, availableParallelism() + 1)
+const jobs = Math.min(2, availableParallelism())
 const slowestMax = 10
 
 const totals: Totals = { passed: 0, failed: 0, skipped: 0 }
