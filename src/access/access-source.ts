@@ -122,7 +122,7 @@ export class AccessSource {
     if (state === this.readState) return this.tryCandidate()
     if (state !== before) return
     const file = readAccessFile(this.path)
-    // What was written meanwhile is read after the next look.
+    // The file was written meanwhile: the next look reads it again.
     if (stateNow(this.path) !== state) return
     this.readState = state
     this.use(file)

@@ -39,7 +39,7 @@ function documentIn(text: string, path: string): Result<AccessDocument> {
 /** Paths in the file begin at its own directory. */
 export const folderOf = (path: string): string => dirname(resolve(path))
 
-/** What is wrong with the files of keys that the file names, as a sentence; undefined: nothing. */
+/** Why the broker cannot use a file of keys that the access file names, as a sentence; undefined: it can use all of them. */
 export function keyFilesFault({ issuers }: AccessFile, folder: string): string | undefined {
   for (const [at, { keys }] of [...issuers.values()].entries()) {
     if (keys.kind !== 'file') continue

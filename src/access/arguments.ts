@@ -1,6 +1,6 @@
 // The options of `orrery access key` and `orrery access explain` on the command line.
 //
-// Names are --name or -name, as those of the start options. What is wrong is refused without the value of --token.
+// Names are --name or -name, as those of the start options. No message about a wrong option shows the value of --token.
 
 import { parseArgs } from 'node:util'
 import { envPrefixes, options } from '../config/options.js'

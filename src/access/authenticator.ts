@@ -1,4 +1,4 @@
-// Who asks: turns what a request shows into a principal, or into a refusal (docs/interface/access.md#who-asks).
+// Turns the proof of a request into a principal, or into a refusal (docs/interface/access.md#who-asks).
 //
 //   nothing     -> anonymous, if the file has it                     |
 //   key         -> one SHA-256, the file's map                       |  in the same tick

@@ -1,10 +1,10 @@
 // Verified tokens, by the hash of their text: at most so many, each until its end.
 //
 // When there is no room, the oldest one goes, unless it was used since it was last looked at: then it becomes the
-// youngest (second chance). So a hit only sets a bit, and tokens in use stay. Refused tokens are not remembered: any
-// client can make as many as it likes.
+// youngest (second chance). So a hit only sets a bit, and tokens in use stay. It does not remember refused tokens: a
+// client can make as many of them as it likes.
 
-/** What is remembered. The owner of the memory sets the bit. */
+/** An entry. `RememberedTokens` sets `isUsed`. */
 export interface Remembered {
   /** The instant from which on it is not accepted. */
   readonly endsMs: number

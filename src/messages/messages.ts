@@ -364,8 +364,8 @@ export type ShardReply =
 export interface Shards {
   ask(shard: number, request: ShardRequest, onReply: (reply: ShardReply) => void): void
   /**
-   * One shard of each owner. A request to all entities asks each of them once. After a shard has changed its owner, it is
-   * another array.
+   * One shard of each owner. A request to all entities asks each of them once. The array stays the same object until a
+   * shard changes its owner.
    */
   owners(): readonly number[]
   /**

@@ -9,7 +9,7 @@
 // - no prototype has changed, and a plain entity shows its stored content and nothing else;
 // - no secret was in an answer, in a log line about others, or at a receiver of others; the owner's data is unchanged.
 
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -20,7 +20,7 @@ import { Random } from '../support/random.js'
 import type { Shot } from './draft.js'
 import { type Heard, HostileClient } from './hostile-client.js'
 import { HostileRequests } from './hostile-requests.js'
-import type { Inspection } from './inspection-preload.js'
+import { Inspector, isFailure, megabytes } from './inspector.js'
 import { judge } from './judge.js'
 import { vaultTenant } from './mutations.js'
 import { PatientClient } from './patient-client.js'
@@ -58,7 +58,6 @@ const growthBytesMax = 48 * 1024 * 1024
 /** Share of the rounds in which caches fill up, such as the cache of recently used entities. */
 const shareOfWarmUp = 0.1
 const roundsOfWarmUpMin = 2
-const inspectionWaitMs = 30_000
 const pidTickMs = 10
 
 interface Named {
@@ -76,15 +75,11 @@ export class Campaign {
   private readonly statuses = new Map<number, number>()
   private readonly kinds = new Map<string, number>()
   private readonly waitsMs: number[] = []
-  private readonly heaps: number[] = []
   private readonly seenTenants = new Set<string>(tenants)
   private readonly seenPaths = new Set<string>(['/'])
   private readonly vault: Vault
   private readonly privateTexts: string[]
   private processes: readonly number[] = []
-  private folder = ''
-  private partialLine = ''
-  private asked = 0
   private shots = 0
   private unknown = 0
 
@@ -97,8 +92,7 @@ export class Campaign {
   async run(t: Teardown): Promise<CampaignReport> {
     const { server, workers, seed } = this.options
     const directory = tempDir(t)
-    this.folder = join(tempDir(t), 'inspection')
-    mkdirSync(this.folder)
+    const inspector = new Inspector(join(tempDir(t), 'inspection'), problem => this.tell(problem))
     // Answers must not reveal where the broker keeps its data.
     this.privateTexts.push(directory)
     const ownReceiver = await openReceiver(t)
@@ -113,8 +107,7 @@ export class Campaign {
       dataDir: directory,
       // Workers serve preflights; one node refuses them.
       args: [...args, ...optionsOfCampaign, ...(workers > 1 ? ['-corsOrigin', '__ALL'] : [])],
-      wrapper: ['env', `NODE_OPTIONS=--import ${new URL('./inspection-preload.js', import.meta.url)}`],
-      env: { HOSTILE_INSPECTION: this.folder },
+      ...inspector.process,
       readyWaitMs: 60_000,
     })
     broker.takeOutput()
@@ -122,8 +115,8 @@ export class Campaign {
     const targets = { receiver: receiver.port, nobody, broker: port }
     const generator = new HostileRequests(new Random(seed), targets, this.vault.subscriptionId)
     const beganMs = performance.now()
-    await this.fire(broker, generator, receiver)
-    this.summarize((performance.now() - beganMs) / 1000, receiver)
+    await this.fire(broker, generator, receiver, inspector)
+    this.summarize((performance.now() - beganMs) / 1000, receiver, inspector)
     await broker.kill('SIGTERM')
     return { problems: this.problems, comments: this.comments, statuses: this.statuses }
   }
@@ -139,7 +132,12 @@ export class Campaign {
     await broker.kill('SIGTERM')
   }
 
-  private async fire(broker: BrokerProcess, generator: HostileRequests, receiver: HostileReceiver): Promise<void> {
+  private async fire(
+    broker: BrokerProcess,
+    generator: HostileRequests,
+    receiver: HostileReceiver,
+    inspector: Inspector,
+  ): Promise<void> {
     const clients = Array.from({ length: lanes }, () => new HostileClient(broker.port))
     const owner = new PatientClient(broker.baseUrl)
     try {
@@ -152,7 +150,7 @@ export class Campaign {
           }
         }
         await Promise.all([this.probe(broker, owner, until), ...clients.map(lane)])
-        if (this.isGoingOn) await this.look(broker, owner, receiver)
+        if (this.isGoingOn) await this.look(broker, owner, receiver, inspector)
       }
     } catch (error) {
       this.tell(`the broker cannot be reached: ${(error as Error).message}\n${broker.stderr.slice(-2_000)}`)
@@ -221,7 +219,12 @@ export class Campaign {
   }
 
   /** The checks after a round. */
-  private async look(broker: BrokerProcess, owner: HttpClient, receiver: HostileReceiver): Promise<void> {
+  private async look(
+    broker: BrokerProcess,
+    owner: HttpClient,
+    receiver: HostileReceiver,
+    inspector: Inspector,
+  ): Promise<void> {
     const now = broker.processes
     if (now.join() !== this.processes.join()) this.tell(`processes ${this.processes} became ${now}\n${broker.stderr}`)
     await this.tidy(owner)
@@ -232,8 +235,9 @@ export class Campaign {
     const stolen = await this.vault.problem(owner)
     if (stolen !== undefined) this.tell(stolen)
     for (const leak of receiver.leaks.splice(0)) this.tell(`a secret was sent to a hostile receiver: ${leak}`)
-    this.readLog(broker.takeOutput())
-    await this.inspect()
+    inspector.readLog(broker.takeOutput(), line => this.checkLine(line))
+    await inspector.inspect()
+    this.checkHeaps(inspector.heaps)
     const sorted = [...this.waitsMs].sort((a, b) => a - b)
     const wait = sorted[Math.ceil(sorted.length * 0.999) - 1] ?? 0
     if (wait > probeMsMax) this.tell(`the honest client waited ${wait.toFixed(0)} ms of processor time`)
@@ -275,53 +279,29 @@ export class Campaign {
     }
   }
 
-  private readLog(printed: string): void {
-    const lines = (this.partialLine + printed).split('\n')
-    this.partialLine = lines.pop() ?? ''
-    for (const line of lines) {
-      if (line !== 'LINE TOO LONG' && !/^time=\S+ \| lvl=\w+ \| corr=/.test(line))
-        this.tell(`a line that is none of the log: ${line.slice(0, 500)}`)
-      if (line.includes(this.vault.marker) && !ofVault.test(line))
-        this.tell(`a secret in the log: ${line.slice(0, 500)}`)
-      if (/^\S+ \| lvl=(?:FATAL|ERROR) \|/.test(line) && !ofMessages.test(line))
-        this.tell(`the log says: ${line.slice(0, 1_000)}`)
-    }
+  private checkLine(line: string): void {
+    if (line.includes(this.vault.marker) && !ofVault.test(line)) this.tell(`a secret in the log: ${line.slice(0, 500)}`)
+    if (isFailure(line) && !ofMessages.test(line)) this.tell(`the log says: ${line.slice(0, 1_000)}`)
   }
 
-  /** Asks each thread of the broker for its heap and its prototypes. */
-  private async inspect(): Promise<void> {
-    this.asked++
-    writeFileSync(join(this.folder, 'ask'), String(this.asked))
-    const untilMs = performance.now() + inspectionWaitMs
-    let all: Inspection[] = []
-    do {
-      await pause(50)
-      all = readdirSync(this.folder)
-        .filter(name => name.endsWith('.json'))
-        .map(name => JSON.parse(readFileSync(join(this.folder, name), 'utf8')) as Inspection)
-    } while (all.some(({ asked }) => asked < this.asked) && performance.now() < untilMs)
-    const silent = all.filter(({ asked }) => asked < this.asked)
-    if (silent.length > 0) this.tell(`${silent.length} of ${all.length} threads do not answer`)
-    for (const { changed } of all) if (changed.length > 0) this.tell(`prototypes have changed: ${changed.join()}`)
-    this.heaps.push(all.reduce((sum, { heapBytes }) => sum + heapBytes, 0))
+  private checkHeaps(heaps: readonly number[]): void {
     const rounds = Math.ceil(this.options.requests / roundLength)
     const warmUp = Math.max(roundsOfWarmUpMin, Math.floor(rounds * shareOfWarmUp))
-    const first = Math.min(...this.heaps.slice(warmUp, warmUp + 3))
-    const last = Math.min(...this.heaps.slice(-3))
-    if (this.heaps.length > warmUp + 3 && last - first > growthBytesMax)
-      this.tell(`the heap has grown by ${mb(last - first)} MB: ${this.heaps.map(mb).join(' ')}`)
+    const first = Math.min(...heaps.slice(warmUp, warmUp + 3))
+    const last = Math.min(...heaps.slice(-3))
+    if (heaps.length > warmUp + 3 && last - first > growthBytesMax)
+      this.tell(`the heap has grown by ${megabytes(last - first)} MB: ${heaps.map(megabytes).join(' ')}`)
   }
 
-  private summarize(seconds: number, receiver: HostileReceiver): void {
+  private summarize(seconds: number, receiver: HostileReceiver, inspector: Inspector): void {
     const { server, workers, seed } = this.options
-    const heaps = this.heaps.filter((_, index) => index % Math.ceil(this.heaps.length / 10) === 0)
     const sorted = [...this.waitsMs].sort((a, b) => a - b)
     const wait = (share: number): string => (sorted[Math.ceil(sorted.length * share) - 1] ?? 0).toFixed(0)
     this.comments.push(
       `${server}, ${workers} workers, SEED=${seed}: ${this.shots} requests in ${seconds.toFixed(0)} s`,
       `by status: ${shares(this.statuses)}; of ${this.unknown} the outcome is unknown`,
       `by kind: ${shares(this.kinds)}`,
-      `heap after collections, in MB: ${heaps.map(mb).join(' ')}`,
+      inspector.figures,
       `honest reads: ${sorted.length}, p50 ${wait(0.5)} ms, p99.9 ${wait(0.999)} ms; notifications to hostile receivers: ${receiver.received}`,
     )
   }
@@ -351,8 +331,6 @@ const optionsOfCampaign = [
   '-statTiming',
   '-statNotifQueue',
 ]
-
-const mb = (bytes: number): string => (bytes / 1024 / 1024).toFixed(0)
 
 const add = <K>(counts: Map<K, number>, key: K): void => void counts.set(key, (counts.get(key) ?? 0) + 1)
 

@@ -6,14 +6,13 @@
 // - when the hostile clients have gone, only the streams, filters and connections of the neighbour are left;
 // - after a collection the heap is no larger than after the first rounds, and no prototype has changed.
 
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type BrokerProcess, startBroker, type Teardown, tempDir } from '../support/broker-process.js'
 import { Random } from '../support/random.js'
 import { type SocketMessage, StreamSocketClient } from '../support/stream-socket-client.js'
 import { HostileSocket } from './hostile-socket.js'
-import type { Inspection } from './inspection-preload.js'
+import { Inspector, isFailure, megabytes } from './inspector.js'
 import { PatientClient } from './patient-client.js'
 import { type SocketShot, SocketShots } from './socket-shots.js'
 
@@ -40,7 +39,6 @@ const shotsPerChange = 5
 const halvesMax = 30
 const problemsMax = 10
 const settledWaitMs = 60_000
-const inspectionWaitMs = 30_000
 /** Rounds in which caches fill up, and the limit of the heap's growth after them. */
 const roundsOfWarmUp = 2
 const growthBytesMax = 48 * 1024 * 1024
@@ -56,22 +54,17 @@ const settled: Readonly<Record<string, (value: number) => boolean>> = {
 export class SocketCampaign {
   private readonly problems: string[] = []
   private readonly kinds = new Map<string, number>()
-  private readonly heaps: number[] = []
   private readonly halves: HostileSocket[] = []
-  private folder = ''
-  private asked = 0
   private shots = 0
   private connections = 0
   private changes = 0
   private longestMs = 0
-  private partialLine = ''
 
   constructor(private readonly options: SocketCampaignOptions) {}
 
   async run(t: Teardown): Promise<SocketCampaignReport> {
     const { server, shots, seed } = this.options
-    this.folder = join(tempDir(t), 'inspection')
-    mkdirSync(this.folder)
+    const inspector = new Inspector(join(tempDir(t), 'inspection'), problem => this.tell(problem))
     // A small buffer of changes is full after the first rounds, so that the heap grows no more.
     const args = [
       '-multiservice',
@@ -84,11 +77,7 @@ export class SocketCampaign {
       '-logLevel',
       'INFO',
     ]
-    const broker = await startBroker(t, {
-      args,
-      wrapper: ['env', `NODE_OPTIONS=--import ${new URL('./inspection-preload.js', import.meta.url)}`],
-      env: { HOSTILE_INSPECTION: this.folder },
-    })
+    const broker = await startBroker(t, { args, ...inspector.process })
     broker.takeOutput()
     const honest = new PatientClient(broker.baseUrl)
     const neighbour = await StreamSocketClient.open(t, `ws://127.0.0.1:${broker.port}/v2/stream?tenant=neighbour`)
@@ -100,13 +89,13 @@ export class SocketCampaign {
         const until = this.shots + Math.min(left, roundLength)
         const lane = (): Promise<void> => this.lane(broker.port, generator, until)
         await Promise.all([this.change(honest, neighbour, until), ...Array.from({ length: lanes }, lane)])
-        await this.look(broker, honest, neighbour)
+        await this.look(broker, honest, neighbour, inspector)
       }
     } catch (error) {
       this.tell(`the broker cannot be reached: ${(error as Error).message}\n${broker.stderr.slice(-2_000)}`)
     }
     honest.close()
-    const comments = this.figures((performance.now() - beganMs) / 1000)
+    const comments = this.figures((performance.now() - beganMs) / 1000, inspector)
     if (this.isGoingOn) {
       const { code } = await broker.kill('SIGTERM')
       if (code !== 0) this.tell(`the broker ended with ${code}`)
@@ -165,18 +154,26 @@ export class SocketCampaign {
   }
 
   /** The checks after a round. */
-  private async look(broker: BrokerProcess, honest: PatientClient, neighbour: StreamSocketClient): Promise<void> {
+  private async look(
+    broker: BrokerProcess,
+    honest: PatientClient,
+    neighbour: StreamSocketClient,
+    inspector: Inspector,
+  ): Promise<void> {
     for (const half of this.halves.splice(0)) half.leave()
     if (broker.gone) return this.tell(`the broker has ended\n${broker.printed().slice(-3_000)}`)
     if (broker.stderr !== '') this.tell(`standard error: ${broker.stderr.slice(0, 1_000)}`)
-    this.readLog(broker.takeOutput())
+    inspector.readLog(broker.takeOutput(), line => {
+      if (isFailure(line)) this.tell(`the log says: ${line.slice(0, 1_000)}`)
+    })
     const levels = neighbour.events('n').map((event: SocketMessage) => event.data?.[0]?.level)
     const isWhole = levels.length === this.changes && levels.every((level, at) => level === at + 1)
     if (!isWhole) this.tell(`the neighbour has received ${levels.join().slice(0, 2_000)}`)
     if ((await neighbour.ask({ op: 'ping' })).op !== 'pong') this.tell('the neighbour is not answered')
     if ((await honest.get('/health/live')).status !== 200) this.tell('/health/live is not answered')
     await this.settle(honest)
-    await this.inspect()
+    await inspector.inspect()
+    this.checkHeaps(inspector.heaps)
   }
 
   private async settle(honest: PatientClient): Promise<void> {
@@ -192,43 +189,18 @@ export class SocketCampaign {
     }
   }
 
-  private readLog(printed: string): void {
-    const lines = (this.partialLine + printed).split('\n')
-    this.partialLine = lines.pop() ?? ''
-    for (const line of lines) {
-      if (line !== 'LINE TOO LONG' && !/^time=\S+ \| lvl=\w+ \| corr=/.test(line))
-        this.tell(`a line that is none of the log: ${line.slice(0, 500)}`)
-      if (/^\S+ \| lvl=(?:FATAL|ERROR) \|/.test(line)) this.tell(`the log says: ${line.slice(0, 1_000)}`)
-    }
+  private checkHeaps(heaps: readonly number[]): void {
+    const growth = heaps.at(-1)! - (heaps[roundsOfWarmUp - 1] ?? Number.POSITIVE_INFINITY)
+    if (growth > growthBytesMax) this.tell(`the heap has grown: ${heaps.map(megabytes).join(' ')} MB`)
   }
 
-  /** Asks the broker for its heap and its prototypes. */
-  private async inspect(): Promise<void> {
-    this.asked++
-    writeFileSync(join(this.folder, 'ask'), String(this.asked))
-    const untilMs = performance.now() + inspectionWaitMs
-    let all: Inspection[] = []
-    do {
-      await pause(20)
-      all = readdirSync(this.folder)
-        .filter(name => name.endsWith('.json'))
-        .map(name => JSON.parse(readFileSync(join(this.folder, name), 'utf8')) as Inspection)
-    } while (all.some(({ asked }) => asked < this.asked) && performance.now() < untilMs)
-    if (all.some(({ asked }) => asked < this.asked)) this.tell('a thread does not answer')
-    for (const { changed } of all) if (changed.length > 0) this.tell(`prototypes have changed: ${changed.join()}`)
-    this.heaps.push(all.reduce((sum, { heapBytes }) => sum + heapBytes, 0))
-    const growth = this.heaps.at(-1)! - (this.heaps[roundsOfWarmUp - 1] ?? Number.POSITIVE_INFINITY)
-    if (growth > growthBytesMax) this.tell(`the heap has grown: ${this.heaps.map(mb).join(' ')} MB`)
-  }
-
-  private figures(seconds: number): string[] {
+  private figures(seconds: number, inspector: Inspector): string[] {
     const { server, seed } = this.options
-    const heaps = this.heaps.filter((_, index) => index % Math.ceil(this.heaps.length / 10) === 0)
     const kinds = [...this.kinds].sort(([, a], [, b]) => b - a).map(([kind, count]) => `${kind} ${count}`)
     return [
       `${server}, SEED=${seed}: ${this.shots} shots on ${this.connections} connections in ${seconds.toFixed(0)} s`,
       `by kind: ${kinds.join(', ')}`,
-      `heap after collections, in MB: ${heaps.map(mb).join(' ')}`,
+      inspector.figures,
       `${this.changes} changes for the neighbour, each within ${this.longestMs.toFixed(0)} ms of its request`,
     ]
   }
@@ -242,8 +214,6 @@ function metricOf(metrics: string, name: string): number {
     .map(line => Number(line.slice(line.lastIndexOf(' '))))
   return values.length === 0 ? Number.NaN : values.reduce((sum, value) => sum + value, 0)
 }
-
-const mb = (bytes: number): string => (bytes / 1024 / 1024).toFixed(0)
 
 function shown({ kind, pieces }: SocketShot): string {
   const bytes = Buffer.concat(pieces)

@@ -7,7 +7,7 @@
 import { isArray, isObject, type Json } from '../json.js'
 import type { AccessPlace } from './access-document.js'
 
-/** What is wrong with a part of the file. */
+/** A fault of the file: its place, and the problem there. */
 export interface FileFault {
   readonly place: AccessPlace
   readonly problem: string
