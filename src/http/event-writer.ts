@@ -1,5 +1,5 @@
-// Writes the events of one connection as fast as its reader takes them (docs/interface/live.md#slow-readers). All that one
-// tick brings is sent at its end, so nothing is sent while a transport passes a message.
+// Writes the events of one connection as fast as its reader takes them (docs/interface/live.md#slow-readers). It sends all
+// that one tick brings at once, at the end of the tick, or sooner when that is much.
 //
 // Not here: what waits (broker/streams/reader-queue.ts), how a transport sends it (event-stream.ts, stream-socket.ts).
 
@@ -35,16 +35,21 @@ export class EventWriter implements TickTask {
 
   /** Sends an event of a watch, now or later. False: the reader is too slow. */
   event(event: StreamEvent, watch: string, form: EventForm): boolean {
-    this.parts.endOfTick.add(this)
-    const hasRoom = this.queue.push(event, watch, form)
-    if (this.queue.length > flushedFrom) this.flush()
-    return hasRoom
+    this.queue.push(event, watch, form)
+    return this.sendSoon()
   }
 
   /** Sends a text that is not an event, behind the events that wait. False: the reader is too slow. */
   text(text: string): boolean {
-    this.parts.endOfTick.add(this)
-    return this.queue.pushText(text)
+    this.queue.pushText(text)
+    return this.sendSoon()
+  }
+
+  /** False: the reader is too slow. It is not if the system takes even a large text. */
+  private sendSoon(): boolean {
+    if (this.queue.length > flushedFrom) this.flush()
+    else if (!this.isFull) this.parts.endOfTick.add(this)
+    return this.queue.hasRoom
   }
 
   /** The system takes more. */

@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import { EndOfTick } from '../../src/broker/streams/end-of-tick.js'
-import { WaitingBudget } from '../../src/broker/streams/reader-queue.js'
+import { WaitingBudget, waitingMax } from '../../src/broker/streams/reader-queue.js'
 import { ChangeTexts } from '../../src/broker/streams/stream-event.js'
 import { EventWriter } from '../../src/http/event-writer.js'
 
@@ -67,6 +67,16 @@ t.test('many events do not wait for the end of the tick: a quick reader is never
   t.ok(scene.sent.length >= 10, `${scene.sent.length} sends before the end of the tick`)
   scene.end()
   t.equal(scene.sent.flat().length, 100)
+})
+
+t.test('a text larger than what may wait reaches a quick reader', async t => {
+  const scene = new Scene()
+  t.ok(scene.writer.text('x'.repeat(waitingMax + 1)))
+  t.equal(scene.sent.flat().join('').length, waitingMax + 1)
+  scene.takes = false
+  scene.writer.text('y')
+  scene.end()
+  t.notOk(scene.writer.text('x'.repeat(waitingMax + 1)), 'and is too much for one that reads nothing')
 })
 
 t.test('nothing is sent while the system takes no more, and all of it when there is room', async t => {

@@ -1,5 +1,6 @@
 // Stands in for the streams of a process: it keeps the watches that were opened, and a test plays their readings.
 
+import { EndOfTick } from '../../src/broker/streams/end-of-tick.js'
 import { WaitingBudget } from '../../src/broker/streams/reader-queue.js'
 import type { Reading, StreamReader } from '../../src/broker/streams/reading.js'
 import { ChangeTexts } from '../../src/broker/streams/stream-event.js'
@@ -13,11 +14,14 @@ export interface OpenedWatch {
   isEnded: boolean
 }
 
-export class StreamStandIn implements Pick<StreamHub, 'open' | 'texts' | 'waiting'> {
+export class StreamStandIn implements Pick<StreamHub, 'open' | 'texts' | 'waiting' | 'endOfTick'> {
   readonly opened: OpenedWatch[] = []
   readonly texts = new ChangeTexts()
   readonly waiting = new WaitingBudget()
   readonly clock = new FakeClock()
+  readonly bookmarks = { anyTurn: (): number => 0 }
+  private ends: (() => void)[] = []
+  readonly endOfTick = new EndOfTick({ endOfTick: run => void this.ends.push(run) })
 
   open(watch: Watch, reader: StreamReader): Reading {
     const opened: OpenedWatch = { watch, reader, isEnded: false }
@@ -28,6 +32,11 @@ export class StreamStandIn implements Pick<StreamHub, 'open' | 'texts' | 'waitin
       },
     }
     return reading as Reading
+  }
+
+  /** Ends the tick: what has come in it is sent. */
+  endTick(): void {
+    for (const run of this.ends.splice(0)) run()
   }
 
   /** As a connection needs it. */

@@ -76,20 +76,18 @@ export class ReaderQueue {
     return this.items.size === 0
   }
 
-  /** Adds an event of a watch. False: too much waits, even with folded events. */
-  push(event: StreamEvent, watch: string, form: EventForm): boolean {
-    if (event.kind === 'bookmark' && form.onlyChangedAttrs && !this.isEmpty) return this.hasRoom
+  /** Adds an event of a watch. */
+  push(event: StreamEvent, watch: string, form: EventForm): void {
+    if (event.kind === 'bookmark' && form.onlyChangedAttrs && !this.isEmpty) return
     const change = event.change && { event, read: event.change, watch, form }
     if (this.isFolding && change) this.fold(change)
     else this.add(this.ownKey(), this.parts.frame(event, watch), change)
     if (!this.isFolding && this.characters > foldedFrom) this.beginFolding()
-    return this.hasRoom
   }
 
-  /** Adds a text that is not an event, and is not folded. False: too much waits. */
-  pushText(text: string): boolean {
+  /** Adds a text that is not an event, and is not folded. */
+  pushText(text: string): void {
     this.add(this.ownKey(), text, undefined)
-    return this.hasRoom
   }
 
   /** The next texts, up to some 64 KB; undefined: nothing waits. */
@@ -124,7 +122,8 @@ export class ReaderQueue {
     this.folded.clear()
   }
 
-  private get hasRoom(): boolean {
+  /** False: too much waits, even with folded events. */
+  get hasRoom(): boolean {
     return this.characters <= (this.parts.budget.isFull ? foldedFrom : waitingMax)
   }
 
