@@ -1,7 +1,7 @@
 // Who asks, from what a request shows to a principal or a refusal; and what happens while keys and files change under
 // load. Files and the issuer are real, time is not.
 
-import { renameSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { AccessSource } from '../../src/access/access-source.js'
@@ -178,6 +178,7 @@ t.test('a restart while the issuer is away accepts tokens', async t => {
   const before = await authenticating(t)
   const text = await before.token()
   t.equal(said(await before.authenticate(proofInText(text))), 'token ada: guest')
+  await untilKept(join(before.folder, 'keys'))
   before.authenticator.stop()
   before.provider.answer = response => response.destroy()
   const after = await authenticating(t, { folder: before.folder, provider: before.provider })
@@ -187,6 +188,12 @@ t.test('a restart while the issuer is away accepts tokens', async t => {
     `401 the key, token or certificate is not known here; ${invalid}`,
   )
 })
+
+/** Waits until keys of an issuer are on disk: they are in use before that. */
+async function untilKept(directory: string): Promise<void> {
+  while (!existsSync(directory) || !readdirSync(directory).some(name => name.endsWith('.json')))
+    await new Promise(resolve => setImmediate(resolve))
+}
 
 /** Requests of several clients at once, which go on until `stop`. */
 class Load {

@@ -20,7 +20,7 @@ const noticedBy: Readonly<Record<string, number>> = {
   'an append is compared with the latest takeover in one step': 313,
   'a node becomes active only if the latest takeover is still its own': 304,
   'reads are answered under a lease': 303,
-  'a newcomer waits until the lease of the one before is over': 407,
+  'a newcomer waits until the lease of the one before is over': 637,
   'a shard is handed over when nothing of it is under way any more': 305,
   'what is trimmed is on the disks of those that keep it': 311,
   'no more is trimmed than that': 338,
