@@ -37,8 +37,15 @@ const ownerWaitMs = 2_000
 const lookMs = 25
 /** The limit of asks that wait for an owner. Further asks get a refusal. */
 const waitingMax = 10_000
-/** How long an owner waits for the keeper of the register: less than other nodes wait for this owner. */
+/** How long an owner tries to reach the keeper of the register: less than other nodes wait for this owner. */
 const announceWaitMs = 1_000
+/**
+ * How long another node may take for a change of the register. It replies when every owner has the change, or when the
+ * leases are over of owners that do not answer, or that it may not know of after its start (some 2 s).
+ */
+const registerWaitMs = 4_000
+/** The same for a creation in a path that has to be announced first. */
+const announcedWaitMs = 5_000
 
 const noOwner = -1
 
@@ -82,7 +89,7 @@ export interface ClusteredParts {
   readonly shardMap: ShardMap
   readonly clock: Pick<Clock, 'monoMs' | 'after'>
   /** All service paths of a tenant in the register; undefined: they are many. */
-  readonly pathsOf: (tenant: string) => Iterable<string> | undefined
+  readonly pathsOf: (tenant: string) => ReadonlySet<string> | undefined
   readonly listWaitMs: number
 }
 
@@ -173,15 +180,23 @@ export class ClusteredShards implements Shards {
 
   /** Asks the present owner of a shard. `moved`: there is none, or it is not the owner any more. */
   private askOnce(shard: number, request: ShardRequest, onReply: OnReply): void {
-    const { nodes, listWaitMs } = this.parts
+    const { nodes } = this.parts
     const owner = nodes.ownerOf(shard)
     if (owner === undefined) return onReply({ kind: 'moved' })
     const view = isWide(request) ? nodes.viewOf(owner) : 0
     if (owner === nodes.self) return this.askOwn(shard, request, view, onReply)
     const onUnreadable = (what: string): void => nodes.noteUndecodable(owner, what)
     const onOutcome = (outcome: AskOutcome): void => onReply(replyFrom(outcome, request, onUnreadable))
-    const isSlow = slow.has(request.kind)
-    nodes.ask(owner, shard, encodeRequest(request), onOutcome, isSlow ? listWaitMs : undefined, view)
+    nodes.ask(owner, shard, encodeRequest(request), onOutcome, this.waitMsOf(shard, request), view)
+  }
+
+  /** How long another node may take for a request; undefined: the usual time. */
+  private waitMsOf(shard: number, request: ShardRequest): number | undefined {
+    const { listWaitMs, shardMap, pathsOf } = this.parts
+    if (slow.has(request.kind)) return listWaitMs
+    if (shard === shardMap.register) return isWrite(request) ? registerWaitMs : undefined
+    const scope = newScope(request)
+    return scope && pathsOf(scope.tenant)?.has(scope.path) === false ? announcedWaitMs : undefined
   }
 
   /** Asks this node's own shards, while it owns them. */

@@ -19,7 +19,10 @@ export interface NumberedFilter {
   readonly source: FilterSource
 }
 
-/** Asks for changes behind a position, after a change of the holder's filters. It ends an earlier poll of the holder. */
+/**
+ * Asks for changes behind a position, after a change of the holder's filters. It ends an earlier poll of the holder. A
+ * poll with a new revision is answered once everything that the owner was doing then is durable, and is in the answers.
+ */
 export interface StreamPoll {
   readonly what: 'poll'
   /** Unique for each holder and each time it begins. */
@@ -80,14 +83,15 @@ export interface RefusedFilter {
 export type StreamReply =
   /**
    * Everything that the filters found up to `position`; all further changes have a tick above `tick`. `lost`: changes
-   * behind the position of the poll are not in the ring any more. `refused`: new filters for which the owner has no
-   * room; it has forgotten them.
+   * behind the position of the poll are not in the ring any more. `hasMore`: further changes are there already; an owner
+   * of an earlier build does not say. `refused`: new filters for which the owner has no room; it has forgotten them.
    */
   | {
       readonly what: 'changes'
       readonly at: StreamPosition
       readonly tick: number
       readonly lost: boolean
+      readonly hasMore?: boolean | undefined
       readonly refused: readonly RefusedFilter[]
       readonly changes: readonly SentChange[]
     }

@@ -95,7 +95,7 @@ export interface JoinOptions {
 export interface OwnPart {
   readonly local: Shards
   readonly shardMap: ShardMap
-  readonly pathsOf: (tenant: string) => Iterable<string> | undefined
+  readonly pathsOf: (tenant: string) => ReadonlySet<string> | undefined
 }
 
 /** The same, with the interface by which the cluster moves them. */

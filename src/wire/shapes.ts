@@ -354,6 +354,7 @@ export const isReply: Check = either('kind', {
         at: streamPosition,
         tick: count,
         lost: flag,
+        hasMore: optional(flag),
         refused: list(members({ number: count, steps: optional(number) })),
         changes: sentChanges,
       }),

@@ -4,9 +4,10 @@ import t from 'tap'
 import { ClusteredShards, type Nodes } from '../../src/broker/clustered-shards.js'
 import { systemClock } from '../../src/clock.js'
 import { ShardMap } from '../../src/domain/scope.js'
-import type { ShardReply, ShardRequest, Shards } from '../../src/messages/messages.js'
+import type { ShardReply, ShardRequest, Shards, WriteRequest } from '../../src/messages/messages.js'
 import type { Clock } from '../../src/ports.js'
 import { decodeRequest, encodeReply } from '../../src/wire/wire.js'
+import { create } from '../support/notifying.js'
 import { provided } from '../support/registrations.js'
 import { subscription } from '../support/subscriptions.js'
 
@@ -48,7 +49,10 @@ function losing(
     onChange: listener => changes.push(listener),
   }
   const shardMap = new ShardMap({ shards: 4, spread: 1 })
-  return { shards: new ClusteredShards({ local, nodes, shardMap, clock, pathsOf: () => [], listWaitMs: 1000 }), asked }
+  return {
+    shards: new ClusteredShards({ local, nodes, shardMap, clock, pathsOf: () => new Set(), listWaitMs: 1000 }),
+    asked,
+  }
 }
 
 /** Its timers keep the process alive: nothing else does that here. */
@@ -59,6 +63,9 @@ const clock: Clock = {
     return () => clearTimeout(timer)
   },
 }
+
+const creationIn = (tenant: string, path: string): WriteRequest =>
+  ({ ...create('E'), target: { tenant, path, id: 'E' } }) as WriteRequest
 
 const told = (shards: ClusteredShards, request: ShardRequest): Promise<ShardReply> =>
   new Promise(resolve => shards.ask(0, request, resolve))
@@ -95,6 +102,33 @@ for (const request of writes)
     t.strictSame(await told(shards, request), done)
     t.strictSame(asked, [`here ${request.kind}`])
   })
+
+t.test('another node gets more time for what every owner has to know first', async t => {
+  const waits: (number | undefined)[] = []
+  const ask: Nodes['ask'] = (_name, _shard, _request, onOutcome, waitMs) => {
+    waits.push(waitMs)
+    onOutcome({ kind: 'reply', reply: encodeReply(done) })
+  }
+  const nodes: Nodes = {
+    ...{ self: 'here', ownerOf: () => 'there', serves: () => false, viewOf: () => 1, ownView: 1, isLost: false },
+    ...{ ask, noteUndecodable: () => {}, onChange: () => {} },
+  }
+  const local = { ask: () => {}, owners: () => [0], ownerOf: () => 0, pathsOf: () => undefined }
+  const shardMap = new ShardMap({ shards: 4, spread: 1 })
+  const pathsOf = (tenant: string) => (tenant === 'many' ? undefined : new Set(['/known']))
+  const shards = new ClusteredShards({ local, nodes, shardMap, clock, pathsOf, listWaitMs: 9_000 })
+  const asked: readonly (readonly [number, ShardRequest])[] = [
+    [shardMap.register, { kind: 'createSubscription', subscription: subscription(watching) }],
+    [shardMap.register, { kind: 'announce', tenant: 't', path: '/new' }],
+    [shardMap.register, { kind: 'findSubscription', ...document }],
+    [0, creationIn('t', '/new')],
+    [0, creationIn('t', '/known')],
+    [0, creationIn('many', '/new')],
+    [0, { kind: 'batch', items: [creationIn('t', '/new')] }],
+  ]
+  for (const [shard, request] of asked) await new Promise<ShardReply>(resolve => shards.ask(shard, request, resolve))
+  t.strictSame(waits, [4_000, 4_000, undefined, 5_000, undefined, undefined, 5_000])
+})
 
 t.test('a backup begins only with shards that this node still owns afterwards', async t => {
   const begun: ShardReply = {

@@ -14,17 +14,10 @@ import { startThreeNodes } from '../support/three-nodes.js'
 t.setTimeout(600_000)
 const key = 'a-key-of-some-length'
 
-/** The longest wait for nodes that have just started, and do not all know each other yet. */
-const startedMsMax = 30_000
-
-/** Sends a request, and again while the answer is 503. */
 async function send({ baseUrl }: BrokerProcess, method: string, path: string, body?: unknown): Promise<unknown> {
   const client = new HttpClient(baseUrl)
-  const untilMs = performance.now() + startedMsMax
   try {
-    let answer = await client.send(method, path, body)
-    while (answer.status === 503 && performance.now() < untilMs) answer = await client.send(method, path, body)
-    const { status, text, json } = answer
+    const { status, text, json } = await client.send(method, path, body)
     if (status >= 300) throw new Error(`${method} ${path}: ${status} ${text}`)
     return json
   } finally {

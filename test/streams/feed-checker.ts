@@ -277,7 +277,7 @@ export class FeedChecker {
     const isSame = kind === alteration && names.length === changed.size && names.every(name => changed.has(name))
     const isWhole = isLoose || !this.watch.onlyChangedAttrs || this.skippedBefore(version, history).length === 0
     if (isSame && isWhole && reports.includes('event') && isShownAlike(shown, entity)) return true
-    return this.mayFold && this.isFolded(version, data, history)
+    return this.mayFold && this.isFolded(version, data, history, isLoose)
   }
 
   /** Whether the reader may receive one event for several changes. */
@@ -289,7 +289,7 @@ export class FeedChecker {
    * An event for a version and some before it: it has the kind of any of them, names what has changed in any of them, and
    * shows the last state.
    */
-  private isFolded(version: Version, data: JsonObject, history: EntityHistory): boolean {
+  private isFolded(version: Version, data: JsonObject, history: EntityHistory, isLoose: boolean): boolean {
     const { watch } = this
     const names = data.changed as readonly string[]
     const shown = (data.data as readonly JsonObject[])[0] as JsonObject
@@ -301,8 +301,10 @@ export class FeedChecker {
     if (!names.every(name => changed.has(name))) return false
     if (![...this.expected(version).changed].every(name => names.includes(name))) return false
     if (!watch.onlyChangedAttrs) return isShownAlike(shown, this.expected(version).entity)
-    // No value may be lost: everything that is new to the reader is named, and nothing is that was not.
-    const needed = this.shownOf(version, [...this.skippedBefore(version, history), version])
+    // No value may be lost: everything that is new to the reader is named, and nothing is that was not. Of versions that
+    // were left out there is only the gap that has to follow.
+    const news = isLoose ? [version] : [...this.skippedBefore(version, history), version]
+    const needed = this.shownOf(version, news)
     const possible = this.shownOf(version, folded)
     const wanted = Object.fromEntries(Object.entries(possible).filter(([name]) => Object.hasOwn(shown, name)))
     return Object.keys(needed).every(name => Object.hasOwn(shown, name)) && isShownAlike(shown, wanted)

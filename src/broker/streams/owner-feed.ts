@@ -6,7 +6,7 @@
 // Not here: which filters there are, and what becomes of a change (stream-hub.ts).
 
 import type { ShardReply, Shards } from '../../messages/messages.js'
-import type { NumberedFilter, StreamPosition, StreamReply } from '../../messages/streams.js'
+import type { StreamPoll, StreamPosition, StreamReply } from '../../messages/streams.js'
 import type { Clock } from '../../ports.js'
 
 /** How long an owner may keep a poll. So far behind is the cursor of readers while nothing happens. */
@@ -18,8 +18,11 @@ const againMs = 250
 export interface FilterChanges {
   readonly revision: number
   /** The changes since a revision; 0: everything. */
-  since(revision: number): { readonly add: readonly NumberedFilter[]; readonly remove: readonly number[] }
+  since(revision: number): FiltersSince
 }
+
+/** The filters to add and to remove after a revision; after 0, there were none. */
+export type FiltersSince = Pick<StreamPoll, 'fromRevision' | 'add' | 'remove'>
 
 type Changes = Extract<StreamReply, { what: 'changes' }>
 
@@ -42,7 +45,9 @@ export class OwnerFeed {
   /** All changes at the owner up to this tick have been passed on. */
   tick = 0
   /** The revision of the filters that the owner has. */
-  revision = 0
+  private revision = 0
+  /** The same, once everything that had happened at the owner then was passed on. */
+  answered = 0
   private poll = 0
   private isDue = false
   private isClosed = false
@@ -82,7 +87,7 @@ export class OwnerFeed {
     const number = ++this.poll
     const { revision } = filters
     const step = {
-      ...({ what: 'poll', holder, after: this.at, fromRevision: this.revision, revision, waitMs } as const),
+      ...({ what: 'poll', holder, after: this.at, revision, waitMs } as const),
       ...filters.since(this.revision),
     }
     shards.ask(shard, { kind: 'stream', step }, reply => {
@@ -103,6 +108,7 @@ export class OwnerFeed {
         return this.pollSoon()
       case 'unknown':
         this.revision = 0
+        this.answered = 0
         this.isUnknown = true
         return this.pollSoon()
       default:
@@ -116,6 +122,7 @@ export class OwnerFeed {
     if (told.lost || isOther || this.isUnknown) this.parts.onLost(isOther ? 'restarted' : 'too old')
     this.isUnknown = false
     this.revision = revision
+    if (!told.hasMore) this.answered = revision
     this.parts.onChanges(this, told)
   }
 

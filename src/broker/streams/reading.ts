@@ -7,6 +7,9 @@
 // It is confirmed when every owner of shards knows its filter. Changes that come during a replay or a snapshot wait,
 // and follow behind it: a reader may see a change twice, and misses none.
 //
+// A reader that gets a gap reads the entities again. So nothing older may follow the gap: every owner has to answer once
+// more before it (`barrier`). Otherwise a slow owner's change could come last, and a later one be part of the gap.
+//
 // With `minInterval` the latest state of an entity waits for its time. As long as anything waits, the reader's cursor
 // stays behind it.
 
@@ -68,8 +71,12 @@ export interface ReadingHub {
   /** The cursor of a reader that has received everything so far; undefined: not all owners have answered yet. */
   cursor(group: FilterGroup): StreamCursor | undefined
   textOf(cursor: StreamCursor): string
-  /** Whether every owner knows a filter. */
-  isKnown(group: FilterGroup): boolean
+  /** Whether every owner has answered since a revision of the filters, and all its changes from before are passed on. */
+  isKnown(revision: number): boolean
+  /** Has every owner answer once more, and returns the revision that it then has. */
+  barrier(): number
+  /** The revision of the latest barrier. */
+  readonly lastBarrier: number
   /** Confirms a reading, now or when every owner knows its filter. */
   await(reading: Reading): void
   /** A reader has received a change of an owner: older ones of its shard from other owners come too late. */
@@ -119,6 +126,10 @@ export class Reading implements Bookmarked {
   private hasBegun = false
   /** The gap that the reader gets when it is confirmed, and its beginning. */
   private gap: { readonly reason: GapReason; readonly sinceMs: number } | undefined
+  /** The revision of the filters that every owner must have. */
+  private wanted: number
+  /** Whether the cursor of the watch was ahead of the feeds of this process. */
+  private wasAhead = false
   /** The cursor that the reader got last. */
   private last: StreamCursor | undefined
   /** In the order of `untilMs`. */
@@ -133,6 +144,7 @@ export class Reading implements Bookmarked {
     readonly turn: number,
   ) {
     this.last = watch.from
+    this.wanted = Math.max(group.revision, hub.lastBarrier)
   }
 
   /** Ends it. The reader gets nothing any more. */
@@ -150,11 +162,17 @@ export class Reading implements Bookmarked {
   /** Goes on if every owner knows the filter by now. */
   confirm(): void {
     const cursor = this.hub.cursor(this.group)
-    if (this.state.kind !== 'confirming' || !cursor || !this.hub.isKnown(this.group)) return
+    if (this.state.kind !== 'confirming' || !cursor || !this.hub.isKnown(this.wanted)) return
     if (!this.hasBegun) {
-      this.hasBegun = true
-      this.reader.onBegun(this.hub.textOf(this.watch.from ?? cursor))
       const { from } = this.watch
+      if (from && from.rings === cursor.rings && from.tick > cursor.tick && !this.wasAhead) {
+        // The cursor is of another node, whose feeds had arrived further than those of this one.
+        this.wasAhead = true
+        this.wanted = this.hub.barrier()
+        return
+      }
+      this.hasBegun = true
+      this.reader.onBegun(this.hub.textOf(from ?? cursor))
       if (from && from.rings === cursor.rings && from.tick <= cursor.tick) return this.replay(from)
       if (from) this.gap = { reason: 'restarted', sinceMs: stampMs(from.tick) }
     }
@@ -164,6 +182,7 @@ export class Reading implements Bookmarked {
     if (gap) {
       // A reader that is cut off before the end of the snapshot comes back with the cursor from before the gap.
       const text = this.watch.hasSnapshot ? undefined : this.hub.textOf(cursor)
+      this.dropPaced()
       this.send({ kind: 'gap', cursor: text, data: gapText(gap.reason, gap.sinceMs) })
     }
     if (this.watch.hasSnapshot) this.readSnapshot(cursor)
@@ -177,9 +196,10 @@ export class Reading implements Bookmarked {
     if (before.kind === 'snapshot' || before.kind === 'replaying') hub.budget.releaseChanges(before.waiting.length)
   }
 
-  /** Changes may be missing from now on. The reader learns it when every owner knows its filter (again). */
-  onGap(reason: GapReason): void {
+  /** Changes may be missing from now on. The reader learns it when every owner has the revision. */
+  onGap(reason: GapReason, revision = this.hub.barrier()): void {
     if (this.state.kind === 'ended') return
+    this.wanted = revision
     // A reader that has not begun misses nothing, or continues from its cursor.
     if (this.hasBegun)
       this.gap ??= { reason, sinceMs: this.last ? stampMs(this.last.tick) : this.hub.parts.clock.wallMs() }
@@ -283,6 +303,11 @@ export class Reading implements Bookmarked {
     }
   }
 
+  /** What waits is part of the gap. */
+  private dropPaced(): void {
+    for (const paced of this.paced.values()) paced.later = undefined
+  }
+
   // Replay
 
   private replay(from: StreamCursor): void {
@@ -347,8 +372,6 @@ export class Reading implements Bookmarked {
     const selection = selectionOfFilter(this.group.source)
     if (!selection.ok) return this.onRefused(selection.refusal)
     const { parts, budget } = this.hub
-    // The snapshot has it, and perhaps a later state.
-    for (const paced of this.paced.values()) paced.later = undefined
     const snapshot = new Snapshot(parts.shards, this.group.source, selection.value, budget)
     const state: State = { kind: 'snapshot', snapshot, waiting: [], isOverrun: false }
     this.enter(state)

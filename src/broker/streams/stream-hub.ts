@@ -22,7 +22,7 @@ import type { Chance, Clock } from '../../ports.js'
 import { BookmarkTurns } from './bookmark-turns.js'
 import { CatchUpBudget } from './catch-up-budget.js'
 import { EndOfTick } from './end-of-tick.js'
-import { type FilterChanges, OwnerFeed, type OwnerFeedParts } from './owner-feed.js'
+import { type FilterChanges, type FiltersSince, OwnerFeed, type OwnerFeedParts } from './owner-feed.js'
 import { WaitingBudget } from './reader-queue.js'
 import { type FeedState, type FilterGroup, Reading, type ReadingHub, type StreamReader } from './reading.js'
 import { ChangeTexts } from './stream-event.js'
@@ -42,6 +42,7 @@ export interface HubParts {
   readonly filtersMax: number
 }
 
+/** With neither a filter to add nor one to remove, it is a barrier. */
 interface FilterChange {
   readonly revision: number
   readonly add?: FilterGroup
@@ -61,6 +62,7 @@ export class StreamHub implements FilterChanges, ReadingHub {
   private changes: FilterChange[] = []
   /** The number of changes of the filters. */
   revision = 0
+  lastBarrier = 0
   /** Readings that are not confirmed. */
   private readonly unconfirmed = new Set<Reading>()
   private numbers = 0
@@ -171,11 +173,16 @@ export class StreamHub implements FilterChanges, ReadingHub {
       .join()
   }
 
-  /** Whether every owner knows a filter. */
-  isKnown({ revision }: FilterGroup): boolean {
+  isKnown(revision: number): boolean {
     if (this.feeds.size === 0) return false
-    for (const feed of this.feeds.values()) if (!feed.position || feed.revision < revision) return false
+    for (const feed of this.feeds.values()) if (!feed.position || feed.answered < revision) return false
     return true
+  }
+
+  barrier(): number {
+    this.lastBarrier = ++this.revision
+    this.note({ revision: this.revision })
+    return this.revision
   }
 
   get owners(): Iterable<OwnerFeed> {
@@ -203,10 +210,12 @@ export class StreamHub implements FilterChanges, ReadingHub {
     for (const feed of this.feeds.values()) feed.pollSoon()
   }
 
-  since(revision: number): { readonly add: readonly NumberedFilter[]; readonly remove: readonly number[] } {
+  since(revision: number): FiltersSince {
     const oldest = this.changes[0]
-    if (revision === 0 || !oldest || oldest.revision > revision + 1)
-      return { add: [...this.byNumber.values()].map(({ number, source }) => ({ number, source })), remove: [] }
+    if (revision === 0 || !oldest || oldest.revision > revision + 1) {
+      const add = [...this.byNumber.values()].map(({ number, source }) => ({ number, source }))
+      return { fromRevision: 0, add, remove: [] }
+    }
     const add: NumberedFilter[] = []
     const remove: number[] = []
     for (let at = this.changes.length - 1; at >= 0 && this.changes[at]!.revision > revision; at--) {
@@ -214,7 +223,7 @@ export class StreamHub implements FilterChanges, ReadingHub {
       if (change.remove !== undefined) remove.push(change.remove)
       else if (change.add && this.byNumber.has(change.add.number)) add.push(change.add)
     }
-    return { add: add.map(({ number, source }) => ({ number, source })), remove }
+    return { fromRevision: revision, add: add.map(({ number, source }) => ({ number, source })), remove }
   }
 
   // Owners
@@ -277,7 +286,8 @@ export class StreamHub implements FilterChanges, ReadingHub {
   }
 
   private gapAll(reason: GapReason): void {
-    for (const { readings } of this.groups.values()) for (const reading of readings) reading.onGap(reason)
+    const revision = this.barrier()
+    for (const { readings } of this.groups.values()) for (const reading of readings) reading.onGap(reason, revision)
   }
 
   // [hot] Once per change that any filter of this process found.

@@ -6,8 +6,9 @@
 //
 //   turn -> matched -> (commit is durable) -> ring -> polls of holders -> readers
 //
-// Changes that were made before the first filter of a tenant, and are not durable yet, do not enter the ring. So a holder
-// learns that such a filter is known when they are durable: a snapshot that it reads then has them.
+// A holder learns that a filter is known when everything from before is durable. Changes that were made before the first
+// filter of a tenant do not enter the ring, and a snapshot that is read then has them. And behind a gap nothing may come
+// that is older (broker/streams/reading.ts).
 //
 // A filter is soft state with a lease: a holder that does not poll loses its filters here, and registers them again.
 //
@@ -54,8 +55,6 @@ const lookedAtMax = 4_096
 const replayedMax = 256
 
 interface TenantStreams {
-  /** Whether changes from before its first filter are on their way. */
-  isBeginning: boolean
   /** Grows with each new filter. */
   generation: number
   readonly after: Matcher<OwnedFilter>
@@ -178,8 +177,8 @@ export class ChangeStreams {
     // A holder that did not wait for the answer to its last poll sends the changes of that again.
     for (const number of step.remove) this.remove(holder, number)
     for (const { number, source } of step.add) this.add(holder, number, source)
-    if (step.add.some(({ source }) => this.tenants.get(source.tenant)?.isBeginning)) this.hold(holder)
     const isChanged = step.revision !== holder.revision || step.fromRevision === 0
+    if (isChanged) this.hold(holder)
     holder.revision = step.revision
     const { clock } = this.parts
     holder.leaseUntilMs = clock.monoMs() + leaseMs
@@ -232,16 +231,10 @@ export class ChangeStreams {
     let tenant = this.tenants.get(name)
     if (!tenant) {
       const [after, before] = [new Matcher<OwnedFilter>(), new Matcher<OwnedFilter>()]
-      const created: TenantStreams = {
-        ...{ isBeginning: true, generation: 0, after, before, patterns: new PatternAccount(), filters: 0 },
-        untilMs: this.lingerEnd(),
-      }
-      tenant = created
+      const patterns = new PatternAccount()
+      tenant = { generation: 0, after, before, patterns, filters: 0, untilMs: this.lingerEnd() }
       this.tenants.set(name, tenant)
       this.ring.cover(name)
-      this.parts.commit.afterAll(() => {
-        created.isBeginning = false
-      })
     }
     return tenant
   }
@@ -308,7 +301,15 @@ export class ChangeStreams {
     const { refused } = holder
     holder.refused = []
     const tick = isAll ? ring.tick() : ring.at(position)!.tick
-    poll.onReply({ what: 'changes', at: { ring: parts.ring, position }, tick, lost: isLost, refused, changes })
+    poll.onReply({
+      what: 'changes',
+      at: { ring: parts.ring, position },
+      tick,
+      lost: isLost,
+      hasMore: !isAll || undefined,
+      refused,
+      changes,
+    })
   }
 
   private replay({ source, ring: asked, sinceTick, after, upTo }: StreamReplay): StreamReply {

@@ -7,6 +7,7 @@ import type { StreamPoll, StreamReply } from '../../../src/messages/streams.js'
 
 /** A feed, and an owner whose replies the test gives. */
 class Scene {
+  readonly feed: OwnerFeed
   readonly events: string[] = []
   readonly polls: StreamPoll[] = []
   /** The shards by which the owner was asked. */
@@ -26,17 +27,17 @@ class Scene {
       this.polls.push(step as StreamPoll)
       this.replies.push(onReply)
     }
-    const feed = new OwnerFeed({
+    this.feed = new OwnerFeed({
       shards: { ask } as unknown as Shards,
       clock: { after: () => () => {}, endOfTick: run => void this.ended.push(run) },
       holder: 'h',
-      filters: { revision: 3, since: () => ({ add: [], remove: [] }) },
+      filters: { revision: 3, since: fromRevision => ({ fromRevision, add: [], remove: [] }) },
       onChanges: (_feed, { changes }) => void this.events.push(`${changes.length} changes`),
       onLost: reason => void this.events.push(reason),
       onMoved: () => void this.events.push('moved'),
       shardOf: () => this.shard,
     })
-    feed.pollSoon()
+    this.feed.pollSoon()
     this.endTick()
   }
 
@@ -54,8 +55,18 @@ class Scene {
   }
 }
 
-const changes = (ring: string, lost = false): StreamReply => ({
-  ...{ what: 'changes', at: { ring, position: 7 }, tick: 1, lost, refused: [], changes: [] },
+const changes = (ring: string, lost = false, hasMore?: boolean): StreamReply => ({
+  ...{ what: 'changes', at: { ring, position: 7 }, tick: 1, lost, hasMore, refused: [], changes: [] },
+})
+
+t.test('an owner that has further changes has not answered everything yet', async t => {
+  const scene = new Scene()
+  scene.reply(changes('r', false, true))
+  t.equal(scene.feed.answered, 0)
+  t.match(scene.reply(changes('r')), { fromRevision: 3 })
+  t.equal(scene.feed.answered, 3)
+  scene.reply({ what: 'unknown' })
+  t.equal(scene.feed.answered, 0)
 })
 
 t.test('an owner that does not know the holder gets all filters, and changes may be missing', async t => {

@@ -33,11 +33,14 @@ class Scene {
   /** Requests to owners, with their replies. */
   readonly asked: { readonly shard: number; readonly request: ShardRequest; readonly onReply: OnReply }[] = []
 
-  /** `isKnown`: whether the owners know the filter. */
-  constructor(
-    message: JsonObject,
-    public isKnown = true,
-  ) {
+  /** The tick of the cursor of this process. */
+  tick = 100
+  /** The revision that the owners must have, and have; `isKnown`: they have it at once. */
+  private wanted = 0
+  answered = Number.NEGATIVE_INFINITY
+
+  constructor(message: JsonObject, isKnown = true) {
+    if (isKnown) this.answered = Number.POSITIVE_INFINITY
     const watch = watchOfMessage({ tenant: '', servicePath: '/#' }, message)
     if (!watch.ok) throw new Error(refusalText(watch.refusal))
     const reader = {
@@ -55,14 +58,16 @@ class Scene {
       texts: new ChangeTexts(),
       budget: new CatchUpBudget(),
       owners: feeds,
-      cursor: () => ({ rings: 'r', tick: 100 }),
+      cursor: () => ({ rings: 'r', tick: this.tick }),
       textOf: ({ tick }) => `c${tick}`,
-      isKnown: () => this.isKnown,
+      isKnown: revision => this.answered >= revision,
+      barrier: () => ++this.wanted,
+      lastBarrier: 0,
       await: reading => reading.confirm(),
       noteOrder: () => {},
       close: () => {},
     }
-    const group = { source: watch.value.source, readings: new Set() } as unknown as FilterGroup
+    const group = { source: watch.value.source, readings: new Set(), revision: 0 } as unknown as FilterGroup
     this.reading = new Reading(hub, group, watch.value, reader, 0)
     this.reading.confirm()
   }
@@ -115,11 +120,52 @@ t.test('what waits for its time is not sent behind a newer snapshot', async t =>
 t.test('a reader that has not begun gets no gap', async t => {
   const scene = new Scene({}, false)
   scene.reading.onGap('restarted')
-  scene.isKnown = true
+  scene.answered = Number.POSITIVE_INFINITY
   scene.reading.confirm()
   t.strictSame(scene.told, ['begun'])
   scene.reading.onGap('restarted')
   t.strictSame(scene.told, ['begun', 'gap restarted'])
+})
+
+t.test('nothing that waits for its time comes behind a gap', async t => {
+  const { reading, clock, told } = new Scene({ minInterval: 50 })
+  for (const n of [1, 2]) reading.onChange(named(n), 'found')
+  reading.onGap('owner lost')
+  clock.advance(1_000)
+  t.strictSame(told, ['begun', 'entityChange c1', 'gap owner lost'])
+})
+
+t.test('a gap comes when every owner has answered once more, behind what they had', async t => {
+  const scene = new Scene({})
+  scene.answered = 0
+  scene.reading.onGap('owner lost')
+  scene.reading.onChange(named(1), 'found')
+  scene.answered = 1
+  scene.reading.confirm()
+  t.strictSame(scene.told, ['begun', 'entityChange c1', 'gap owner lost'])
+})
+
+t.test('a cursor that is ahead of this node waits until the owners have answered once more', async t => {
+  // 10 in base 36 is 36.
+  const message = { from: '1.r.10' }
+  const scene = new Scene(message, false)
+  scene.answered = 0
+  scene.tick = 35
+  scene.reading.confirm()
+  t.strictSame(scene.told, [])
+  scene.tick = 37
+  scene.answered = 1
+  scene.reading.confirm()
+  scene.replay(true, named(20))
+  scene.replay(true)
+  t.strictSame(scene.told, ['begun', 'entityChange c20'])
+  const forged = new Scene(message, false)
+  forged.tick = 35
+  forged.answered = 0
+  forged.reading.confirm()
+  forged.answered = 1
+  forged.reading.confirm()
+  t.strictSame(forged.told, ['begun', 'gap restarted'])
 })
 
 t.test('a snapshot begins anew when a shard has moved meanwhile', async t => {

@@ -127,9 +127,25 @@ t.test('a filter that comes while a change is on its way gets it', async t => {
   owner.store.isHeld = true
   owner.ask(create('E'))
   await owner.rest()
-  await scene.add(anything)
+  const replies = scene.poll({ add: [{ number: 2, source: anything }], revision: 2 })
+  await owner.rest(2 * waitMs)
+  t.strictSame(replies, [], 'its holder learns that it is known when that is durable')
   owner.store.land()
-  t.strictSame((await scene.next()).map(inWords), ['create n of n found 2'])
+  await owner.rest()
+  t.match(replies, [{ what: 'changes', changes: [{ class: 'create', found: [2] }] }])
+})
+
+t.test('a new revision is answered when everything that was on its way is durable', async t => {
+  const scene = await Scene.with(anything)
+  const { owner } = scene
+  owner.store.isHeld = true
+  owner.ask(create('E'))
+  const replies = scene.poll({ revision: 2 })
+  await owner.rest(2 * waitMs)
+  t.strictSame(replies, [])
+  owner.store.land()
+  await owner.rest()
+  t.match(replies, [{ what: 'changes', changes: [{ class: 'create' }], hasMore: undefined }])
 })
 
 t.test('the first filter of a tenant is known when everything that was on its way is durable', async t => {
