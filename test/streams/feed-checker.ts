@@ -91,6 +91,8 @@ export class FeedChecker {
   private foldsLeft = 0
   /** Of entities with versions that were left out, how far the reader had come before: a gap has to follow. */
   private readonly late = new Map<EntityHistory, number>()
+  /** The same, of entities with an event that an earlier version fits, and perhaps a later one with losses before it. */
+  private readonly doubtful = new Map<EntityHistory, number>()
   /** Events about each entity in this session, for `minInterval`. */
   private sent = new Map<EntityHistory, number>()
   private readonly trail: { readonly about: EntityHistory | undefined; readonly text: string }[] = []
@@ -109,6 +111,7 @@ export class FeedChecker {
     this.sent = new Map()
     this.parts = new Map()
     this.late.clear()
+    this.doubtful.clear()
     this.isAwaiting = !from && this.watch.snapshot
     this.disturbancesAtOpening = this.causes.disturbances
     this.disturbancesBefore = from?.disturbances ?? this.disturbancesAtOpening
@@ -223,9 +226,11 @@ export class FeedChecker {
       ahead = alike.filter(({ at }) => at > position.lo)
     }
     if (reachable.length === 0 && this.mayBeLate && !this.late.has(history)) {
-      this.late.set(history, position.hi)
+      this.late.set(history, Math.max(position.hi, this.doubtful.get(history) ?? -1))
       reachable = ahead
     }
+    if (this.mayBeLate && reachable.length < ahead.length && !this.doubtful.has(history))
+      this.doubtful.set(history, position.hi)
     const [first] = reachable
     if (!first) return this.tell(this.faultOf(alike, ahead, history, kind, data), history)
     this.checkTimes(first, alike.length, data)
@@ -385,7 +390,10 @@ export class FeedChecker {
     if (!isFair) this.tell(`a gap without a cause: ${reason}`)
     const sinceMs = Date.parse(String(since))
     for (const [history, hi] of this.late) this.positionOf(history).hi = hi
+    for (const [history, hi] of this.doubtful)
+      this.positionOf(history).hi = Math.max(this.positionOf(history).hi, hi)
     this.late.clear()
+    this.doubtful.clear()
     for (const history of this.model.histories.values()) {
       const position = this.positionOf(history)
       const all = this.requiredBetween(history, position.hi, history.versions.length)
@@ -470,6 +478,11 @@ export class FeedChecker {
   /** Notes a fault; only the first one counts. */
   tell(what: string, history?: EntityHistory): void {
     this.problem ??= this.explained(what, history)
+  }
+
+  /** The last events and connections, one a line. */
+  get received(): string {
+    return [`${this.name} received:`, ...this.trail.slice(-15).map(({ text }) => `  ${text}`)].join('\n')
   }
 
   private explained(what: string, history?: EntityHistory): string {

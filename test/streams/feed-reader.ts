@@ -231,10 +231,14 @@ export class FeedReader {
     else feed.take(event)
   }
 
+  private trails(): string {
+    return this.plan.feeds.map(feed => `\n${feed.received} (${this.begun.has(feed) ? 'begun' : 'not begun'})`).join('')
+  }
+
   private async until(isSo: () => boolean): Promise<void> {
     const untilMs = performance.now() + patienceMs
     while (!isSo() && !this.problem) {
-      if (performance.now() > untilMs) this.fault ??= 'a watch does not begin or end'
+      if (performance.now() > untilMs) this.fault ??= `a watch does not begin or end${this.trails()}`
       await pause(lookMs)
     }
   }
