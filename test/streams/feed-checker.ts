@@ -225,8 +225,9 @@ export class FeedChecker {
       alike = history.versions.filter(version => this.isOf(version, kind, data, history, true))
       ahead = alike.filter(({ at }) => at > position.lo)
     }
-    if (reachable.length === 0 && this.mayBeLate && !this.late.has(history)) {
-      this.late.set(history, Math.max(position.hi, this.doubtful.get(history) ?? -1))
+    if (reachable.length === 0 && this.mayBeLate) {
+      if (!this.late.has(history))
+        this.late.set(history, Math.max(position.hi, this.doubtful.get(history) ?? -1))
       reachable = ahead
     }
     if (this.mayBeLate && reachable.length < ahead.length && !this.doubtful.has(history))

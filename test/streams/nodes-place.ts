@@ -12,6 +12,8 @@ import type { LifePlace } from './feed-life.js'
 const settledMsMax = 120_000
 const drainedMsMax = 60_000
 const lookMs = 50
+/** A node's streams may learn so late that owners have changed. */
+const noticedMsMax = 1_500
 
 export const nodeDisturbances = ['kill', 'drain', 'restart'] as const
 export type NodeDisturbance = (typeof nodeDisturbances)[number]
@@ -24,6 +26,7 @@ export class NodesPlace implements LifePlace {
   /** What happens next. */
   next: NodeDisturbance = 'kill'
   private isQuiet = true
+  private disturbedMs = 0
   private readonly down = new Set<NodeName>()
 
   private constructor(private readonly scene: ClusterScene) {}
@@ -35,9 +38,10 @@ export class NodesPlace implements LifePlace {
     return place
   }
 
-  /** From the first disturbance until the cluster has settled, shards may move at any time. */
+  /** From the first disturbance until the cluster has settled, shards may move at any time: the last such moment. */
   get disturbances(): number {
-    return this.isQuiet ? 0 : Math.ceil(performance.now())
+    if (!this.isQuiet) this.disturbedMs = Math.ceil(performance.now())
+    return this.disturbedMs
   }
 
   url(random: Random): string {
@@ -74,6 +78,8 @@ export class NodesPlace implements LifePlace {
       if (performance.now() > untilMs) throw new Error('the nodes have not settled')
       await pause(lookMs)
     }
+    await pause(noticedMsMax)
+    this.disturbedMs = Math.ceil(performance.now())
     this.isQuiet = true
   }
 
