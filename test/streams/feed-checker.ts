@@ -226,8 +226,7 @@ export class FeedChecker {
       ahead = alike.filter(({ at }) => at > position.lo)
     }
     if (reachable.length === 0 && this.mayBeLate) {
-      if (!this.late.has(history))
-        this.late.set(history, Math.max(position.hi, this.doubtful.get(history) ?? -1))
+      if (!this.late.has(history)) this.late.set(history, Math.max(position.hi, this.doubtful.get(history) ?? -1))
       reachable = ahead
     }
     if (this.mayBeLate && reachable.length < ahead.length && !this.doubtful.has(history))
@@ -391,8 +390,7 @@ export class FeedChecker {
     if (!isFair) this.tell(`a gap without a cause: ${reason}`)
     const sinceMs = Date.parse(String(since))
     for (const [history, hi] of this.late) this.positionOf(history).hi = hi
-    for (const [history, hi] of this.doubtful)
-      this.positionOf(history).hi = Math.max(this.positionOf(history).hi, hi)
+    for (const [history, hi] of this.doubtful) this.positionOf(history).hi = Math.max(this.positionOf(history).hi, hi)
     this.late.clear()
     this.doubtful.clear()
     for (const history of this.model.histories.values()) {
