@@ -20,7 +20,7 @@ import { Random } from '../test/support/random.js'
 import { type Finding, told } from './report.js'
 
 const options = gossipOptionsDefault
-const { periodMs, pingTimeoutMs, tellMs } = options
+const { periodMs, pingTimeoutMs, spreadMs } = options
 
 /** Share of lost messages, each way. */
 const lossShare = 0.05
@@ -77,7 +77,7 @@ function spreadFormulaMs(size: number): number {
   const left = size - 1
   let harmonic = 0
   for (let n = 1; n < left; n++) harmonic += 1 / n
-  return ((periodMs * 2) / (2 + periodMs / tellMs)) * ((left - 1) / left) * harmonic
+  return ((periodMs * 2) / (2 + periodMs / spreadMs)) * ((left - 1) / left) * harmonic
 }
 
 /** A probe fails when both pings and all helpers fail: two messages each, and four. */

@@ -49,8 +49,8 @@ export function isLocal(address: string): boolean {
 export const notAnAddress = (address: string): string => `not an address: ${JSON.stringify(address.slice(0, 100))}`
 
 export function nowhere(address: string, listener: StreamListener): Stream {
-  const told = setImmediate(() => listener.onClosed(notAnAddress(address)))
-  return { send: () => true, close: () => clearImmediate(told) }
+  const closing = setImmediate(() => listener.onClosed(notAnAddress(address)))
+  return { send: () => true, close: () => clearImmediate(closing) }
 }
 
 /** Bytes of a path that every system takes; some systems cut longer ones off silently. */

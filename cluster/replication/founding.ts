@@ -85,7 +85,7 @@ class Founding {
 
   async found(): Promise<LogPosition> {
     const first = (await this.look()) ?? (await this.append())
-    await this.letGo()
+    await this.release()
     return positionOf(first, decodeRecord(first)!)
   }
 
@@ -114,7 +114,7 @@ class Founding {
   }
 
   /** Leaves the shard without an owner, so that the node with its content may take it at once. */
-  private async letGo(): Promise<void> {
+  private async release(): Promise<void> {
     const { takeover } = await this.read()
     if (takeover?.owner !== this.owner) return
     await this.answered<Known<RetakeOutcome>>(onDone => this.log.retake(this.shard, takeover.epoch, nobody, onDone))

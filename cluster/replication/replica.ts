@@ -179,7 +179,7 @@ export class Replica {
       if (!isCurrent && this.tail.sequence === before) return this.endReading()
       this.afterApplied(this.lastStep, () => {
         if (this.is !== 'following') this.endReading()
-        else if (isCurrent) this.tellCurrent(asked, { takeover, askedMs })
+        else if (isCurrent) this.notifyCurrent(asked, { takeover, askedMs })
         else this.readPage()
       })
     })
@@ -189,13 +189,13 @@ export class Replica {
    * Calls back the first `asked` waiting callers. Later callers came after the reading was asked for: reads again for
    * them, without letting the first ones wait.
    */
-  private tellCurrent(asked: number, caughtUp: CaughtUp): void {
+  private notifyCurrent(asked: number, caughtUp: CaughtUp): void {
     this.hasBeenCurrent = true
     const waiting = this.reading ?? []
     const due = waiting.splice(0, asked)
     const goesOn = waiting.length > 0 || this.hasMissed
     if (!goesOn) this.reading = undefined
-    for (const tell of due) tell(caughtUp)
+    for (const onCaughtUp of due) onCaughtUp(caughtUp)
     if (!goesOn) return
     // A callback may have made this node the owner.
     if (this.is === 'following') this.readPage()
@@ -212,7 +212,7 @@ export class Replica {
   private endReading(): void {
     const waiting = this.reading ?? []
     this.reading = undefined
-    for (const tell of waiting) tell(undefined)
+    for (const onCaughtUp of waiting) onCaughtUp(undefined)
     if (this.hasMissed) this.read()
   }
 

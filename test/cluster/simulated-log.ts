@@ -337,7 +337,7 @@ export class SimulatedLog implements ShardLog {
   follow: ShardLog['follow'] = (wanted, listener) => {
     assert(!this.follower, 'one follower at a time')
     this.follower = { wanted, listener }
-    this.followSoon('the telling begins')
+    this.followSoon('following begins')
   }
 
   trim: ShardLog['trim'] = (shard, upTo) => {

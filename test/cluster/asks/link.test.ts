@@ -602,7 +602,7 @@ t.test('an exception of one caller does not keep the next answer from its caller
 
 t.test('unreadable parts are reported in the next frame, and reports of the other node are passed on', async t => {
   const scene = new Scene().connect()
-  scene.link.tell('a reply that is none')
+  scene.link.reportTrouble('a reply that is none')
   scene.clock.tick()
   t.match(scene.wire.take(), [{ trouble: 'a reply that is none' }])
   scene.hear({ trouble: 'another one' })
