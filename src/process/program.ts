@@ -208,10 +208,10 @@ async function divide(
 
 /** The same for an import, which reports everything on standard error. */
 async function divideForMove(directory: string, workers: number): Promise<void> {
-  const tell = (line: string): boolean => process.stderr.write(`${line}\n`)
+  const printLine = (line: string): boolean => process.stderr.write(`${line}\n`)
   const stopped = new AbortController()
   try {
-    await divide({ store: { directory }, workers }, { info: tell, warn: tell }, stopped, true)
+    await divide({ store: { directory }, workers }, { info: printLine, warn: printLine }, stopped, true)
   } catch (error) {
     if (stopped.signal.aborted) process.exit(1)
     throw error
