@@ -190,7 +190,7 @@ export class Actors {
   }
 
   /** Releases an actor that is not worth its memory. */
-  letGo(actor: Actor): void {
+  evict(actor: Actor): void {
     if (this.isFree(actor)) this.drop(actor)
   }
 

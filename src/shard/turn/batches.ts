@@ -66,7 +66,7 @@ export interface BatchNeeds {
   readonly turn: (item: WriteRequest) => Turn
   /** Whether a change in the tenant may trigger a notification, and so may take long. */
   readonly concerns: (tenant: string) => boolean
-  readonly shards: readonly Pick<Shard, 'hold' | 'letGo'>[]
+  readonly shards: readonly Pick<Shard, 'hold' | 'releaseHold'>[]
   readonly commit: Pick<GroupCommit, 'durable' | 'failed' | 'afterCommit'>
   readonly clock: Pick<Clock, 'monoMs' | 'endOfTick'>
 }
@@ -181,7 +181,7 @@ export class Batches {
   ): void {
     const { shards, commit } = this.needs
     commit.afterCommit(stagedIn, () => {
-      for (const actor of held) if (actor) shards[actor.place.shard]!.letGo(actor)
+      for (const actor of held) if (actor) shards[actor.place.shard]!.releaseHold(actor)
       onReply({ kind: 'batch', replies })
     })
   }
