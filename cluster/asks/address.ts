@@ -76,7 +76,7 @@ export async function clearSocket(path: string): Promise<void> {
   }
   const stats = statSync(path, { throwIfNoEntry: false })
   if (!stats) return
-  if (!stats.isSocket()) throw new Error(`there is something else than a socket at ${path}`)
+  if (!stats.isSocket()) throw new Error(`another file than a socket is at ${path}`)
   if (await answers(path)) throw new Error(`another process listens on ${path}`)
   rmSync(path, { force: true })
 }

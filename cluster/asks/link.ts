@@ -143,7 +143,7 @@ export class Link {
    * yet.
    */
   attach(stream: Stream, theirs: ReadFrame, incarnation: string, ours: Hello | undefined): void {
-    assert(!this.session, 'one stream at a time')
+    assert(!this.session, 'the link has a stream already')
     if (this.incarnation !== incarnation) this.meet(incarnation)
     const nowMs = this.surroundings.nowMs()
     this.session = {
@@ -318,7 +318,7 @@ export class Link {
       this.flushLater()
     }
     const onReply = (reply: Uint8Array): void => {
-      assert(!replied, 'a host replies once')
+      assert(!replied, 'the host has replied already')
       end(answers => answers.reply(number, reply))
     }
     try {

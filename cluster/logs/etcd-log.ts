@@ -170,7 +170,7 @@ export class EtcdLog implements ShardLog {
   }
 
   follow: ShardLog['follow'] = (wanted, follower) => {
-    assert(!this.following, 'one follower at a time')
+    assert(!this.following, 'the log has a follower already')
     if (this.closing) return
     this.following = new EtcdFollowing(this.calls, this.keys, this.clock, this.options, wanted, follower)
     this.following.begin()
@@ -265,7 +265,7 @@ const notFollowing: EtcdFollowStats = { records: 0, bytes: 0, takeovers: 0, gaps
 
 function checkedBytes(appends: readonly Append[]): number {
   assert(appends.length >= 1 && appends.length <= appendsMax, `${appends.length} appends in one step`)
-  assert(new Set(appends.map(({ shard }) => shard)).size === appends.length, 'one append for a shard')
+  assert(new Set(appends.map(({ shard }) => shard)).size === appends.length, 'a step has two appends for one shard')
   let bytes = 0
   for (const append of appends) {
     assert(append.sequence >= 1, 'records are numbered from 1')

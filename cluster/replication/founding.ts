@@ -109,7 +109,7 @@ class Founding {
     const bytes = encodeRecord(shard, epoch, content, mark, { continues: false, continuesPrevious: false })
     const appends = [{ shard, epoch, sequence: content.sequence + 1, bytes }]
     const outcome = await this.answered<Known<AppendOutcome>>(onDone => log.append(appends, onDone))
-    if (outcome.kind === 'superseded') throw this.begun('somebody has taken it over meanwhile')
+    if (outcome.kind === 'superseded') throw this.begun('another node has taken it over meanwhile')
     return bytes
   }
 

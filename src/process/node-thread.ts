@@ -10,7 +10,7 @@ import { startNode } from './node.js'
 import type { FromThread, ToThread } from './worker-protocol.js'
 
 const port = parentPort
-assert(port, 'this runs in a thread')
+assert(port, 'this module runs in a worker thread only')
 const config = workerData as Config
 logNodeWarnings(config.logging)
 const send = (message: FromThread): void => port.postMessage(message)
@@ -24,7 +24,7 @@ try {
     log,
     logger,
     onFailure: error =>
-      send({ kind: 'failed', reason: `the store has failed, nothing more is taken: ${error.message}` }),
+      send({ kind: 'failed', reason: `the store has failed, no more requests are taken: ${error.message}` }),
   })
   port.on('message', (order: ToThread) => {
     if (order.kind === 'ping') return send({ kind: 'pong' })

@@ -231,7 +231,7 @@ async function startHere(
     ...given,
     clock: systemClock,
     chance: systemChance,
-    onFailure: error => onFailure(new Error(`the store has failed, nothing more is taken: ${error.message}`)),
+    onFailure: error => onFailure(new Error(`the store has failed, no more requests are taken: ${error.message}`)),
   })
   return {
     store: node.store,
@@ -255,7 +255,7 @@ async function startWorkers(
   return {
     store: workers.store,
     async stop() {
-      if (!(await workers.stop())) throw new Error('a worker did not end well')
+      if (!(await workers.stop())) throw new Error('a worker has ended with an error')
     },
     reopen: () => workers.reopen(),
   }

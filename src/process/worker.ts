@@ -25,7 +25,7 @@ import { type FromWorker, socketFolder, type ToWorker, type WorkerSettings } fro
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 
 const reading = readConfig(process.argv.slice(2), process.env)
-assert(reading.kind === 'run', 'the supervisor has read the same')
+assert(reading.kind === 'run', 'a worker reads other options than its supervisor')
 const { config } = reading
 logNodeLines(config.logging)
 const log = { ...config.log }
@@ -106,7 +106,7 @@ function start(part: WorkerSettings): Promise<RunningNode> {
     chance: systemChance,
     logger,
     log,
-    onFailure: error => fail(`the store has failed, nothing more is taken: ${error.message}`),
+    onFailure: error => fail(`the store has failed, no more requests are taken: ${error.message}`),
     place: {
       kind: 'worker',
       worker: index,
@@ -119,7 +119,7 @@ function start(part: WorkerSettings): Promise<RunningNode> {
 
 /** A node of a cluster is one worker, so that another process takes its place when it has to end. */
 function startInCluster(place: ClusterConfig): Promise<RunningNode> {
-  const onFailure = (error: Error): void => fail(`nothing more is taken: ${error.message}`)
+  const onFailure = (error: Error): void => fail(`no more requests are taken: ${error.message}`)
   return startNode(config, {
     clock: systemClock,
     chance: systemChance,

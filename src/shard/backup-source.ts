@@ -171,7 +171,7 @@ class Session {
 
   /** The next rows, whose bytes are overwritten by the next call. One call at a time. */
   async page(): Promise<BackupReply> {
-    if (this.reading) throw new Error('a page is asked for while another one is read')
+    if (this.reading) throw new Error('a page is requested while another one is being read')
     const { packer } = this
     packer.begin()
     while (packer.length < pageBytesMax) {

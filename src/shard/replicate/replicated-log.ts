@@ -176,7 +176,7 @@ class ReplicatedBatch implements OpenBatch {
       const reached = outcome instanceof Error ? outcome.reached : outcome
       const lost = new Set(deposed?.losses.map(({ shard }) => shard))
       for (const { shard } of payloads)
-        assert(reached.has(shard) !== lost.has(shard), 'every part has got its position, or is lost')
+        assert(reached.has(shard) !== lost.has(shard), 'a part must either have a position or be lost')
       if (deposed) this.restrict(payloads.filter(({ shard }) => reached.has(shard)))
       write(reached, deposed)
     })

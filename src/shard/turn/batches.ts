@@ -89,7 +89,7 @@ export class Batches {
 
   // [hot] Once per batch and owner.
   onBatch({ items }: BatchRequest, onReply: OnReply): void {
-    assert(items.length > 0, 'a batch of nothing')
+    assert(items.length > 0, 'a batch has no items')
     if (this.itemsWaiting + items.length > itemsWaitingMax) return onReply({ kind: 'busy' })
     const batch = new Running(items, onReply)
     const { tenant } = items[0]!.target
