@@ -167,7 +167,8 @@ export function packWrite(request: AttributesRequest, wire: string): Buffer {
 /** Reads the bytes of `packWrite`; `attributesOf` parses its attributes. */
 export function unpackWrite(bytes: Buffer, attributesOf: (wire: Json) => Attributes): AttributesRequest {
   const texts = unpackTexts(bytes, 3)
-  if (texts.length !== writeTexts || bytes[1]! > flagsMax) throw new Unreadable('it has texts or flags that are not known')
+  if (texts.length !== writeTexts || bytes[1]! > flagsMax)
+    throw new Unreadable('it has texts or flags that are not known')
   const [tenant, path, id, type, correlatorRoot, correlator, authToken, createAs, wire] = texts
   const bits = bytes[1]!
   const stamp = numberAt(bytes, 0)
