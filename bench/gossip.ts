@@ -17,7 +17,7 @@ import {
 } from '../cluster/gossip/gossip-options.js'
 import { type GossipNode, GossipWorld } from '../test/cluster/simulated-gossip.js'
 import { Random } from '../test/support/random.js'
-import { type Finding, told } from './report.js'
+import { type Finding, information } from './report.js'
 
 const options = gossipOptionsDefault
 const { periodMs, pingTimeoutMs, spreadMs } = options
@@ -44,7 +44,7 @@ export async function gossip(size: number, isQuick: boolean, say: (line: string)
   return [
     beside('dead to the first, mean', first, firstFormulaMs(size), 'ms'),
     beside('dead to all, mean', all, firstFormulaMs(size) + spreadFormulaMs(size), 'ms'),
-    told('dead to all, worst', `${worst.toFixed(0)} ms of ${deaths.length}`),
+    information('dead to all, worst', `${worst.toFixed(0)} ms of ${deaths.length}`),
     beside('bytes per member and second', bytes.found, bytes.formula, ''),
     beside('suspicions per member-hour, 5 % lost', losses.suspicions, suspicionsFormula(size), ''),
     {
