@@ -11,7 +11,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Counter, countersOf, createCounters } from './counters.js'
 import { type Accounts, CountingWriters, sumOf } from './counting-writers.js'
 import { startNodes } from './nodes.js'
-import { atMost, type Finding, median, progress, thousands, told } from './report.js'
+import { atMost, type Finding, information, median, progress, thousands } from './report.js'
 import type { Subject } from './servers.js'
 
 const needed = { failoverMs: 6_000 }
@@ -81,7 +81,7 @@ export async function failovers(subject: Subject, folder: string, rounds: number
       needed.failoverMs,
       'ms',
     ),
-    told(
+    information(
       'writes meanwhile',
       `${thousands(all.acknowledged)} acknowledged, ${thousands(all.refused)} refused, ${thousands(all.unknown)} unknown`,
     ),

@@ -15,7 +15,7 @@ import { drive } from './generator.js'
 import { load, loadStock } from './loader.js'
 import { cpuSeconds } from './machine.js'
 import type { RateOptions } from './rate-options.js'
-import { atMost, type Finding, median, progress, rate, thousands, told } from './report.js'
+import { atMost, type Finding, information, median, progress, rate, thousands } from './report.js'
 import { start } from './servers.js'
 import { reads, stockSize, type Template, upserts, wire } from './workloads.js'
 
@@ -52,14 +52,14 @@ export async function forwarding(options: RateOptions): Promise<Finding[]> {
 
   const p99 = { nobody: [] as number[], provider: [] as number[] }
   const perCpuSecond = { nobody: [] as number[], provider: [] as number[] }
-  let toldOfNone = 0
+  let notFound = 0
   for (let round = 1; round <= rounds; round++)
     for (const kind of round % 2 === 1 ? (['nobody', 'provider'] as const) : (['provider', 'nobody'] as const)) {
       const asking = await askAgainAndAgain(server.url, connections, kind)
       const cpuBefore = cpuSeconds(server.pid)
       const { latencyMs, requests, seconds: took } = await drive({ ...driven, seconds })
-      const told = asking.end()
-      if (kind === 'provider') toldOfNone += told
+      const answered = asking.end()
+      if (kind === 'provider') notFound += answered
       p99[kind].push(latencyMs.p99)
       perCpuSecond[kind].push(requests / (cpuSeconds(server.pid) - cpuBefore))
       progress(
@@ -81,11 +81,11 @@ export async function forwarding(options: RateOptions): Promise<Finding[]> {
       needed.besideSilentTimes,
       'times',
     ),
-    told(
+    information(
       'reads per CPU second, of the provider and of nobody',
       `${rate(perCpuSecond.provider)}, ${rate(perCpuSecond.nobody)}`,
     ),
-    told('of those, told that there is none', thousands(toldOfNone)),
+    information('of those, answered with 404', thousands(notFound)),
   ]
 }
 
@@ -97,14 +97,14 @@ async function askAgainAndAgain(url: string, connections: number, whose: Asked):
   const { path, pauseMs } = asked[whose]
   const open = await Promise.all(Array.from({ length: connections }, () => Connection.open(url)))
   const request = wire({ method: 'GET', path, body: '' }, '')
-  let told = 0
+  let answered = 0
   let hasEnded = false
   const askOn = async (connection: Connection): Promise<void> => {
     while (!hasEnded) {
       const { head, body } = await connection.ask(request)
       if (!head.startsWith('HTTP/1.1 404'))
         throw new Error(`${url} knows what a silent provider has:\n${head}\n${body}`)
-      told += 1
+      answered += 1
       if (pauseMs > 0) await delay(pauseMs)
     }
   }
@@ -118,7 +118,7 @@ async function askAgainAndAgain(url: string, connections: number, whose: Asked):
     end() {
       hasEnded = true
       for (const connection of open) connection.close()
-      return told
+      return answered
     },
   }
 }

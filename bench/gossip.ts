@@ -17,10 +17,10 @@ import {
 } from '../cluster/gossip/gossip-options.js'
 import { type GossipNode, GossipWorld } from '../test/cluster/simulated-gossip.js'
 import { Random } from '../test/support/random.js'
-import { type Finding, told } from './report.js'
+import { type Finding, information } from './report.js'
 
 const options = gossipOptionsDefault
-const { periodMs, pingTimeoutMs, tellMs } = options
+const { periodMs, pingTimeoutMs, spreadMs } = options
 
 /** Share of lost messages, each way. */
 const lossShare = 0.05
@@ -44,7 +44,7 @@ export async function gossip(size: number, isQuick: boolean, say: (line: string)
   return [
     beside('dead to the first, mean', first, firstFormulaMs(size), 'ms'),
     beside('dead to all, mean', all, firstFormulaMs(size) + spreadFormulaMs(size), 'ms'),
-    told('dead to all, worst', `${worst.toFixed(0)} ms of ${deaths.length}`),
+    information('dead to all, worst', `${worst.toFixed(0)} ms of ${deaths.length}`),
     beside('bytes per member and second', bytes.found, bytes.formula, ''),
     beside('suspicions per member-hour, 5 % lost', losses.suspicions, suspicionsFormula(size), ''),
     {
@@ -77,7 +77,7 @@ function spreadFormulaMs(size: number): number {
   const left = size - 1
   let harmonic = 0
   for (let n = 1; n < left; n++) harmonic += 1 / n
-  return ((periodMs * 2) / (2 + periodMs / tellMs)) * ((left - 1) / left) * harmonic
+  return ((periodMs * 2) / (2 + periodMs / spreadMs)) * ((left - 1) / left) * harmonic
 }
 
 /** A probe fails when both pings and all helpers fail: two messages each, and four. */

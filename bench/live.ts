@@ -14,7 +14,7 @@ import { cpuSeconds, residentBytes, steadyMs } from './machine.js'
 import { startOpenLoop } from './open-loop.js'
 import type { RateOptions } from './rate-options.js'
 import { startReceiver } from './receiver.js'
-import { atLeast, atMost, type Finding, median, percentile, progress, rate, thousands, told } from './report.js'
+import { atLeast, atMost, type Finding, information, median, percentile, progress, rate, thousands } from './report.js'
 import { type Server, start } from './servers.js'
 import { type Readers, startReaders, type Transport } from './stream-readers.js'
 import {
@@ -227,7 +227,7 @@ async function eventRates(server: Server, options: LiveOptions): Promise<Finding
       needed.ofNotifications,
     )
   }
-  return [told('notifications over HTTP', `${rate(found.http)}/s`), ofHttp('sse'), ofHttp('websocket')]
+  return [information('notifications over HTTP', `${rate(found.http)}/s`), ofHttp('sse'), ofHttp('websocket')]
 }
 
 // What they cost others

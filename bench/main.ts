@@ -28,6 +28,7 @@ import { queries } from './queries.js'
 import {
   atMost,
   type Finding,
+  information,
   median,
   printFindings,
   printTable,
@@ -35,7 +36,6 @@ import {
   rate,
   say,
   thousands,
-  told,
 } from './report.js'
 import { bare, broker, type Subject, start } from './servers.js'
 import { workers } from './workers.js'
@@ -361,7 +361,7 @@ async function runMillion(subject: Subject, folder: string): Promise<void> {
     return atMost(name, found, median(answered), needed.startMs, 'ms')
   }
   judge(`${count} entities of 300 bytes on ${subject.name}, medians of ${result.clean.length} starts`, [
-    told('load', `${thousands(count / result.loadSeconds)}/s, ${result.loadSeconds.toFixed(0)} s`),
+    information('load', `${thousands(count / result.loadSeconds)}/s, ${result.loadSeconds.toFixed(0)} s`),
     memory('resident after the load', result.afterLoad),
     memory('resident after reads', result.afterReads),
     memory('resident after a start', result.afterRestart),

@@ -16,7 +16,7 @@ import { drive } from './generator.js'
 import { load, loadStock } from './loader.js'
 import { cpuSeconds, residentBytes } from './machine.js'
 import type { RateOptions } from './rate-options.js'
-import { atLeast, atMost, type Finding, median, progress, rate, thousands, told } from './report.js'
+import { atLeast, atMost, type Finding, information, median, progress, rate, thousands } from './report.js'
 import { type Server, start } from './servers.js'
 import { stockId, stockSize, updates, upserts, wire } from './workloads.js'
 
@@ -76,7 +76,7 @@ export async function manySubscriptions(options: ManyOptions): Promise<Finding[]
       share('perSecond'),
       needed.ofFew,
     ),
-    told(
+    information(
       `creation of ${count} subscriptions`,
       `${thousands(others / created.many.seconds)}/s, ${created.many.seconds.toFixed(0)} s`,
     ),

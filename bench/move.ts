@@ -75,9 +75,9 @@ function* lines(count: number): Iterable<string> {
 async function run({ script }: Subject, args: readonly string[]): Promise<Step> {
   const beganMs = performance.now()
   const child = spawn(process.execPath, [script, ...args], { stdio: ['ignore', 'ignore', 'pipe'] })
-  let told = ''
+  let stderr = ''
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    told += text
+    stderr += text
   })
   let peakBytes = 0
   const look = setInterval(() => {
@@ -89,7 +89,7 @@ async function run({ script }: Subject, args: readonly string[]): Promise<Step> 
   }, lookMs)
   const [code] = (await once(child, 'close')) as [number | null]
   clearInterval(look)
-  if (code !== 0) throw new Error(`${args.join(' ')} ended with ${code}:\n${told}`)
+  if (code !== 0) throw new Error(`${args.join(' ')} ended with ${code}:\n${stderr}`)
   return { seconds: (performance.now() - beganMs) / 1000, peakBytes }
 }
 

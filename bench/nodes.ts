@@ -139,8 +139,8 @@ export class Nodes {
   }
 
   /**
-   * Resolves when every node reports that all are alive and joined, and every shard is at home. A node that does not
-   * answer may be starting again.
+   * Resolves when every node reports that all are alive and joined, and every shard has the owner that placement
+   * wants. A node that does not answer may be starting again.
    */
   async untilHome(): Promise<void> {
     const untilMs = performance.now() + homeMsMax

@@ -16,7 +16,7 @@ import { manySubscriptions } from './many-subscriptions.js'
 import { sendPaced } from './open-loop.js'
 import type { RateOptions } from './rate-options.js'
 import { type Counts, type Receiver, startReceiver } from './receiver.js'
-import { atLeast, atMost, type Finding, median, percentile, progress, rate, thousands, told } from './report.js'
+import { atLeast, atMost, type Finding, information, median, percentile, progress, rate, thousands } from './report.js'
 import { bare, type Server, type Subject, start } from './servers.js'
 import {
   fill,
@@ -71,7 +71,7 @@ const post = (server: Server, templates: readonly Template[]): Promise<void> =>
 function accounts(missing: number, again: number): Finding[] {
   return [
     atMost('notifications missing', thousands(missing), missing, 0, ''),
-    told('that came again', thousands(again)),
+    information('that came again', thousands(again)),
   ]
 }
 
@@ -109,7 +109,7 @@ async function rates(options: NotificationsOptions): Promise<{ findings: Finding
 
   const { plain, notified } = found
   const line = (name: string, { perSecond, answeredPerSecond, perCpuSecond }: Rates): Finding =>
-    told(
+    information(
       name,
       `${rate(perSecond)}/s, answered ${thousands(median(answeredPerSecond))}/s, ${rate(perCpuSecond)} per CPU second`,
     )
@@ -154,29 +154,29 @@ async function rateOf(options: NotificationsOptions, kind: Case, receiver: Recei
   if (kind === 'notified') await post(server, [subscribe(receiver.url)])
   const workload = ownUpdates
   const driven = { urls: [server.url], workload, connections, tenant: '', place: 'generator', settles: true } as const
-  const isHeard = kind !== 'plain'
-  const sendAll = async (sendSeconds: number): Promise<{ outcome: Outcome; heard: Counts; missing: number }> => {
+  const isNotified = kind !== 'plain'
+  const sendAll = async (sendSeconds: number): Promise<{ outcome: Outcome; counts: Counts; missing: number }> => {
     await receiver.forget()
     const outcome = await drive({ ...driven, seconds: sendSeconds })
-    const heard = await receiver.heardOf(isHeard ? outcome.requests : 0)
-    const missing = isHeard ? outcome.requests - Math.min(heard.updates, heard.notifications) : 0
-    return { outcome, heard, missing }
+    const counts = await receiver.countsAfter(isNotified ? outcome.requests : 0)
+    const missing = isNotified ? outcome.requests - Math.min(counts.updates, counts.notifications) : 0
+    return { outcome, counts, missing }
   }
 
   const warmUp = await sendAll(warmUpSeconds * warmUpTimes)
   const [cpuBefore, othersBefore, from] = [cpuSeconds(server.pid), othersCpu(server, receiver), performance.now()]
-  const { outcome, heard, missing } = await sendAll(seconds)
+  const { outcome, counts, missing } = await sendAll(seconds)
   const cpu = cpuSeconds(server.pid) - cpuBefore
   const othersCores = ((othersCpu(server, receiver) - othersBefore) / (performance.now() - from)) * 1000
   await server.stop()
   rmSync(dataDir, { recursive: true })
-  const untilHeard = isHeard ? (heard.lastMs - outcome.fromMs) / 1000 : 0
+  const untilReceivedS = isNotified ? (counts.lastMs - outcome.fromMs) / 1000 : 0
   return {
-    perSecond: outcome.requests / Math.max(outcome.seconds, untilHeard),
+    perSecond: outcome.requests / Math.max(outcome.seconds, untilReceivedS),
     answeredPerSecond: outcome.requests / outcome.seconds,
     perCpuSecond: outcome.requests / cpu,
     missing: warmUp.missing + missing,
-    again: heard.received - heard.updates,
+    again: counts.received - counts.updates,
     othersCores,
   }
 }
@@ -199,7 +199,7 @@ async function lateness(options: NotificationsOptions, perSecond: number): Promi
   const found = (way: { p50: number; p99: number; worst: number }): string =>
     `p50 ${way.p50.toFixed(2)}, p99 ${way.p99.toFixed(2)}, worst ${way.worst.toFixed(0)} ms`
   return [
-    told(`from answer to receiver at ${thousands(perSecond)}/s, bare server`, found(machine)),
+    information(`from answer to receiver at ${thousands(perSecond)}/s, bare server`, found(machine)),
     atMost('from answer to receiver', found({ p50, p99, worst }), p99, needed.lateMs, 'ms'),
     ...accounts(missing + machine.missing, again),
   ]
@@ -259,17 +259,17 @@ async function waysOf(way: {
   readonly connections: number
   readonly path: (n: number) => string
   /** By default all. */
-  readonly isHeard?: (n: number) => boolean
+  readonly isExpected?: (n: number) => boolean
 }): Promise<Ways> {
-  const { server, receiver, perSecond, seconds, connections, path, isHeard = () => true } = way
+  const { server, receiver, perSecond, seconds, connections, path, isExpected = () => true } = way
   const { body } = ownUpdates[0]!.template
   const first = ownValues(Math.ceil(perSecond * seconds) + 1)
   const request = (n: number): string =>
     wire({ method: 'PATCH', path: path(n), body: body.replace(ownValueHole, String(first + n)) }, '')
   await receiver.forget()
   const answered = await sendPaced({ url: server.url, perSecond, seconds, connections, request })
-  const expected = answered.filter((_, n) => isHeard(n)).length
-  const { received, updates: known } = await receiver.heardOf(expected)
+  const expected = answered.filter((_, n) => isExpected(n)).length
+  const { received, updates: known } = await receiver.countsAfter(expected)
   const arrivals = (await receiver.arrivals()).filter(([value]) => value >= first)
   const ms = arrivals.map(([value, atMs]) => atMs - answered[value - first]!)
   return { ms, missing: expected - ms.length, again: received - known }

@@ -12,7 +12,7 @@ import { countersOf, createCounters } from './counters.js'
 import { steadyMs } from './machine.js'
 import { type Nodes, type Owners, startNodes } from './nodes.js'
 import { startOpenLoop } from './open-loop.js'
-import { atMost, type Finding, median, percentile, progress, thousands, told } from './report.js'
+import { atMost, type Finding, information, median, percentile, progress, thousands } from './report.js'
 import type { Subject } from './servers.js'
 
 const needed = { pauseMs: 250 }
@@ -95,9 +95,9 @@ export async function plannedMoves(options: PlannedMovesOptions): Promise<Findin
   const [during, rest] = [true, false].map(wanted => writes.filter(write => isDuring(write) === wanted))
   const failed = [...refusals.values()].reduce((sum, count) => sum + count, 0)
   return [
-    told(`writes at ${thousands(perSecond)}/s, at rest`, inMs(rest!.map(({ tookMs }) => tookMs))),
-    told('the same while shards move', inMs(during!.map(({ tookMs }) => tookMs))),
-    told(`move of a node's shards`, durations(moves)),
+    information(`writes at ${thousands(perSecond)}/s, at rest`, inMs(rest!.map(({ tookMs }) => tookMs))),
+    information('the same while shards move', inMs(during!.map(({ tookMs }) => tookMs))),
+    information(`move of a node's shards`, durations(moves)),
     atMost(
       `pause of a shard that moves, of ${thousands(pauses.length)}`,
       inMs(pauses),

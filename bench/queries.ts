@@ -31,7 +31,7 @@ import { drive } from './generator.js'
 import { load } from './loader.js'
 import { residentBytes } from './machine.js'
 import type { RateOptions } from './rate-options.js'
-import { atLeast, atMost, type Finding, median, percentile, progress, rate, thousands, told } from './report.js'
+import { atLeast, atMost, type Finding, information, median, percentile, progress, rate, thousands } from './report.js'
 import { startSampler } from './sampler.js'
 import { type Server, start } from './servers.js'
 import { batchBody, batchPath, entitiesPerBatch, requestsOf, stockId, type Workload, wire } from './workloads.js'
@@ -111,7 +111,7 @@ async function storeAll({ url }: Server, count: number, oldest: number): Promise
   await store(url, 'Sensor', oldest, count)
   const loadSeconds = (performance.now() - from) / 1000
   const perSecond = thousands((few + count) / loadSeconds)
-  return told(
+  return information(
     `${thousands(count)} entities by batches of ${entitiesPerBatch}`,
     `${perSecond}/s, ${loadSeconds.toFixed(0)} s`,
   )
@@ -268,7 +268,7 @@ async function questionsAnswered(bench: Bench, server: Server): Promise<Finding[
   const others = await startSampler(server.url, otherRequests(bench.count))
   await delay(quietMs)
   const alone = percentile(await others.end(), 0.99)
-  const findings = [told('reads and updates alone', `p99 ${inMs(alone)}`)]
+  const findings = [information('reads and updates alone', `p99 ${inMs(alone)}`)]
   for (const question of questionsAbout(bench.count)) {
     findings.push(...(await cold(bench, server, question)), await warm(server, question))
   }
@@ -294,7 +294,8 @@ async function cold({ count }: Bench, { url }: Server, question: Question): Prom
   const p99 = percentile(samples, 0.99)
   const found = `p99 ${inMs(p99)}, worst ${inMs(percentile(samples, 1))}, ${samples.length} samples`
   progress(`${name}, cold: ${inMs(first.ms)}; others meanwhile ${found}`)
-  if (coldMsMax === undefined) return [told(`${name}, cold`, inMs(first.ms)), told('others meanwhile', found)]
+  if (coldMsMax === undefined)
+    return [information(`${name}, cold`, inMs(first.ms)), information('others meanwhile', found)]
   return [
     atMost(`${name}, cold`, inMs(first.ms), first.ms, coldMsMax, 'ms'),
     atMost('others meanwhile', found, p99, needed.othersMs, 'ms'),
@@ -342,8 +343,8 @@ async function memory({ views }: Bench, { pid }: Server, beforeMb: number): Prom
   const found = views.map(({ mb }) => mb.toFixed(1)).join(', then ')
   const last = views.at(-1)
   return [
-    last ? atMost('views', `${found} MB`, last.mb, needed.viewMb, 'MB') : told('views', '-'),
-    told('resident', `${resident.toFixed(0)} MB, before the queries ${beforeMb.toFixed(0)}`),
+    last ? atMost('views', `${found} MB`, last.mb, needed.viewMb, 'MB') : information('views', '-'),
+    information('resident', `${resident.toFixed(0)} MB, before the queries ${beforeMb.toFixed(0)}`),
   ]
 }
 
@@ -407,8 +408,8 @@ async function afterDeletion(bench: Bench, oldest: number): Promise<Finding[]> {
   const pages = await firstPages(bench, server, oldest)
   await server.stop()
   return [
-    told(`oldest ${thousands(oldest)} deleted`, `${thousands(oldest / deletionSeconds)}/s`),
-    told('very first page then', inMs(alone)),
+    information(`oldest ${thousands(oldest)} deleted`, `${thousands(oldest / deletionSeconds)}/s`),
+    information('very first page then', inMs(alone)),
     ...pages,
   ]
 }

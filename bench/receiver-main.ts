@@ -45,14 +45,14 @@ async function receive(): Promise<void> {
       response.end()
     })
   })
-  const told = (path: string, tell: () => unknown): void => {
+  const route = (path: string, read: () => unknown): void => {
     app.get(path, response => {
-      response.end(JSON.stringify(tell()))
+      response.end(JSON.stringify(read()))
     })
   }
-  told('/counts', (): Counts => ({ received, notifications: notifications.size, updates: arrivals.size, lastMs }))
-  told('/arrivals', (): readonly Arrival[] => [...arrivals])
-  told('/forget', () => {
+  route('/counts', (): Counts => ({ received, notifications: notifications.size, updates: arrivals.size, lastMs }))
+  route('/arrivals', (): readonly Arrival[] => [...arrivals])
+  route('/forget', () => {
     notifications.clear()
     arrivals.clear()
     received = 0
@@ -71,7 +71,7 @@ async function receive(): Promise<void> {
   // This program never reads from these sockets: sent bytes stay in the buffers of the system.
   const dead = createServer({ pauseOnConnect: true }, socket => socket.on('error', () => {}))
   await new Promise<void>(listening => dead.listen(0, '127.0.0.1', listening))
-  told('/lanes', (): Lanes => ({ live, dead: (dead.address() as { port: number }).port }))
+  route('/lanes', (): Lanes => ({ live, dead: (dead.address() as { port: number }).port }))
   await listen(numberOf('port'))
   process.once('SIGTERM', () => process.exit(0))
   console.log('ready')

@@ -36,7 +36,7 @@ export interface Receiver {
   lanes(): Promise<Lanes>
   forget(): Promise<void>
   /** The counts when this number of updates was received, or when no new one has come for a long time. */
-  heardOf(updates: number): Promise<Counts>
+  countsAfter(updates: number): Promise<Counts>
   stop(): Promise<void>
 }
 
@@ -50,18 +50,18 @@ export async function startReceiver(folder: string, lanes = 0): Promise<Receiver
   const subject = { name: 'receiver', script, isBroker: false }
   const args = ['-lanes', String(lanes)]
   const { pid, url, stop } = await start(subject, join(folder, 'receiver'), 'generator', { probe: '/counts', args })
-  const told = async <T>(path: string): Promise<T> => (await fetch(url + path)).json() as Promise<T>
-  const counts = (): Promise<Counts> => told('/counts')
+  const request = async <T>(path: string): Promise<T> => (await fetch(url + path)).json() as Promise<T>
+  const counts = (): Promise<Counts> => request('/counts')
   return {
     pid,
     url: `${url}/notify`,
     counts,
-    arrivals: () => told('/arrivals'),
-    lanes: () => told('/lanes'),
+    arrivals: () => request('/arrivals'),
+    lanes: () => request('/lanes'),
     async forget() {
-      await told('/forget')
+      await request('/forget')
     },
-    async heardOf(updates) {
+    async countsAfter(updates) {
       let known = await counts()
       for (let silentMs = 0; known.updates < updates && silentMs < silenceMsMax; silentMs += askedEveryMs) {
         await delay(askedEveryMs)

@@ -7,7 +7,7 @@ import { drive } from './generator.js'
 import { load } from './loader.js'
 import { type Nodes, startNodes } from './nodes.js'
 import type { RateOptions } from './rate-options.js'
-import { atLeast, type Finding, median, progress, rate, thousands, told } from './report.js'
+import { atLeast, type Finding, information, median, progress, rate, thousands } from './report.js'
 import { batches, entitiesOf, fill, stockId, stockSize, updates, type Workload, wire } from './workloads.js'
 
 /** Entities per second, of all nodes together. */
@@ -49,11 +49,11 @@ export async function replicatedRates(options: RateOptions): Promise<Finding[]> 
     const middle = middleOf(found)
     findings.push(
       needed === undefined
-        ? told(`${name}, 3 nodes, per second`, rate(perSecond))
+        ? information(`${name}, 3 nodes, per second`, rate(perSecond))
         : atLeast(`${name}, 3 nodes, per second`, rate(perSecond), median(perSecond), needed),
-      told('  latency', `p50 ${middle.p50.toFixed(1)}, p99 ${middle.p99.toFixed(1)} ms`),
-      told('  appends to the log', appendsOf(middle)),
-      told('  processors', cpuOf(middle)),
+      information('  latency', `p50 ${middle.p50.toFixed(1)}, p99 ${middle.p99.toFixed(1)} ms`),
+      information('  appends to the log', appendsOf(middle)),
+      information('  processors', cpuOf(middle)),
     )
   }
   await nodes.stop()

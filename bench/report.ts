@@ -12,7 +12,7 @@ export interface Finding {
 }
 
 /** A finding without a requirement. */
-export const told = (name: string, found: string): Finding => ({ name, found, needed: '-', isShort: false })
+export const information = (name: string, found: string): Finding => ({ name, found, needed: '-', isShort: false })
 
 export function atMost(name: string, found: string, value: number, limit: number, unit: string): Finding {
   const needed = Number.isInteger(limit) ? thousands(limit) : String(limit)

@@ -139,12 +139,12 @@ function killGroup({ pid }: ChildProcess): void {
 
 /** Whether a GET is answered with 2xx. */
 export function answers(url: string, headers: Record<string, string> = {}): Promise<boolean> {
-  return new Promise(tell => {
+  return new Promise(resolve => {
     const asking = request(url, { agent: false, headers, timeout: 5000 }, response => {
       response.resume()
-      response.once('close', () => tell(response.statusCode! >= 200 && response.statusCode! < 300))
+      response.once('close', () => resolve(response.statusCode! >= 200 && response.statusCode! < 300))
     })
-    asking.once('error', () => tell(false))
+    asking.once('error', () => resolve(false))
     asking.once('timeout', () => asking.destroy())
     asking.end()
   })

@@ -16,7 +16,7 @@ import { drive, type Outcome } from './generator.js'
 import { loadStock } from './loader.js'
 import { cpuSeconds, cpuSecondsOfAll } from './machine.js'
 import type { RateOptions } from './rate-options.js'
-import { atLeast, atMost, type Finding, median, progress, thousands, told } from './report.js'
+import { atLeast, atMost, type Finding, information, median, progress, thousands } from './report.js'
 import { type Server, start } from './servers.js'
 import { reads, stockSize, type Template, updates, upserts, type Workload } from './workloads.js'
 
@@ -109,7 +109,7 @@ async function twoAgainstOne(options: RateOptions): Promise<Finding[]> {
     of(company, name, figure) / of('one', name, figure)
   return [
     ...works.flatMap(({ name }) => [
-      told(
+      information(
         `2 workers against 1, ${name}`,
         `${ratio(name, 'perSecond').toFixed(2)}: ${thousands(of('two', name, 'perSecond'))}/s`,
       ),
@@ -119,7 +119,7 @@ async function twoAgainstOne(options: RateOptions): Promise<Finding[]> {
         ratio(name, 'perCpuSecond'),
         needed.perCpuSecond,
       ),
-      told(
+      information(
         `  2 brokers apart against 1, ${name}, per CPU second`,
         `${ratio(name, 'perCpuSecond', 'apart').toFixed(2)}: ${thousands(of('apart', name, 'perCpuSecond'))}`,
       ),

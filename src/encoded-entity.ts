@@ -254,7 +254,7 @@ export function decodeEntity(encoded: Buffer): Entity {
     attributes.set(name, isPlain ? { ...attribute, isPlain } : attribute)
     at += recordBytes
   }
-  assert.equal(attributes.size, encoded.readUInt32BE(26), 'an image whose attributes do not match their records')
+  assert.equal(attributes.size, encoded.readUInt32BE(26), 'an encoded entity has other attributes than records of them')
   if (encoded[1]! & flagHidden) attributes.set(expiryAttribute, hiddenOf(encoded, at))
   return entityOf(encoded, json['id'] as string, json['type'] as string, attributes)
 }

@@ -49,8 +49,8 @@ export function isLocal(address: string): boolean {
 export const notAnAddress = (address: string): string => `not an address: ${JSON.stringify(address.slice(0, 100))}`
 
 export function nowhere(address: string, listener: StreamListener): Stream {
-  const told = setImmediate(() => listener.onClosed(notAnAddress(address)))
-  return { send: () => true, close: () => clearImmediate(told) }
+  const closing = setImmediate(() => listener.onClosed(notAnAddress(address)))
+  return { send: () => true, close: () => clearImmediate(closing) }
 }
 
 /** Bytes of a path that every system takes; some systems cut longer ones off silently. */
@@ -76,7 +76,7 @@ export async function clearSocket(path: string): Promise<void> {
   }
   const stats = statSync(path, { throwIfNoEntry: false })
   if (!stats) return
-  if (!stats.isSocket()) throw new Error(`there is something else than a socket at ${path}`)
+  if (!stats.isSocket()) throw new Error(`another file than a socket is at ${path}`)
   if (await answers(path)) throw new Error(`another process listens on ${path}`)
   rmSync(path, { force: true })
 }

@@ -235,7 +235,8 @@ class Neighbour {
 
   noteUndecodable(what: string): void {
     this.undecodable++
-    if (this.complain(`node ${this.peer.name} sent something that cannot be read: ${what}`)) this.link.tell(what)
+    if (this.complain(`node ${this.peer.name} sent something that cannot be read: ${what}`))
+      this.link.reportTrouble(what)
   }
 
   /**

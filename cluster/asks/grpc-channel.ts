@@ -66,7 +66,7 @@ export class Channel {
 
   close(): void {
     this.client.close()
-    setTimeout(() => this.held.letGo(), closeMs).unref()
+    setTimeout(() => this.held.destroySockets(), closeMs).unref()
   }
 }
 
@@ -87,7 +87,7 @@ class HeldCredentials extends ChannelCredentials {
     super()
   }
 
-  letGo(): void {
+  destroySockets(): void {
     this.gone = true
     for (const socket of this.sockets) socket.destroy()
   }

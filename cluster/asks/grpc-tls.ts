@@ -88,7 +88,7 @@ export function readCertificates({ cert, key, ca }: Certificates): Readable {
     return { context: createSecureContext(material), server, endsMs: Date.parse(new X509Certificate(cert).validTo) }
   } catch (error) {
     const said = (error as Error).message
-    throw new Error(`the cluster's certificate, key and CA are of no use: ${said}`, { cause: error })
+    throw new Error(`the cluster's certificate, key and CA cannot be used: ${said}`, { cause: error })
   }
 }
 

@@ -172,13 +172,13 @@ function dial(address: string, identity: Identity | undefined, listener: StreamL
   const channel = new Channel(address, identity, options)
   const call = channel.client.makeBidiStreamRequest(converse, same, same)
   const state = { over: false }
-  const letGo = (): void => {
+  const release = (): void => {
     state.over = true
     channel.close()
   }
   const finish = (reason: string): void => {
     if (state.over) return
-    letGo()
+    release()
     listener.onClosed(reason)
   }
   call.on('data', (message: Buffer) => {
@@ -193,7 +193,7 @@ function dial(address: string, identity: Identity | undefined, listener: StreamL
     close: reason => {
       if (reason === undefined) call.end()
       else call.cancel()
-      letGo()
+      release()
     },
   }
 }

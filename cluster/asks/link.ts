@@ -52,7 +52,7 @@ interface Session {
   readonly assembly: Assembly
   /** The highest number of an ask that was read. */
   numberRead: number
-  heardMs: number
+  lastReceivedMs: number
   /** Its silence was forgiven once, since we had not read the stream ourselves. */
   forgiven: boolean
   pingDueMs: number
@@ -143,7 +143,7 @@ export class Link {
    * yet.
    */
   attach(stream: Stream, theirs: ReadFrame, incarnation: string, ours: Hello | undefined): void {
-    assert(!this.session, 'one stream at a time')
+    assert(!this.session, 'the link has a stream already')
     if (this.incarnation !== incarnation) this.meet(incarnation)
     const nowMs = this.surroundings.nowMs()
     this.session = {
@@ -151,7 +151,7 @@ export class Link {
       peerClock: new PeerClock(),
       assembly: new Assembly(),
       numberRead: 0,
-      heardMs: nowMs,
+      lastReceivedMs: nowMs,
       forgiven: false,
       pingDueMs: nowMs + this.options.pingMs,
       hello: ours,
@@ -181,7 +181,7 @@ export class Link {
     const { session } = this
     if (!session) return
     const nowMs = this.surroundings.nowMs()
-    session.heardMs = nowMs
+    session.lastReceivedMs = nowMs
     session.forgiven = false
     if (!session.peerClock.observe(frame.sentMs, nowMs)) session.ping = true
     if (frame.echoMs !== undefined) session.peerClock.learn(frame.echoMs, frame.sentMs, nowMs)
@@ -194,7 +194,7 @@ export class Link {
   }
 
   /** Reports to the other node, if there is a stream, bytes of it that could not be read. */
-  tell(trouble: string): void {
+  reportTrouble(trouble: string): void {
     if (!this.session) return
     this.session.trouble = trouble
     this.flushLater()
@@ -243,7 +243,7 @@ export class Link {
         this.flush()
       }
     } else if (nowMs - this.downSinceMs >= askDeadlineMs) this.answers.clear()
-    const silentAtMs = session && this.up ? session.heardMs + this.options.silentMs : nowMs + pingMs
+    const silentAtMs = session && this.up ? session.lastReceivedMs + this.options.silentMs : nowMs + pingMs
     // An ask that comes meanwhile expires after this.
     this.wakeDueMs = Math.min(nowMs + Math.min(pingMs, askDeadlineMs), silentAtMs)
     this.wakeDueMs = Math.min(this.wakeDueMs, this.waiting.dueMs)
@@ -318,7 +318,7 @@ export class Link {
       this.flushLater()
     }
     const onReply = (reply: Uint8Array): void => {
-      assert(!replied, 'a host replies once')
+      assert(!replied, 'the host has replied already')
       end(answers => answers.reply(number, reply))
     }
     try {
@@ -364,9 +364,9 @@ export class Link {
     const { pingMs, silentMs } = this.options
     if (nowMs - this.wakeDueMs > pingMs && !session.forgiven) {
       session.forgiven = true
-      session.heardMs = Math.max(session.heardMs, nowMs - silentMs + pingMs)
+      session.lastReceivedMs = Math.max(session.lastReceivedMs, nowMs - silentMs + pingMs)
     }
-    return nowMs - session.heardMs
+    return nowMs - session.lastReceivedMs
   }
 
   /**

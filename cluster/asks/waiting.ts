@@ -141,7 +141,7 @@ export class WaitingAsks {
     if (!chain) {
       chain = { first: undefined, last: undefined, unsent: undefined }
       this.chains.set(waitMs, chain)
-      assert(this.chains.size <= chainsMax, 'asks wait for a few different times')
+      assert(this.chains.size <= chainsMax, 'asks have too many different deadlines')
     }
     return chain
   }

@@ -82,12 +82,12 @@ export interface GossipOptions {
    * How often each member sends a rumour, times ln(members + 1): with fewer, some learn of it only in the next
    * exchange.
    */
-  readonly tellings: number
+  readonly transmissions: number
   /**
    * G: how often a node with news pings another member in addition. Free at rest. A suspect learns of it so much
    * sooner.
    */
-  readonly tellMs: number
+  readonly spreadMs: number
   /** Bytes of rumours in a message, and again of its sender's suspects: none at rest, many while many members fail. */
   readonly rumoursBytesMax: number
   /**
@@ -117,8 +117,8 @@ export const gossipOptionsDefault: GossipOptions = {
   suspicionPeriods: 4,
   suspicionFactorMax: 6,
   confirmations: 3,
-  tellings: 4,
-  tellMs: 100,
+  transmissions: 4,
+  spreadMs: 100,
   rumoursBytesMax: 1400,
   exchangeMs: 30_000,
   exchangeTimeoutMs: 2000,
@@ -134,7 +134,7 @@ export function completeGossipOptions(given: Partial<GossipOptions>): GossipOpti
   assert(options.pingTimeoutMs >= 1 && options.periodMs > options.pingTimeoutMs, 'periodMs has no room for helpers')
   assert(options.helpers >= 0 && options.confirmations >= 0 && options.healthMax >= 0, 'a number of gossip is negative')
   assert(options.suspicionPeriods >= 1 && options.suspicionFactorMax >= 1, 'suspicion is shorter than a probe')
-  assert(options.tellings >= 1 && options.tellMs >= 1 && options.farewells >= 1, 'nothing would be told')
+  assert(options.transmissions >= 1 && options.spreadMs >= 1 && options.farewells >= 1, 'no rumour would be sent')
   assert(options.exchangeMs >= options.periodMs && options.rumoursBytesMax >= 0, 'exchangeMs is shorter than periodMs')
   assert(options.forgetMs >= options.exchangeMs, 'forgetMs is shorter than exchangeMs')
   assert(options.seekMsMin >= 1 && options.seekMsMax >= options.seekMsMin, 'seekMsMax is shorter than seekMsMin')
@@ -151,8 +151,8 @@ export function suspicionMs(options: GossipOptions, members: number, confirmed: 
   return leastMs * (options.suspicionFactorMax - (options.suspicionFactorMax - 1) * share)
 }
 
-export function tellingsMax(options: GossipOptions, members: number): number {
-  return options.tellings * Math.ceil(Math.log(members + 1))
+export function transmissionsMax(options: GossipOptions, members: number): number {
+  return options.transmissions * Math.ceil(Math.log(members + 1))
 }
 
 /** E: how often a node exchanges all it knows with one other. */

@@ -158,7 +158,7 @@ export class Gossip {
     else if (effect.kind === 'resolve') void this.resolveSeeds()
     else if (effect.kind === 'left') this.onLeft()
     else if (effect.kind === 'unreadable') this.noteUnreadable(effect.reason)
-    else this.tellTrouble(effect)
+    else this.reportTrouble(effect)
   }
 
   private send({ number, to, message, deadlineMs }: Extract<Effect, { kind: 'send' }>): void {
@@ -175,7 +175,7 @@ export class Gossip {
     const answers = await Promise.allSettled(this.setup.seeds.map(seed => this.resolve(seed)))
     for (const [at, answer] of answers.entries()) {
       if (answer.status === 'fulfilled') continue
-      this.tellTrouble({ kind: 'unresolved', reason: `${this.setup.seeds[at]} has no address: ${answer.reason}` })
+      this.reportTrouble({ kind: 'unresolved', reason: `${this.setup.seeds[at]} has no address: ${answer.reason}` })
     }
     const addresses = answers.flatMap(answer => (answer.status === 'fulfilled' ? answer.value : []))
     this.step(nowMs => this.machine.onSeeds(addresses, nowMs))
@@ -190,7 +190,7 @@ export class Gossip {
     for (const listener of this.troubleListeners) listener({ kind: 'unreadable', reason })
   }
 
-  private tellTrouble(trouble: GossipTrouble): void {
+  private reportTrouble(trouble: GossipTrouble): void {
     if (this.isClosed || trouble.reason === this.lastTrouble) return
     this.lastTrouble = trouble.reason
     for (const listener of this.troubleListeners) listener(trouble)

@@ -27,13 +27,13 @@ export interface Member {
 }
 
 /** Of two reports about one member, the one to believe. Higher incarnation wins; at a tie, the worse news. */
-export function believe(known: Member, heard: Member): Member {
-  assert.equal(known.name, heard.name)
-  if (heard.incarnation !== known.incarnation) return heard.incarnation > known.incarnation ? heard : known
-  const worse = statuses.indexOf(heard.status) - statuses.indexOf(known.status)
-  if (worse !== 0) return worse > 0 ? heard : known
+export function believe(known: Member, received: Member): Member {
+  assert.equal(known.name, received.name)
+  if (received.incarnation !== known.incarnation) return received.incarnation > known.incarnation ? received : known
+  const worse = statuses.indexOf(received.status) - statuses.indexOf(known.status)
+  if (worse !== 0) return worse > 0 ? received : known
   // Two lives have one incarnation. Either may win, but every node must choose the same.
-  return rank(heard) > rank(known) ? heard : known
+  return rank(received) > rank(known) ? received : known
 }
 
 /** Whether it is alive or suspected, as far as is known. */
@@ -63,10 +63,10 @@ interface Waiting {
  */
 export class Rumours {
   /** By how often they have been sent, and then by name. */
-  private readonly told: Map<string, Waiting>[] = []
+  private readonly byTransmissions: Map<string, Waiting>[] = []
 
   get size(): number {
-    return this.told.reduce((sum, waiting) => sum + waiting.size, 0)
+    return this.byTransmissions.reduce((sum, waiting) => sum + waiting.size, 0)
   }
 
   /** Replaces the rumour about this member; `bytes` is its size in a message. */
@@ -76,19 +76,20 @@ export class Rumours {
   }
 
   drop(name: string): void {
-    for (const waiting of this.told) waiting.delete(name)
+    for (const waiting of this.byTransmissions) waiting.delete(name)
   }
 
   // [hot] Twice for each message; mostly there is nothing to send.
   /**
-   * The rumours for one message of so many bytes, without those in `except`. Each is taken `tellingsMax` times at most.
+   * The rumours for one message of so many bytes, without those in `except`. Each is taken `transmissionsMax` times at
+   * most.
    */
-  take(bytesMax: number, tellingsMax: number, except: ReadonlyMap<string, unknown> = new Map()): Rumour[] {
+  take(bytesMax: number, transmissionsMax: number, except: ReadonlyMap<string, unknown> = new Map()): Rumour[] {
     const taken: Rumour[] = []
     let bytesLeft = bytesMax
     // All are chosen before any moves up a rank; otherwise a moved one would be chosen again.
     const chosen: [number, Waiting][] = []
-    for (const [times, waiting] of this.told.entries())
+    for (const [times, waiting] of this.byTransmissions.entries())
       for (const one of waiting.values()) {
         if (one.bytes > bytesLeft || except.has(one.rumour.member.name)) continue
         bytesLeft -= one.bytes
@@ -97,14 +98,14 @@ export class Rumours {
     for (const [times, one] of chosen) {
       const { name } = one.rumour.member
       taken.push(one.rumour)
-      this.told[times]!.delete(name)
-      if (times + 1 < tellingsMax) this.rank(times + 1).set(name, one)
+      this.byTransmissions[times]!.delete(name)
+      if (times + 1 < transmissionsMax) this.rank(times + 1).set(name, one)
     }
     return taken
   }
 
   private rank(times: number): Map<string, Waiting> {
-    while (this.told.length <= times) this.told.push(new Map())
-    return this.told[times]!
+    while (this.byTransmissions.length <= times) this.byTransmissions.push(new Map())
+    return this.byTransmissions[times]!
   }
 }

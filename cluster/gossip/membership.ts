@@ -47,9 +47,9 @@ export class Membership {
   private readonly probing: Probing
   private readonly seeking: Seeking
   /** The earliest time for the next additional ping with news. */
-  private tellDueMs: number
+  private spreadDueMs: number
   private exchangeDueMs: number
-  private farewell = { round: 0, waiting: 0, heard: false }
+  private farewell = { round: 0, waiting: 0, isAnswered: false }
   private wakeDueMs: number
 
   constructor({ self, clusterId, hasSeeds, options, chance }: MembershipSetup, nowMs: number) {
@@ -62,7 +62,7 @@ export class Membership {
     const shared = { roster: this.roster, conversation: this.conversation, health: this.health, options }
     this.ownName = new OwnName({ ...shared, onAsserted: atMs => this.exchange(atMs) }, !hasSeeds)
     this.probing = new Probing({ ...shared, chance, isActive: () => this.isActive }, nowMs)
-    this.tellDueMs = nowMs
+    this.spreadDueMs = nowMs
     this.exchangeDueMs = nowMs + (0.5 + chance()) * options.exchangeMs
     this.seeking = new Seeking(options, chance, nowMs)
     this.wakeDueMs = nowMs
@@ -87,7 +87,7 @@ export class Membership {
     if (this.isActive) {
       this.roster.expire(nowMs)
       if (nowMs >= this.probing.dueMs) this.probing.next(nowMs, this.ownName.isMember)
-      if (nowMs >= this.tellDueMs && this.roster.hasNews) this.tell(nowMs)
+      if (nowMs >= this.spreadDueMs && this.roster.hasNews) this.spread(nowMs)
       if (nowMs >= this.exchangeDueMs) this.exchange(nowMs)
       if (nowMs >= this.seeking.dueMs) this.seek()
     }
@@ -100,7 +100,7 @@ export class Membership {
     const objection = this.conversation.objection(message)
     if (objection !== undefined || message.kind === 'refusal')
       this.conversation.refuse(number, objection ?? 'this is no question')
-    else this.answer(number, message, this.hearAll(message.rumours, nowMs), nowMs)
+    else this.answer(number, message, this.receiveAll(message.rumours, nowMs), nowMs)
     return this.done(nowMs)
   }
 
@@ -111,7 +111,7 @@ export class Membership {
     if (!onAnswer) return this.done(nowMs)
     const objection = reply?.kind === 'refusal' ? reply.reason : reply && this.conversation.objection(reply)
     const answer = objection === undefined && reply?.kind !== 'refusal' ? reply : undefined
-    if (answer) this.hearAll(answer.rumours, nowMs)
+    if (answer) this.receiveAll(answer.rumours, nowMs)
     onAnswer(answer, objection ?? reason, nowMs)
     return this.done(nowMs)
   }
@@ -168,9 +168,9 @@ export class Membership {
     // Once a period at least, so that it notices when it was stopped.
     this.wakeDueMs = nowMs + this.options.periodMs
     if (this.isActive) {
-      const tellDueMs = roster.hasNews ? Math.max(this.tellDueMs, nowMs) : this.wakeDueMs
+      const spreadDueMs = roster.hasNews ? Math.max(this.spreadDueMs, nowMs) : this.wakeDueMs
       const { wakeDueMs, exchangeDueMs } = this
-      this.wakeDueMs = Math.min(wakeDueMs, probing.dueMs, tellDueMs, exchangeDueMs, seeking.dueMs, roster.dueMs)
+      this.wakeDueMs = Math.min(wakeDueMs, probing.dueMs, spreadDueMs, exchangeDueMs, seeking.dueMs, roster.dueMs)
     }
     return conversation.takeEffects()
   }
@@ -199,14 +199,14 @@ export class Membership {
   }
 
   /** There is news: sends it to one other member at once, which may have other news in return. */
-  private tell(nowMs: number): void {
+  private spread(nowMs: number): void {
     const { roster, conversation, options } = this
-    this.tellDueMs = nowMs + options.tellMs
+    this.spreadDueMs = nowMs + options.spreadMs
     const [partner] = this.pickPresent()
     if (!partner || !this.ownName.isMember) return
     const { name, life, address } = partner
     const rumours = roster.news(roster.tidings(partner))
-    conversation.ask(address, { kind: 'ping', to: { name, life }, rumours }, options.pingTimeoutMs, heard)
+    conversation.ask(address, { kind: 'ping', to: { name, life }, rumours }, options.pingTimeoutMs, ignoreAnswer)
   }
 
   private pickPresent(): Member[] {
@@ -217,7 +217,7 @@ export class Membership {
   private exchange(nowMs: number): void {
     this.exchangeDueMs = nowMs + exchangeEveryMs(this.options, this.roster.size) * (0.75 + this.chance() / 2)
     const [partner] = this.pickPresent()
-    if (partner && this.ownName.isMember) this.exchangeWith(partner.address, heard)
+    if (partner && this.ownName.isMember) this.exchangeWith(partner.address, ignoreAnswer)
   }
 
   private exchangeWith(address: string, onAnswer: OnGossipAnswer): void {
@@ -249,7 +249,7 @@ export class Membership {
       seeking.stop()
       this.enter(nowMs)
       // So that at least one node learns of the new member at once.
-      if (ownName.isMember) this.exchangeWith(address, heard)
+      if (ownName.isMember) this.exchangeWith(address, ignoreAnswer)
     }
     this.seekNext(nowMs)
   }
@@ -259,19 +259,19 @@ export class Membership {
   }
 
   /** Applies rumours. Returns those that this node knows better, so that the sender of old news receives the newer. */
-  private hearAll(rumours: readonly Rumour[], nowMs: number): Rumour[] {
+  private receiveAll(rumours: readonly Rumour[], nowMs: number): Rumour[] {
     const { roster, ownName } = this
     const newer: Rumour[] = []
     for (const rumour of rumours) {
       const { member } = rumour
-      if (member.name === roster.self.name) ownName.hear(member)
-      else roster.hear(rumour, nowMs)
+      if (member.name === roster.self.name) ownName.receive(member)
+      else roster.receive(rumour, nowMs)
       const known = roster.recall(member.name)
       const isReported = known && (known.member !== roster.self || ownName.isMember)
       if (!isReported || believe(member, known.member) === member) continue
       newer.push(known)
       // A node with old news of this one may have missed an earlier refutation.
-      if (known.member === roster.self) roster.retell()
+      if (known.member === roster.self) roster.resendOwn()
     }
     return newer
   }
@@ -279,12 +279,12 @@ export class Membership {
   private sayFarewell(): void {
     const { roster, conversation, options } = this
     const able = roster.members.filter(({ status }) => status === 'alive')
-    const told = pickSome(able, options.farewells, this.chance)
-    if (told.length === 0 || this.farewell.round === farewellsMax) return conversation.add({ kind: 'left' })
-    this.farewell = { round: this.farewell.round + 1, waiting: told.length, heard: false }
+    const receivers = pickSome(able, options.farewells, this.chance)
+    if (receivers.length === 0 || this.farewell.round === farewellsMax) return conversation.add({ kind: 'left' })
+    this.farewell = { round: this.farewell.round + 1, waiting: receivers.length, isAnswered: false }
     const rumours = [{ member: roster.self, suspectedBy: [] }]
     const patienceMs = options.periodMs * this.health.patience
-    for (const { name, life, address } of told)
+    for (const { name, life, address } of receivers)
       conversation.ask(address, { kind: 'ping', to: { name, life }, rumours }, patienceMs, answer =>
         this.onFarewell(answer),
       )
@@ -292,15 +292,15 @@ export class Membership {
 
   private onFarewell(answer: Saying | undefined): void {
     if (this.ownName.isOver) return
-    this.farewell.heard ||= answer !== undefined
+    this.farewell.isAnswered ||= answer !== undefined
     if (--this.farewell.waiting > 0) return
-    if (this.farewell.heard) this.conversation.add({ kind: 'left' })
+    if (this.farewell.isAnswered) this.conversation.add({ kind: 'left' })
     else this.sayFarewell()
   }
 }
 
 /** Ignores the answer, except for the rumours in it. */
-const heard: OnGossipAnswer = () => {}
+const ignoreAnswer: OnGossipAnswer = () => {}
 
 /**
  * The addresses where missing members may be: seeds at which no known member answers, and dead members. They are tried

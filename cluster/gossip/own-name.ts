@@ -72,19 +72,19 @@ export class OwnName {
   }
 
   /** This node knows its own state best: it refutes other reports of itself with a higher incarnation. */
-  hear(heard: Member): void {
+  receive(received: Member): void {
     const { roster } = this.parts
     const { self } = roster
     if (!this.isKnown) {
-      this.namesake = this.namesake ? believe(this.namesake, heard) : heard
+      this.namesake = this.namesake ? believe(this.namesake, received) : received
       return
     }
-    if (this.isOver || believe(self, heard) === self) return
+    if (this.isOver || believe(self, received) === self) return
     if (self.status === 'left') {
       // This node has left, so another life of this name does not concern it.
-      if (heard.life === self.life) roster.setSelf({ ...self, incarnation: heard.incarnation + 1 })
-    } else if (!this.mayBeRival(heard)) this.refute(heard)
-    else if (!this.rival) this.call(heard, 1)
+      if (received.life === self.life) roster.setSelf({ ...self, incarnation: received.incarnation + 1 })
+    } else if (!this.mayBeRival(received)) this.refute(received)
+    else if (!this.rival) this.call(received, 1)
   }
 
   /** Another process with this node's name has sent a ping. */
@@ -94,19 +94,19 @@ export class OwnName {
       this.giveUp(undefined)
   }
 
-  private refute(heard: Member): void {
+  private refute(received: Member): void {
     const { roster, health } = this.parts
     const { self } = roster
-    if (believe(self, heard) === self) return
-    if (heard.status === 'suspect' && heard.life === self.life) health.worsen(1)
+    if (believe(self, received) === self) return
+    if (received.status === 'suspect' && received.life === self.life) health.worsen(1)
     this.refutations++
-    roster.setSelf({ ...self, incarnation: heard.incarnation + 1 })
+    roster.setSelf({ ...self, incarnation: received.incarnation + 1 })
   }
 
   /** Whether another process may be alive under this node's name. At this node's address there can be none. */
-  private mayBeRival(heard: Member): boolean {
+  private mayBeRival(received: Member): boolean {
     const { self } = this.parts.roster
-    return heard.life !== self.life && heard.address !== self.address && isHere(heard)
+    return received.life !== self.life && received.address !== self.address && isHere(received)
   }
 
   private call(member: Member, attempt: number): void {

@@ -75,8 +75,8 @@ export class Probing {
   private ping(probe: Probe, deadlineMs: number): void {
     const { roster, conversation } = this.parts
     const { name, life, address } = probe.target
-    const told = roster.news(roster.tidings(probe.target))
-    const rumours = [...told, ...roster.doubts(told)]
+    const news = roster.news(roster.tidings(probe.target))
+    const rumours = [...news, ...roster.doubts(news)]
     conversation.ask(address, { kind: 'ping', to: { name, life }, rumours }, deadlineMs, (answer, _, nowMs) =>
       this.onAnswer(probe, answer, nowMs),
     )

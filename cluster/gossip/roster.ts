@@ -9,7 +9,7 @@
 // that are gone is ignored. Not here: the choice of probes, and this node's reaction to news of itself (membership.ts).
 
 import { type PingTarget, rumourLength } from './gossip-messages.js'
-import { type GossipOptions, membersMax, suspicionMs, tellingsMax } from './gossip-options.js'
+import { type GossipOptions, membersMax, suspicionMs, transmissionsMax } from './gossip-options.js'
 import { believe, isHere, type Member, type Rumour, Rumours } from './member.js'
 
 interface Suspicion {
@@ -67,7 +67,7 @@ export class Roster {
       bytesLeft -= bytes
       first.set(rumour.member.name, rumour)
     }
-    return [...first.values(), ...this.rumours.take(bytesLeft, tellingsMax(this.options, this.size), first)]
+    return [...first.values(), ...this.rumours.take(bytesLeft, transmissionsMax(this.options, this.size), first)]
   }
 
   /** The rumour that another node should get about itself before all else, so that it can refute it. */
@@ -77,11 +77,11 @@ export class Roster {
   }
 
   /**
-   * The members that this node suspects, without those in `told`: a node that knows better reports so in its answer.
+   * The members that this node suspects, without those in `sent`: a node that knows better reports so in its answer.
    */
-  doubts(told: readonly Rumour[]): Rumour[] {
+  doubts(sent: readonly Rumour[]): Rumour[] {
     let bytesLeft = this.options.rumoursBytesMax
-    const names = new Set(told.map(({ member }) => member.name))
+    const names = new Set(sent.map(({ member }) => member.name))
     const doubts: Rumour[] = []
     for (const name of this.suspicions.keys()) {
       const rumour = this.others.get(name)!
@@ -98,25 +98,25 @@ export class Roster {
 
   setSelf(member: Member): void {
     this.own = member
-    this.tell({ member, suspectedBy: [] })
+    this.enqueue({ member, suspectedBy: [] })
     this.changes.push(member)
   }
 
   /** Sends this node's own state again as often as a new rumour. */
-  retell(): void {
-    this.tell({ member: this.own, suspectedBy: [] })
+  resendOwn(): void {
+    this.enqueue({ member: this.own, suspectedBy: [] })
   }
 
-  hear({ member, suspectedBy }: Rumour, nowMs: number): void {
+  receive({ member, suspectedBy }: Rumour, nowMs: number): void {
     const known = this.others.get(member.name)?.member
     if (!known) {
       if (isHere(member) && this.others.size + 1 < membersMax) this.put({ member, suspectedBy }, nowMs)
       return
     }
-    const heard: Member = member.status === 'dead' && isHere(known) ? { ...member, status: 'suspect' } : member
-    if (believe(known, heard) !== known) this.put({ member: heard, suspectedBy }, nowMs)
-    else if (heard.status === 'suspect' && heard.incarnation === known.incarnation)
-      this.confirm(known.name, heard.life, suspectedBy)
+    const received: Member = member.status === 'dead' && isHere(known) ? { ...member, status: 'suspect' } : member
+    if (believe(known, received) !== known) this.put({ member: received, suspectedBy }, nowMs)
+    else if (received.status === 'suspect' && received.incarnation === known.incarnation)
+      this.confirm(known.name, received.life, suspectedBy)
   }
 
   /** This node could not reach that life of a member. */
@@ -169,7 +169,7 @@ export class Roster {
     else this.suspicions.delete(name)
     if (isHere(rumour.member)) this.goneSinceMs.delete(name)
     else if (!this.goneSinceMs.has(name)) this.goneSinceMs.set(name, nowMs)
-    this.tell(rumour)
+    this.enqueue(rumour)
     this.changes.push(rumour.member)
   }
 
@@ -179,7 +179,7 @@ export class Roster {
     if (known.member.life !== life || all.length === known.suspectedBy.length) return
     const rumour = { member: known.member, suspectedBy: all }
     this.others.set(name, rumour)
-    this.tell(rumour)
+    this.enqueue(rumour)
   }
 
   private suspicionDueMs(name: string, { sinceMs, members }: Suspicion): number {
@@ -187,7 +187,7 @@ export class Roster {
     return sinceMs + suspicionMs(this.options, members, confirmed)
   }
 
-  private tell(rumour: Rumour): void {
+  private enqueue(rumour: Rumour): void {
     this.rumours.put(rumour, rumourLength(rumour))
   }
 }

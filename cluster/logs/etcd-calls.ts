@@ -71,7 +71,7 @@ export class EtcdCalls {
   private current: number
   private watched: number
   /** When the current member last answered. */
-  private heardMs: number
+  private answeredMs: number
   /** In the order in which they began. */
   private readonly underWay = new Set<UnderWay>()
   private bytes = 0
@@ -86,7 +86,7 @@ export class EtcdCalls {
     this.members = address.members.map(name => new EtcdMember(name, address, clock, options))
     this.current = Math.floor(options.chance() * this.members.length)
     this.watched = this.current
-    this.heardMs = clock.monoMs()
+    this.answeredMs = clock.monoMs()
     const zero = (): EtcdRequestStats => ({ requests: 0, failures: 0, records: 0, bytes: 0, milliseconds: 0 })
     this.stats = Object.fromEntries(requestKinds.map(kind => [kind, zero()])) as Record<
       EtcdRequestKind,
@@ -141,7 +141,7 @@ export class EtcdCalls {
     }
     const onDone: OnEtcdAnswer<EtcdMethods[M]['response']> = (failure, response) => {
       if (failure?.gone) this.leave(member)
-      else if (member === this.at(this.current)) this.heardMs = clock.monoMs()
+      else if (member === this.at(this.current)) this.answeredMs = clock.monoMs()
       if (response) this.learn(response.header.revision)
       finish(response, failure?.reason ?? '', failure?.refusal)
     }
@@ -184,7 +184,7 @@ export class EtcdCalls {
     const member = this.at(this.current)
     for (const one of this.underWay) {
       if (one.member !== member) continue
-      if (nowMs - Math.max(one.beganMs, this.heardMs) > this.options.patienceMs) this.leave(member)
+      if (nowMs - Math.max(one.beganMs, this.answeredMs) > this.options.patienceMs) this.leave(member)
       return
     }
   }
@@ -192,7 +192,7 @@ export class EtcdCalls {
   private leave(member: EtcdMember): void {
     if (this.members.length === 1 || member !== this.at(this.current)) return
     this.current = (this.current + 1) % this.members.length
-    this.heardMs = this.clock.monoMs()
+    this.answeredMs = this.clock.monoMs()
     this.rotations++
   }
 }

@@ -170,7 +170,7 @@ export class EtcdLog implements ShardLog {
   }
 
   follow: ShardLog['follow'] = (wanted, follower) => {
-    assert(!this.following, 'one follower at a time')
+    assert(!this.following, 'the log has a follower already')
     if (this.closing) return
     this.following = new EtcdFollowing(this.calls, this.keys, this.clock, this.options, wanted, follower)
     this.following.begin()
@@ -265,7 +265,7 @@ const notFollowing: EtcdFollowStats = { records: 0, bytes: 0, takeovers: 0, gaps
 
 function checkedBytes(appends: readonly Append[]): number {
   assert(appends.length >= 1 && appends.length <= appendsMax, `${appends.length} appends in one step`)
-  assert(new Set(appends.map(({ shard }) => shard)).size === appends.length, 'one append for a shard')
+  assert(new Set(appends.map(({ shard }) => shard)).size === appends.length, 'a step has two appends for one shard')
   let bytes = 0
   for (const append of appends) {
     assert(append.sequence >= 1, 'records are numbered from 1')
@@ -298,12 +298,12 @@ class EtcdFollowing {
   private watching: EtcdWatch | undefined
   private stopTimer = (): void => {}
   /** The reason of the gap, for the moment when the next watch begins. */
-  private gap = 'the telling begins'
+  private gap = 'following begins'
   private failures = 0
-  private toldRevision = 0
+  private reportedRevision = 0
   /** The last revision that earlier watches reported. */
   private knownRevision = 0
-  private heardMs = 0
+  private receivedMs = 0
   private closed = false
 
   constructor(
@@ -316,7 +316,7 @@ class EtcdFollowing {
   ) {}
 
   begin(): void {
-    this.heardMs = this.clock.monoMs()
+    this.receivedMs = this.clock.monoMs()
     const watching = this.calls.watch(
       { create_request: { ...this.keys.all, filters: ['Nodelete'], fragment: true } },
       {
@@ -338,23 +338,23 @@ class EtcdFollowing {
   }
 
   private onResponse(response: IWatchResponse): void {
-    this.heardMs = this.clock.monoMs()
+    this.receivedMs = this.clock.monoMs()
     this.calls.learn(response.header.revision)
     if (response.canceled) return this.lose(response.cancel_reason || 'the watch was cancelled')
     if (response.created) {
       this.failures = 0
-      this.knownRevision = this.toldRevision
+      this.knownRevision = this.reportedRevision
       this.stats.gaps++
       this.follower.onGap(this.gap)
     }
-    for (const event of response.events) this.tell(event)
+    for (const event of response.events) this.report(event)
   }
 
-  private tell({ kv }: IEvent): void {
+  private report({ kv }: IEvent): void {
     if (this.closed) return
     const revision = Number(kv.mod_revision)
     if (revision <= this.knownRevision) return
-    this.toldRevision = revision
+    this.reportedRevision = revision
     const place = this.keys.placeOf(kv.key)
     if (place?.kind === 'owner') {
       this.stats.takeovers++
@@ -369,7 +369,7 @@ class EtcdFollowing {
   private pingLater(): void {
     const { clock, options } = this
     this.stopTimer = clock.after(options.followPingMs, () => {
-      if (clock.monoMs() - this.heardMs > options.followSilentMs) return this.lose('no message came in time')
+      if (clock.monoMs() - this.receivedMs > options.followSilentMs) return this.lose('no message came in time')
       this.watching?.write({ progress_request: {} })
       this.pingLater()
     })

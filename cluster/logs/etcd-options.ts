@@ -92,7 +92,7 @@ export function completeEtcdOptions(given: Partial<EtcdOptions>): EtcdOptions {
 /** Asserts that the files of a TLS configuration fit together. */
 export function assertWhole({ ca, cert, key }: EtcdTls): void {
   assert(!cert === !key, 'a certificate needs its key, and a key its certificate')
-  assert(!cert || ca, 'a certificate needs that of the authority, too')
+  assert(!cert || ca, 'a certificate needs the certificate of its authority')
 }
 
 /**

@@ -183,7 +183,7 @@ export function readRequest(keys: EtcdKeys, shard: number, after: number, limit:
 /** The reading, cut off where it has enough bytes. */
 export function readOutcome(keys: EtcdKeys, shard: number, bytesMax: number, answer: ITxnResponse): ReadOutcome {
   const [found, owner, first] = answer.responses.map(({ response_range: range }) => range)
-  assert(found && owner && first, 'etcd answers every question of a transaction')
+  assert(found && owner && first, 'etcd has left out a response of a transaction')
   const [, last] = extentOf(keys, first)
   const records: LogRecord[] = []
   let bytes = 0
@@ -246,7 +246,7 @@ export function createOnceRequest(keys: EtcdKeys, name: string, value: Buffer): 
 export function createOnceOutcome(value: Buffer, { succeeded, responses }: ITxnResponse): CreateOnceOutcome {
   if (succeeded) return { kind: 'stands', value }
   const stands = responses[0]?.response_range.kvs[0]
-  assert(stands, 'what keeps a name from being created is there')
+  assert(stands, 'a name can neither be created nor read')
   return { kind: 'stands', value: stands.value }
 }
 
@@ -263,7 +263,7 @@ function extentOf(keys: EtcdKeys, { kvs: [first], count }: IRangeResponse): read
 
 function sequenceOf(keys: EtcdKeys, key: Buffer): number {
   const place = keys.placeOf(key)
-  assert(place?.kind === 'record', 'a range of a log has records')
+  assert(place?.kind === 'record', 'the range of a log has a key that is not that of a record')
   return place.sequence
 }
 

@@ -88,7 +88,7 @@ export class Appender implements HostReplication {
   }
 
   append(parts: readonly ShardPayload[], onDone: OnAppended): void {
-    assert(!this.onDone && parts.length > 0, 'one append at a time, of something')
+    assert(!this.onDone && parts.length > 0, 'another append is in flight, or this one is empty')
     this.onDone = onDone
     this.movedMs = this.parts.clock.monoMs()
     this.positions = new Map()

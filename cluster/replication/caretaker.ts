@@ -102,7 +102,7 @@ export class Caretaker {
     const ownersOf = (some: readonly Known[]): Set<string> =>
       new Set(some.map(({ name, life }) => ownerText(name, life)))
     this.living = ownersOf(members)
-    this.signs.setHeard(ownersOf(members.filter(({ isSuspect }) => !isSuspect)), members.length)
+    this.signs.setReachable(ownersOf(members.filter(({ isSuspect }) => !isSuspect)), members.length)
     this.isJoined = members.some(({ name, isJoined }) => name === this.name && isJoined)
     this.placement = placement
     this.lookSoon()
@@ -167,7 +167,7 @@ export class Caretaker {
       case 'adopt':
         return holding.adopt(holding.latest!)
       case 'release':
-        return holding.letGo(holding.latest!)
+        return holding.relinquish(holding.latest!)
       case 'ask':
         return this.askFor(holding)
       case 'fetch':
@@ -204,10 +204,10 @@ export class Caretaker {
     const request = encodePeerMessage({ kind: 'handOver', shard, to: self })
     ask(nameOf(latest!.owner), request, handOverMs, reply => {
       if (this.isClosed) return
-      const told = replyOf(reply)
-      if (told?.kind === 'handedOver') {
+      const decoded = replyOf(reply)
+      if (decoded?.kind === 'handedOver') {
         this.asking.delete(shard)
-        onHandedOver(shard, told.epoch)
+        onHandedOver(shard, decoded.epoch)
       } else clock.after(options.retryMs, () => this.asking.delete(shard))
     })
   }

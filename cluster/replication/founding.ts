@@ -85,7 +85,7 @@ class Founding {
 
   async found(): Promise<LogPosition> {
     const first = (await this.look()) ?? (await this.append())
-    await this.letGo()
+    await this.release()
     return positionOf(first, decodeRecord(first)!)
   }
 
@@ -109,12 +109,12 @@ class Founding {
     const bytes = encodeRecord(shard, epoch, content, mark, { continues: false, continuesPrevious: false })
     const appends = [{ shard, epoch, sequence: content.sequence + 1, bytes }]
     const outcome = await this.answered<Known<AppendOutcome>>(onDone => log.append(appends, onDone))
-    if (outcome.kind === 'superseded') throw this.begun('somebody has taken it over meanwhile')
+    if (outcome.kind === 'superseded') throw this.begun('another node has taken it over meanwhile')
     return bytes
   }
 
   /** Leaves the shard without an owner, so that the node with its content may take it at once. */
-  private async letGo(): Promise<void> {
+  private async release(): Promise<void> {
     const { takeover } = await this.read()
     if (takeover?.owner !== this.owner) return
     await this.answered<Known<RetakeOutcome>>(onDone => this.log.retake(this.shard, takeover.epoch, nobody, onDone))

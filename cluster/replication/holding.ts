@@ -140,7 +140,7 @@ export class Holding implements OwnedShard {
   }
 
   /** There is a takeover of our own, and no copy from which to continue: another node should get the shard. */
-  letGo({ epoch }: Takeover): void {
+  relinquish({ epoch }: Takeover): void {
     this.epoch = epoch
     this.enter('sealing')
     this.release(nobody, () => {})

@@ -179,7 +179,7 @@ export class Replica {
       if (!isCurrent && this.tail.sequence === before) return this.endReading()
       this.afterApplied(this.lastStep, () => {
         if (this.is !== 'following') this.endReading()
-        else if (isCurrent) this.tellCurrent(asked, { takeover, askedMs })
+        else if (isCurrent) this.notifyCurrent(asked, { takeover, askedMs })
         else this.readPage()
       })
     })
@@ -189,13 +189,13 @@ export class Replica {
    * Calls back the first `asked` waiting callers. Later callers came after the reading was asked for: reads again for
    * them, without letting the first ones wait.
    */
-  private tellCurrent(asked: number, caughtUp: CaughtUp): void {
+  private notifyCurrent(asked: number, caughtUp: CaughtUp): void {
     this.hasBeenCurrent = true
     const waiting = this.reading ?? []
     const due = waiting.splice(0, asked)
     const goesOn = waiting.length > 0 || this.hasMissed
     if (!goesOn) this.reading = undefined
-    for (const tell of due) tell(caughtUp)
+    for (const onCaughtUp of due) onCaughtUp(caughtUp)
     if (!goesOn) return
     // A callback may have made this node the owner.
     if (this.is === 'following') this.readPage()
@@ -212,7 +212,7 @@ export class Replica {
   private endReading(): void {
     const waiting = this.reading ?? []
     this.reading = undefined
-    for (const tell of waiting) tell(undefined)
+    for (const onCaughtUp of waiting) onCaughtUp(undefined)
     if (this.hasMissed) this.read()
   }
 
@@ -307,14 +307,14 @@ export class Replica {
 
   /** This node owns the shard from now on. Call it in the turn in which the copy was caught up. */
   own(): void {
-    assert(this.is === 'following' && !this.isBusy, 'an owner has applied everything')
+    assert(this.is === 'following' && !this.isBusy, 'the copy has not applied every record')
     this.begun = []
     this.is = 'owned'
   }
 
   /** This owner's next record is durable. */
   advance(position: LogPosition): void {
-    assert(this.is === 'owned' && position.sequence === this.tail.sequence + 1, 'an owner appends one after the other')
+    assert(this.is === 'owned' && position.sequence === this.tail.sequence + 1, 'the record does not follow the last one')
     this.tail = position
   }
 
@@ -325,7 +325,7 @@ export class Replica {
   disown(): void {
     if (this.is !== 'owned') return
     const written = this.parts.host.position(this.shard)
-    assert(written, 'an owner has a whole copy')
+    assert(written, 'the owner has no complete copy')
     this.is = 'following'
     this.begun = []
     this.tail = written
@@ -335,7 +335,7 @@ export class Replica {
 
   /** A snapshot was installed that has everything up to a position, at least. */
   restart(position: LogPosition): void {
-    assert(this.is === 'incomplete' && !this.isBusy, 'a snapshot is for who has nothing')
+    assert(this.is === 'incomplete' && !this.isBusy, 'only an incomplete copy takes a snapshot')
     this.tail = position
     this.done = position
     this.begun = []

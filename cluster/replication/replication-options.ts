@@ -80,11 +80,11 @@ export const replicationOptionsDefault: ReplicationOptions = {
 /** Fills in defaults, and asserts that the options fit together. */
 export function completeReplicationOptions(given: Partial<ReplicationOptions>): ReplicationOptions {
   const options = { ...replicationOptionsDefault, ...given }
-  assert(options.replicas >= 1, 'a shard needs one node at least')
+  assert(options.replicas >= 1, 'replicas is less than 1')
   assert(options.renewMs * 2 < options.leaseMs, 'leaseMs has no room for two renewals')
-  assert(options.leaseMargin >= 0.001, 'leaseMargin is smaller than what clocks drift')
+  assert(options.leaseMargin >= 0.001, 'leaseMargin is smaller than the drift of clocks')
   assert(options.checkMs >= 1, 'checkMs is too short')
   assert(options.healthMs >= 2 * options.heartbeatMs, 'healthMs has no room for two heartbeats')
-  assert(options.recordsKept >= 1, 'the last record always stays')
+  assert(options.recordsKept >= 1, 'recordsKept is less than 1')
   return Object.freeze(options)
 }

@@ -12,7 +12,7 @@ import { nobody } from './owner.js'
 
 export class ShardHeartbeats {
   private readonly freshMs: number
-  private heard: ReadonlySet<string> = new Set()
+  private reachable: ReadonlySet<string> = new Set()
   private count = 0
   /** When the log last reported an action of a node that gossip cannot reach, by name and life. */
   private readonly seenMs = new Map<string, number>()
@@ -23,19 +23,19 @@ export class ShardHeartbeats {
   }
 
   /**
-   * `heard`: nodes that gossip reaches and does not doubt; `count`: how many it believes alive. This node counts in
+   * `reachable`: nodes that gossip reaches and does not doubt; `count`: how many it believes alive. This node counts in
    * both.
    */
-  setHeard(heard: ReadonlySet<string>, count: number): void {
-    this.heard = heard
+  setReachable(reachable: ReadonlySet<string>, count: number): void {
+    this.reachable = reachable
     this.count = count
-    for (const owner of this.seenMs.keys()) if (heard.has(owner)) this.seenMs.delete(owner)
+    for (const owner of this.seenMs.keys()) if (reachable.has(owner)) this.seenMs.delete(owner)
   }
 
   // [hot] For each record of a shard that is followed.
   /** The log reports something that a node has just done. The clock is read only when that counts. */
   note(owner: string, clock: Pick<ClusterClock, 'monoMs'>): void {
-    if (owner !== nobody && !this.heard.has(owner)) this.seenMs.set(owner, clock.monoMs())
+    if (owner !== nobody && !this.reachable.has(owner)) this.seenMs.set(owner, clock.monoMs())
   }
 
   /** Whether a node that gossip believes dead, or does not know, should keep its shards. */

@@ -16,7 +16,7 @@ import type { ShardHost } from './shard-host.js'
 /** Copies on disks without which nothing is trimmed. */
 const copiesMin = 2
 /** How long a node may take to reply to a report. */
-const tellMs = 2_000
+const reportDeadlineMs = 2_000
 
 export interface TrimmingParts {
   /** The name and life of this node: the next life of its process may have another disk. */
@@ -78,7 +78,7 @@ export class Trimming {
       if (failure) return onFailure(failure)
       this.note(self, applied)
       const request = encodePeerMessage({ kind: 'standing', owner: self, flushed: applied })
-      for (const node of others()) ask(node, request, tellMs, () => {})
+      for (const node of others()) ask(node, request, reportDeadlineMs, () => {})
       if (!mayTrim()) return
       for (const { shard, phase } of holdings) if (phase === 'active') this.trim(shard)
     })

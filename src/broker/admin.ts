@@ -11,24 +11,24 @@ export class AdminOperations {
   constructor(private readonly shards: Shards) {}
 
   /**
-   * Sends a command to all owners. `onTold` gets the replies of the owners that could be reached, always in the same
+   * Sends a command to all owners. `onReplies` gets the replies of the owners that could be reached, always in the same
    * order.
    */
-  all<O extends AdminCommand>(order: O, onTold: (told: AdminReply[O['what']][]) => void): void {
+  all<O extends AdminCommand>(order: O, onReplies: (replies: AdminReply[O['what']][]) => void): void {
     const owners = this.shards.owners()
     const parts: (AdminReply[O['what']] | undefined)[] = []
     let missing = owners.length
     for (const [index, shard] of owners.entries())
       this.shards.ask(shard, { kind: 'admin', order }, reply => {
         if (reply.kind === 'admin') parts[index] = reply.told as AdminReply[O['what']]
-        if (--missing === 0) onTold(parts.filter(part => part !== undefined))
+        if (--missing === 0) onReplies(parts.filter(part => part !== undefined))
       })
   }
 
   /** Sends a command only to the first owner, when all owners would reply alike. undefined: it cannot be reached. */
-  first<O extends AdminCommand>(order: O, onTold: (told: AdminReply[O['what']] | undefined) => void): void {
+  first<O extends AdminCommand>(order: O, onReply: (reply: AdminReply[O['what']] | undefined) => void): void {
     this.shards.ask(this.shards.owners()[0]!, { kind: 'admin', order }, reply =>
-      onTold(reply.kind === 'admin' ? (reply.told as AdminReply[O['what']]) : undefined),
+      onReply(reply.kind === 'admin' ? (reply.told as AdminReply[O['what']]) : undefined),
     )
   }
 }

@@ -51,9 +51,9 @@ export class Announcements {
     this.waiting.set(key, [onReply])
     this.ask(scope, reply => {
       if (reply.kind === 'done') this.announced.set(key, true)
-      const told = this.waiting.get(key) ?? []
+      const callbacks = this.waiting.get(key) ?? []
       this.waiting.delete(key)
-      for (const tell of told) tell(reply)
+      for (const callback of callbacks) callback(reply)
     })
   }
 

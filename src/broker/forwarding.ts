@@ -197,18 +197,24 @@ class Relay {
         this.refusedBy.push({ url, status: answer.status })
       const isElsewhere = isFromElsewhere(answer)
       if (isElsewhere && other !== undefined && this.mayAsk) {
-        this.tell(url, body, answer, undefined, askedMs)
+        this.reportEnded(url, body, answer, undefined, askedMs)
         return this.askAt(other, undefined, asked, true)
       }
       const failure = take(answer)
-      this.tell(url, body, answer, failure, askedMs)
+      this.reportEnded(url, body, answer, failure, askedMs)
       if (failure === undefined && !isElsewhere && (isSecond || other !== undefined))
         this.paths.learn(registration, base)
       onTaken()
     })
   }
 
-  private tell(url: string, body: string, answer: ProviderAnswer, failure: string | undefined, askedMs: number): void {
+  private reportEnded(
+    url: string,
+    body: string,
+    answer: ProviderAnswer,
+    failure: string | undefined,
+    askedMs: number,
+  ): void {
     const { tenant, servicePath } = this.outward
     this.ports.watch?.onEnded({
       what: 'forward',

@@ -40,7 +40,7 @@ export class TenantOperations {
   list(offset: number, limit: number, onResult: OnResult<TenantPage>): void {
     this.client.askOwners(tenants({ what: 'names' }), read('names'), names => {
       if (!names.ok) return onResult(names)
-      const all = [...new Set(names.value.flatMap(told => told.tenants))].sort(byShownName)
+      const all = [...new Set(names.value.flatMap(part => part.tenants))].sort(byShownName)
       const page = all.slice(offset, offset + limit)
       if (page.length === 0) return onResult(accepted({ tenants: [], total: all.length }))
       this.summaries(page, summaries =>

@@ -166,7 +166,7 @@ export class HttpSender implements Sender<HttpMessage> {
     let longest: Connection | undefined
     for (const connection of this.connections)
       if (!connection.sending && (!longest || connection.idleSinceMs < longest.idleSinceMs)) longest = connection
-    assert(longest, 'there are more connections than messages at a time')
+    assert(longest, 'every connection is in use')
     this.drop(longest)
   }
 

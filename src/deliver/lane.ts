@@ -326,7 +326,7 @@ export class Lane<T = unknown> {
   /** The first try of `order` is over: its next job is ready. */
   release(order: string | undefined): void {
     if (order === undefined) return
-    assert(this.busy.has(order), 'only what was taken is released')
+    assert(this.busy.has(order), 'a job is released that was not taken')
     const next = this.busy.get(order)?.shift()
     if (next) this.ready.push(next)
     else this.busy.delete(order)

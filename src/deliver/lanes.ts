@@ -451,7 +451,7 @@ export class Lanes<T> {
       this.pump(lane, nowMs)
       this.onLeft(lane)
     }
-    this.tellRoom()
+    this.reportRoom()
     if (this.holding.size > 0) this.askLater()
   }
 
@@ -506,12 +506,12 @@ export class Lanes<T> {
     if (isHopeful || (this.strangers && lane.isIdle)) this.askLater()
   }
 
-  private tellRoom(): void {
+  private reportRoom(): void {
     if (this.strangers && this.table.makeRoom()) {
       this.strangers = false
       this.effects.room(undefined)
     }
-    if (this.room.tell(lane => this.effects.room(lane.name))) this.askLater()
+    if (this.room.report(lane => this.effects.room(lane.name))) this.askLater()
   }
 
   clear(): void {

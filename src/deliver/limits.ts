@@ -97,7 +97,7 @@ const spread = 0.2
 /** The time until the next try after this number of failed ones; `fraction` is drawn from 0 up to 1. */
 export function retryDelayMs(failedTries: number, fraction: number): number {
   const delayMs = retryDelaysMs[failedTries - 1]
-  assert(delayMs !== undefined, 'a delivery has five tries')
+  assert(delayMs !== undefined, `there is no attempt after ${failedTries} failed ones`)
   return delayMs * (1 - spread + 2 * spread * fraction)
 }
 

@@ -78,7 +78,7 @@ export class MqttSender implements Sender<MqttMessage> {
     let longest: Connection | undefined
     for (const connection of this.connections.values())
       if (connection.isIdle && (!longest || connection.usedAtMs < longest.usedAtMs)) longest = connection
-    assert(longest, 'there are more connections than messages at a time')
+    assert(longest, 'every connection is in use')
     longest.close()
   }
 

@@ -160,7 +160,7 @@ export class Notifier {
 
   private outletOf({ transport }: NotificationMessage): Outlet {
     const outlet = this.outlets.get(transport)
-    assert(outlet, `there is a sender for ${transport}`)
+    assert(outlet, `there is no sender for ${transport}`)
     return outlet
   }
 

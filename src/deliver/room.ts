@@ -12,7 +12,7 @@ import type { Limits } from './limits.js'
 export type AttemptKind = 'first' | 'retry'
 
 /** Lanes whose room is reported in one turn. */
-const toldPerTurn = 64
+const lanesPerTurn = 64
 
 export class Room<T> {
   readonly bytes = { first: 0, retry: 0 }
@@ -57,7 +57,7 @@ export class Room<T> {
     this.onLeft(lane)
   }
 
-  /** A job has left the lane; true when `tell` may have something to report. */
+  /** A job has left the lane; true when `report` may have something to report. */
   onLeft(lane: Lane<T>): boolean {
     if (lane.refused.first) this.hope(lane, 'first')
     if (lane.refused.retry) this.hope(lane, 'retry')
@@ -82,9 +82,9 @@ export class Room<T> {
     return Math.min(this.limits.laneQueueMax, proven || !this.leavesHalf ? queueMax : Math.ceil(queueMax / 2))
   }
 
-  /** Reports some lanes that have room again; true when there are more. `told` may fill them at once. */
-  tell(told: (lane: Lane<T>) => void): boolean {
-    let left = toldPerTurn
+  /** Reports some lanes that have room again; true when there are more. `onRoom` may fill them at once. */
+  report(onRoom: (lane: Lane<T>) => void): boolean {
+    let left = lanesPerTurn
     for (const [pool, hopeful] of this.hopeful)
       for (const kind of ['first', 'retry'] as const) {
         const queue = hopeful[kind]
@@ -94,7 +94,7 @@ export class Room<T> {
           this.hopes--
           lane.hopeful[kind] = false
           lane.refused[kind] = false
-          told(lane)
+          onRoom(lane)
         }
       }
     return false

@@ -97,7 +97,7 @@ interface Whole {
 
 async function backUp(order: BackupOrder, signal: AbortSignal): Promise<Whole> {
   const { to } = order
-  if (existsSync(to)) throw new BackupError(`${to} is there already: choose another name`)
+  if (existsSync(to)) throw new BackupError(`${to} exists already: choose another name`)
   const part = `${to}.part`
   const file = await open(part, 'w', 0o600)
   try {

@@ -74,11 +74,11 @@ export class BrokerClient {
   async ask(request: BrokerRequest): Promise<BrokerAnswer> {
     const { retryPauseMs = retryPauseMsDefault } = this.options
     for (let tries = 0; ; tries++) {
-      const told = await this.once(request)
-      const isFailure = typeof told === 'string'
-      if (!isFailure && !mayPass(told.status)) return told
-      const why = isFailure ? told : `answered ${told.status}`
-      const isAgain = request.isRepeatable || (!isFailure && wasNotTaken(told.status))
+      const outcome = await this.once(request)
+      const isFailure = typeof outcome === 'string'
+      if (!isFailure && !mayPass(outcome.status)) return outcome
+      const why = isFailure ? outcome : `answered ${outcome.status}`
+      const isAgain = request.isRepeatable || (!isFailure && wasNotTaken(outcome.status))
       if (tries >= retriesMax || !isAgain) throw new MoveError(`${this.name}, ${request.what}: ${why}`)
       await pause(retryPauseMs * 2 ** tries)
     }

@@ -41,12 +41,12 @@ export class BrokerSink implements Sink {
     for (const group of groupsOf(items)) {
       const [first] = group
       if (first?.kind === 'entity') this.documents.see(first.tenant, first.path)
-      const told =
+      const results =
         first?.kind === 'entity'
           ? await this.putEntities(group as Sendable[])
           : [await this.documents.put(first as MovedDocument)]
-      const bad = told.findIndex(one => 'fault' in one)
-      placed.push(...(stops && bad >= 0 ? told.slice(0, bad + 1) : told))
+      const bad = results.findIndex(one => 'fault' in one)
+      placed.push(...(stops && bad >= 0 ? results.slice(0, bad + 1) : results))
       if (stops && bad >= 0) break
     }
     return placed

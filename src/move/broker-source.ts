@@ -147,10 +147,10 @@ export class BrokerSource implements Source {
   private entity(json: Json, scope: Scope, plain: ReadonlySet<string>, number: number): SourceItem {
     const where = `entity ${number + 1} of ${nameOf(scope)}`
     if (!isObject(json)) return { where, item: undefined, fault: 'it is not an object' }
-    const told = entityLine(json, scope, plain, this.created)
-    if (typeof told === 'string') return { where, item: undefined, fault: told }
-    if (typeof told.dateCreated === 'string') this.created = told.dateCreated
-    const item = readObject(told, true, this.nowMs)
+    const line = entityLine(json, scope, plain, this.created)
+    if (typeof line === 'string') return { where, item: undefined, fault: line }
+    if (typeof line.dateCreated === 'string') this.created = line.dateCreated
+    const item = readObject(line, true, this.nowMs)
     if (!item.ok) return { where, item: undefined, fault: refusalText(item.refusal) }
     if (item.value.kind === 'entity') this.see(item.value.tenant, item.value.path)
     return { where, item: item.value, fault: '' }
@@ -269,7 +269,7 @@ export function entityLine(
   createdBefore: string,
 ): JsonObject | string {
   const shown: [string, Json][] = []
-  const told = new Map<string, Json>()
+  const builtins = new Map<string, Json>()
   const times: [string, readonly [string, string]][] = []
   let expires: Json | undefined
   for (const [name, attribute] of Object.entries(json)) {
@@ -279,7 +279,7 @@ export function entityLine(
     }
     const { own, pair } = withoutTimes(attribute)
     if (builtinSet.has(name) && !pair && isObject(own)) {
-      told.set(name, own.value ?? null)
+      builtins.set(name, own.value ?? null)
       continue
     }
     const isExpiry = name === 'dateExpires' && isObject(own) && isDateType(String(own.type))
@@ -287,15 +287,15 @@ export function entityLine(
     else shown.push([name, own])
     if (pair) times.push([name, pair])
   }
-  const servicePath = told.get('servicePath') ?? (scope.path.endsWith('#') ? undefined : scope.path)
+  const servicePath = builtins.get('servicePath') ?? (scope.path.endsWith('#') ? undefined : scope.path)
   if (servicePath === undefined)
     return `the broker does not show the service path of ${JSON.stringify(json.id)}: name the paths one by one with -path`
   const line: [string, Json | undefined][] = [
     ['entity', Object.fromEntries(shown)],
     ['tenant', scope.tenant],
     ['servicePath', servicePath],
-    ['dateCreated', told.get('dateCreated') ?? (createdBefore || undefined)],
-    ['dateModified', told.get('dateModified') ?? latest(times)],
+    ['dateCreated', builtins.get('dateCreated') ?? (createdBefore || undefined)],
+    ['dateModified', builtins.get('dateModified') ?? latest(times)],
     ['times', Object.fromEntries(times)],
     ['expires', expires],
   ]

@@ -80,7 +80,7 @@ async function carryOut(order: MoveOrder, divide: Divide, signal: AbortSignal): 
     unit: 'entities',
     clock: systemClock,
     logger: { info: say },
-    logIntervalMs: tellMs,
+    logIntervalMs: progressLogMs,
   })
   let sink: Sink | undefined
   try {
@@ -110,7 +110,7 @@ async function carryOut(order: MoveOrder, divide: Divide, signal: AbortSignal): 
 }
 
 /** Interval of the lines about progress, where no bar can be drawn. */
-const tellMs = 10_000
+const progressLogMs = 10_000
 
 const lostOverHttp =
   'times of creation and change, correlators, and the ids and counters of subscriptions and registrations are not carried over HTTP'

@@ -98,7 +98,7 @@ export class DirectorySink implements Sink {
   /** The last entity without a stamp of its own: its millisecond, and the stamp that it got. */
   private runMs = 0
   private runStamp = 0
-  private isAheadTold = false
+  private hasWarnedOfAhead = false
   /** Service paths that are known to be in all stores. */
   private readonly paths = new TenantPaths()
   /** Number of stored documents of each kind, once it was counted. */
@@ -141,13 +141,13 @@ export class DirectorySink implements Sink {
     const staged: Staged = { actors: this.load(items), holders: new Map(), documents: new Map() }
     const placed: PlacedItem[] = []
     for (const item of items) {
-      const told = this.place(item, staged)
-      const isRefused = typeof told !== 'string'
+      const result = this.place(item, staged)
+      const isRefused = typeof result !== 'string'
       if (isRefused && stops) {
-        placed.push({ fault: refusalText(told) })
+        placed.push({ fault: refusalText(result) })
         break
       }
-      placed.push(isRefused ? { fault: refusalText(told) } : { outcome: told })
+      placed.push(isRefused ? { fault: refusalText(result) } : { outcome: result })
     }
     for (const { commit } of this.parts) {
       await commit.drain()
@@ -227,8 +227,10 @@ export class DirectorySink implements Sink {
     if (before && !this.options.overwrites) {
       if (before.encoded.equals(encoded)) return 'same'
       // The time that an earlier import gave it is not known.
-      const told = isAhead ? { ...item, isStamped: false, hasCreated: false } : item
-      return isSameEntity(told, created, { entity: before.entity, root: encodedRoot(before.encoded) }) ? 'same' : 'kept'
+      const compared = isAhead ? { ...item, isStamped: false, hasCreated: false } : item
+      return isSameEntity(compared, created, { entity: before.entity, root: encodedRoot(before.encoded) })
+        ? 'same'
+        : 'kept'
     }
     const next = new Variant(encoded, after)
     const row = actor.rowWith(type, next) as Buffer
@@ -263,8 +265,8 @@ export class DirectorySink implements Sink {
   /** Whether an entity was created in the future: it then gets the time of the import. */
   private isAhead({ entity: { created } }: MovedEntity): boolean {
     if (created <= stampOf(this.options.clock.wallMs() + aheadMsMax)) return false
-    if (!this.isAheadTold) this.options.warn('some were created later than now, and get the time of the import')
-    this.isAheadTold = true
+    if (!this.hasWarnedOfAhead) this.options.warn('some were created later than now, and get the time of the import')
+    this.hasWarnedOfAhead = true
     return true
   }
 

@@ -118,7 +118,7 @@ async function* pagesOf(
       continue
     }
     if ((from && number <= from.line) || line.length === 0) continue
-    if (last) throw new MoveError(`${name}: line ${number} stands behind the last one`)
+    if (last) throw new MoveError(`${name}: line ${number} follows the last line`)
     last = parseLastLine(line)
     if (last) continue
     const item = readLine(line, nowMs)
@@ -185,7 +185,7 @@ export async function openFileSink(path: string, by: string, from: Json | undefi
   } catch (error) {
     const isThere = (error as NodeJS.ErrnoException).code === 'EEXIST'
     const why = isThere
-      ? 'is there already: name another one, or remove it'
+      ? 'exists already: name another one, or remove it'
       : `cannot be written: ${(error as Error).message}`
     throw new MoveError(`file ${path} ${why}`, { cause: error })
   }

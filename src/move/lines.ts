@@ -112,12 +112,12 @@ function objectOf(bytes: Uint8Array): Result<JsonObject> {
 
 function writeSubscription({ subscription, progress }: MovedSubscription): string {
   const { tenant, servicePath, statusRevision } = subscription
-  const told = progressJson(progress)
+  const progressMembers = progressJson(progress)
   return JSON.stringify({
     subscription: subscriptionJson(subscription),
     tenant,
     servicePath,
-    progress: Object.keys(told).length === 0 ? undefined : told,
+    progress: Object.keys(progressMembers).length === 0 ? undefined : progressMembers,
     spent: progress.spentRevision === statusRevision ? true : undefined,
   })
 }

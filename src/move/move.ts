@@ -102,16 +102,16 @@ export async function move(source: Source, sink: Sink, options: MoveOptions): Pr
         taken.map(({ item }) => item),
         !options.skipsBad,
       )
-      for (const [index, told] of placed.entries()) {
+      for (const [index, result] of placed.entries()) {
         const { item, where, at } = taken[index] as Selected
-        if ('outcome' in told) count(item.kind, told.outcome)
+        if ('outcome' in result) count(item.kind, result.outcome)
         else if (options.skipsBad) {
           tally[item.kind].bad++
-          options.onBad(where, told.fault)
+          options.onBad(where, result.fault)
         } else {
           leave(at)
           saveAt(done + at)
-          throw new MoveError(`${source.name}, ${where}: ${told.fault}`)
+          throw new MoveError(`${source.name}, ${where}: ${result.fault}`)
         }
       }
       leave(end)

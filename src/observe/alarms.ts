@@ -68,7 +68,7 @@ export class Alarms {
     const { keys } = this.alarms[kind]
     if (keys.has(key)) {
       if (this.isRepeated)
-        this.tell(
+        this.logLine(
           kind,
           `Repeated ${kind === 'DatabaseError' ? 'Database Error' : named(kind, key)}: ${detail}`,
           context,
@@ -82,14 +82,14 @@ export class Alarms {
     // A client's name from a proxy's header is a part of that header, and would keep it in memory.
     keys.add(ownText(key))
     this.alarms[kind].raised++
-    this.tell(kind, `Raising alarm ${named(kind, key)}: ${detail}`, context)
+    this.logLine(kind, `Raising alarm ${named(kind, key)}: ${detail}`, context)
   }
 
   release(kind: AlarmKind, key: string, context?: LogContext): void {
     const alarm = this.alarms[kind]
     if (!alarm.keys.delete(key)) return
     alarm.released++
-    this.tell(kind, `Releasing alarm ${named(kind, key)}`, context)
+    this.logLine(kind, `Releasing alarm ${named(kind, key)}`, context)
   }
 
   // [hot] Asked for each request.
@@ -103,7 +103,7 @@ export class Alarms {
     return { active: keys.size, raised, released }
   }
 
-  private tell(kind: AlarmKind, text: string, context: LogContext | undefined): void {
+  private logLine(kind: AlarmKind, text: string, context: LogContext | undefined): void {
     if (kind === 'DatabaseError') return this.logger.error(text, context)
     const alarm = this.alarms[kind]
     const nowMs = this.clock.monoMs()

@@ -33,9 +33,9 @@ export class ProcessReports {
       case 'metrics':
         return familiesOf(this.parts.sources)
       case 'statistics': {
-        const told = statistics.read()
+        const counts = statistics.read()
         if (order.isReset) statistics.reset()
-        return told
+        return counts
       }
       case 'cache':
         return this.cache(order.isReset)
@@ -52,14 +52,14 @@ export class ProcessReports {
   private cache(isReset: boolean): CacheStatistics {
     const now = this.parts.cache()
     const { inserts, removes, updates } = this.cacheAtReset
-    const told = {
+    const sinceReset = {
       ...now,
       inserts: now.inserts - inserts,
       removes: now.removes - removes,
       updates: now.updates - updates,
     }
     if (isReset) this.cacheAtReset = now
-    return told
+    return sinceReset
   }
 }
 

@@ -48,11 +48,11 @@ export function openProgress(options: ProgressOptions): ProgressDisplay {
   const intervalMs = isDrawn ? drawIntervalMs : logIntervalMs
   let first: Moment | undefined
   let last: Moment | undefined
-  let toldMs = Number.NEGATIVE_INFINITY
+  let shownMs = Number.NEGATIVE_INFINITY
 
-  const tell = (): void => {
-    if (!first || !last || toldMs === last.atMs) return
-    toldMs = last.atMs
+  const report = (): void => {
+    if (!first || !last || shownMs === last.atMs) return
+    shownMs = last.atMs
     if (isDrawn) {
       const drawn = last.total === undefined ? '' : `  ${bar(shareOf(last.done, last.total))}`
       const line = `${title}${drawn}  ${facts(first, last, options.unit).join('  ')}`
@@ -65,10 +65,10 @@ export function openProgress(options: ProgressOptions): ProgressDisplay {
     show(done, total) {
       last = { done, total, atMs: clock.monoMs() }
       first ??= last
-      if (last.atMs - toldMs >= intervalMs) tell()
+      if (last.atMs - shownMs >= intervalMs) report()
     },
     end() {
-      tell()
+      report()
       if (isDrawn && last) terminal.write('\n')
       last = undefined
     },
@@ -90,15 +90,15 @@ function bar(share: number): string {
 
 function facts(first: Moment, last: Moment, unit: string): string[] {
   const { done, total } = last
-  const told =
+  const parts =
     total === undefined
       ? [`${grouped(done)} ${unit}`]
       : [`${Math.floor(shareOf(done, total) * 100)} %`, `${grouped(done)} of ${grouped(total)} ${unit}`]
   const seconds = (last.atMs - first.atMs) / 1000
   const perSecond = seconds > 0 ? (done - first.done) / seconds : 0
-  if (perSecond <= 0) return told
+  if (perSecond <= 0) return parts
   const left = Math.max((total ?? done) - done, 0) / perSecond
-  return [...told, `${grouped(Math.round(perSecond))}/s`, ...(left > 0 ? [`${duration(left)} left`] : [])]
+  return [...parts, `${grouped(Math.round(perSecond))}/s`, ...(left > 0 ? [`${duration(left)} left`] : [])]
 }
 
 const grouped = (count: number): string => count.toLocaleString('en')

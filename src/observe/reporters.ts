@@ -61,7 +61,7 @@ const adviceOf: Readonly<Partial<Record<HealthProblem['kind'], string>>> = {
 export class LogReporter {
   /** A starting node has not seen every shard yet, so it reports no problem of nodes before it was ready once. */
   private hasBeenReady = false
-  private told: string | undefined
+  private reported: string | undefined
 
   constructor(
     private readonly logger: Pick<Logger, 'warn' | 'info'>,
@@ -70,13 +70,13 @@ export class LogReporter {
 
   /** undefined: every shard can answer. */
   onHealth(problem: HealthProblem | undefined): void {
-    if (problem) return this.tell(problem)
-    if (this.told !== undefined) {
+    if (problem) return this.report(problem)
+    if (this.reported !== undefined) {
       this.alarms.release('ClusterLogError', '')
       this.logger.warn('cluster: every shard can answer again, requests are taken')
     }
     this.hasBeenReady = true
-    this.told = undefined
+    this.reported = undefined
   }
 
   /**
@@ -99,13 +99,13 @@ export class LogReporter {
     }
   }
 
-  private tell(problem: HealthProblem): void {
+  private report(problem: HealthProblem): void {
     const advice = adviceOf[problem.kind]
     if (advice === undefined && !this.hasBeenReady) return
     const words = problemInWords(problem)
     // The list of shards grows while nodes notice the problem, or while a backup of the log is restored.
-    if (words === this.told) return
-    this.told = words
+    if (words === this.reported) return
+    this.reported = words
     if (advice === undefined) this.logger.warn(`cluster: not ready: ${words}`)
     else if (this.alarms.isActive('ClusterLogError')) this.logger.warn(`cluster: ${words}`)
     else this.alarms.raise('ClusterLogError', '', words + advice)

@@ -57,16 +57,16 @@ export class TrafficWatcher implements RequestWatch, SendWatch {
   }
 
   get wantsOrigin(): boolean {
-    return this.isTold || this.parts.alarms.isActive('BadInput')
+    return this.isLogged || this.parts.alarms.isActive('BadInput')
   }
 
   get payloadBytes(): number {
     // One more than is shown, to know whether there is more.
-    return this.isTold ? this.parts.log.infoPayloadBytesMax + 1 : 0
+    return this.isLogged ? this.parts.log.infoPayloadBytesMax + 1 : 0
   }
 
   /** Whether there is a line for each request. */
-  private get isTold(): boolean {
+  private get isLogged(): boolean {
     const { level } = this.parts.log
     return level === 'INFO' || level === 'DEBUG'
   }
@@ -85,9 +85,9 @@ export class TrafficWatcher implements RequestWatch, SendWatch {
     summary.transactions++
     const { refusal } = request
     const isBad = refusal && badInput.has(refusal.kind)
-    if (!this.isTold && !isBad && !alarms.isActive('BadInput')) return
+    if (!this.isLogged && !isBad && !alarms.isActive('BadInput')) return
     const context = contextOf(request)
-    if (this.isTold) this.tell(request, context)
+    if (this.isLogged) this.logRequest(request, context)
     if (isBad) alarms.raise('BadInput', request.from(), refusalText(refusal), context)
     else alarms.release('BadInput', request.from(), context)
   }
@@ -112,7 +112,7 @@ export class TrafficWatcher implements RequestWatch, SendWatch {
     if (this.parts.log.deprecate) this.parts.logger.warn(`Deprecated usage of ${usage}`, context)
   }
 
-  private tell(request: AnsweredRequest, context: LogContext): void {
+  private logRequest(request: AnsweredRequest, context: LogContext): void {
     const { logger, log } = this.parts
     const { method, url, status, requestBytes, payload } = request
     const hasBody = payload && requestBytes > 0 && method !== 'GET' && method !== 'DELETE'

@@ -36,8 +36,8 @@ const markVersion = 2
 /** Reads the entry of this cluster, and waits as long as that takes. Creates it as `wanted` if there is none. */
 export async function agreed(log: ShardLog, wanted: Agreement, logger: Pick<Logger, 'warn'>): Promise<Agreed> {
   const value = await answered<Buffer>(logger, onDone =>
-    log.createOnce(markName, Buffer.from(JSON.stringify({ version: markVersion, ...wanted })), told =>
-      onDone(told.kind === 'stands' ? { kind: 'answer', value: told.value } : told),
+    log.createOnce(markName, Buffer.from(JSON.stringify({ version: markVersion, ...wanted })), outcome =>
+      onDone(outcome.kind === 'stands' ? { kind: 'answer', value: outcome.value } : outcome),
     ),
   )
   return agreedOf(value)
@@ -50,7 +50,9 @@ export async function agreedBefore(
   logger: Pick<Logger, 'warn'>,
 ): Promise<Agreed> {
   const value = await answered<Buffer | undefined>(logger, onDone =>
-    log.named(markName, told => onDone(told.kind === 'read' ? { kind: 'answer', value: told.value } : told)),
+    log.named(markName, outcome =>
+      onDone(outcome.kind === 'read' ? { kind: 'answer', value: outcome.value } : outcome),
+    ),
   )
   const found = value && agreedOf(value)
   if (found?.agreement.id === own.id) return found
@@ -86,15 +88,15 @@ const noMark = (): Error =>
   new Unreadable(`the cluster's mark in the log engine (-shardLog), under the name ${markName}, cannot be read`)
 
 /** The answer of the engine, or the reason why there is none. */
-type Heard<T> = { readonly kind: 'answer'; readonly value: T } | Unknown
+type EngineAnswer<T> = { readonly kind: 'answer'; readonly value: T } | Unknown
 
 /** Asks the engine until it answers. Rejects with a sentence for the operator when the engine refuses this node. */
 async function answered<T>(
   logger: Pick<Logger, 'warn'>,
-  ask: (onDone: (outcome: Heard<T>) => void) => void,
+  ask: (onDone: (outcome: EngineAnswer<T>) => void) => void,
 ): Promise<T> {
   for (let attempt = 0; ; attempt++) {
-    const outcome = await new Promise<Heard<T>>(ask)
+    const outcome = await new Promise<EngineAnswer<T>>(ask)
     if (outcome.kind === 'answer') return outcome.value
     if (outcome.isRefused)
       throw new Error(

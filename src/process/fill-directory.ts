@@ -83,7 +83,7 @@ export async function openOld(
 }
 
 function neverMade(): never {
-  throw new Error('a directory that is there is not made')
+  throw new Error('the data directory has gone meanwhile')
 }
 
 /**

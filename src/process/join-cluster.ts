@@ -135,9 +135,9 @@ async function join<Own extends OwnShards>(
       resume: () => node.resume(),
     },
     onMembers(listener) {
-      const tell = (): void => listener(node.members().map(({ address }) => address))
-      node.onMembers(tell)
-      tell()
+      const report = (): void => listener(node.members().map(({ address }) => address))
+      node.onMembers(report)
+      report()
     },
     isWhole: () => replicator.knowsRegister,
     unready: () => healthOf(agreement, node).reason,

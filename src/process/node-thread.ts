@@ -10,10 +10,10 @@ import { startNode } from './node.js'
 import type { FromThread, ToThread } from './worker-protocol.js'
 
 const port = parentPort
-assert(port, 'this runs in a thread')
+assert(port, 'this module runs in a worker thread only')
 const config = workerData as Config
 logNodeWarnings(config.logging)
-const tell = (message: FromThread): void => port.postMessage(message)
+const send = (message: FromThread): void => port.postMessage(message)
 
 try {
   const log = { ...config.log }
@@ -24,10 +24,10 @@ try {
     log,
     logger,
     onFailure: error =>
-      tell({ kind: 'failed', reason: `the store has failed, nothing more is taken: ${error.message}` }),
+      send({ kind: 'failed', reason: `the store has failed, no more requests are taken: ${error.message}` }),
   })
   port.on('message', (order: ToThread) => {
-    if (order.kind === 'ping') return tell({ kind: 'pong' })
+    if (order.kind === 'ping') return send({ kind: 'pong' })
     if (order.kind === 'reopen') {
       logger.reopen()
       return node.lookAtCertificates()
@@ -35,14 +35,14 @@ try {
     const ended = order.kind === 'drain' ? node.drain() : node.close()
     ended.then(
       () => {
-        tell({ kind: 'ended', reason: '' })
+        send({ kind: 'ended', reason: '' })
         // No more orders follow: the thread may end.
         if (order.kind === 'close') port.unref()
       },
-      (error: Error) => tell({ kind: 'ended', reason: error.message }),
+      (error: Error) => send({ kind: 'ended', reason: error.message }),
     )
   })
-  tell({ kind: 'ready', store: node.store })
+  send({ kind: 'ready', store: node.store })
 } catch (error) {
-  tell({ kind: 'failed', reason: (error as Error).message })
+  send({ kind: 'failed', reason: (error as Error).message })
 }

@@ -57,7 +57,7 @@ class StartedThread implements ThreadedNode {
   constructor(thread: Worker, store: string, onFailure: (failure: Error) => void, pulses: Pulses | undefined) {
     this.thread = thread
     this.store = store
-    this.pulse = pulses?.begin(() => this.tell({ kind: 'ping' }))
+    this.pulse = pulses?.begin(() => this.send({ kind: 'ping' }))
     thread.on('message', (message: FromThread) => {
       if (message.kind === 'pong') this.pulse?.answered()
       else if (message.kind === 'failed') onFailure(new Error(message.reason))
@@ -71,7 +71,7 @@ class StartedThread implements ThreadedNode {
   }
 
   reopen(): void {
-    this.tell({ kind: 'reopen' })
+    this.send({ kind: 'reopen' })
   }
 
   /** Sends an order; resolves when it is executed. */
@@ -84,11 +84,11 @@ class StartedThread implements ThreadedNode {
         else reject(new Error(message.reason))
       }
       this.thread.on('message', onMessage)
-      this.tell(order)
+      this.send(order)
     })
   }
 
-  private tell(order: ToThread): void {
+  private send(order: ToThread): void {
     this.thread.postMessage(order)
   }
 }

@@ -208,10 +208,10 @@ async function divide(
 
 /** The same for an import, which reports everything on standard error. */
 async function divideForMove(directory: string, workers: number): Promise<void> {
-  const tell = (line: string): boolean => process.stderr.write(`${line}\n`)
+  const printLine = (line: string): boolean => process.stderr.write(`${line}\n`)
   const stopped = new AbortController()
   try {
-    await divide({ store: { directory }, workers }, { info: tell, warn: tell }, stopped, true)
+    await divide({ store: { directory }, workers }, { info: printLine, warn: printLine }, stopped, true)
   } catch (error) {
     if (stopped.signal.aborted) process.exit(1)
     throw error
@@ -231,7 +231,7 @@ async function startHere(
     ...given,
     clock: systemClock,
     chance: systemChance,
-    onFailure: error => onFailure(new Error(`the store has failed, nothing more is taken: ${error.message}`)),
+    onFailure: error => onFailure(new Error(`the store has failed, no more requests are taken: ${error.message}`)),
   })
   return {
     store: node.store,
@@ -255,7 +255,7 @@ async function startWorkers(
   return {
     store: workers.store,
     async stop() {
-      if (!(await workers.stop())) throw new Error('a worker did not end well')
+      if (!(await workers.stop())) throw new Error('a worker has ended with an error')
     },
     reopen: () => workers.reopen(),
   }

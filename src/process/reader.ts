@@ -22,7 +22,7 @@ import { readKeys } from '../shard/turn/key-filter.js'
 import { attachRocksStore } from '../storage/rocks-store.js'
 import { decodeRequest, encodeReply } from '../wire/wire.js'
 
-assert(parentPort, 'runs as a worker thread')
+assert(parentPort, 'this module runs in a worker thread only')
 const port = parentPort
 const { store: shared, placement, owned } = workerData as ReaderInput
 

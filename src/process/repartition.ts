@@ -168,7 +168,7 @@ async function copy(
 
 /** The store that `settleStore` has settled. */
 function kindOf({ store }: DataDirectory): StoreKind {
-  assert(store, 'a directory whose store is settled')
+  assert(store, 'the directory does not name its store yet')
   return store
 }
 

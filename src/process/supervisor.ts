@@ -129,13 +129,13 @@ class Supervision implements Taker {
     child.on('error', error => this.logger.error(`Runtime Error (worker ${this.index}: ${error.message})`))
   }
 
-  private tell(order: ToWorker): void {
+  private send(order: ToWorker): void {
     // A failure to send means that it has ended, which 'exit' reports.
     if (this.child?.connected) this.child.send(order, () => {})
   }
 
   reopen(): void {
-    this.tell({ kind: 'reopen' })
+    this.send({ kind: 'reopen' })
   }
 
   get isBusy(): boolean {
@@ -155,9 +155,9 @@ class Supervision implements Taker {
       await this.sharing.listen(port)
       if (this.child !== child) return
       this.sharing.add(port, this)
-      this.tell({ kind: 'listens', port })
+      this.send({ kind: 'listens', port })
     } catch (error) {
-      this.tell({ kind: 'listens', port, reason: (error as Error).message })
+      this.send({ kind: 'listens', port, reason: (error as Error).message })
     }
   }
 
@@ -165,13 +165,13 @@ class Supervision implements Taker {
     const { index, addresses } = this
     switch (message.kind) {
       case 'hears':
-        return this.tell({ kind: 'start', part: { index, workers: addresses.length, addresses } })
+        return this.send({ kind: 'start', part: { index, workers: addresses.length, addresses } })
       case 'listen':
         return void this.listen(message.port)
       case 'ready':
         this.serves = true
         this.failures = 0
-        this.pulse = this.pulses?.begin(() => this.tell({ kind: 'ping' }))
+        this.pulse = this.pulses?.begin(() => this.send({ kind: 'ping' }))
         this.onReady?.resolve(message.store)
         this.onReady = undefined
         return
@@ -225,7 +225,7 @@ class Supervision implements Taker {
     const done = new Promise<void>(onDone => {
       this.step = { until, onDone }
     })
-    this.tell(order)
+    this.send(order)
     await Promise.race([done, pause(waitMs, undefined, { ref: false })])
   }
 
@@ -234,7 +234,7 @@ class Supervision implements Taker {
     const { child } = this
     if (!child) return true
     const ended = new Promise<boolean>(resolve => child.once('exit', code => resolve(code === 0)))
-    this.tell({ kind: 'close' })
+    this.send({ kind: 'close' })
     const late = setTimeout(() => child.kill('SIGKILL'), closeMsMax)
     const isWell = await ended
     clearTimeout(late)

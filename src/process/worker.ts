@@ -25,7 +25,7 @@ import { type FromWorker, socketFolder, type ToWorker, type WorkerSettings } fro
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 
 const reading = readConfig(process.argv.slice(2), process.env)
-assert(reading.kind === 'run', 'the supervisor has read the same')
+assert(reading.kind === 'run', 'a worker reads other options than its supervisor')
 const { config } = reading
 logNodeLines(config.logging)
 const log = { ...config.log }
@@ -45,12 +45,12 @@ process.on('exit', () => {
   if (!process.connected) tidy()
 })
 
-const connections = new HandedConnections(port => tell({ kind: 'listen', port }))
+const connections = new HandedConnections(port => send({ kind: 'listen', port }))
 
 process.on('message', (order: ToWorker, socket?: Socket) => {
   execute(order, socket).catch((error: Error) => fail(error.message))
 })
-tell({ kind: 'hears' })
+send({ kind: 'hears' })
 
 async function execute(order: ToWorker, socket: Socket | undefined): Promise<void> {
   switch (order.kind) {
@@ -59,17 +59,17 @@ async function execute(order: ToWorker, socket: Socket | undefined): Promise<voi
       node = await started(order.part)
       // Up to here stored data was read, with the help of every core that was free.
       tuneCollector(order.part.workers)
-      return tell({ kind: 'ready', store: node.store })
+      return send({ kind: 'ready', store: node.store })
     case 'listens':
       return connections.listens(order.port, order.reason)
     case 'connection':
       return connections.came(order.port, socket)
     case 'unlisten':
       await node?.unlisten()
-      return tell({ kind: 'unlistened' })
+      return send({ kind: 'unlistened' })
     case 'drain':
       await node?.drain()
-      return tell({ kind: 'drained' })
+      return send({ kind: 'drained' })
     case 'close':
       await node?.close()
       process.exit(0)
@@ -78,7 +78,7 @@ async function execute(order: ToWorker, socket: Socket | undefined): Promise<voi
       logger.reopen()
       return node?.lookAtCertificates()
     case 'ping':
-      return tell({ kind: 'pong' })
+      return send({ kind: 'pong' })
   }
 }
 
@@ -106,7 +106,7 @@ function start(part: WorkerSettings): Promise<RunningNode> {
     chance: systemChance,
     logger,
     log,
-    onFailure: error => fail(`the store has failed, nothing more is taken: ${error.message}`),
+    onFailure: error => fail(`the store has failed, no more requests are taken: ${error.message}`),
     place: {
       kind: 'worker',
       worker: index,
@@ -119,7 +119,7 @@ function start(part: WorkerSettings): Promise<RunningNode> {
 
 /** A node of a cluster is one worker, so that another process takes its place when it has to end. */
 function startInCluster(place: ClusterConfig): Promise<RunningNode> {
-  const onFailure = (error: Error): void => fail(`nothing more is taken: ${error.message}`)
+  const onFailure = (error: Error): void => fail(`no more requests are taken: ${error.message}`)
   return startNode(config, {
     clock: systemClock,
     chance: systemChance,
@@ -155,7 +155,7 @@ function ofOne({ queries, answers, streams, ...rest }: Config, workers: number):
   }
 }
 
-function tell(message: FromWorker, onSent: () => void = () => {}): void {
+function send(message: FromWorker, onSent: () => void = () => {}): void {
   if (process.connected) process.send!(message, undefined, undefined, onSent)
   else onSent()
 }
@@ -168,7 +168,7 @@ function fail(reason: string): void {
   if (isFailing) return
   isFailing = true
   logger.fatal(`Fatal Error (${reason})`)
-  const exit = (): void => tell({ kind: 'failed', reason }, () => process.exit(1))
+  const exit = (): void => send({ kind: 'failed', reason }, () => process.exit(1))
   if (node) node.dismiss().then(exit, exit)
   else exit()
 }

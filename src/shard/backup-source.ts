@@ -66,22 +66,22 @@ export class BackupSource {
   }
 
   onAsk({ step }: BackupRequest, onReply: OnReply): void {
-    const tell = (told: BackupReply): void => onReply({ kind: 'backup', told })
+    const reply = (content: BackupReply): void => onReply({ kind: 'backup', told: content })
     const { session } = this
-    if (step.what === 'begin') return session ? tell({ what: 'busy' }) : this.begin(step.session, tell)
-    if (session?.name !== step.session) return tell({ what: 'unknown' })
+    if (step.what === 'begin') return session ? reply({ what: 'busy' }) : this.begin(step.session, reply)
+    if (session?.name !== step.session) return reply({ what: 'unknown' })
     session.askedMs = this.parts.clock.monoMs()
     if (step.what === 'page') {
-      session.page().then(tell, (error: Error) => onReply({ kind: 'failed', reason: error.message }))
+      session.page().then(reply, (error: Error) => onReply({ kind: 'failed', reason: error.message }))
       return
     }
     this.last = step.outcome
     this.drop(session)
-    tell({ what: 'ended' })
+    reply({ what: 'ended' })
   }
 
   /** Opens the cursors when all that is staged is durable, because counters are piggybacked on a commit. */
-  private begin(name: string, tell: (told: BackupReply) => void): void {
+  private begin(name: string, reply: (content: BackupReply) => void): void {
     const { commit, clock } = this.parts
     const session = new Session(name, clock.monoMs())
     this.session = session
@@ -90,7 +90,7 @@ export class BackupSource {
       if (hasBegun) return
       hasBegun = true
       cancel()
-      tell(this.session === session ? this.open(session) : { what: 'unknown' })
+      reply(this.session === session ? this.open(session) : { what: 'unknown' })
     }
     const cancel = clock.after(stagedMsMax, begin)
     commit.afterAll(begin)
@@ -171,7 +171,7 @@ class Session {
 
   /** The next rows, whose bytes are overwritten by the next call. One call at a time. */
   async page(): Promise<BackupReply> {
-    if (this.reading) throw new Error('a page is asked for while another one is read')
+    if (this.reading) throw new Error('a page is requested while another one is being read')
     const { packer } = this
     packer.begin()
     while (packer.length < pageBytesMax) {

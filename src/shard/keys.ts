@@ -123,7 +123,7 @@ export class KeyWriter {
   }
 
   key(): Buffer {
-    assert(this.at < keyBytesMax, 'a key longer than its limits allow')
+    assert(this.at < keyBytesMax, 'a key is longer than its limit')
     return Buffer.from(scratch.subarray(0, this.at))
   }
 }
@@ -141,7 +141,7 @@ export class KeyReader {
 
   text(): string {
     const end = this.key.indexOf(0, this.at)
-    assert(end >= 0, 'a key whose text has no end')
+    assert(end >= 0, 'a text in a key has no end')
     const bytes = this.key.subarray(this.at, end)
     this.at = end + 1
     if (!bytes.includes(1)) return bytes.toString()

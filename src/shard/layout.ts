@@ -68,7 +68,7 @@ const rowOfSeveral = 0xff
 /** The row of an id. Nearly always it has one type, and then the encoded entity is the row. */
 export function encodeRow(encodedEntities: readonly Buffer[]): Buffer {
   const [only] = encodedEntities
-  assert(only, 'an empty row is deleted, not written')
+  assert(only, 'a row needs at least one entity')
   if (encodedEntities.length === 1) return only
   const parts: Buffer[] = [Buffer.from([rowOfSeveral])]
   for (const encoded of encodedEntities) {

@@ -207,7 +207,7 @@ async function openTenants(
   const { entities, ...keeping } = own
   const marks = await TenantMarks.read(store, number)
   const changes = new LastChanges(clock)
-  own.commit.tell(changes)
+  own.commit.addFollower(changes)
   const sizes = new TenantSizes({ store, ticks: clock, entities, subscriptions, registrations, marks, changes })
   const generation = (): number => (share?.kind === 'node' ? share.ownership.generation : 0)
   return new TenantAdmin({ ...keeping, number, stamps, room, marks, sizes, changes, generation })
@@ -250,7 +250,7 @@ function readingOf(parts: ShardParts, commit: GroupCommit, { entities, attribute
   const actors = new Actors(store, keyFilter, limits.liveActorsMax, () => commit.durable)
   const views = new Views(queries.viewBytesMax, scanner, commit, clock, logger)
   const firstPages = new FirstPages(store, scanner, commit, owned)
-  for (const follower of [views, firstPages, expiryMark]) commit.tell(follower)
+  for (const follower of [views, firstPages, expiryMark]) commit.addFollower(follower)
   const lookup = new Lookup(store, actors, commit, entities, shardMap, clock, owned)
   const sources = { store, commit, directory: entities, shardMap, lookup, actors, firstPages, views, scanner, clock }
   const lists = new Lists({ ...sources, room: answers, ...(owned && { owned }) }, queries)

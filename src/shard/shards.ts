@@ -188,7 +188,7 @@ export class LocalShards implements Shards {
       case 'retryDeliveries':
         return parts.deliveries.onAsk(request, onReply)
       case 'stream':
-        return parts.streams.onAsk(request, told => onReply({ kind: 'stream', told }))
+        return parts.streams.onAsk(request, reply => onReply({ kind: 'stream', told: reply }))
       case 'tenants':
         return parts.tenants.onAsk(request, isAboutOwner(request) ? this.ofSameShards(onReply) : onReply)
       default:

@@ -264,6 +264,6 @@ async function firstKey(store: StoreReader, range: Range): Promise<Buffer | unde
 const shownBytesMax = 60
 
 function shown(key: Buffer): string {
-  assert(key.length > 0, 'a key has a first byte')
+  assert(key.length > 0, 'a key is empty')
   return JSON.stringify(key.toString('latin1', 0, shownBytesMax))
 }

@@ -46,7 +46,7 @@ export class CommitGate {
   /** Accepts a commit. False if an earlier failure answers it; then the store has nothing to do. */
   enter(batch: Enterable, onDone: (error?: Error) => void): boolean {
     this.assertOpen()
-    assert(!this.#onDone, 'one commit at a time')
+    assert(!this.#onDone, 'another commit is in flight')
     this.#batch = batch
     this.#onDone = onDone
     batch.inFlight = true
@@ -58,7 +58,7 @@ export class CommitGate {
   /** Ends the commit in flight and reports its outcome. Must not be called before `commit` has returned. */
   leave(): void {
     const onDone = this.#onDone
-    assert(onDone && this.#batch, 'a commit is in flight')
+    assert(onDone && this.#batch, 'no commit is in flight')
     this.#batch.inFlight = false
     this.#batch = undefined
     this.#onDone = undefined

@@ -91,7 +91,7 @@ class LevelStore implements Store {
   }
 
   commit(batch: Batch, onDone: (error?: Error) => void): void {
-    assert(batch instanceof LevelBatch, 'a batch of this store')
+    assert(batch instanceof LevelBatch, 'the batch was committed already, or is of another store')
     if (!this.#gate.enter(batch, onDone)) return
     this.#before = new SharedSnapshot(this.#db.snapshot())
     this.#db
@@ -188,7 +188,7 @@ class LevelCursor implements Cursor {
 
   async next(rowsMax: number): Promise<Row[]> {
     assert(!this.#closed, 'the cursor is closed')
-    assert(rowsMax > 0, 'asks for a row at least')
+    assert(rowsMax > 0, 'a read must ask for at least one row')
     const entries = await this.#iterator.nextv(rowsMax)
     return entries.map(([key, value]) => ({ key, value }))
   }

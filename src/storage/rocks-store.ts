@@ -199,7 +199,7 @@ class RocksStore implements Store {
   }
 
   commit(batch: Batch, onDone: (error?: Error) => void): void {
-    assert(batch instanceof RocksBatch && this.#batches.has(batch), 'a batch of this store')
+    assert(batch instanceof RocksBatch && this.#batches.has(batch), 'the batch was committed already, or is of another store')
     if (!this.#gate.enter(batch, onDone)) return
     try {
       batch.native._writeSync(none)
@@ -313,8 +313,8 @@ class RocksCursor implements Cursor {
 
   async next(rowsMax: number): Promise<Row[]> {
     assert(!this.#closed, 'the cursor is closed')
-    assert(!this.#reading, 'one call at a time')
-    assert(rowsMax > 0, 'asks for a row at least')
+    assert(!this.#reading, 'the cursor is reading already')
+    assert(rowsMax > 0, 'a read must ask for at least one row')
     if (rowsMax <= rowsSyncMax) return paired(this.#iterator._nextvSync(rowsMax, none).rows)
     const reading = this.#iterator._nextvAsync(rowsMax, none)
     this.#reading = reading

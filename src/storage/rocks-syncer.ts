@@ -17,7 +17,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { syncKey } from './commit-gate.js'
 import { endOfFlushes, type SyncerAnswer, type SyncerInput } from './rocks-store.js'
 
-assert(parentPort, 'runs as a worker thread')
+assert(parentPort, 'this module runs in a worker thread only')
 const port = parentPort
 const { handle, wanted } = workerData as SyncerInput
 

@@ -88,7 +88,7 @@ function unpackTexts(bytes: Buffer, numbers: number): Text[] {
       from += length
     }
   }
-  if (from !== text.length) throw new Unreadable('its texts are not as long as it says')
+  if (from !== text.length) throw new Unreadable('the lengths of its texts are wrong')
   return texts
 }
 
@@ -167,7 +167,8 @@ export function packWrite(request: AttributesRequest, wire: string): Buffer {
 /** Reads the bytes of `packWrite`; `attributesOf` parses its attributes. */
 export function unpackWrite(bytes: Buffer, attributesOf: (wire: Json) => Attributes): AttributesRequest {
   const texts = unpackTexts(bytes, 3)
-  if (texts.length !== writeTexts || bytes[1]! > flagsMax) throw new Unreadable('it has more than is known')
+  if (texts.length !== writeTexts || bytes[1]! > flagsMax)
+    throw new Unreadable('it has texts or flags that are not known')
   const [tenant, path, id, type, correlatorRoot, correlator, authToken, createAs, wire] = texts
   const bits = bytes[1]!
   const stamp = numberAt(bytes, 0)
@@ -249,7 +250,7 @@ export function unpackFound(bytes: Buffer): ShardReply {
     from = to
     encodedAt = end
   }
-  if (from !== paths.length || encodedAt !== bytes.length) throw new Unreadable('it is not as long as it says')
+  if (from !== paths.length || encodedAt !== bytes.length) throw new Unreadable('its length is wrong')
   return { kind: 'found', entities }
 }
 

@@ -4,7 +4,7 @@
 //
 // Unknown members are ignored: a later release may send some.
 //
-// Not here: packed bytes, whose layout is their check (packed.ts).
+// Not here: packed bytes, whose layout is their check (packed.ts); replies to operators (admin-shapes.ts).
 
 import { decodeRegistration, type Registration } from '../domain/providers/registration.js'
 import { compilePattern } from '../domain/queries/pattern.js'
@@ -12,65 +12,25 @@ import type { SubjectEntity, Subscription } from '../domain/subscriptions/subscr
 import { decodeSubscription } from '../domain/subscriptions/subscription-json.js'
 import { Unreadable } from '../domain/unreadable.js'
 import type { ShardReply, ShardRequest } from '../messages/messages.js'
-
-type Check = (value: unknown) => boolean
-type Members = Readonly<Record<string, unknown>>
-
-const any: Check = value => value !== undefined
-const text: Check = value => typeof value === 'string'
-const number: Check = value => Number.isFinite(value)
-const count: Check = value => Number.isSafeInteger(value) && (value as number) >= 0
-const flag: Check = value => typeof value === 'boolean'
-/** A value that can be stored. JSON text can hold numbers too large for a double, which could not be stored as JSON. */
-const json: Check = value => {
-  if (typeof value === 'number') return Number.isFinite(value)
-  if (typeof value !== 'object' || value === null) return value !== undefined
-  for (const one of Object.values(value)) if (!json(one)) return false
-  return true
-}
-const isMembers = (value: unknown): value is Members =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
-const optional =
-  (check: Check): Check =>
-  value =>
-    value === undefined || check(value)
-
-const orNull =
-  (check: Check): Check =>
-  value =>
-    value === null || check(value)
-
-const word = (...words: readonly string[]): Check => {
-  const known = new Set<unknown>(words)
-  return value => known.has(value)
-}
-
-const list =
-  (check: Check): Check =>
-  value =>
-    Array.isArray(value) && value.every(one => check(one))
-
-const tuple =
-  (...checks: readonly Check[]): Check =>
-  value =>
-    Array.isArray(value) && value.length === checks.length && checks.every((check, at) => check(value[at]))
-
-function members(shape: Readonly<Record<string, Check>>): Check {
-  const checks = Object.entries(shape)
-  return value => isMembers(value) && checks.every(([name, check]) => check(value[name]))
-}
-
-/** One of several forms, which a member distinguishes. */
-const either =
-  (name: string, shapes: Readonly<Record<string, Check>>): Check =>
-  value => {
-    const found = isMembers(value) ? String(value[name]) : ''
-    return Object.hasOwn(shapes, found) && shapes[found]!(value)
-  }
-
-const texts = list(text)
-const nothing = members({})
+import { isAdminReply } from './admin-shapes.js'
+import {
+  type Check,
+  count,
+  either,
+  flag,
+  json,
+  list,
+  type Members,
+  members,
+  nothing,
+  number,
+  optional,
+  orNull,
+  text,
+  texts,
+  tuple,
+  word,
+} from './checks.js'
 
 // Shapes of writes
 
@@ -333,7 +293,7 @@ export const isReply: Check = either('kind', {
   claimed: members({ isGranted: flag, quietUntilMs: optional(number) }),
   deliveries: members({ deliveries: deliveryRecords, deadLetters: deliveryRecords, deadCount: count }),
   retried: members({ count }),
-  admin: members({ told: any }),
+  admin: members({ told: isAdminReply }),
   backup: members({
     told: either('what', {
       begun: members({

@@ -149,7 +149,7 @@ function requestOf(bytes: Buffer): ShardRequest {
 }
 
 function attributesOf(json: Json): Attributes {
-  if (!areAttributes(json)) throw new Unreadable('its attributes are none')
+  if (!areAttributes(json)) throw new Unreadable('its attributes are not valid')
   return allFromWire(json as unknown as WireAttributes)
 }
 
@@ -328,7 +328,7 @@ const reasonBytesMax = 4 * reasonLengthMax
 
 function jsonReply(bytes: Buffer): ShardReply {
   let at = headBytes + bytes.readUInt32BE(1)
-  if (at > bytes.length) throw new Unreadable('it is not whole')
+  if (at > bytes.length) throw new Unreadable('it is cut off')
   const head = JSON.parse(bytes.toString('utf8', headBytes, at))
   if (!isReply(head)) throw new Unreadable(`kind ${kindOf(head)}, with these members, is not known`)
   const encoded = (length: number): Buffer => {

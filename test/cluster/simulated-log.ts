@@ -291,7 +291,7 @@ export class SimulatedLog implements ShardLog {
   append: ShardLog['append'] = (appends, onDone) => {
     const bytes = appends.reduce((sum, append) => sum + append.bytes.length, 0)
     assert(appends.length >= 1 && appends.length <= appendsMax && bytes <= appendBytesMax, 'too much in one step')
-    assert(new Set(appends.map(({ shard }) => shard)).size === appends.length, 'one append for a shard')
+    assert(new Set(appends.map(({ shard }) => shard)).size === appends.length, 'a step has two appends for one shard')
     this.ask(() => this.engine.append(appends), onDone)
   }
 
@@ -335,9 +335,9 @@ export class SimulatedLog implements ShardLog {
   }
 
   follow: ShardLog['follow'] = (wanted, listener) => {
-    assert(!this.follower, 'one follower at a time')
+    assert(!this.follower, 'the log has a follower already')
     this.follower = { wanted, listener }
-    this.followSoon('the telling begins')
+    this.followSoon('following begins')
   }
 
   trim: ShardLog['trim'] = (shard, upTo) => {

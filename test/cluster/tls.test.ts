@@ -103,7 +103,7 @@ t.test('a renewal is for new connections, in both directions, and those that are
   own.renew(after.member())
   t.strictSame(await attempts(t, { tls: own }, at), ['word', 'word'])
   const wrong = { ...after.member(), key: after.member().key }
-  t.throws(() => own.renew(wrong), /^the cluster's certificate, key and CA are of no use: /)
+  t.throws(() => own.renew(wrong), /^the cluster's certificate, key and CA cannot be used: /)
   t.strictSame(await attempts(t, { tls: own }, at), ['word', 'word'], 'and the old ones go on')
   await say('after')
   t.strictSame(heard, ['before', 'after'])
@@ -229,6 +229,6 @@ t.test('invalid certificates, or those of another key, are reported, without the
     { ...one, ca: '' },
     { ...one, key: other.key },
   ]) {
-    t.throws(() => grpcTransport({ tls: wrong }), /^the cluster's certificate, key and CA are of no use: (?!.*secret)/)
+    t.throws(() => grpcTransport({ tls: wrong }), /^the cluster's certificate, key and CA cannot be used: (?!.*secret)/)
   }
 })

@@ -1,7 +1,10 @@
 // The comparison of a conformance run with the kept list.
 
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
-import { clusterFaultsOf, faultsOf, judge, updated } from './verdict.js'
+import { root } from '../support/project.js'
+import { clusterFaultsOf, type Deviation, faultsOf, judge, updated } from './verdict.js'
 
 const kept = { semantic: ['a', 'b', 'z'], exact: ['a'] }
 const outcome = (id: string, semantic: boolean, exact: boolean) => ({ id, semantic, exact })
@@ -41,4 +44,11 @@ t.test('a deviation needs its sentence and its reason, nothing else, and must no
 t.test('a deviation of clusters is about a case that one node passes', async t => {
   t.strictSame(clusterFaultsOf([deviation], kept), [])
   t.match(clusterFaultsOf([{ ...deviation, case: 'q' }, { case: 'b' }], kept), [/needs no excuse/, /no line/, /no why/])
+})
+
+t.test('a deviation of clusters quotes a sentence of the page about clusters', async t => {
+  const read = (file: string): string => readFileSync(join(root, file), 'utf8')
+  const page = read('docs/operations/cluster.md').replaceAll(/\s+/g, ' ')
+  const deviations: readonly Deviation[] = JSON.parse(read('test/conformance/cluster-deviations.json'))
+  for (const { line } of deviations) t.ok(page.includes(line), line)
 })

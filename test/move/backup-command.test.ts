@@ -103,7 +103,7 @@ t.test('a file that is there stays as it is', async t => {
   const { to, keyFile } = folderWithKey(t)
   writeFileSync(to, 'of last week')
   const told = await run(t, ['--from', 'http://127.0.0.1:9', '--to', to, '--backupKeyFile', keyFile])
-  t.match(told, { status: 1, said: /file is there already/ })
+  t.match(told, { status: 1, said: /file exists already/ })
   t.equal(readFileSync(to, 'utf8'), 'of last week')
 })
 

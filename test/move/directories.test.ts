@@ -401,7 +401,7 @@ t.test('lines behind the last one, and a first one of something else, are refuse
   const text = exportWith([entityLine('E')])
   const end = text.trimEnd().split('\n').at(-1)
   const two = written(t, `${text}${end}\n`)
-  await t.rejects(imported(two, fresh(t)), { message: `file ${two}: line 4 stands behind the last one` })
+  await t.rejects(imported(two, fresh(t)), { message: `file ${two}: line 4 follows the last line` })
   const none = written(t, `{"entity":{"id":"E","type":"T"}}\n${end}\n`)
   await t.rejects(imported(none, fresh(t)), {
     message: `file ${none} is not an export: its first line has no "orrery-export"`,
@@ -485,7 +485,7 @@ t.test('an export that was stopped goes on where it was', async t => {
 t.test('a file that is there is not written over', async t => {
   const file = written(t, 'mine')
   await t.rejects(openFileSink(file, 'a test', undefined), {
-    message: `file ${file} is there already: name another one, or remove it`,
+    message: `file ${file} exists already: name another one, or remove it`,
   })
   t.equal(readFileSync(file, 'utf8'), 'mine')
 })

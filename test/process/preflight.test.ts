@@ -86,7 +86,7 @@ const bad: readonly (readonly [what: string, words: readonly string[], fault: Re
     [...node, ...plainLog, ...certificates, '-clusterCert', '/none'],
     /^-clusterCert:/,
   ],
-  ['the key of another node', [...node, ...plainLog, ...certificates, '-clusterKey', endedKey], /are of no use: /],
+  ['the key of another node', [...node, ...plainLog, ...certificates, '-clusterKey', endedKey], /cannot be used: /],
   [
     'an empty password file',
     [...node, ...plainLog, '-shardLogUser', 'u', '-shardLogPasswordFile', nothing],

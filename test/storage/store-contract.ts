@@ -218,7 +218,7 @@ function contract(t: Test, subject: StoreUnderTest, durability: Durability): voi
     const store = await opened(t)
     const batch = store.batch()
     const committed = commit(store, batch => batch.put(text('a'), text('1')), batch)
-    t.throws(() => store.commit(store.batch(), () => undefined), /one commit at a time/)
+    t.throws(() => store.commit(store.batch(), () => undefined), /another commit is in flight/)
     t.throws(() => batch.put(text('a'), text('1')), /being committed/)
     t.throws(() => batch.del(text('a')), /being committed/)
     t.throws(() => batch.clear(), /being committed/)

@@ -42,7 +42,7 @@ export class MemoryStore implements Store {
   }
 
   commit(batch: Batch, onDone: (error?: Error) => void): void {
-    assert(batch instanceof MemoryBatch, 'a batch of this store')
+    assert(batch instanceof MemoryBatch, 'the batch was committed already, or is of another store')
     if (!this.#gate.enter(batch, onDone)) return
     for (const { key, value } of batch.operations) {
       if (value) this.#rows.put(key, value)
@@ -101,7 +101,7 @@ class MemoryCursor implements Cursor {
 
   async next(rowsMax: number): Promise<Row[]> {
     assert(!this.#closed, 'the cursor is closed')
-    assert(rowsMax > 0, 'asks for a row at least')
+    assert(rowsMax > 0, 'a read must ask for at least one row')
     const rows = this.#rows.slice(this.#read, this.#read + rowsMax)
     this.#read += rows.length
     return rows.map(([key, value]) => ({ key: Buffer.from(key, 'latin1'), value: Buffer.from(value) }))

@@ -378,6 +378,9 @@ const writeReplies = {
   lost: fc.record({ kind: kind('lost'), reason: texts }),
 } satisfies { readonly [K in WriteReply['kind']]: fc.Arbitrary<WriteReply> }
 
+const seconds = fc.nat().map(milliseconds => milliseconds / 1000)
+const timings = fc.record({ jsonV2Parse: seconds, mongoWriteWait: seconds, total: seconds })
+
 const replies = {
   ...writeReplies,
   found: fc.record({ kind: kind('found'), entities: found }),
@@ -424,6 +427,51 @@ const replies = {
         updates: fc.nat(),
         items: fc.nat(),
       }),
+      fc.record({
+        uptimeS: fc.nat(),
+        intervalS: fc.nat(),
+        counters: maybe(
+          fc.record({
+            jsonRequests: fc.nat(),
+            textRequests: fc.nat(),
+            noPayloadRequests: fc.nat(),
+            requests: fc.dictionary(names, fc.dictionary(names, fc.nat())),
+            missedVerb: fc.nat(),
+            invalidRequests: fc.nat(),
+            notificationsSent: fc.nat(),
+            deprecatedFeatures: fc.record({
+              ngsiv1Requests: fc.nat(),
+              ngsiv1Forwarding: fc.nat(),
+              ngsiv1NotifFormat: fc.nat(),
+              geoFormat: fc.nat(),
+            }),
+          }),
+        ),
+        hasSemWait: fc.boolean(),
+        timing: maybe(fc.record({ accumulated: timings, last: timings })),
+        notifQueue: maybe(
+          fc.record({
+            in: fc.nat(),
+            out: fc.nat(),
+            reject: fc.nat(),
+            sentOk: fc.nat(),
+            sentError: fc.nat(),
+            timeInQueue: seconds,
+            size: fc.nat(),
+          }),
+        ),
+        simulatedNotifications: fc.nat(),
+      }),
+      fc.array(
+        fc.record({
+          name: names,
+          type: fc.constantFrom('counter' as const, 'gauge' as const, 'histogram' as const),
+          help: texts,
+          aggregator: fc.constantFrom('sum' as const, 'max' as const, 'min' as const),
+          values: fc.array(fc.record({ labels: fc.dictionary(names, texts), value: fc.nat() }), { maxLength: 3 }),
+        }),
+        { maxLength: 3 },
+      ),
       fc.array(texts.map(path => emptyTally('default-service', path))),
     ),
   }),

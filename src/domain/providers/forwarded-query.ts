@@ -164,9 +164,9 @@ interface Merged {
 }
 
 /** Adds the attributes that an entity lacks. */
-function join(known: Merged, { attributes: told }: Entity): void {
+function join(known: Merged, { attributes: added }: Entity): void {
   let attributes: Map<string, Attribute> | undefined
-  for (const [name, attribute] of told) {
+  for (const [name, attribute] of added) {
     if (known.entity.attributes.has(name)) continue
     attributes ??= new Map(known.entity.attributes)
     attributes.set(name, attribute)

@@ -132,7 +132,7 @@ async function join(
       return place.join(async log => {
         const own = await open({ kind: 'node', ownership, requestClock, ...log })
         const { role } = own.shards.parts
-        assert(role.kind === 'node', 'the shards of a node can be moved')
+        assert(role.kind === 'node', 'only a node has shards that can be moved')
         return { ...own, host: role.host }
       }, options)
     }

@@ -91,7 +91,7 @@ function watchDisk(
   { directory, reserveBytes }: Config['store'],
   isKeeper: boolean,
   clock: Clock,
-  teller: DiskReporter,
+  reporter: DiskReporter,
 ): DiskWatch | undefined {
   const disk = new ReserveFile(directory)
   if (reserveBytes > 0)
@@ -100,8 +100,8 @@ function watchDisk(
       reserveBytes,
       keeper: isKeeper,
       clock,
-      onState: (state, before, room) => teller.onState(state, before, room),
-      onFailure: (what, error) => teller.onFailure(what, error),
+      onState: (state, before, room) => reporter.onState(state, before, room),
+      onFailure: (what, error) => reporter.onFailure(what, error),
     })
   disk.giveUpNow()
   return undefined

@@ -152,7 +152,7 @@ export class GroupCommit implements RecordLog {
   }
 
   /** Adds a follower, which receives changes staged from now on. */
-  tell(follower: ChangeFollower): void {
+  addFollower(follower: ChangeFollower): void {
     this.followers.push(follower)
   }
 

@@ -48,12 +48,12 @@ export class PathRegister {
   static async read(parts: PathRegisterParts): Promise<PathRegister> {
     const paths = new PathRegister(parts)
     for await (const rows of rowsOf(parts.store, pathRange(parts.number), { parts: 'keys' }))
-      for (const { key } of rows) if (!isMarkKey(key)) paths.hear(key)
+      for (const { key } of rows) if (!isMarkKey(key)) paths.note(key)
     return paths
   }
 
   /** Notes a row that the store has received. */
-  hear(key: Buffer): void {
+  note(key: Buffer): void {
     const { tenant, path } = parsePathKey(key)
     this.tenants.add(tenant, path)
   }
@@ -136,7 +136,7 @@ export class PathRegister {
     const carriedBy = isWanted ? register.write(key, nothing) : 0
     if (isWanted)
       commit.afterCommit(carriedBy, failure => {
-        if (!failure || !hasLost(failure, number)) this.hear(key)
+        if (!failure || !hasLost(failure, number)) this.note(key)
       })
     register.afterAll(carriedBy, failure => onReply(failure ?? { kind: 'done' }))
   }

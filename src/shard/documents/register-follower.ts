@@ -48,7 +48,7 @@ export class RegisterFollower {
           break
         case prefix.path:
           if (isMarkKey(key)) marks.follow(key, value)
-          else if (value) paths.hear(key)
+          else if (value) paths.note(key)
           else paths.leave(key)
       }
   }

@@ -40,7 +40,7 @@ export class UnusedTenants {
   private readonly parts: UnusedParts
   private cancel: () => void = () => {}
   private hasEnded = false
-  private hasToldOfFull = false
+  private hasReportedFull = false
 
   constructor(parts: UnusedParts) {
     this.parts = parts
@@ -65,7 +65,7 @@ export class UnusedTenants {
   /** Asks about all tenants, and removes those that were found unused in the round before as well. */
   async round(): Promise<void> {
     const { paths, shards, clock } = this.parts
-    this.tellOfFull()
+    this.reportFull()
     const tenants = paths.canLeave ? [...paths.tenantNames()] : []
     for (let at = 0; at < tenants.length && paths.canLeave && !this.hasEnded; at += tenantsPerAsk) {
       if (at > 0)
@@ -77,10 +77,10 @@ export class UnusedTenants {
     }
   }
 
-  private tellOfFull(): void {
+  private reportFull(): void {
     const { paths, onTrouble } = this.parts
-    if (paths.size < tenantsOfPathsMax || this.hasToldOfFull) return
-    this.hasToldOfFull = true
+    if (paths.size < tenantsOfPathsMax || this.hasReportedFull) return
+    this.hasReportedFull = true
     onTrouble(`it is full, with ${tenantsOfPathsMax} tenants, so a read by id without a service path asks all owners`)
   }
 }
@@ -93,8 +93,8 @@ export async function askUnused(shards: Shards, some: readonly string[]): Promis
     if (tenants.length === 0) break
     const asked = tenants
     const reply = await new Promise<readonly string[]>(resolve =>
-      shards.ask(shard, { kind: 'unused', tenants: asked }, told =>
-        resolve(told.kind === 'unused' ? told.tenants : []),
+      shards.ask(shard, { kind: 'unused', tenants: asked }, answer =>
+        resolve(answer.kind === 'unused' ? answer.tenants : []),
       ),
     )
     const isOne = new Set(reply)

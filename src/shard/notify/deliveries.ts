@@ -201,7 +201,7 @@ export class Deliveries {
 
   private dropOldest(of: Known): void {
     const one = of.oldest
-    assert(one, 'there is one to be dropped')
+    assert(one, 'there is no attempt to drop')
     const { next, older, newer } = one
     of.oldest = next
     if (!next) of.newest = undefined

@@ -23,7 +23,7 @@ interface Count {
   steps: number
   /** Notifications so far. */
   sum: number
-  isTold: boolean
+  isReported: boolean
 }
 
 export class Descendants {
@@ -48,7 +48,7 @@ export class Descendants {
     const count = this.counts.get(correlatorRoot)
     const steps = correlator === undefined ? 0 : stepsIn(correlator)
     if (!count) {
-      this.keep(correlatorRoot, { steps, sum: 0, isTold: false })
+      this.keep(correlatorRoot, { steps, sum: 0, isReported: false })
       return undefined
     }
     if (steps > count.steps) return Math.max(0, this.max - count.sum)
@@ -56,7 +56,7 @@ export class Descendants {
     if (steps < count.steps || begins(numbering, correlator)) {
       count.steps = steps
       count.sum = 0
-      count.isTold = false
+      count.isReported = false
     }
     return undefined
   }
@@ -80,15 +80,15 @@ export class Descendants {
     const steps = descendants === undefined ? stepsIn(correlator) : 0
     const count = this.counts.get(root)
     const sum = Math.max(count?.sum ?? 0, descendants ?? last)
-    this.keep(root, { steps: Math.min(count?.steps ?? steps, steps), sum, isTold: count?.isTold ?? false })
+    this.keep(root, { steps: Math.min(count?.steps ?? steps, steps), sum, isReported: count?.isReported ?? false })
   }
 
   /** Counts notifications that were dropped because there were too many. */
   drop(root: string, those: number): void {
     this.dropped += those
     const count = this.counts.get(root)
-    if (!count || count.isTold) return
-    count.isTold = true
+    if (!count || count.isReported) return
+    count.isReported = true
     this.onDrop(root)
   }
 

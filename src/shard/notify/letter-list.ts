@@ -60,7 +60,7 @@ export class LetterList implements Iterable<Letter> {
   }
 
   insert(letter: Letter): void {
-    assert.equal(letter.list, this, 'a letter has its list for good')
+    assert.equal(letter.list, this, 'the dead letter belongs to another list')
     let older = this.newest
     while (older && compareLetters(older, letter) > 0) older = older.older
     this.link(older, letter)

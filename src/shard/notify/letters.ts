@@ -115,8 +115,8 @@ export class Letters {
   private count = 0
   private byteCount = 0
   /** Losses since the last log line about them. */
-  private readonly untold = new Map<LetterLoss, number>()
-  private toldMs = Number.NEGATIVE_INFINITY
+  private readonly unreportedLosses = new Map<LetterLoss, number>()
+  private lossesLoggedMs = Number.NEGATIVE_INFINITY
   private isAging = false
   /** Reads in progress: of all letters (undefined), or of a shard. */
   private readonly loads = new Map<number | undefined, Load>()
@@ -220,7 +220,7 @@ export class Letters {
       list.insertAll(letters)
       for (const { bytes } of letters) this.countOne(list.tenant, 1, bytes)
       this.shrink(list)
-      this.tellLetter(list)
+      this.notifyFollowers(list)
     }
   }
 
@@ -243,7 +243,7 @@ export class Letters {
     this.countOne(tenant, 1, letter.bytes)
     this.stagedIn = this.commit.write(keyOf(letter), row)
     this.shrink(list)
-    this.tellLetter(list)
+    this.notifyFollowers(list)
   }
 
   /** The row of a letter; undefined: it is not durable yet, or was removed. */
@@ -294,7 +294,7 @@ export class Letters {
     ofTenant.bytes += bytes
   }
 
-  private tellLetter(list: LetterList): void {
+  private notifyFollowers(list: LetterList): void {
     for (const follower of this.followers) if (list.size > 0) follower.onLetter(list)
     this.awaitAge()
   }
@@ -366,13 +366,13 @@ export class Letters {
     const { tenant, id } = letter.list
     this.discard(letter)
     this.losses[cause]++
-    this.untold.set(cause, (this.untold.get(cause) ?? 0) + 1)
+    this.unreportedLosses.set(cause, (this.unreportedLosses.get(cause) ?? 0) + 1)
     const nowMs = clock.monoMs()
-    if (nowMs - this.toldMs < lossLineMs) return
-    const causes = [...this.untold].map(([one, count]) => `${count} ${lossWords[one]}`).join(', ')
+    if (nowMs - this.lossesLoggedMs < lossLineMs) return
+    const causes = [...this.unreportedLosses].map(([one, count]) => `${count} ${lossWords[one]}`).join(', ')
     logger.warn(`dead letters were deleted, the last one of subscription ${id}: ${causes}`, { tenant })
-    this.untold.clear()
-    this.toldMs = nowMs
+    this.unreportedLosses.clear()
+    this.lossesLoggedMs = nowMs
   }
 }
 

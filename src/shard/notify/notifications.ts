@@ -34,7 +34,7 @@ export class Notifications {
    */
   private readonly behind = new Map<OutboxPart, PendingIntent[]>()
   private dropped = 0
-  private isDropToldLately = false
+  private hasLoggedDropLately = false
 
   constructor(parts: NotificationParts) {
     this.parts = parts
@@ -243,12 +243,12 @@ export class Notifications {
 
   private drop({ intents }: TriggerEvent): void {
     this.dropped += intents.length
-    if (this.isDropToldLately) return
-    this.isDropToldLately = true
+    if (this.hasLoggedDropLately) return
+    this.hasLoggedDropLately = true
     const { logger, clock } = this.parts
     logger.error(`Runtime Error (the outbox of notifications is full, ${this.dropped} dropped so far)`)
     clock.after(dropsReportedMs, () => {
-      this.isDropToldLately = false
+      this.hasLoggedDropLately = false
     })
   }
 

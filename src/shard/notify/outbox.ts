@@ -116,7 +116,7 @@ export class Outbox implements PiggybackedWrites {
   /** The part of a shard, which must belong to this owner. */
   of(shard: number): OutboxPart {
     const part = this.whole ?? this.shards.get(shard)
-    assert(part, 'the outbox of a shard of this owner')
+    assert(part, 'this owner has no outbox for the shard')
     return part
   }
 

@@ -177,7 +177,7 @@ export function reportProgress(
 ): void {
   const subscription = subscriptions.of(tenant)?.get(id)
   // The document owner may have changed since the notification was triggered.
-  if (subscription && permits.isElsewhere(subscription)) permits.tell(tenant, id, news)
+  if (subscription && permits.isElsewhere(subscription)) permits.report(tenant, id, news)
   else book.noteReport(tenant, id, news)
 }
 

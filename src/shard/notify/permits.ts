@@ -170,7 +170,7 @@ export class Permits {
    * Sends the outcome of a permitted notification to the document owner. An outcome that does not arrive is not
    * counted.
    */
-  tell(tenant: string, id: string, news: ProgressReport): void {
+  report(tenant: string, id: string, news: ProgressReport): void {
     this.shards?.ask(this.shardMap.register, { kind: 'news', tenant, id, news }, () => {})
   }
 

@@ -42,7 +42,7 @@ export interface Done {
 const noIntents: readonly DeliveryIntent[] = []
 
 /** The least time between two warnings of one kind. */
-const tellMsMin = 60_000
+const exceededLogMsMin = 60_000
 
 export class Triggers {
   private readonly matchers = new Map<string, LateMatcher>()
@@ -53,7 +53,7 @@ export class Triggers {
   private readonly descendants: Descendants
   private readonly found: Subscription[] = []
   private readonly work = new EventWork()
-  private toldMs = Number.NEGATIVE_INFINITY
+  private exceededLoggedMs = Number.NEGATIVE_INFINITY
 
   constructor(
     subscriptions: Subscriptions,
@@ -131,7 +131,7 @@ export class Triggers {
     const room = found.length === 0 ? undefined : this.descendants.room(origin)
     const limits = { room, isOfCustom: circle === 'ngsi' }
     const intents = found.length === 0 ? noIntents : this.intentsOf(found, event, done, numbering, limits)
-    if (work.isExceeded) this.tellExceeded(tenant)
+    if (work.isExceeded) this.logExceeded(tenant)
     if (intents.length === 0) return undefined
     const descendants = this.descendants.add(root, intents.length)
     return {
@@ -188,10 +188,10 @@ export class Triggers {
   }
 
   /** Logs that patterns were left out: subscriptions that are older than the bound exceed it (pattern-account.ts). */
-  private tellExceeded(tenant: string): void {
+  private logExceeded(tenant: string): void {
     const nowMs = this.clock.monoMs()
-    if (nowMs - this.toldMs < tellMsMin) return
-    this.toldMs = nowMs
+    if (nowMs - this.exceededLoggedMs < exceededLogMsMin) return
+    this.exceededLoggedMs = nowMs
     this.logger.warn(
       `the patterns of subscriptions cost more than ${eventWorkMax} steps for one event, those left over do not match: delete some`,
       { tenant },

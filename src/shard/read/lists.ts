@@ -118,14 +118,14 @@ export class Lists {
   private answer(find: (hold: AnswerHold) => Promise<ShardReply>, onReply: OnReply): void {
     const { commit, room } = this.from
     const hold = room.open()
-    const tell = (reply: ShardReply): void => {
+    const send = (reply: ShardReply): void => {
       hold.release()
       onReply(reply)
     }
-    const fail = (error: Error): void => tell(replyAfterFailure(error))
+    const fail = (error: Error): void => send(replyAfterFailure(error))
     commit.afterFlight(failure => {
       if (failure) return fail(failure)
-      find(hold).then(reply => commit.afterFlight(late => (late ? fail(late) : tell(reply))), fail)
+      find(hold).then(reply => commit.afterFlight(late => (late ? fail(late) : send(reply))), fail)
     })
   }
 
@@ -455,7 +455,7 @@ export class Lists {
     // Staged changes may yet be lost.
     if (actor.stagedIn > commit.durable) return readEncoded(store, tenant, [place])[0]
     const encoded = actor.variant(type)?.encoded
-    if (encoded && encoded.length > actorBytesMax) actors.letGo(actor)
+    if (encoded && encoded.length > actorBytesMax) actors.evict(actor)
     return encoded
   }
 

@@ -65,7 +65,7 @@ export class Lookup {
       if (anyCoversPath(paths, path)) this.gather(request, this.actors(tenant, path, id), gathered)
       if (pace.isOver) await pace.breathe()
     }
-    this.tell(gathered, onReply, true)
+    this.replyWhenDurable(gathered, onReply, true)
   }
 
   /** The paths, other than the root, under which the id is stored. */
@@ -83,7 +83,7 @@ export class Lookup {
   private answer(request: FindRequest, actors: readonly Actor[], onReply: OnReply, mayLack = false): void {
     const gathered: Gathered = { entities: [], stagedIn: 0, shard: 0 }
     this.gather(request, actors, gathered)
-    this.tell(gathered, onReply, mayLack)
+    this.replyWhenDurable(gathered, onReply, mayLack)
   }
 
   private gather(request: FindRequest, actors: readonly Actor[], gathered: Gathered): void {
@@ -99,12 +99,12 @@ export class Lookup {
     }
   }
 
-  private tell({ entities, stagedIn, shard }: Gathered, onReply: OnReply, mayLack: boolean): void {
+  private replyWhenDurable({ entities, stagedIn, shard }: Gathered, onReply: OnReply, mayLack: boolean): void {
     const reply: ShardReply = { kind: 'found', entities }
-    const tell = (failure?: Error): void =>
+    const send = (failure?: Error): void =>
       onReply(failure && hasLost(failure, shard) ? replyAfterFailure(failure) : reply)
-    if (stagedIn > this.commit.durable) this.commit.afterCommit(stagedIn, tell)
-    else if (mayLack) this.commit.afterFlight(tell)
+    if (stagedIn > this.commit.durable) this.commit.afterCommit(stagedIn, send)
+    else if (mayLack) this.commit.afterFlight(send)
     else onReply(reply)
   }
 }

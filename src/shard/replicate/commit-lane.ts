@@ -64,22 +64,22 @@ export class CommitLane {
 
   private writeRows(): void {
     const { rows } = this
-    const told: OnDone[] = []
+    const callbacks: OnDone[] = []
     rows.clear()
     for (let item = this.waiting[0]; item?.kind === 'rows' && rows.length < operationsMax; item = this.waiting[0]) {
       this.waiting.shift()
       item.fill(rows)
-      told.push(item.onDone)
+      callbacks.push(item.onDone)
     }
     this.alongWith(rows)
-    this.store.commit(rows, this.ending(told))
+    this.store.commit(rows, this.ending(callbacks))
   }
 
   /** Calls back the callers of the present commit, and starts the next one. */
-  private ending(told: readonly OnDone[]): OnDone {
+  private ending(callbacks: readonly OnDone[]): OnDone {
     return failure => {
       this.isBusy = false
-      for (const onDone of told) onDone(failure)
+      for (const onDone of callbacks) onDone(failure)
       this.next()
     }
   }

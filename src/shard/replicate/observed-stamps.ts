@@ -15,7 +15,7 @@ export interface StampObserver {
 export class ObservedStamps {
   private readonly own: Pick<Stamps, 'last'> & StampObserver
   private readonly requestClock: StampObserver
-  private heard = 0
+  private received = 0
 
   /** `own` gives the stamps here; `requestClock` observes each stamp that is received. */
   constructor(own: Pick<Stamps, 'last'> & StampObserver, requestClock: StampObserver) {
@@ -25,17 +25,17 @@ export class ObservedStamps {
 
   /** Notes a stamp that another node gave. */
   note(stamp: number): void {
-    if (stamp > this.heard) this.heard = stamp
+    if (stamp > this.received) this.received = stamp
     this.requestClock.observe(stamp)
   }
 
   /** From now on stamps here are above all that were received. */
   raise(): void {
-    this.own.observe(this.heard)
+    this.own.observe(this.received)
   }
 
   /** The latest stamp that was given here or received. */
   get last(): number {
-    return Math.max(this.own.last, this.heard)
+    return Math.max(this.own.last, this.received)
   }
 }

@@ -59,7 +59,7 @@ export class ReplicatedLog implements CommitLog {
 
   open(): OpenBatch {
     const batch = new ReplicatedBatch(this.parts, this.times, deposed => {
-      for (const tell of this.listeners) tell(deposed)
+      for (const listener of this.listeners) listener(deposed)
     })
     this.batches.push(batch)
     return batch
@@ -69,8 +69,8 @@ export class ReplicatedLog implements CommitLog {
    * Adds a listener for shards that other nodes have taken over. It is called before the waiters for staged records of
    * these.
    */
-  whenLost(tell: OnLost): void {
-    this.listeners.push(tell)
+  whenLost(listener: OnLost): void {
+    this.listeners.push(listener)
   }
 
   /** The operations on a shard that are staged, and not written. */
@@ -176,7 +176,7 @@ class ReplicatedBatch implements OpenBatch {
       const reached = outcome instanceof Error ? outcome.reached : outcome
       const lost = new Set(deposed?.losses.map(({ shard }) => shard))
       for (const { shard } of payloads)
-        assert(reached.has(shard) !== lost.has(shard), 'every part has got its position, or is lost')
+        assert(reached.has(shard) !== lost.has(shard), 'a part must either have a position or be lost')
       if (deposed) this.restrict(payloads.filter(({ shard }) => reached.has(shard)))
       write(reached, deposed)
     })

@@ -167,7 +167,7 @@ export class ReplicatedShards {
    */
   activate(shard: number, onDone: OnDone): void {
     this.assertFollowed(shard)
-    assert(!this.installing.has(shard), 'a shard of which there is only a part of a snapshot is not ready')
+    assert(!this.installing.has(shard), 'the snapshot of the shard is not complete')
     const isReady = shard === this.parts.ownership.register ? this.beginRegister() : this.begin(shard)
     isReady.then(() => onDone(), onDone)
   }
@@ -199,7 +199,7 @@ export class ReplicatedShards {
    */
   seal(shard: number, onDone: OnDone): void {
     const { ownership } = this.parts
-    assert(ownership.admits(shard), 'a shard is sealed that is not this node’s own')
+    assert(ownership.admits(shard), 'this node does not own the shard that it seals')
     ownership.close(shard)
     const { commit, book, notifications, letters } = this.concerned
     if (shard === ownership.register) book.leave()
@@ -209,7 +209,7 @@ export class ReplicatedShards {
     }
     commit.afterAll(failure => {
       if (failure && !isDeposed(failure)) return onDone(failure)
-      assert(!commit.holds(shard), 'nothing is staged of a shard that lets no asks in')
+      assert(!commit.holds(shard), 'a sealed shard still has staged changes')
       this.end(shard)
       onDone()
     })
@@ -274,7 +274,7 @@ export class ReplicatedShards {
   private async put(shard: number, bytes: Buffer, isFirst: boolean): Promise<void> {
     const operations = this.decode(bytes, shard)
     const counts = isFirst ? new MadeCounts(shard) : this.installing.get(shard)
-    assert(counts, 'a page that is not the first follows another one')
+    assert(counts, 'the first page of the snapshot is missing')
     const rows = rowsOfPage(operations, counts)
     if (isFirst) await this.clear(shard)
     this.installing.set(shard, counts)
@@ -327,6 +327,6 @@ export class ReplicatedShards {
   }
 
   private assertFollowed(shard: number): void {
-    assert(!this.parts.ownership.owns(shard), `shard ${shard} is this node's own`)
+    assert(!this.parts.ownership.owns(shard), `this node owns shard ${shard}, and does not follow it`)
   }
 }

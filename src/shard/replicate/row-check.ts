@@ -80,5 +80,5 @@ function check({ key, value }: RowOperation): void {
 const countBytes = 8
 
 function checkCount(value: Buffer | undefined): void {
-  if (value && value.length !== countBytes) throw new Unreadable('a count is none')
+  if (value && value.length !== countBytes) throw new Unreadable('a count has the wrong length')
 }

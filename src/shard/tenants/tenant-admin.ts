@@ -53,18 +53,18 @@ export class TenantAdmin {
     const { marks, sizes } = this.parts
     switch (step.what) {
       case 'names':
-        return replyWith(sizes.names(), onReply, told =>
-          'kind' in told ? { kind: 'refused', refusal: told } : tell({ what: 'names', tenants: told }),
+        return replyWith(sizes.names(), onReply, found =>
+          'kind' in found ? { kind: 'refused', refusal: found } : replyOf({ what: 'names', tenants: found }),
         )
       case 'sizes':
-        return replyWith(sizes.sizes(step.tenants), onReply, told => tell({ what: 'sizes', sizes: told }))
+        return replyWith(sizes.sizes(step.tenants), onReply, found => replyOf({ what: 'sizes', sizes: found }))
       case 'delete':
         return this.begin(step.tenant, onReply)
       case 'deletions':
-        return onReply(tell({ what: 'deletions', deletions: marks.all() }))
+        return onReply(replyOf({ what: 'deletions', deletions: marks.all() }))
       case 'purged': {
         const done = step.deletions.filter(deletion => this.isPurged(deletion))
-        return onReply(tell({ what: 'purged', tenants: done.map(({ tenant }) => tenant) }))
+        return onReply(replyOf({ what: 'purged', tenants: done.map(({ tenant }) => tenant) }))
       }
     }
   }
@@ -122,17 +122,17 @@ export class TenantAdmin {
 
   private replyWhenAllHave({ deletion, carriedBy }: Opening, onReply: OnReply): void {
     this.parts.register.afterAll(carriedBy, failure =>
-      onReply(failure ?? tell({ what: 'deletions', deletions: [deletion] })),
+      onReply(failure ?? replyOf({ what: 'deletions', deletions: [deletion] })),
     )
   }
 }
 
-const tell = (told: TenantsReply): ShardReply => ({ kind: 'tenants', told })
+const replyOf = (content: TenantsReply): ShardReply => ({ kind: 'tenants', told: content })
 
-function replyWith<T>(coming: Promise<T> | undefined, onReply: OnReply, render: (told: T) => ShardReply): void {
+function replyWith<T>(coming: Promise<T> | undefined, onReply: OnReply, render: (found: T) => ShardReply): void {
   if (!coming) return onReply({ kind: 'busy' })
   coming.then(
-    told => onReply(render(told)),
+    found => onReply(render(found)),
     (error: Error) => onReply({ kind: 'failed', reason: error.message }),
   )
 }

@@ -75,7 +75,7 @@ export class TenantDeletions {
     if (this.hasEnded) return
     this.cancel = this.parts.clock.after(roundMs, () => {
       this.running = this.round()
-        .catch((error: Error) => this.tellTrouble(error.message))
+        .catch((error: Error) => this.logTrouble(error.message))
         .finally(() => this.pause())
     })
   }
@@ -168,7 +168,7 @@ export class TenantDeletions {
         const replies = await Promise.all(some.flatMap(row => this.deleteRow(row)))
         const failed = replies.find(({ kind }) => kind !== 'done')
         if (failed) {
-          if (failed.kind === 'failed' || failed.kind === 'lost') this.tellTrouble(failed.reason)
+          if (failed.kind === 'failed' || failed.kind === 'lost') this.logTrouble(failed.reason)
           return undefined
         }
         found += some.length
@@ -246,7 +246,7 @@ export class TenantDeletions {
     return new Promise(resolve => this.parts.shards.ask(shard, { kind: 'tenants', step }, resolve))
   }
 
-  private tellTrouble(reason: string): void {
+  private logTrouble(reason: string): void {
     const { clock, logger } = this.parts
     const nowMs = clock.monoMs()
     if (nowMs - this.troubleMs < troubleLineMs) return

@@ -190,7 +190,7 @@ export class Actors {
   }
 
   /** Releases an actor that is not worth its memory. */
-  letGo(actor: Actor): void {
+  evict(actor: Actor): void {
     if (this.isFree(actor)) this.drop(actor)
   }
 
@@ -198,7 +198,7 @@ export class Actors {
   dropShard(shard: number): void {
     for (const actor of this.ring) {
       if (actor?.place.shard !== shard) continue
-      assert(this.isFree(actor), 'what is staged of a shard has ended before it goes')
+      assert(this.isFree(actor), 'an actor of a dropped shard has a change whose commit has not ended')
       this.drop(actor)
     }
   }

@@ -66,7 +66,7 @@ export interface BatchNeeds {
   readonly turn: (item: WriteRequest) => Turn
   /** Whether a change in the tenant may trigger a notification, and so may take long. */
   readonly concerns: (tenant: string) => boolean
-  readonly shards: readonly Pick<Shard, 'hold' | 'letGo'>[]
+  readonly shards: readonly Pick<Shard, 'hold' | 'releaseHold'>[]
   readonly commit: Pick<GroupCommit, 'durable' | 'failed' | 'afterCommit'>
   readonly clock: Pick<Clock, 'monoMs' | 'endOfTick'>
 }
@@ -89,7 +89,7 @@ export class Batches {
 
   // [hot] Once per batch and owner.
   onBatch({ items }: BatchRequest, onReply: OnReply): void {
-    assert(items.length > 0, 'a batch of nothing')
+    assert(items.length > 0, 'a batch has no items')
     if (this.itemsWaiting + items.length > itemsWaitingMax) return onReply({ kind: 'busy' })
     const batch = new Running(items, onReply)
     const { tenant } = items[0]!.target
@@ -181,7 +181,7 @@ export class Batches {
   ): void {
     const { shards, commit } = this.needs
     commit.afterCommit(stagedIn, () => {
-      for (const actor of held) if (actor) shards[actor.place.shard]!.letGo(actor)
+      for (const actor of held) if (actor) shards[actor.place.shard]!.releaseHold(actor)
       onReply({ kind: 'batch', replies })
     })
   }

@@ -79,7 +79,7 @@ export class Shard {
     if (!actor || actor.stagedIn <= log.durable) return onReply(reply)
     this.hold()
     log.afterCommit(actor.stagedIn, failure => {
-      this.letGo(actor)
+      this.releaseHold(actor)
       onReply(failure && hasLost(failure, this.index) ? replyOfFailure(failure, this.index) : reply)
     })
   }
@@ -90,7 +90,7 @@ export class Shard {
   }
 
   /** Notes that a reply has left, and releases the actor that it depended on. */
-  letGo(actor: Actor): void {
+  releaseHold(actor: Actor): void {
     this.waiting--
     this.parts.actors.release(actor)
   }
@@ -123,8 +123,8 @@ export class Shard {
       if (streams.concerns(tenant))
         streams.onChange(doneBy(actor, change, encodedBefore, request, stamp), actor.stagedIn)
     }
-    const told = refusal ?? outcome.refusal
-    return told ? this.refused(actor, told) : { actor, reply: doneReply }
+    const final = refusal ?? outcome.refusal
+    return final ? this.refused(actor, final) : { actor, reply: doneReply }
   }
 
   /** Clients may ask for any id: an actor without variants must not stay in memory. */

@@ -472,7 +472,7 @@ t.test('a path that is no place for a socket is refused', async t => {
   const directory = socketDirectory(t)
   const file = join(directory, 'file')
   writeFileSync(file, 'precious')
-  await t.rejects(startNode(t, { name: 'a', address: `unix:${file}` }, []), /something else than a socket/)
+  await t.rejects(startNode(t, { name: 'a', address: `unix:${file}` }, []), /another file than a socket/)
   const long = join(directory, 'x'.repeat(100))
   await t.rejects(startNode(t, { name: 'a', address: `unix:${long}` }, []), /may have 103 bytes/)
   await t.rejects(startNode(t, { name: 'a', address: 'unix:here' }, []), /begins with a slash/)

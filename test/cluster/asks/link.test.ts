@@ -452,7 +452,7 @@ t.test('a host that replies twice is a bug', async t => {
   const scene = new Scene().connect()
   scene.hearAsks(1)
   scene.begun[0]!.reply(Buffer.alloc(0))
-  t.throws(() => scene.begun[0]!.reply(Buffer.alloc(0)), /once/)
+  t.throws(() => scene.begun[0]!.reply(Buffer.alloc(0)), /replied already/)
 })
 
 t.test('a ping leaves at every interval, and one that comes is echoed at the end of the tick', async t => {
@@ -602,7 +602,7 @@ t.test('an exception of one caller does not keep the next answer from its caller
 
 t.test('unreadable parts are reported in the next frame, and reports of the other node are passed on', async t => {
   const scene = new Scene().connect()
-  scene.link.tell('a reply that is none')
+  scene.link.reportTrouble('a reply that is none')
   scene.clock.tick()
   t.match(scene.wire.take(), [{ trouble: 'a reply that is none' }])
   scene.hear({ trouble: 'another one' })

@@ -19,7 +19,7 @@ import { Membership } from '../../../cluster/gossip/membership.js'
 
 const { periodMs, pingTimeoutMs } = defaults
 /** Without exchanges, seeds and messages for rumours alone: rumours go in pings only. */
-const quiet = completeGossipOptions({ exchangeMs: 1e8, forgetMs: 1e9, seekMsMin: 1e8, seekMsMax: 1e8, tellMs: 1e8 })
+const quiet = completeGossipOptions({ exchangeMs: 1e8, forgetMs: 1e9, seekMsMin: 1e8, seekMsMax: 1e8, spreadMs: 1e8 })
 
 const member = (name: string, changes: Partial<Member> = {}): Member => ({
   name,

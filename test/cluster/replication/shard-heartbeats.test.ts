@@ -9,7 +9,7 @@ const at = (ms: number) => ({ monoMs: () => ms })
 
 function signs(...heard: readonly string[]): ShardHeartbeats {
   const made = new ShardHeartbeats(freshMs)
-  made.setHeard(new Set(heard), heard.length)
+  made.setReachable(new Set(heard), heard.length)
   return made
 }
 
@@ -34,18 +34,18 @@ t.test('the larger side does not', async t => {
 t.test('a heartbeat from the time when gossip still reached a node does not count later', async t => {
   const made = signs('a 1', 'b 1')
   made.note('b 1', at(0))
-  made.setHeard(new Set(['a 1']), 1)
+  made.setReachable(new Set(['a 1']), 1)
   t.notOk(made.spares('b 1', 0))
   made.note('b 1', at(1))
   t.ok(made.spares('b 1', 1))
-  made.setHeard(new Set(['a 1', 'b 1']), 2)
-  made.setHeard(new Set(['a 1']), 1)
+  made.setReachable(new Set(['a 1', 'b 1']), 2)
+  made.setReachable(new Set(['a 1']), 1)
   t.notOk(made.spares('b 1', 2), 'nor what was told before it was heard again')
 })
 
 t.test('a node that is doubted counts as one that is there', async t => {
   const made = new ShardHeartbeats(freshMs)
-  made.setHeard(new Set(['a 1']), 2)
+  made.setReachable(new Set(['a 1']), 2)
   made.note('c 1', at(0))
   t.notOk(made.spares('c 1', 0))
 })

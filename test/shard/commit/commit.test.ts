@@ -310,7 +310,7 @@ t.test('a commit that has lost some shards continues with the others, and names 
     onFailure: failure => t.fail(failure),
   })
   const followed: number[] = []
-  commit.tell({ wants: () => true, follow: ({ shard }) => followed.push(shard) })
+  commit.addFollower({ wants: () => true, follow: ({ shard }) => followed.push(shard) })
   const told: string[] = []
   const append = (shard: number): void => {
     const id = `in ${shard}`

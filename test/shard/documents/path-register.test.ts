@@ -117,7 +117,7 @@ t.test('an owner names the tenants that it has nothing of', async t => {
 
 t.test('a row that goes takes its tenant out of memory', async t => {
   const { paths } = await keeper()
-  for (const path of ['/a', '/b']) paths.hear(pathKey(number, 't', path))
+  for (const path of ['/a', '/b']) paths.note(pathKey(number, 't', path))
   paths.leave(pathKey(number, 't', '/a'))
   t.equal(paths.size, 0)
 })

@@ -45,7 +45,7 @@ class Reader {
       return readPlaces(store, scan)
     }
     this.firstPages = new FirstPages(store, { head }, commit)
-    commit.tell(this.firstPages)
+    commit.addFollower(this.firstPages)
   }
 
   /** While held, reads wait with the rows that they have seen. */

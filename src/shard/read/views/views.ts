@@ -167,7 +167,7 @@ export class Views implements ChangeFollower {
       // Texts and shapes may take more memory than expected: then another attempt would end like this one.
       this.fit(0)
       if (!this.tables(tenant, ranges, wanted)) return false
-      this.tell(tables, this.clock.monoMs() - fromMs)
+      this.logBuilt(tables, this.clock.monoMs() - fromMs)
       return true
     } finally {
       for (const [index, { slot }] of parts.entries()) {
@@ -177,7 +177,7 @@ export class Views implements ChangeFollower {
     }
   }
 
-  private tell(tables: readonly TableParts[], ms: number): void {
+  private logBuilt(tables: readonly TableParts[], ms: number): void {
     const rows = tables.reduce((sum, table) => sum + table.rows, 0)
     const columns = Math.max(...tables.map(table => table.columns.length))
     const mb = this.bytes / (1024 * 1024)

@@ -88,7 +88,7 @@ async function setting({ bytesMax = lots, entities = 20, types = ['T'] } = {}) {
   const scanner = new HeldScanner()
   const logged: string[] = []
   const views = new Views(bytesMax, scanner, changes.commit, changes.clock, { info: message => logged.push(message) })
-  changes.commit.tell(views)
+  changes.commit.addFollower(views)
   const content = (wanted = layout, type = 'T'): string[] | undefined => {
     const [table] = views.tables(tenant, [range(type)], wanted) ?? []
     return table && contentOf(table)
@@ -248,7 +248,7 @@ async function run(before: number, taken: readonly Step[]): Promise<Run> {
   await changes.settle()
   const scanner = new StepwiseScanner(changes.store, changes.shardMap, changes.clock)
   const views = new Views(lots, scanner, changes.commit, changes.clock, { info: () => {} })
-  changes.commit.tell(views)
+  changes.commit.addFollower(views)
   const ready = views.prepare(tenant, [range()], layout)
   const there = new Set(ids.slice(0, before))
   let wasEmpty = there.size === 0
