@@ -114,8 +114,9 @@ const listsOf = (watch: Watch) => ({
   options: optionsOf(watch).length === 0 ? undefined : optionsOf(watch),
 })
 
-/** Whether the watch can be requested by a URL. */
-export const fitsUrl = ({ selectors }: Watch): boolean => selectors.length <= 1
+/** Whether the URL of a WebSocket can request the watch: without parameters it requests none. */
+export const fitsUrl = (watch: Watch): boolean =>
+  watch.selectors.length <= 1 && Object.keys(watchParameters(watch)).length > 0
 
 /** The parameters of a URL, without tenant and path; decoded. */
 export function watchParameters(watch: Watch): Readonly<Record<string, string>> {
