@@ -12,6 +12,7 @@ import { isLooped } from '../domain/providers/registration.js'
 import { accepted, type Refusal, type Result, refusals, refused } from '../domain/refusal.js'
 import { allPaths, parseServicePaths, parseTenant, type Scope, updatePath } from '../domain/scope.js'
 import type { Origin } from '../messages/messages.js'
+import type { AccessGuard, Asker } from './access-guard.js'
 import type { AnswersInFlight } from './answers-in-flight.js'
 import { parsedInTurnsFrom, parseJson } from './body.js'
 import { Call, type CallWatch, type Correlators } from './call.js'
@@ -36,6 +37,8 @@ export interface HttpSettings {
   readonly vocabulary?: Vocabulary | undefined
   /** undefined: no answer is compressed, and compressed bodies are refused. */
   readonly compression?: Compression | undefined
+  /** undefined: any client may do everything. */
+  readonly access?: AccessGuard | undefined
   /** undefined: the paths of ngsi-proxy are not served. `isTls`: clients reach this broker over TLS. */
   readonly ngsiProxy?: { readonly isTls: boolean } | undefined
 }
@@ -153,7 +156,10 @@ export interface Request {
   readonly isPatchedNotification: boolean
   /** Of a notification: the alteration of its entities (`Ctx-Alteration`, ours); '' when the header is absent. */
   readonly notifiedAlteration: string
-  /** Of a write, of a read that may be forwarded, and of a stream: `X-Auth-Token`; '' when absent. */
+  /**
+   * Of a write, of a read that may be forwarded, and of a stream: `X-Auth-Token`; '' when absent. With access control it
+   * is a proof for this broker alone: others must not get it.
+   */
   readonly authToken: string
   /** Empty when the header was absent. */
   readonly paths: readonly string[]
@@ -163,6 +169,8 @@ export interface Request {
   parsed?: Result<Payload>
   readonly mayForward: boolean
   readonly call: Call | undefined
+  /** Who asks; undefined: there is no access control, or the route needs no principal. */
+  asker?: Asker
 }
 
 /** Headers of a request for a stream (docs/interface/live.md#request). */
@@ -243,7 +251,8 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
     isPatchedNotification:
       method !== 'GET' && vendor.reply.correlator.includes(';') && kindOf(exchange, settings) === 'custom',
     notifiedAlteration: isNotification(components.value) ? alterationOf(exchange, settings) : '',
-    authToken: method !== 'GET' || mayForward || isOfEvents ? exchange.header('x-auth-token') : '',
+    authToken:
+      settings.access || (method === 'GET' && !mayForward && !isOfEvents) ? '' : exchange.header('x-auth-token'),
     paths: paths.value,
     tenants: settings.tenants,
     bodyBytesMax: settings.bodyBytesMax,
