@@ -6,6 +6,7 @@ import { newKey } from '../../src/access/keys.js'
 import { AccessScene, everything } from '../support/access-scene.js'
 import { IdentityProvider, signed, signingKey } from '../support/identity-provider.js'
 import { httpServers, type LocalNode, startLocalNode } from '../support/local-node.js'
+import { StreamSocketClient } from '../support/stream-socket-client.js'
 
 const rules = {
   root: everything,
@@ -102,5 +103,35 @@ for (const server of httpServers) {
     for (const [line, body] of requests) t.equal((await ask(line, 'narrow', '/north/a', body)).status, 403, line)
   })
 }
+
+for (const server of httpServers)
+  t.test(`a WebSocket has the rights of its opener, and ends with them, over ${server}`, async t => {
+    const rules = { root: everything, city: [{ actions: ['stream', 'create', 'update', 'delete'], tenants: ['city'] }] }
+    const scene = new AccessScene(t, rules)
+    const node = await startLocalNode(t, { server, accessFile: scene.path })
+    const url = `ws://127.0.0.1:${node.port}/v2/stream`
+    const headers = { Authorization: `Bearer ${scene.keyOf('city')}`, 'Ctx-Service': 'city' }
+    t.equal((await StreamSocketClient.open(t, url, { headers: { 'Ctx-Service': 'city' } })).refused, 401)
+    t.equal((await StreamSocketClient.open(t, url, { headers: { ...headers, 'Ctx-Service': 'harbour' } })).refused, 403)
+    const client = await StreamSocketClient.open(t, url, { headers })
+    const answer = async (message: { readonly op: string }) => {
+      const { length } = client.messages
+      client.send(message)
+      await client.until('an answer', ({ messages }) => messages.length > length)
+      return client.messages[length]
+    }
+    t.match(await answer({ op: 'watch', id: 'a', tenant: 'harbour' } as { op: string }), { op: 'error', id: 'a' })
+    t.match(await answer({ op: 'watch', id: 'b' } as { op: string }), { op: 'watching', id: 'b' })
+    const body = { actionType: 'append', entities: [lamp] }
+    const update = { op: 'update', ref: 1, tenant: 'harbour', body }
+    t.match(await answer(update), { op: 'done', status: 403, error: 'Forbidden' })
+    t.equal((await node.json('GET /v2/entities', undefined, [...scene.as('root'), 'Ctx-Service: harbour'])).text, '[]')
+
+    scene.write({ ...rules, city: [{ actions: ['stream'], tenants: ['city'], types: ['Lamp'] }] })
+    node.running?.lookAtFiles()
+    await client.until('the end', ({ ended }) => ended !== undefined)
+    t.match(client.messages.at(-1), { event: 'end', reason: 'token over' })
+    t.equal(client.ended?.code, 1008)
+  })
 
 const withKey = (node: LocalNode, key: string) => node.ask('GET /v2/entities', [`X-Auth-Token: ${key}`, ...inCity])
