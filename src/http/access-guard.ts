@@ -3,7 +3,7 @@
 // Not here: proofs and the file (access/), the decision about a request (request-authorizer.ts).
 
 import type { AccessAction } from '../domain/access/access-rule.js'
-import type { BrokerAction, Grant } from '../domain/access/grant.js'
+import type { AllowedGrant, BrokerAction, Grant } from '../domain/access/grant.js'
 import type { Refusal } from '../domain/refusal.js'
 
 /** The headers that may show a proof. */
@@ -35,4 +35,11 @@ export interface Asker {
   mayDoToBroker(action: BrokerAction): boolean
   /** The same principal under the present file; undefined: its proof has ended, or the file does not have it any more. */
   now(): Asker | undefined
+}
+
+/** A request that the rules allow, perhaps in part. */
+export interface Permit {
+  readonly asker: Asker
+  /** By the actions that it needs, in the tenant and the paths of the request. */
+  readonly grants: Readonly<Partial<Record<AccessAction, AllowedGrant>>>
 }

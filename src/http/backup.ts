@@ -25,8 +25,8 @@ export class BackupHandlers {
     this.key = key === undefined ? undefined : digestOf(key)
   }
 
-  backUp({ authToken, asker }: Pick<Request, 'authToken' | 'asker'>, reply: Reply): void {
-    const refusal = asker ? undefined : this.refuseKey(authToken)
+  backUp({ authToken, permit }: Pick<Request, 'authToken' | 'permit'>, reply: Reply): void {
+    const refusal = permit ? undefined : this.refuseKey(authToken)
     if (refusal) return reply.refuse(refusal)
     this.operations.begin().then(
       begun => (begun.ok ? reply.stream(begun.value, 'application/octet-stream') : reply.refuse(begun.refusal)),

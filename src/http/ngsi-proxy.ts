@@ -220,8 +220,8 @@ class SourceReader implements ChannelReader {
 /** What passes through an event source may be about any path. */
 function rightsOf(request: Request): StreamReaderRights | undefined {
   const tenant = tenantOf(request)
-  return request.asker && tenant.ok
-    ? { asker: request.asker, scope: { tenant: tenant.value, servicePath: '/#' } }
+  return request.permit && tenant.ok
+    ? { asker: request.permit.asker, scope: { tenant: tenant.value, servicePath: '/#' } }
     : undefined
 }
 

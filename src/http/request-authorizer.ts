@@ -3,17 +3,17 @@
 //   head -> route -> what it needs -> who asks -> the grant for each action, in the tenant and paths of the request
 //
 // A request is decided before its body is read, unless the token has to be verified: then the body is kept until it is
-// known who asks. A grant that does not cover everything that the request is about is not enough, wherever its condition
-// is not applied yet.
+// known who asks. A grant that covers a part of what a request is about is enough where its condition is applied further
+// on: `narrowable`. Elsewhere it is not.
 //
 // Not here: proofs (access/), what each route needs (domain/access/route-needs.ts).
 
 import type { AccessAction } from '../domain/access/access-rule.js'
-import { type RequestPlace, refuseAction } from '../domain/access/grant.js'
+import { type AllowedGrant, type RequestPlace, refuseAction } from '../domain/access/grant.js'
 import { actionsOf, type RequestNeed, type RuleNeed } from '../domain/access/route-needs.js'
-import { accepted, type Refusal, type Result, refusals } from '../domain/refusal.js'
+import { accepted, type Refusal, type Result, refusals, refused } from '../domain/refusal.js'
 import { allPaths } from '../domain/scope.js'
-import type { AccessGuard, Asker, AskerResult } from './access-guard.js'
+import type { AccessGuard, Asker, AskerResult, Permit } from './access-guard.js'
 import type { BodyHandler, Excess, Exchange } from './front.js'
 import type { Reply } from './reply.js'
 import { type Request, tenantOf } from './request.js'
@@ -38,61 +38,67 @@ export class RequestAuthorizer {
    */
   admit(
     candidate: CandidateRequest,
-    serve: (asker: Asker | undefined) => BodyHandler | undefined,
+    serve: (permit: Permit | undefined) => BodyHandler | undefined,
   ): BodyHandler | undefined {
     if (candidate.need === 'nothing') return serve(undefined)
     const body = new HeldBody()
     this.access.identify(candidate.exchange, identification => {
-      const asker = this.decide(candidate, identification)
-      body.give(asker && serve(asker))
+      const permit = this.permitOrRefuse(candidate, identification)
+      body.give(permit && serve(permit))
     })
     return body.handlerNow(candidate.awaitsBody)
   }
 
-  /** The asker of a request that is allowed; undefined: the request was refused. */
-  private decide({ request, reply, need }: CandidateRequest, identification: AskerResult): Asker | undefined {
+  /**
+   * The permit of a request on a connection whose client was identified earlier: by its rules of now. undefined: the
+   * request was refused.
+   */
+  admitInner(request: Request, reply: Reply, need: RequestNeed, asker: Asker | undefined): Permit | undefined {
+    const now = asker?.now()
+    const permit = now ? this.permitOf(request, need, now) : refused(refusals.proofExpired)
+    if (permit.ok) return permit.value
+    reply.refuse(permit.refusal)
+    return undefined
+  }
+
+  private permitOrRefuse({ request, reply, need }: CandidateRequest, identification: AskerResult): Permit | undefined {
     if (!identification.ok) {
       reply.refuseUnidentified(identification.refusal, identification.challenge)
       return undefined
     }
-    const { asker } = identification
-    const refusal = this.refusalOf(request, need, asker)
-    if (!refusal) return asker
-    reply.refuse(refusal)
+    const permit = this.permitOf(request, need, identification.asker)
+    if (permit.ok) return permit.value
+    reply.refuse(permit.refusal)
     return undefined
   }
 
-  /**
-   * The same for a request on a connection whose client was identified earlier: by its rules of now. Returns undefined
-   * if it has refused the request.
-   */
-  admitInner(request: Request, reply: Reply, need: RequestNeed, asker: Asker | undefined): Asker | undefined {
-    const now = asker?.now()
-    const refusal = now ? this.refusalOf(request, need, now) : refusals.proofExpired
-    if (refusal) reply.refuse(refusal)
-    return refusal ? undefined : now
-  }
-
-  private refusalOf(request: Request, need: RequestNeed, asker: Asker): Refusal | undefined {
-    const refusal = typeof need === 'string' ? undefined : decided(request, need, asker)
-    if (refusal?.kind === 'Forbidden') this.access.onForbidden()
-    return refusal
+  private permitOf(request: Request, need: RequestNeed, asker: Asker): Result<Permit> {
+    if (typeof need === 'string') return accepted({ asker, grants: {} })
+    const permit = permitOf(request, need, asker)
+    if (!permit.ok && permit.refusal.kind === 'Forbidden') this.access.onForbidden()
+    return permit
   }
 }
 
-function decided(request: Request, need: RuleNeed, asker: Asker): Refusal | undefined {
+function permitOf(request: Request, need: RuleNeed, asker: Asker): Result<Permit> {
   if (need.about === 'broker') {
     const missing = need.actions.find(action => !asker.mayDoToBroker(action))
-    return missing && refusals.brokerNotAllowed(missing)
+    return missing ? refused(refusals.brokerNotAllowed(missing)) : accepted({ asker, grants: {} })
   }
+  const grants: Partial<Record<AccessAction, AllowedGrant>> = {}
   for (const action of actionsOf(need, request.parameters.options.has('upsert'))) {
     const place = placeOf(request, need.about, action)
-    if (!place.ok) return place.refusal
-    const refusal = refuseNarrowed(asker, action, place.value)
-    if (refusal) return refusal
+    if (!place.ok) return place
+    const grant = asker.grant(action, place.value.tenant, place.value.paths)
+    if (grant.kind === 'denied' || (grant.kind === 'narrowed' && !narrowable.has(action)))
+      return refused(refuseAction(action, place.value))
+    grants[action] = grant
   }
-  return undefined
+  return accepted({ asker, grants })
 }
+
+/** The actions whose conditions are applied further on. */
+const narrowable: ReadonlySet<AccessAction> = new Set(['read'])
 
 /** The refusal of an asker that may not do something to everything in a place; undefined: it may. */
 export const refuseNarrowed = (asker: Asker, action: AccessAction, place: RequestPlace): Refusal | undefined =>

@@ -73,9 +73,9 @@ export class Server implements FrontHandler, InnerRequests {
       if (!route || !write) return reply.refuse(refusals.unknownPath)
       reply.call?.routed(route.template, request.contentType, request.hasBody)
       if (this.authorizer) {
-        const admitted = this.authorizer.admitInner(request, reply, needOf(route, request.method), asker)
-        if (!admitted) return
-        request.asker = admitted
+        const permit = this.authorizer.admitInner(request, reply, needOf(route, request.method), asker)
+        if (!permit) return
+        request.permit = permit
       }
       request.parsed = payload
       write(request, reply, noBytes)
@@ -117,8 +117,8 @@ export class Server implements FrontHandler, InnerRequests {
     const isPreflight = request.method === 'OPTIONS' && this.settings.cors !== undefined
     const need = isPreflight ? 'nothing' : route ? needOf(route, request.method) : 'principal'
     const awaitsBody = route?.write.has(request.method) ?? false
-    return authorizer.admit({ exchange, request, reply, need, awaitsBody }, asker => {
-      if (asker) request.asker = asker
+    return authorizer.admit({ exchange, request, reply, need, awaitsBody }, permit => {
+      if (permit) request.permit = permit
       try {
         return this.handle(route, request, reply)
       } catch (error) {

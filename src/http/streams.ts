@@ -52,8 +52,8 @@ export class StreamHandlers {
     for (const stream of [...this.open]) stream.end('stopping', 'stopping')
   }
 
-  private openEvents({ asker }: Request, reply: Reply, scope: WatchScope, watch: Watch): void {
-    const reader = asker && { asker, scope }
+  private openEvents({ permit }: Request, reply: Reply, scope: WatchScope, watch: Watch): void {
+    const reader = permit && { asker: permit.asker, scope }
     const stream = new EventStream(reply, watch, this.parts, () => this.open.delete(stream), reader)
     this.open.add(stream)
     stream.begin()
@@ -67,11 +67,11 @@ export class StreamHandlers {
     scope: WatchScope,
     first: Result<Watch> | undefined,
   ): void {
-    const { call, asker, authToken, parameters, tenantHeader, paths, tenants: isMultitenant } = request
+    const { call, permit, authToken, parameters, tenantHeader, paths, tenants: isMultitenant } = request
     const { values } = parameters
     const origin = { client: call?.from() ?? '', authToken }
     const updateScope = { tenant: values.get('tenant') ?? tenantHeader, path: values.get('path') ?? paths.join() }
-    const parts = { ...this.parts, scope, updateScope, inner, origin, asker, first, isMultitenant }
+    const parts = { ...this.parts, scope, updateScope, inner, origin, asker: permit?.asker, first, isMultitenant }
     const socket = new StreamSocket(parts, () => this.open.delete(socket))
     this.open.add(socket)
     const protocol = protocols.includes(subprotocol) ? subprotocol : ''
