@@ -30,6 +30,7 @@ const route: Route = {
   read: new Map([['GET', (_request: Request, reply: Reply) => reply.json(answer)]]),
   write: new Map(),
   isCompressed: true,
+  needs: { GET: 'principal' },
 }
 const elsewhere = () => ({
   queue: { in: 0, out: 0, reject: 0, sentOk: 0, sentError: 0, timeInQueueMs: 0, size: 0 },

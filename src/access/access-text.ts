@@ -9,7 +9,7 @@ import { dirname, extname, resolve } from 'node:path'
 import { type AccessDocument, readAccessJson } from '../domain/access/access-document.js'
 import { type AccessFile, accessFileOf } from '../domain/access/access-file.js'
 import { accessFileLengthMax } from '../domain/access/access-limits.js'
-import { type Result, refusals, refused } from '../domain/refusal.js'
+import { type Result, refusals, refusalText, refused } from '../domain/refusal.js'
 import { readKeySet } from './jwks.js'
 import { jwksBytesMax } from './limits.js'
 import { readAccessYaml } from './yaml-document.js'
@@ -27,6 +27,12 @@ export function readAccessFile(path: string): Result<AccessFile> {
   }
   const document = documentIn(text, path)
   return document.ok ? accessFileOf(document.value) : document
+}
+
+/** Why the broker cannot use the file at a path, as a sentence; undefined: it can. */
+export function accessFaultOf(path: string): string | undefined {
+  const file = readAccessFile(path)
+  return file.ok ? keyFilesFault(file.value, folderOf(path)) : refusalText(file.refusal)
 }
 
 function documentIn(text: string, path: string): Result<AccessDocument> {

@@ -43,3 +43,6 @@ export const accessYamlLengthMax = 1024 * 1024
 
 /** Values in a file in YAML, with each alias counted as what it stands for. */
 export const accessYamlValuesMax = 500_000
+
+/** Names in all grants that are remembered. Raising it costs some 200 bytes each. */
+export const rememberedNamesMax = 200_000

@@ -20,7 +20,15 @@ import type {
 import type { Elsewhere, ForwardedReads } from './forwarded-reads.js'
 import type { ForwardableRequest, ForwardedUpdates } from './forwarded-updates.js'
 import type { Outward } from './forwarding.js'
-import type { Listed, OnResult, ReadTarget, Shown, ShownPage } from './replies.js'
+import {
+  type Listed,
+  type OnResult,
+  type ReadScope,
+  type ReadTarget,
+  type Shown,
+  type ShownPage,
+  shownUnder,
+} from './replies.js'
 import type { ShardClient } from './shard-client.js'
 
 export interface ForwardedOperations {
@@ -53,21 +61,31 @@ export class Entities {
     this.shards.list({ ...request, kind: 'list' }, onResult)
   }
 
-  /** The same including entities of providers, unless `elsewhere` is undefined. */
+  /**
+   * The same including entities of providers, unless `elsewhere` is undefined. A reader that may not see everything gets
+   * stored entities only.
+   */
   listEverywhere(
-    request: Omit<ListRequest, 'kind'>,
+    request: Omit<ListRequest, 'kind'> & ReadScope,
     elsewhere: Elsewhere | undefined,
     onResult: OnResult<ShownPage>,
   ): void {
+    const { grant } = request
     const wanted: ListRequest = { ...request, kind: 'list' }
+    if (grant)
+      return this.shards.list(wanted, result => {
+        if (!result.ok) return onResult(result)
+        const { entities, total } = result.value
+        onResult(accepted({ entities: entities.map(one => shownUnder(grant, one)), total }))
+      })
     const take = elsewhere && this.forwarded?.reads.list(wanted, elsewhere, onResult)
     this.shards.list(wanted, take ?? onResult)
   }
 
   /** `GET /v2/entities/{id}` and all reads below it: exactly one entity that is stored here, or a refusal. */
   retrieve(target: ReadTarget, onResult: OnResult<FoundEntity>): void {
-    const { tenant, paths, id, type } = target
-    this.shards.find({ kind: 'find', tenant, paths, id, type }, result => {
+    const { tenant, paths, id, type, grant } = target
+    this.shards.find({ kind: 'find', tenant, paths, id, type, grant }, result => {
       if (!result.ok) return onResult(result)
       const [only] = result.value
       if (!only) return onResult(refused(refusals.entityNotFound))
@@ -75,8 +93,11 @@ export class Entities {
     })
   }
 
-  /** The same including entities of providers, unless `elsewhere` is undefined. */
+  /** The same including entities of providers, as in a list. */
   retrieveEverywhere(target: ReadTarget, elsewhere: Elsewhere | undefined, onResult: OnResult<Shown>): void {
+    const { grant } = target
+    if (grant)
+      return this.retrieve(target, result => onResult(result.ok ? accepted(shownUnder(grant, result.value)) : result))
     const take = elsewhere && this.forwarded?.reads.retrieve(target, elsewhere, onResult)
     this.retrieve(target, take ?? onResult)
   }
@@ -142,24 +163,19 @@ export class Entities {
   }
 }
 
-interface TypesTarget {
-  readonly tenant: string
-  readonly paths: readonly string[]
-}
-
 /** The types of entities, and what the entities of a type have in common. */
 export class TypeOperations {
   constructor(private readonly shards: ShardClient) {}
 
   /** `GET /v2/types`: all types, by name in code unit order. */
-  list(target: TypesTarget, onResult: OnResult<readonly TypeSummary[]>): void {
+  list(target: ReadScope, onResult: OnResult<readonly TypeSummary[]>): void {
     this.shards.types({ ...target, kind: 'types', type: undefined }, result => {
       if (!result.ok) return onResult(result)
       onResult(accepted([...result.value].sort((a, b) => (a.type < b.type ? -1 : 1))))
     })
   }
 
-  retrieve(target: TypesTarget, type: string, onResult: OnResult<TypeSummary>): void {
+  retrieve(target: ReadScope, type: string, onResult: OnResult<TypeSummary>): void {
     this.shards.types({ ...target, kind: 'types', type }, result => {
       if (!result.ok) return onResult(result)
       const [summary] = result.value

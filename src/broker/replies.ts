@@ -3,16 +3,23 @@
 // A refusal stays a refusal wherever it was decided. If certainly nothing has happened, and for every read, the client
 // may try again: Unavailable. A failure becomes an internal error, since its effect is unknown.
 
+import type { AccessCondition } from '../domain/access/condition.js'
 import type { Entity } from '../domain/entities/entity.js'
 import { type Result, refusals, refused } from '../domain/refusal.js'
 import type { FoundEntity, ShardReply } from '../messages/messages.js'
 
 export type OnResult<T> = (result: Result<T>) => void
 
-/** The target of a read: paths may end in `#`. */
-export interface ReadTarget {
+/** The place of a read, and what its reader may see there. */
+export interface ReadScope {
   readonly tenant: string
+  /** They may end in `#`. */
   readonly paths: readonly string[]
+  /** undefined: everything. */
+  readonly grant: AccessCondition | undefined
+}
+
+export interface ReadTarget extends ReadScope {
   readonly id: string
   readonly type: string | undefined
 }
@@ -24,7 +31,13 @@ export interface Listed {
 }
 
 /** An entity in its stored form, or one that was merged with the answers of providers. */
-export type Shown = FoundEntity | { readonly path: string; readonly entity: Entity }
+export type Shown = (FoundEntity | { readonly path: string; readonly entity: Entity }) & {
+  /** What its reader may see of it; undefined: everything. */
+  readonly seenBy?: AccessCondition | undefined
+}
+
+/** The entity for a reader with a grant. */
+export const shownUnder = (grant: AccessCondition, found: FoundEntity): Shown => ({ ...found, seenBy: grant })
 
 /** A page of a list, including entities of providers. */
 export interface ShownPage {

@@ -86,6 +86,8 @@ export interface Config {
   readonly cluster: ClusterConfig | undefined
   /** Targets of notifications and forwarded requests: patterns (docs/operations/egress.md). */
   readonly egress: { readonly allow: readonly string[]; readonly deny: readonly string[] }
+  /** The access file; undefined: any client may do everything. */
+  readonly access: { readonly file: string } | undefined
   /** Whether the tenant header has an effect. */
   readonly tenants: boolean
   readonly store: {
@@ -350,6 +352,8 @@ function withoutEffect(values: Values, given: ReadonlyMap<OptionName, Given>): s
     if (effect === 'ignored' && values[name] !== false) lines.push(`${where} is ignored: ${help}`)
     if ((name === 'key' || name === 'cert' || name === 'tlsMin') && !values.https)
       lines.push(`${where} is ignored: there is no -https`)
+    if (name === 'backupKeyFile' && values.access !== undefined)
+      lines.push(`${where} is ignored: with -access a backup needs a principal that may admin and read everything`)
     if (name === 'corsOrigin' && !kinds.isOriginSetting(values.corsOrigin))
       lines.push(`${where}: ${JSON.stringify(values.corsOrigin)} is not the origin of a page, as SCHEME://HOST[:PORT]`)
     if (name === 'reqTimeout' && values.reqTimeout > 0 && values.httpServer !== 'node')
@@ -392,6 +396,7 @@ function configOf(values: Values, cores: () => number): Config {
     workersFollowCores: workers === 'auto',
     cluster: clusterOf(values),
     egress: { allow: listOf(values.egressAllow), deny: listOf(values.egressDeny) },
+    access: values.access === undefined ? undefined : { file: values.access },
     tenants: values.multiservice,
     store: {
       directory: values.dataDir,

@@ -100,6 +100,12 @@ const network = {
   }),
 }
 
+const access = {
+  access: option('ACCESS', path, undefined, {
+    help: 'File that says who may do what; without it any client may do everything.',
+  }),
+}
+
 const processes = {
   workers: option('WORKERS', wholeOr('auto', 1, workersMax), 1, {
     help: 'Processes that share the port, each with its part of the entities; auto: one for each core that the process may use. Another number than before divides the data anew at the start.',
@@ -333,6 +339,7 @@ const legacy = {
 /** The table as the long usage shows it. */
 export const sections: Readonly<Record<string, Readonly<Record<string, Option<unknown>>>>> = {
   'Network and server': network,
+  Access: access,
   Processes: processes,
   Cluster: cluster,
   Storage: storage,
@@ -345,6 +352,7 @@ export const sections: Readonly<Record<string, Readonly<Record<string, Option<un
 
 export const options = {
   ...network,
+  ...access,
   ...processes,
   ...cluster,
   ...storage,

@@ -3,7 +3,7 @@
 // cluster.
 //
 // With several workers an answer covers all of them, and a command is sent to all. These paths are not scoped by
-// tenant, and do not authenticate clients: expose them to operators only.
+// tenant. Without access control any client may use them: expose them to operators only.
 //
 // Not here: the code that counts, and the merging of several workers' counts into one text (observe).
 

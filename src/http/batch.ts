@@ -10,7 +10,16 @@ import { noteOldLocations } from './call.js'
 import { updateOptions } from './entities.js'
 import { entityItems, replyWithList, viewOf } from './list-body.js'
 import type { Reply } from './reply.js'
-import { elsewhereOf, jsonPayload, originOf, outwardOf, type Request, readScope, writeScope } from './request.js'
+import {
+  elsewhereOf,
+  jsonPayload,
+  originOf,
+  outwardOf,
+  type Request,
+  readScope,
+  refuseFilters,
+  writeScope,
+} from './request.js'
 
 export class BatchHandlers {
   constructor(
@@ -30,6 +39,8 @@ export class BatchHandlers {
     const { values, limit, offset, options } = request.parameters
     const order = parseOrder(values.get('orderBy'))
     if (!order.ok) return reply.refuse(order.refusal)
+    const refusal = refuseFilters(request, scope.value, selection.value, order.value)
+    if (refusal) return reply.refuse(refusal)
     const elsewhere = elsewhereOf(request, reply, wanted.value.attrs)
     const list = { ...scope.value, selection: selection.value, order: order.value, offset, limit }
     this.entities.listEverywhere(list, elsewhere, result => {

@@ -15,7 +15,16 @@ import type { AttributesRequest, EntityTarget } from '../messages/messages.js'
 import { noteOldLocations } from './call.js'
 import { attributesItem, entityItem, entityItems, replyWithItem, replyWithList, viewOfParameters } from './list-body.js'
 import type { Reply } from './reply.js'
-import { elsewhereOf, jsonPayload, originOf, outwardOf, type Request, readScope, writeScope } from './request.js'
+import {
+  elsewhereOf,
+  jsonPayload,
+  originOf,
+  outwardOf,
+  type Request,
+  readScope,
+  refuseFilters,
+  writeScope,
+} from './request.js'
 import { listParameter, type Parameters } from './url.js'
 
 const plainUpdate: UpdateOptions = { overrideMetadata: false, forcedUpdate: false }
@@ -79,6 +88,8 @@ export class EntityHandlers {
     if (!scope.ok) return reply.refuse(scope.refusal)
     const order = parseOrder(values.get('orderBy'))
     if (!order.ok) return reply.refuse(order.refusal)
+    const refusal = refuseFilters(request, scope.value, selection.value, order.value)
+    if (refusal) return reply.refuse(refusal)
     const wanted = { ...scope.value, selection: selection.value, order: order.value, offset, limit }
     const elsewhere = elsewhereOf(request, reply, listParameter(parameters, 'attrs'))
     this.entities.listEverywhere(wanted, elsewhere, result => {
@@ -98,10 +109,9 @@ export class EntityHandlers {
     const scope = readScope(request)
     if (!scope.ok) return reply.refuse(scope.refusal)
     const { parameters } = request
-    const { tenant, paths } = scope.value
     const type = parameters.values.get('type')
     const elsewhere = elsewhereOf(request, reply, listParameter(parameters, 'attrs'))
-    this.entities.retrieveEverywhere({ tenant, paths, id: id.value, type }, elsewhere, result => {
+    this.entities.retrieveEverywhere({ ...scope.value, id: id.value, type }, elsewhere, result => {
       if (!result.ok) return reply.refuse(result.refusal)
       const shown = result.value
       const itemOf = request.components.length === 3 ? entityItem : attributesItem

@@ -21,6 +21,7 @@ import {
   silenceMsMax,
 } from './open-stream.js'
 import type { Reply } from './reply.js'
+import { type StreamReaderRights, StreamRights } from './stream-rights.js'
 
 export class EventStream implements StreamReader, OpenStream {
   private readonly writer: EventWriter
@@ -29,6 +30,8 @@ export class EventStream implements StreamReader, OpenStream {
   /** Whether nothing was written since `listen` looked. */
   private isSilent = false
   private isOver = false
+  /** undefined: there is no access control. */
+  private readonly rights: StreamRights | undefined
   private stopWaiting: (() => void) | undefined
 
   constructor(
@@ -36,8 +39,11 @@ export class EventStream implements StreamReader, OpenStream {
     private readonly watch: Watch,
     private readonly parts: StreamParts,
     private readonly onOver: () => void,
+    reader?: StreamReaderRights | undefined,
   ) {
-    const { hub, tallies } = parts
+    const { hub, tallies, clock } = parts
+    this.rights = reader && new StreamRights(reader.asker, clock, () => this.end('token over', 'refused'))
+    if (reader) this.rights?.add(reader.scope)
     this.writer = new EventWriter({
       frame,
       texts: hub.texts,
@@ -90,15 +96,20 @@ export class EventStream implements StreamReader, OpenStream {
     if (this.isOver) return
     writer.flush()
     this.over(by)
-    if (!answer) return this.reply.refuse(refusals.stopping)
+    if (!answer) return this.reply.refuse(reason === 'token over' ? refusals.proofExpired : refusals.stopping)
     if (!writer.hasRoom) return answer.close()
     answer.write(frame(endEvent(reason)))
     answer.end()
   }
 
+  lookAtRights(): void {
+    this.rights?.look()
+  }
+
   private over(by: ClosedBy): void {
     if (this.isOver) return
     this.isOver = true
+    this.rights?.stop()
     if (this.answer) this.parts.tallies.end('sse', by)
     this.writer.close()
     this.stopWaiting?.()

@@ -8,6 +8,7 @@
 //
 // Not here: the limit of bytes of an answer (reply).
 
+import assert from 'node:assert/strict'
 import type { Shown } from '../broker/replies.js'
 import type { Entity } from '../domain/entities/entity.js'
 import {
@@ -188,7 +189,15 @@ function withBuiltins(
   return builtins.length === 0 ? named : [...(named ?? ['*']), ...builtins]
 }
 
-export const entityOf = (shown: Shown): Entity => ('encoded' in shown ? decodeEntity(shown.encoded) : shown.entity)
+/** The entity as its reader sees it. Only covered entities are found. */
+export function entityOf(shown: Shown): Entity {
+  const entity = 'encoded' in shown ? decodeEntity(shown.encoded) : shown.entity
+  const { seenBy } = shown
+  if (!seenBy) return entity
+  const seen = seenBy.seen(entity, shown.path)
+  assert(seen, 'a reader finds only what it may see')
+  return seen
+}
 
 /** Entities with more bytes are rendered in steps: an entity of 16 MB takes 70 ms. */
 const largeBytes = 1024 * 1024
@@ -196,7 +205,8 @@ const largeBytes = 1024 * 1024
 const isLarge = (shown: Shown): boolean => 'encoded' in shown && shown.encoded.length > largeBytes
 
 export function entityItem(shown: Shown, view: View): ListItem {
-  if ('encoded' in shown && isFullView(view) && isAnswer(shown.encoded)) return encodedJson(shown.encoded)
+  const isWhole = !shown.seenBy || shown.seenBy.showsAllAttributes()
+  if (isWhole && 'encoded' in shown && isFullView(view) && isAnswer(shown.encoded)) return encodedJson(shown.encoded)
   const render = isLarge(shown) ? entityPieces : renderEntity
   return render(entityOf(shown), shown.path, view)
 }

@@ -11,10 +11,12 @@ import { waitingMax } from '../broker/streams/reader-queue.js'
 import { isObject } from '../domain/json.js'
 import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
 import type { Clock } from '../ports.js'
+import type { AccessGuard } from './access-guard.js'
 import type { EventAnswer } from './front.js'
 import { type ClosedBy, silence, silenceMsMax } from './open-stream.js'
 import type { Reply } from './reply.js'
-import { jsonPayload, type Request } from './request.js'
+import { jsonPayload, type Request, tenantOf } from './request.js'
+import { type StreamReaderRights, StreamRights } from './stream-rights.js'
 
 /** Characters that are written at once to a reader that had no room. */
 const writtenMax = 64 * 1024
@@ -30,8 +32,10 @@ export interface ProxyCounts {
 
 export interface ProxyParts {
   readonly channels: ProxyChannels
-  readonly clock: Pick<Clock, 'after'>
+  readonly clock: Pick<Clock, 'after' | 'wallMs'>
   readonly tallies: ProxyCounts
+  /** undefined: any client may read everything. */
+  readonly access?: Pick<AccessGuard, 'onChange'> | undefined
   /** Whether the node is about to end. */
   readonly isEnding: () => boolean
 }
@@ -39,7 +43,11 @@ export interface ProxyParts {
 export class ProxyHandlers {
   private readonly readers = new Set<SourceReader>()
 
-  constructor(private readonly parts: ProxyParts) {}
+  constructor(private readonly parts: ProxyParts) {
+    parts.access?.onChange(() => {
+      for (const reader of [...this.readers]) reader.rights?.look()
+    })
+  }
 
   /** `POST /eventsource`. */
   open(request: Request, reply: Reply): void {
@@ -58,8 +66,11 @@ export class ProxyHandlers {
     if (!origin.ok) return reply.refuse(origin.refusal)
     if (this.parts.isEnding()) return reply.refuse(refusals.stopping)
     const id = idOf(request)
-    const reader = new SourceReader(id, reply, this.parts, () => this.readers.delete(reader))
-    if (!this.parts.channels.attach(id, reader)) return reply.done()
+    const reader = new SourceReader(id, reply, this.parts, () => this.readers.delete(reader), rightsOf(request))
+    if (!this.parts.channels.attach(id, reader)) {
+      reader.rights?.stop()
+      return reply.done()
+    }
     this.readers.add(reader)
     reader.begin(JSON.stringify({ id, url: sourceUrl(origin.value, id) }))
   }
@@ -111,13 +122,19 @@ class SourceReader implements ChannelReader {
   private isSilent = false
   private isOver = false
   private stopSilence: (() => void) | undefined
+  /** undefined: there is no access control. */
+  readonly rights: StreamRights | undefined
 
   constructor(
     private readonly id: string,
     private readonly reply: Reply,
     private readonly parts: ProxyParts,
     private readonly onOver: () => void,
-  ) {}
+    right: StreamReaderRights | undefined,
+  ) {
+    this.rights = right && new StreamRights(right.asker, parts.clock, () => this.end('refused'))
+    if (right) this.rights?.add(right.scope)
+  }
 
   begin(init: string): void {
     this.answer = this.reply.events(
@@ -157,6 +174,7 @@ class SourceReader implements ChannelReader {
   private over(by: ClosedBy): void {
     if (this.isOver) return
     this.isOver = true
+    this.rights?.stop()
     if (this.answer) this.parts.tallies.end('proxy', by)
     this.stopSilence?.()
     this.waiting = []
@@ -197,6 +215,14 @@ class SourceReader implements ChannelReader {
       this.commentLater()
     })
   }
+}
+
+/** What passes through an event source may be about any path. */
+function rightsOf(request: Request): StreamReaderRights | undefined {
+  const tenant = tenantOf(request)
+  return request.permit && tenant.ok
+    ? { asker: request.permit.asker, scope: { tenant: tenant.value, servicePath: '/#' } }
+    : undefined
 }
 
 const sourceUrl = (origin: string, id: string): string => `${origin}/eventsource/${id}`

@@ -3,6 +3,7 @@
 import type { StreamEvent } from '../broker/streams/stream-event.js'
 import type { StreamHub } from '../broker/streams/stream-hub.js'
 import type { Clock } from '../ports.js'
+import type { AccessGuard } from './access-guard.js'
 
 export type StreamTransport = 'sse' | 'websocket'
 
@@ -10,7 +11,7 @@ export type StreamTransport = 'sse' | 'websocket'
 export type ClosedBy = 'client' | 'slow' | 'stopping' | 'refused' | 'error'
 
 /** Why a stream ends, as its reader sees it. */
-export type EndReason = 'stopping' | 'too slow' | 'limit'
+export type EndReason = 'stopping' | 'too slow' | 'limit' | 'token over'
 
 /** Counts streams. */
 export interface StreamCounts {
@@ -28,8 +29,10 @@ export interface StreamParts {
   readonly streamsMax: number
   /** Bytes of one message (`-inReqPayloadMaxSize`). */
   readonly messageBytesMax: number
-  readonly clock: Pick<Clock, 'after'>
+  readonly clock: Pick<Clock, 'after' | 'wallMs'>
   readonly tallies: StreamCounts
+  /** undefined: any client may read everything. */
+  readonly access?: Pick<AccessGuard, 'onChange'> | undefined
   /** Whether the node is about to end. */
   readonly isEnding: () => boolean
 }
@@ -37,6 +40,8 @@ export interface StreamParts {
 export interface OpenStream {
   /** Ends the stream with an event that gives the reason. */
   end(reason: EndReason, by: ClosedBy): void
+  /** Ends it, if the present access file allows its reader less than it reads. */
+  lookAtRights(): void
 }
 
 /** A proxy may close a connection on which nothing is sent: while there are no events, an empty comment is. */

@@ -196,6 +196,13 @@ export class Reply {
     } else this.send(status, headers, body, refusal)
   }
 
+  /** Refuses a request that does not show who asks. `challenge`: the value of `WWW-Authenticate`; undefined: none. */
+  refuseUnidentified(refusal: Refusal, challenge: string | undefined): void {
+    if (challenge === undefined) return this.refuse(refusal)
+    const headers = this.headers('Content-Type', 'application/json', 'WWW-Authenticate', challenge)
+    this.send(statusOf[refusal.kind], headers, errorText(refusal), refusal)
+  }
+
   /**
    * Like `refuse`, in the form of /admin/log (docs/interface/administration.md#log-settings). A text without input of
    * the client may be sent verbatim.

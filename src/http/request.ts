@@ -7,11 +7,16 @@
 
 import type { Elsewhere } from '../broker/forwarded-reads.js'
 import type { Outward } from '../broker/forwarding.js'
+import type { ReadScope } from '../broker/replies.js'
+import { refuseSelection } from '../domain/access/filters.js'
 import type { Payload } from '../domain/entities/entity.js'
 import { isLooped } from '../domain/providers/registration.js'
+import type { OrderKey } from '../domain/queries/order.js'
+import type { Selection } from '../domain/queries/selection.js'
 import { accepted, type Refusal, type Result, refusals, refused } from '../domain/refusal.js'
 import { allPaths, parseServicePaths, parseTenant, type Scope, updatePath } from '../domain/scope.js'
 import type { Origin } from '../messages/messages.js'
+import type { AccessGuard, Permit } from './access-guard.js'
 import type { AnswersInFlight } from './answers-in-flight.js'
 import { parsedInTurnsFrom, parseJson } from './body.js'
 import { Call, type CallWatch, type Correlators } from './call.js'
@@ -36,6 +41,8 @@ export interface HttpSettings {
   readonly vocabulary?: Vocabulary | undefined
   /** undefined: no answer is compressed, and compressed bodies are refused. */
   readonly compression?: Compression | undefined
+  /** undefined: any client may do everything. */
+  readonly access?: AccessGuard | undefined
   /** undefined: the paths of ngsi-proxy are not served. `isTls`: clients reach this broker over TLS. */
   readonly ngsiProxy?: { readonly isTls: boolean } | undefined
 }
@@ -153,7 +160,10 @@ export interface Request {
   readonly isPatchedNotification: boolean
   /** Of a notification: the alteration of its entities (`Ctx-Alteration`, ours); '' when the header is absent. */
   readonly notifiedAlteration: string
-  /** Of a write, of a read that may be forwarded, and of a stream: `X-Auth-Token`; '' when absent. */
+  /**
+   * Of a write, of a read that may be forwarded, and of a stream: `X-Auth-Token`; '' when absent. With access control it
+   * is a proof for this broker alone: others must not get it.
+   */
   readonly authToken: string
   /** Empty when the header was absent. */
   readonly paths: readonly string[]
@@ -163,6 +173,8 @@ export interface Request {
   parsed?: Result<Payload>
   readonly mayForward: boolean
   readonly call: Call | undefined
+  /** What the rules allow; undefined: there is no access control, or the route needs no rule. */
+  permit?: Permit
 }
 
 /** Headers of a request for a stream (docs/interface/live.md#request). */
@@ -199,7 +211,7 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
   if (vendor.conflict) return refused(vendor.conflict)
   const components = parsePath(path)
   if (!components.ok) return components
-  const paths = readPaths(vendor.paths, method)
+  const paths = pathsOfHeader(vendor.paths, method)
   if (!paths.ok) return paths
   const isChunked = length === 0 && exchange.header('transfer-encoding') !== ''
   const hasBody = length > 0 || (isChunked && !needsNoBody(method, components.value))
@@ -243,7 +255,8 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
     isPatchedNotification:
       method !== 'GET' && vendor.reply.correlator.includes(';') && kindOf(exchange, settings) === 'custom',
     notifiedAlteration: isNotification(components.value) ? alterationOf(exchange, settings) : '',
-    authToken: method !== 'GET' || mayForward || isOfEvents ? exchange.header('x-auth-token') : '',
+    authToken:
+      settings.access || (method === 'GET' && !mayForward && !isOfEvents) ? '' : exchange.header('x-auth-token'),
     paths: paths.value,
     tenants: settings.tenants,
     bodyBytesMax: settings.bodyBytesMax,
@@ -284,7 +297,7 @@ const kindOf = (exchange: Exchange, settings: HttpSettings): string =>
 const ownHeader = (name: string, exchange: Exchange, { vocabulary }: HttpSettings): string =>
   (vocabulary === 'Fiware' ? '' : exchange.header(`ctx-${name}`)) || exchange.header(`fiware-${name}`)
 
-function readPaths(header: string, method: string): Result<readonly string[]> {
+function pathsOfHeader(header: string, method: string): Result<readonly string[]> {
   if (header === '') return accepted([])
   const paths = parseServicePaths(header)
   if (!paths.ok) return paths
@@ -334,11 +347,27 @@ export function writeScope(request: Request): Result<Scope> {
   return path.ok ? accepted({ tenant: tenant.value, path: path.value }) : path
 }
 
-/** The scope of a read: the paths of the header, or all paths of the tenant. */
-export function readScope(request: Request): Result<{ readonly tenant: string; readonly paths: readonly string[] }> {
+/** The paths of a read: those of the header, or all paths of the tenant. */
+export const readPaths = ({ paths }: Request): readonly string[] => (paths.length === 0 ? allPaths : paths)
+
+/** The scope of a read, with what the rules for `read` allow there. */
+export function readScope(request: Request): Result<ReadScope> {
   const tenant = tenantOf(request)
   if (!tenant.ok) return tenant
-  return accepted({ tenant: tenant.value, paths: request.paths.length === 0 ? allPaths : request.paths })
+  const grant = request.permit?.grants.read
+  if (grant?.kind !== 'narrowed') return accepted({ tenant: tenant.value, paths: readPaths(request), grant: undefined })
+  return accepted({ tenant: tenant.value, paths: grant.condition.paths, grant: grant.condition })
+}
+
+/** The refusal of a list that filters or sorts by an attribute that its reader may not see; undefined: it does not. */
+export function refuseFilters(
+  request: Request,
+  { tenant }: ReadScope,
+  selection: Selection,
+  order: readonly OrderKey[],
+): Refusal | undefined {
+  const grant = request.permit?.grants.read
+  return grant && refuseSelection(grant, { tenant, paths: readPaths(request) }, selection, order)
 }
 
 /** The body of an operation that accepts only JSON. */

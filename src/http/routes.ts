@@ -1,6 +1,16 @@
 // The table of routes: every path and method, with its handler. The order of methods is that of the `Allow` header
 // (docs/interface/requests.md#methods).
+//
+// What rules have to allow for a path and method is in domain/access/route-needs.ts. That table gives this one its type:
+// a route without needs does not compile, and neither do needs without a route.
 
+import {
+  type NeedsOfPath,
+  type RequestNeed,
+  type RouteTemplate,
+  routeNeeds,
+  type ServedMethod,
+} from '../domain/access/route-needs.js'
 import type { AdminHandlers, ClusterHandlers } from './admin.js'
 import type { AttributeHandlers } from './attributes.js'
 import type { BackupHandlers } from './backup.js'
@@ -35,6 +45,8 @@ export interface Route {
   readonly write: ReadonlyMap<string, WithBody>
   /** Whether its answers may be compressed. */
   readonly isCompressed: boolean
+  /** What rules have to allow, by method. */
+  readonly needs: NeedsOfPath
 }
 
 /**
@@ -45,23 +57,30 @@ export interface Route {
 const compressedPaths = /^\/(?:$|v2$|v2\/(?:entities|types|op)(?:\/|$)|(?:version|metrics|statistics|admin\/metrics)$)/
 
 /** The methods of a path, in the order of its `Allow` header. */
-type Served = Partial<Record<'GET' | 'HEAD' | 'DELETE', Plain> & Record<'POST' | 'PUT' | 'PATCH', WithBody>>
+type Served<M extends ServedMethod> = { readonly [K in M]: K extends 'POST' | 'PUT' | 'PATCH' ? WithBody : Plain }
 
-type Entry = Omit<Route, 'template' | 'isCompressed'>
-
-function route(served: Served, refusals: Entry['refusals'] = 'usual'): Entry {
-  const { GET, HEAD, DELETE, ...write } = served
-  const { POST, PUT, PATCH, ...read } = served
-  return {
-    refusals,
-    allow: Object.keys(served).join(', '),
-    read: new Map(Object.entries(read)),
-    write: new Map(Object.entries(write)),
-  }
+interface Entry<M extends ServedMethod = ServedMethod> {
+  readonly served: Served<M>
+  readonly methods: readonly M[]
+  readonly refusals: Route['refusals']
 }
 
+/** The routes of some paths: each with the methods that have needs, and no others. */
+type RoutesOf<T extends RouteTemplate> = {
+  readonly [P in T]: Entry<Extract<keyof (typeof routeNeeds)[P], ServedMethod>>
+}
+
+type ClusterTemplate = Extract<RouteTemplate, `/cluster${string}`>
+type ProxyTemplate = Extract<RouteTemplate, `/eventsource${string}` | `/callbacks${string}`>
+
+const route = <M extends ServedMethod>(served: Served<M>, refusals: Route['refusals'] = 'usual'): Entry<M> => ({
+  served,
+  methods: Object.keys(served) as M[],
+  refusals,
+})
+
 /** Like `route`, but the answer to a wrong verb has only headers. */
-const silent = (served: Served): Entry => route(served, 'silent405')
+const silent = <M extends ServedMethod>(served: Served<M>): Entry<M> => route(served, 'silent405')
 
 export type Router = (components: readonly string[]) => Route | undefined
 
@@ -87,7 +106,7 @@ export interface Handlers {
 export function routesOf(handlers: Handlers): Router {
   const { entities, attributes, batch, types, subscriptions, registrations } = handlers
   const { streams, service, admin, backup, tenants, cluster, proxy } = handlers
-  const table: Readonly<Record<string, Entry>> = {
+  const table: RoutesOf<Exclude<RouteTemplate, ClusterTemplate | ProxyTemplate>> = {
     '/': route({
       GET: (request, reply) => service.root(request, reply),
       HEAD: (request, reply) => service.root(request, reply),
@@ -183,13 +202,11 @@ export function routesOf(handlers: Handlers): Router {
       GET: (request, reply) => admin.serviceMetrics(request, reply),
       DELETE: (_request, reply) => admin.resetServiceMetrics(reply),
     }),
-    ...(cluster && routesOfCluster(cluster)),
-    ...(proxy && routesOfProxy(proxy)),
   }
-  return router(table)
+  return router({ ...table, ...(cluster && routesOfCluster(cluster)), ...(proxy && routesOfProxy(proxy)) })
 }
 
-const routesOfCluster = (cluster: ClusterHandlers): Readonly<Record<string, Entry>> => ({
+const routesOfCluster = (cluster: ClusterHandlers): RoutesOf<ClusterTemplate> => ({
   '/cluster': route({ GET: (_request, reply) => cluster.status(reply) }),
   '/cluster/drain': route({
     POST: (_request, reply) => cluster.drain(reply),
@@ -197,7 +214,7 @@ const routesOfCluster = (cluster: ClusterHandlers): Readonly<Record<string, Entr
   }),
 })
 
-const routesOfProxy = (proxy: ProxyHandlers): Readonly<Record<string, Entry>> => ({
+const routesOfProxy = (proxy: ProxyHandlers): RoutesOf<ProxyTemplate> => ({
   '/eventsource': route({ POST: (request, reply) => proxy.open(request, reply) }),
   '/eventsource/{id}': route({
     GET: (request, reply) => proxy.read(request, reply),
@@ -210,16 +227,33 @@ const routesOfProxy = (proxy: ProxyHandlers): Readonly<Record<string, Entry>> =>
   }),
 })
 
-function router(table: Readonly<Record<string, Entry>>): Router {
+function router(table: Partial<RoutesOf<RouteTemplate>>): Router {
   const byLength = new Map<number, { readonly pattern: readonly string[]; readonly route: Route }[]>()
-  for (const [template, served] of Object.entries(table)) {
+  for (const [template, entry] of Object.entries(table) as [RouteTemplate, Entry][]) {
     const pattern = template.slice(1).split('/')
     const same = byLength.get(pattern.length) ?? []
-    const isCompressed = compressedPaths.test(template)
-    byLength.set(pattern.length, [...same, { pattern, route: { ...served, template, isCompressed } }])
+    byLength.set(pattern.length, [...same, { pattern, route: routeAt(template, entry) }])
   }
   return components => byLength.get(components.length)?.find(({ pattern }) => matches(pattern, components))?.route
 }
+
+function routeAt(template: RouteTemplate, { served, methods, refusals }: Entry): Route {
+  const { GET, HEAD, DELETE, ...write } = served as Partial<Served<ServedMethod>>
+  const { POST, PUT, PATCH, ...read } = served as Partial<Served<ServedMethod>>
+  return {
+    template,
+    allow: methods.join(', '),
+    refusals,
+    read: new Map(Object.entries(read)),
+    write: new Map(Object.entries(write)),
+    isCompressed: compressedPaths.test(template),
+    needs: routeNeeds[template],
+  }
+}
+
+/** What rules have to allow for a method of a path; another method than those served needs a principal. */
+export const needOf = ({ needs }: Route, method: string): RequestNeed =>
+  Object.hasOwn(needs, method) ? (needs[method as ServedMethod] ?? 'principal') : 'principal'
 
 function matches(pattern: readonly string[], components: readonly string[]): boolean {
   for (const [index, component] of pattern.entries())

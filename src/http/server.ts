@@ -7,13 +7,15 @@ import type { Payload } from '../domain/entities/entity.js'
 import { isLooped } from '../domain/providers/registration.js'
 import { type Refusal, type Result, refusals } from '../domain/refusal.js'
 import type { Chance, Logger } from '../ports.js'
+import type { Asker } from './access-guard.js'
 import { BodyTurns, parseJsonInTurns, sharedFrom } from './body.js'
 import { type CallWatch, Correlators } from './call.js'
 import { type BodyHandler, chunksMax, type Excess, type Exchange, type FrontHandler } from './front.js'
 import type { InnerRequests } from './inner-requests.js'
 import { hasCors, type Reply } from './reply.js'
 import { type HttpSettings, isLargeJson, type Request, readHead, readVendor, type Vendor } from './request.js'
-import type { Route, Router, WithBody } from './routes.js'
+import { RequestAuthorizer } from './request-authorizer.js'
+import { needOf, type Route, type Router, type WithBody } from './routes.js'
 import { parsePath } from './url.js'
 
 const noBytes = new Uint8Array()
@@ -27,6 +29,8 @@ export class Server implements FrontHandler, InnerRequests {
   private readonly correlators: Correlators
   private readonly watching: CallWatch | undefined
   private readonly turns: BodyTurns
+  /** undefined: any client may do everything. */
+  private readonly authorizer: RequestAuthorizer | undefined
 
   /** `watching`: the receiver of a report on each request; undefined: none. */
   constructor(
@@ -38,6 +42,7 @@ export class Server implements FrontHandler, InnerRequests {
   ) {
     this.correlators = new Correlators(chance)
     this.watching = watching
+    this.authorizer = settings.access && new RequestAuthorizer(settings.access)
     this.turns = new BodyTurns(watching?.clock ?? { monoMs: () => performance.now() })
   }
 
@@ -55,8 +60,8 @@ export class Server implements FrontHandler, InnerRequests {
     }
   }
 
-  /** Serves a write whose body is parsed already, as if it had come with a front. */
-  serveParsed(exchange: Exchange, payload: Result<Payload>): void {
+  /** Serves a write whose body is parsed already, as if it had come with a front. `asker`: as it was identified. */
+  serveParsed(exchange: Exchange, payload: Result<Payload>, asker: Asker | undefined): void {
     const vendor = readVendor(exchange, this.correlators, this.settings, this.watching)
     const { reply } = vendor
     try {
@@ -67,6 +72,11 @@ export class Server implements FrontHandler, InnerRequests {
       const write = route?.write.get(request.method)
       if (!route || !write) return reply.refuse(refusals.unknownPath)
       reply.call?.routed(route.template, request.contentType, request.hasBody)
+      if (this.authorizer) {
+        const permit = this.authorizer.admitInner(request, reply, needOf(route, request.method), asker)
+        if (!permit) return
+        request.permit = permit
+      }
       request.parsed = payload
       write(request, reply, noBytes)
     } catch (error) {
@@ -90,12 +100,40 @@ export class Server implements FrontHandler, InnerRequests {
         correlator: reply.correlator,
       })
     const route = this.route(request.components)
+    if (route) call?.routed(route.template, request.contentType, request.hasBody)
+    return this.authorizer
+      ? this.admit(this.authorizer, exchange, route, request, reply)
+      : this.handle(route, request, reply)
+  }
+
+  /** Handles the request once it is known that it is allowed. */
+  private admit(
+    authorizer: RequestAuthorizer,
+    exchange: Exchange,
+    route: Route | undefined,
+    request: Request,
+    reply: Reply,
+  ): BodyHandler | undefined {
+    const isPreflight = request.method === 'OPTIONS' && this.settings.cors !== undefined
+    const need = isPreflight ? 'nothing' : route ? needOf(route, request.method) : 'principal'
+    const awaitsBody = route?.write.has(request.method) ?? false
+    return authorizer.admit({ exchange, request, reply, need, awaitsBody }, permit => {
+      if (permit) request.permit = permit
+      try {
+        return this.handle(route, request, reply)
+      } catch (error) {
+        this.fail(reply, error as Error)
+        return undefined
+      }
+    })
+  }
+
+  private handle(route: Route | undefined, request: Request, reply: Reply): BodyHandler | undefined {
     if (!route) {
       reply.refuse(refusals.unknownPath)
       return undefined
     }
     if (route.isCompressed) reply.compressor = this.settings.compression?.compressor
-    call?.routed(route.template, request.contentType, request.hasBody)
     const write = route.write.get(request.method)
     if (write) return (body, excess) => this.onBody(write, request, reply, body, excess)
     const read = route.read.get(request.method)

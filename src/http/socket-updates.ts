@@ -7,6 +7,7 @@
 import type { Payload } from '../domain/entities/entity.js'
 import { isArray, isObject, type Json } from '../domain/json.js'
 import { accepted, type Refusal, type Result, refusals } from '../domain/refusal.js'
+import type { Asker } from './access-guard.js'
 import type { InnerRequests } from './inner-requests.js'
 import { MessageExchange, type MessageHead } from './message-exchange.js'
 import { errorText, statusOf } from './reply.js'
@@ -17,6 +18,8 @@ export const unansweredMax = 256
 /** What updates need of their connection. */
 export interface UpdateParts {
   readonly inner: InnerRequests
+  /** Who has opened the connection; undefined: there is no access control. */
+  readonly asker: Asker | undefined
   /** Bytes of all updates together that are not answered yet. */
   readonly bytesMax: number
   readonly onDone: (text: string) => void
@@ -101,7 +104,7 @@ export class SocketUpdates {
       this.start()
       if (this.count === 0) this.parts.onBusy(false)
     })
-    this.parts.inner.serveParsed(exchange, payload)
+    this.parts.inner.serveParsed(exchange, payload, this.parts.asker)
   }
 }
 

@@ -13,6 +13,7 @@ import { parseServicePaths, parseTenant } from '../domain/scope.js'
 import { type Watch, watchesMax, watchIdLengthMax } from '../domain/streams/watch.js'
 import { type WatchScope, watchOfMessage } from '../domain/streams/watch-parser.js'
 import { watchedPath } from '../domain/subscriptions/subscription.js'
+import type { Asker } from './access-guard.js'
 import { parsedInTurnsFrom, parseJson, parseJsonInTurns } from './body.js'
 import { EventWriter } from './event-writer.js'
 import type { MessageSocket, SocketListener } from './front.js'
@@ -29,6 +30,7 @@ import {
 } from './open-stream.js'
 import { errorText } from './reply.js'
 import { SocketUpdates, type UpdateRef } from './socket-updates.js'
+import { StreamRights } from './stream-rights.js'
 
 /** The subprotocol, which a client may ask for. */
 export const subprotocol = 'ngsi-v2.stream'
@@ -42,9 +44,11 @@ const opShownMax = 100
 /** Messages that wait behind one that is being parsed have at most so many times the bytes of the largest message. */
 const messagesWaiting = 4
 
-/** RFC 6455, 7.4.1: the server goes away; try again later. */
-const goingAway = 1001
-const tryAgainLater = 1013
+/** RFC 6455, 7.4.1: the server goes away; a policy is violated; try again later. */
+const closeCodes = { stopping: 1001, 'token over': 1008, 'too slow': 1013, limit: 1013 } as const satisfies Record<
+  EndReason,
+  number
+>
 
 export interface SocketParts extends StreamParts {
   /** The tenant and the path of the request: the default of its watches. */
@@ -53,6 +57,8 @@ export interface SocketParts extends StreamParts {
   readonly updateScope: Pick<MessageHead, 'tenant' | 'path'>
   readonly inner: InnerRequests
   readonly origin: Pick<MessageHead, 'client' | 'authToken'>
+  /** Who has opened the connection; undefined: there is no access control. */
+  readonly asker: Asker | undefined
   /** The watch that the parameters describe, or the reason why there is none; undefined: they describe none. */
   readonly first: Result<Watch> | undefined
   readonly isMultitenant: boolean
@@ -70,6 +76,8 @@ export class StreamSocket implements SocketListener, OpenStream {
   /** It ends when its updates have been answered. */
   private ending: { readonly reason: EndReason; readonly by: ClosedBy } | undefined
   private isOver = false
+  /** undefined: there is no access control. */
+  private readonly rights: StreamRights | undefined
   /** Why it has ended, if the server has ended it. */
   private endReason: EndReason | undefined
 
@@ -77,7 +85,8 @@ export class StreamSocket implements SocketListener, OpenStream {
     private readonly parts: SocketParts,
     private readonly onOver: () => void,
   ) {
-    const { hub, tallies, inner, messageBytesMax } = parts
+    const { hub, tallies, inner, messageBytesMax, asker, clock } = parts
+    this.rights = asker && new StreamRights(asker, clock, () => this.end('token over', 'refused'))
     this.writer = new EventWriter({
       frame,
       texts: hub.texts,
@@ -89,6 +98,7 @@ export class StreamSocket implements SocketListener, OpenStream {
     this.turn = hub.bookmarks.anyTurn()
     this.updates = new SocketUpdates({
       inner,
+      asker,
       bytesMax: messagesWaiting * messageBytesMax,
       onDone: text => this.onDone(text),
       onBusy: isBusy => this.socket?.expectsAnswers(isBusy),
@@ -100,7 +110,7 @@ export class StreamSocket implements SocketListener, OpenStream {
     if (this.endReason) return close(socket, this.endReason)
     this.socket = socket
     tallies.begin('websocket')
-    if (first) this.addWatch('', first)
+    if (first) this.addWatch('', this.parts.scope, first)
   }
 
   onMessage(bytes: Uint8Array): void {
@@ -137,9 +147,14 @@ export class StreamSocket implements SocketListener, OpenStream {
     else socket.destroy()
   }
 
+  lookAtRights(): void {
+    this.rights?.look()
+  }
+
   private over(by: ClosedBy): void {
     if (this.isOver) return
     this.isOver = true
+    this.rights?.stop()
     if (this.socket) this.parts.tallies.end('websocket', by)
     this.writer.close()
     this.updates.close()
@@ -193,7 +208,8 @@ export class StreamSocket implements SocketListener, OpenStream {
     if (this.watches.size >= watchesMax)
       return this.refuse(id, refusals.tooMany('watches', this.watches.size + 1, watchesMax))
     const scope = this.scopeOf(message)
-    this.addWatch(id, scope.ok ? watchOfMessage(scope.value, message) : scope)
+    if (scope.ok) this.addWatch(id, scope.value, watchOfMessage(scope.value, message))
+    else this.refuse(id, scope.refusal)
   }
 
   private unwatch({ id }: JsonObject): void {
@@ -205,10 +221,11 @@ export class StreamSocket implements SocketListener, OpenStream {
     this.write(`{"op":"unwatched","id":${JSON.stringify(id)}}`)
   }
 
-  /** There is no access control yet that could reject a token. */
+  /** With access control the proof of a connection is that of its request. */
   private token({ token }: JsonObject): void {
     if (typeof token !== 'string' || token.length > tokenLengthMax)
       return this.refuse(undefined, refusals.socketToken(tokenLengthMax))
+    if (this.rights) return this.refuse(undefined, refusals.proofMissing)
     this.write('{"op":"ok"}')
   }
 
@@ -249,8 +266,10 @@ export class StreamSocket implements SocketListener, OpenStream {
 
   // Watches
 
-  private addWatch(id: string, watch: Result<Watch>): void {
+  private addWatch(id: string, scope: WatchScope, watch: Result<Watch>): void {
     if (!watch.ok) return this.refuse(id, watch.refusal)
+    const refusal = this.rights?.add(scope)
+    if (refusal) return this.refuse(id, refusal)
     const { hub, clock, tallies } = this.parts
     const reader = new SocketWatch(clock, {
       onBegun: cursor => this.write(`{"op":"watching","id":${JSON.stringify(id)},"cursor":"${cursor}"}`),
@@ -332,7 +351,7 @@ class SocketWatch implements StreamReader {
 
 function close(socket: MessageSocket, reason: EndReason): void {
   socket.send([frame(endEvent(reason), '')])
-  socket.close(reason === 'stopping' ? goingAway : tryAgainLater, reason)
+  socket.close(closeCodes[reason], reason)
 }
 
 const isName = (id: unknown): id is string => typeof id === 'string' && id.length <= watchIdLengthMax

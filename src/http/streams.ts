@@ -2,16 +2,15 @@
 //
 // Not here: the two transports (event-stream.ts, stream-socket.ts), what a reader receives (broker/streams/).
 
-import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
-import { parseServicePaths, parseTenant } from '../domain/scope.js'
+import { type Result, refusals } from '../domain/refusal.js'
 import type { Watch } from '../domain/streams/watch.js'
 import { type WatchScope, watchOfParameters } from '../domain/streams/watch-parser.js'
-import { watchedPath } from '../domain/subscriptions/subscription.js'
 import { EventStream } from './event-stream.js'
 import type { InnerRequests } from './inner-requests.js'
 import type { OpenStream, StreamParts } from './open-stream.js'
 import type { Reply } from './reply.js'
-import { type Request, type StreamHead, tenantOf } from './request.js'
+import type { Request, StreamHead } from './request.js'
+import { streamScope } from './stream-scope.js'
 import { StreamSocket, subprotocol } from './stream-socket.js'
 
 /** Parameters that do not make a watch: they are the scope of all watches of a connection. */
@@ -21,8 +20,11 @@ export class StreamHandlers {
   private readonly open = new Set<OpenStream>()
 
   constructor(private readonly parts: StreamParts) {
-    const { hub, tallies } = parts
+    const { hub, tallies, access } = parts
     tallies.watch(() => hub.waiting.characters)
+    access?.onChange(() => {
+      for (const stream of [...this.open]) stream.lookAtRights()
+    })
   }
 
   stream(request: Request, reply: Reply, inner: InnerRequests): void {
@@ -34,7 +36,7 @@ export class StreamHandlers {
     if (!asksForWebSocket && !streamHead.acceptsEvents) return reply.refuse(refusals.acceptEvents)
     if (asksForWebSocket && streamHead.foreignOrigin !== '')
       return reply.refuse(refusals.foreignOrigin(streamHead.foreignOrigin))
-    const scope = scopeOf(request)
+    const scope = streamScope(request)
     if (!scope.ok) return reply.refuse(scope.refusal)
     const hasWatch = !asksForWebSocket || describesWatch(request)
     const watch = hasWatch ? watchOf(request, streamHead, scope.value) : undefined
@@ -42,7 +44,7 @@ export class StreamHandlers {
     if (isEnding()) return reply.refuse(refusals.stopping)
     if (this.open.size >= streamsMax) return reply.refuse(refusals.streamsTooMany(streamsMax))
     if (asksForWebSocket) this.openSocket(request, streamHead, reply, inner, scope.value, watch)
-    else if (watch?.ok) this.openEvents(reply, watch.value)
+    else if (watch?.ok) this.openEvents(request, reply, scope.value, watch.value)
   }
 
   /** Ends all streams: the node stops. */
@@ -50,8 +52,9 @@ export class StreamHandlers {
     for (const stream of [...this.open]) stream.end('stopping', 'stopping')
   }
 
-  private openEvents(reply: Reply, watch: Watch): void {
-    const stream = new EventStream(reply, watch, this.parts, () => this.open.delete(stream))
+  private openEvents({ permit }: Request, reply: Reply, scope: WatchScope, watch: Watch): void {
+    const reader = permit && { asker: permit.asker, scope }
+    const stream = new EventStream(reply, watch, this.parts, () => this.open.delete(stream), reader)
     this.open.add(stream)
     stream.begin()
   }
@@ -64,13 +67,12 @@ export class StreamHandlers {
     scope: WatchScope,
     first: Result<Watch> | undefined,
   ): void {
-    const { call, authToken, parameters, tenantHeader, paths, tenants: isMultitenant } = request
+    const { call, permit, authToken, parameters, tenantHeader, paths, tenants: isMultitenant } = request
     const { values } = parameters
     const origin = { client: call?.from() ?? '', authToken }
     const updateScope = { tenant: values.get('tenant') ?? tenantHeader, path: values.get('path') ?? paths.join() }
-    const socket = new StreamSocket({ ...this.parts, scope, updateScope, inner, origin, first, isMultitenant }, () =>
-      this.open.delete(socket),
-    )
+    const parts = { ...this.parts, scope, updateScope, inner, origin, asker: permit?.asker, first, isMultitenant }
+    const socket = new StreamSocket(parts, () => this.open.delete(socket))
     this.open.add(socket)
     const protocol = protocols.includes(subprotocol) ? subprotocol : ''
     if (!reply.webSocket(protocol, socket)) this.open.delete(socket)
@@ -86,32 +88,4 @@ function watchOf(request: Request, { lastEventId }: StreamHead, scope: WatchScop
   // A browser that comes back sends the cursor of the last event, and its URL may still name an older one.
   const given = lastEventId === '' ? values : new Map([...values, ['from', lastEventId]])
   return watchOfParameters(scope, given, options)
-}
-
-/** The tenant and the path, of headers or of parameters: a browser cannot set headers. */
-function scopeOf(request: Request): Result<WatchScope> {
-  const tenant = tenantOfParameter(request)
-  if (!tenant.ok) return tenant
-  const path = pathOfParameter(request)
-  return path.ok ? accepted({ tenant: tenant.value, servicePath: path.value }) : path
-}
-
-function tenantOfParameter(request: Request): Result<string> {
-  const named = request.parameters.values.get('tenant')
-  if (named === undefined) return tenantOf(request)
-  const tenant = parseTenant(named)
-  if (!tenant.ok) return tenant
-  if (request.tenantHeader !== '' && request.tenantHeader.toLowerCase() !== tenant.value)
-    return refused(refusals.streamScope('tenant', 'Ctx-Service'))
-  return request.tenants ? tenant : accepted('')
-}
-
-function pathOfParameter(request: Request): Result<string> {
-  const named = request.parameters.values.get('path')
-  if (named === undefined) return watchedPath(request.paths)
-  const paths = parseServicePaths(named)
-  if (!paths.ok) return paths
-  if (request.paths.length > 0 && request.paths.join() !== paths.value.join())
-    return refused(refusals.streamScope('path', 'Ctx-ServicePath'))
-  return watchedPath(paths.value)
 }

@@ -1,7 +1,7 @@
 // GET and DELETE /admin/tenants: the list of tenants, and the deletion of one (docs/operations/tenants.md).
 //
 // A deletion cannot be undone, so the client must name the tenant twice. The log has a line about each order, with the
-// address of the client and the correlator. Like the other paths of administration, these do not authenticate clients.
+// address of the client and the correlator.
 
 import type { TenantOperations, TenantSummary } from '../broker/tenants.js'
 import { renderDateTime } from '../domain/date-time.js'

@@ -4,6 +4,7 @@
 // The asking side has parsed and validated the request; the shard trusts it and decides. The asking side cannot see
 // whether the shard is in this process, in a sibling or on another machine. Their bytes: wire/wire.ts.
 
+import type { AccessCondition } from '../domain/access/condition.js'
 import type { WantedAttribute, WantedEntity } from '../domain/entities/entity.js'
 import type { UpdateOptions } from '../domain/entities/update.js'
 import type { Json } from '../domain/json.js'
@@ -155,8 +156,17 @@ export interface BatchRequest {
   readonly items: readonly WriteRequest[]
 }
 
+/**
+ * A read for a reader that may not see everything: only what the condition covers is found, counted and listed. Hidden
+ * attributes are still in the encoded entities of the reply: the asker leaves them out.
+ */
+export interface GrantedRead {
+  /** undefined: the reader may see everything under the paths. */
+  readonly grant?: AccessCondition | undefined
+}
+
 /** Asks for all entities of an id under the paths (wildcards allowed) at the owner of the asked shard, in no order. */
-export interface FindRequest {
+export interface FindRequest extends GrantedRead {
   readonly kind: 'find'
   readonly tenant: string
   readonly paths: readonly string[]
@@ -165,7 +175,7 @@ export interface FindRequest {
 }
 
 /** Asks for a page of the selected entities at the owner of the asked shard. */
-export interface ListRequest {
+export interface ListRequest extends GrantedRead {
   readonly kind: 'list'
   readonly tenant: string
   readonly paths: readonly string[]
@@ -204,7 +214,7 @@ export interface FetchRequest {
 }
 
 /** Asks for the types of entities under the paths, with the known facts about their attributes. */
-export interface TypesRequest {
+export interface TypesRequest extends GrantedRead {
   readonly kind: 'types'
   readonly tenant: string
   readonly paths: readonly string[]

@@ -89,10 +89,23 @@ export interface Sources {
   readonly cluster?: (() => ClusterNumbers) | undefined
   readonly backup?: (() => BackupNumbers) | undefined
   readonly certificates?: (() => readonly CertificateNumbers[]) | undefined
+  /** undefined: there is no access control. */
+  readonly access?: (() => AccessNumbers) | undefined
+}
+
+/** Numbers of access control, of this process. */
+export interface AccessNumbers {
+  /** Requests that do not show who asks, by the reason. */
+  readonly denied: Readonly<Record<string, number>>
+  /** Requests that no rule allows. */
+  readonly forbidden: number
+  readonly tokens: { readonly remembered: number }
+  readonly source: { readonly reloads: number; readonly reloadFailures: number }
 }
 
 export function familiesOf(sources: Sources): readonly MetricFamily[] {
-  const { requests, connections, labelled, loop, version, worker, disk, cluster, backup, certificates } = sources
+  const { requests, connections, labelled, loop, version, worker, disk, cluster, backup, certificates, access } =
+    sources
   const store = sources.store()
   const own: MetricLabels = worker === undefined ? {} : { worker: String(worker) }
   return [
@@ -108,6 +121,7 @@ export function familiesOf(sources: Sources): readonly MetricFamily[] {
     ...(cluster ? clusterFamilies(cluster()) : []),
     ...(backup ? backupFamilies(backup()) : []),
     ...(certificates ? certificateFamilies(certificates()) : []),
+    ...(access ? accessFamilies(access()) : []),
     histograms('orrery_event_loop_delay_seconds', 'By how much timers are late.', [
       { labels: own, histogram: loop.seconds },
     ]),
@@ -243,6 +257,20 @@ export function backupFamilies({ isRunning, last }: BackupNumbers): readonly Met
     ofLast('duration_seconds', 'What it took.', ({ durationMs }) => durationMs / 1000),
     ofLast('bytes', 'Bytes of it.', ({ bytes }) => bytes),
     ofLast('succeeded', '1 if it was sent to its end, else 0.', ({ succeeded }) => Number(succeeded)),
+  ]
+}
+
+/** Metrics of access control. Of several workers the file of the one that has read it most often is reported. */
+export function accessFamilies({ denied, forbidden, tokens, source }: AccessNumbers): readonly MetricFamily[] {
+  const { reloads, reloadFailures } = source
+  const deniedHelp = 'Requests refused by access control, by reason.'
+  const read = (name: string, help: string, value: number): MetricFamily =>
+    family(name, 'counter', help, [{ labels: {}, value }], 'max')
+  return [
+    byLabel('orrery_access_denied_total', 'counter', deniedHelp, 'reason', { ...denied, forbidden }),
+    read('orrery_access_reloads_total', 'New access files that are in use.', reloads),
+    read('orrery_access_reload_failures_total', 'New access files with a fault.', reloadFailures),
+    gauge('orrery_access_tokens_remembered', 'Verified tokens that are remembered.', tokens.remembered),
   ]
 }
 

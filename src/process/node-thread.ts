@@ -30,7 +30,7 @@ try {
     if (order.kind === 'ping') return send({ kind: 'pong' })
     if (order.kind === 'reopen') {
       logger.reopen()
-      return node.lookAtCertificates()
+      return node.lookAtFiles()
     }
     const ended = order.kind === 'drain' ? node.drain() : node.close()
     ended.then(

@@ -5,9 +5,9 @@ import type { Config } from '../config/config.js'
 import type { CutOff } from '../http/drain.js'
 import { backupKeyIn } from '../move/backup-key.js'
 import { Expiry } from '../shard/expiry.js'
-import type { CertificateWatch } from './certificate-watch.js'
+import { openAccessFile } from './compose/access.js'
 import { openCertificates } from './compose/certificates.js'
-import { openDelivery } from './compose/delivery.js'
+import { openDelivery, type WatchedFiles } from './compose/delivery.js'
 import { openNodeFront } from './compose/front.js'
 import { openObservation } from './compose/observation.js'
 import { openShards } from './compose/shards.js'
@@ -30,6 +30,8 @@ const writtenMs = 8_000
  */
 export async function startNode(config: Config, surroundings: Surroundings): Promise<RunningNode> {
   const { place } = surroundings
+  // Comes before anything else is opened: there is no node without its access file.
+  const accessFile = openAccessFile(config, surroundings)
   // Comes before anything reads the files that it watches.
   const certificates = openCertificates(config, surroundings)
   if (place?.kind === 'node')
@@ -37,19 +39,17 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   // Starts here because the node may wait for the engine of the log, whose certificate has ended.
   certificates.begin()
   try {
-    return await openNode(config, surroundings, certificates)
+    return await openNode(config, surroundings, { certificates, accessFile })
   } catch (error) {
+    accessFile?.stop()
     certificates.stop()
     throw error
   }
 }
 
-async function openNode(
-  config: Config,
-  surroundings: Surroundings,
-  certificates: CertificateWatch,
-): Promise<RunningNode> {
+async function openNode(config: Config, surroundings: Surroundings, files: WatchedFiles): Promise<RunningNode> {
   const { clock, logger } = surroundings
+  const { certificates, accessFile } = files
   const { keyFile } = config.backup
   const backupKey = keyFile === undefined ? undefined : backupKeyIn(keyFile)
   const observation = openObservation(config, surroundings)
@@ -72,10 +72,10 @@ async function openNode(
     await closeStorage()
   }
   const delivery = await orUndone(
-    async () => openDelivery(config, surroundings, storage, nodeShards, observation, certificates),
+    async () => openDelivery(config, surroundings, storage, nodeShards, observation, files),
     closeShards,
   )
-  const { dispatcher, forwarder, egress, recovered, statistics } = delivery
+  const { dispatcher, forwarder, egress, recovered, statistics, access } = delivery
   const { loop, summary } = observation
   const { keyFilter, expiryMark: mark } = local.parts
   /** Ends the background work, and writes down the outcomes of notifications. */
@@ -97,6 +97,7 @@ async function openNode(
   let isEnding = false
   const behind = { storage, nodeShards, delivery, observation, backupKey, isEnding: () => isEnding }
   const closeDelivery = async (): Promise<void> => {
+    access?.stop()
     forwarder.close()
     local.end()
     await dispatcher.stop(0)
@@ -104,6 +105,7 @@ async function openNode(
     // The outcomes of deliveries meanwhile are still to be written down.
     await closeShards()
   }
+  await access?.ready()
   const { front, streams } = await orUndone(() => openNodeFront(config, surroundings, behind), closeDelivery)
   certificates.on('https', ({ key, cert }) => key && cert && front.renewTls({ key, cert }))
   const port = await orUndone(() => front.listen(), closeDelivery)
@@ -122,7 +124,10 @@ async function openNode(
   return {
     port,
     store: store.name,
-    lookAtCertificates: () => void certificates.look(),
+    lookAtFiles: () => {
+      accessFile?.readAgain()
+      void certificates.look()
+    },
     unlisten: () =>
       awake(async () => {
         isEnding = true
@@ -153,6 +158,8 @@ async function openNode(
     close: () =>
       awake(async () => {
         certificates.stop()
+        accessFile?.stop()
+        access?.stop()
         unusedTenants?.end()
         await disk?.stop()
         // A node that has left its cluster makes nothing durable any more. Before that it may wait in vain for a log

@@ -19,7 +19,7 @@ export interface ThreadedNode {
   readonly store: string
   /** Answers the requests in flight, makes everything durable, and ends. */
   stop(): Promise<void>
-  /** Makes the node reopen its log file, and look at the files of certificates. */
+  /** Makes the node reopen its log file, and look at the files of certificates and of access. */
   reopen(): void
 }
 

@@ -37,10 +37,11 @@ export async function preflight(config: Config): Promise<Findings> {
       findings.faults.push((error as Error).message)
     }
   }
-  const { http, notifications, cluster } = config
+  const { http, notifications, cluster, access } = config
   await look(() => lookAtServer(http, findings))
   const { keyFile } = config.backup
   if (keyFile !== undefined) await look(() => void backupKeyIn(keyFile))
+  if (access) await look(() => lookAtAccess(access.file))
   const { caFile } = notifications.tls
   if (caFile !== undefined) await look(() => void certificatesIn('notifCaFile', caFile))
   if (cluster) await look(() => lookAtNode(cluster, findings))
@@ -57,6 +58,12 @@ async function lookAtServer({ tls, server }: Config['http'], { warnings }: Findi
     warnings.push(...outOfDate('cert', tls.certFile, String(cert)))
   }
   if (server === 'uws') await (await import('../http/uws-binary.js')).loadUws()
+}
+
+async function lookAtAccess(file: string): Promise<void> {
+  const { accessFaultOf } = await import('../access/access-text.js')
+  const fault = accessFaultOf(file)
+  if (fault !== undefined) throw new Error(`-access: ${file}: ${fault}`)
 }
 
 // Certificates

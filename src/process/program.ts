@@ -71,7 +71,7 @@ async function run({ config, warnings, commandLine, fromEnv, effective }: Run, s
   process.on('SIGHUP', () => {
     logger.reopen()
     running?.reopen()
-    logger.info('log files opened again, certificates looked at (SIGHUP)')
+    logger.info('log files opened again, certificates and the access file looked at (SIGHUP)')
   })
   let ending = false
   const end = async (status: number): Promise<void> => {
@@ -174,7 +174,7 @@ interface Running {
   /** The name of its store, for the line that reports readiness. */
   readonly store: string
   stop(): Promise<void>
-  /** Reopens the log files, and looks at the files of certificates. */
+  /** Reopens the log files, and looks at the files of certificates and of access. */
   reopen(): void
 }
 
@@ -240,7 +240,7 @@ async function startHere(
       await node.close()
     },
     // It logs with this thread's logger.
-    reopen: () => node.lookAtCertificates(),
+    reopen: () => node.lookAtFiles(),
   }
 }
 

@@ -39,7 +39,7 @@ export interface Supervised {
   readonly store: string
   /** Stops all workers; false when one of them did not end well. */
   stop(): Promise<boolean>
-  /** Makes all workers reopen their log files, and look at the files of certificates. */
+  /** Makes all workers reopen their log files, and look at the files of certificates and of access. */
   reopen(): void
 }
 

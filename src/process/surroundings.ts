@@ -119,8 +119,8 @@ export interface Surroundings {
 
 export interface RunningNode {
   readonly port: number
-  /** Checks now whether the files of certificates have changed; it does so every second anyway. */
-  lookAtCertificates(): void
+  /** Reads the access file and changed certificates now; a node looks at these files every second anyway. */
+  lookAtFiles(): void
   /** The name of its store, for the line that reports readiness. */
   readonly store: string
   /**

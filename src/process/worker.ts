@@ -76,7 +76,7 @@ async function execute(order: ToWorker, socket: Socket | undefined): Promise<voi
       break
     case 'reopen':
       logger.reopen()
-      return node?.lookAtCertificates()
+      return node?.lookAtFiles()
     case 'ping':
       return send({ kind: 'pong' })
   }

@@ -254,7 +254,7 @@ function readingOf(parts: ShardParts, commit: GroupCommit, { entities, attribute
   const lookup = new Lookup(store, actors, commit, entities, shardMap, clock, owned)
   const sources = { store, commit, directory: entities, shardMap, lookup, actors, firstPages, views, scanner, clock }
   const lists = new Lists({ ...sources, room: answers, ...(owned && { owned }) }, queries)
-  const types = new Types(commit, entities, attributes, clock)
+  const types = new Types(commit, entities, attributes, lists, clock)
   return { actors, keyFilter, expiryMark, firstPages, views, lookup, lists, types }
 }
 

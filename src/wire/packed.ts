@@ -49,6 +49,7 @@ export const forms = {
   part: 0x84,
   request: 0x85,
   reply: 0x86,
+  granted: 0x87,
   notUnderstood: 0xff,
 } as const
 

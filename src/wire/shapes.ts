@@ -150,11 +150,10 @@ const sentChanges = list(
 )
 
 /** Whether the JSON of a request has the shape of its kind. */
-export const isRequest: Check = either('kind', {
-  ...writeShapes,
-  batch: value => items(value) && hasOrigin(value as Members),
-  find: members({ tenant: text, paths: texts, id: text, type: optional(text) }),
-  list: members({
+/** Reads that may have a grant: without one, and with one. Neither passes as the other. */
+const reads = {
+  find: { tenant: text, paths: texts, id: text, type: optional(text) },
+  list: {
     tenant: text,
     paths: texts,
     selection,
@@ -163,13 +162,38 @@ export const isRequest: Check = either('kind', {
     limit: count,
     part: optional(word('keys', 'entities')),
     bytesMax: optional(count),
-  }),
+  },
+  types: { tenant: text, paths: texts, type: optional(text) },
+} as const
+
+const filled =
+  (check: Check): Check =>
+  value =>
+    list(check)(value) && (value as readonly unknown[]).length > 0
+
+const idSelector: Check = value => text(value) || members({ pattern: text })(value)
+
+const grant = filled(
+  members({ paths: filled(text), types: optional(filled(text)), ids: optional(filled(idSelector)), attributes: texts }),
+)
+
+const readsWith = (more: Readonly<Record<string, Check>>) =>
+  Object.fromEntries(Object.entries(reads).map(([kind, shape]) => [kind, members({ ...shape, ...more })])) as {
+    readonly [K in keyof typeof reads]: Check
+  }
+
+/** Whether it is a read with a grant. */
+export const isGrantedRead: Check = either('kind', readsWith({ grant }))
+
+export const isRequest: Check = either('kind', {
+  ...writeShapes,
+  ...readsWith({ grant: value => value === undefined }),
+  batch: value => items(value) && hasOrigin(value as Members),
   fetch: members({
     tenant: text,
     places: list(members({ created: number, shard: count, path: text, type: text })),
     bytesMax: optional(count),
   }),
-  types: members({ tenant: text, paths: texts, type: optional(text) }),
   announce: members({ tenant: text, path: text }),
   unused: members({ tenants: texts }),
   createSubscription: members({ subscription: text }),

@@ -1,11 +1,13 @@
 // The bytes of the requests to shards and of their replies (messages.ts).
 //
 // Both unions go through bytes and back unchanged; inside one process nothing is encoded. The most frequent messages
-// are packed (packed.ts). All others are JSON. A request is its form and JSON. A reply is its form, the length of the
+// are packed (packed.ts). All others are JSON. A request is its form and JSON. A read with a grant has a form of its own:
+// a build that does not know grants does not understand it, and so does not answer with more than may be seen. A reply is its form, the length of the
 // JSON, the JSON, and encoded entities. Other bytes fail with `Unreadable`.
 //
 // Not here: the handling of bytes that cannot be read (exchange.ts).
 
+import { AccessCondition, type GrantClause } from '../domain/access/condition.js'
 import { isDateType, type Metadata, type WantedAttribute } from '../domain/entities/entity.js'
 import { operatorOf } from '../domain/entities/operators.js'
 import type { Json } from '../domain/json.js'
@@ -18,6 +20,7 @@ import { Unreadable } from '../domain/unreadable.js'
 import { isEncodedEntity } from '../encoded-entity.js'
 import type {
   Attributes,
+  GrantedRead,
   HandedPart,
   Origin,
   SentChange,
@@ -38,7 +41,7 @@ import {
   unpackPart,
   unpackWrite,
 } from './packed.js'
-import { areAttributes, isReply, isRequest, readRegistration, readSubscription } from './shapes.js'
+import { areAttributes, isGrantedRead, isReply, isRequest, readRegistration, readSubscription } from './shapes.js'
 
 type WireMetadata = readonly (readonly [string, string, Json])[]
 type WireAttribute = readonly [type: string, value: Json, metadata: WireMetadata | null]
@@ -76,7 +79,7 @@ const allFromWire = (wire: WireAttributes): Attributes =>
 export function encodeRequest(request: ShardRequest): Buffer {
   switch (request.kind) {
     case 'find':
-      return packFind(request) ?? encodeJson(request)
+      return (request.grant ? undefined : packFind(request)) ?? encodeJson(request)
     case 'append':
     case 'appendStrict':
     case 'update':
@@ -91,10 +94,13 @@ export function encodeRequest(request: ShardRequest): Buffer {
 function encodeJson(request: ShardRequest): Buffer {
   const json = JSON.stringify(requestToWire(request))
   const bytes = Buffer.allocUnsafe(1 + Buffer.byteLength(json))
-  bytes[0] = forms.request
+  bytes[0] = 'grant' in request && request.grant ? forms.granted : forms.request
   bytes.write(json, 1)
   return bytes
 }
+
+/** The condition in plain data; undefined: there is none. */
+const grantToWire = ({ grant }: GrantedRead): readonly GrantClause[] | undefined => grant?.clauses
 
 function requestToWire(request: ShardRequest): unknown {
   switch (request.kind) {
@@ -112,7 +118,10 @@ function requestToWire(request: ShardRequest): unknown {
     case 'batch':
       return { ...request, origin: request.items[0]?.origin, items: request.items.map(itemToWire) }
     case 'list':
-      return { ...request, selection: request.selection.source }
+      return { ...request, selection: request.selection.source, grant: grantToWire(request) }
+    case 'find':
+    case 'types':
+      return { ...request, grant: grantToWire(request) }
     case 'createSubscription':
       return { ...request, subscription: encodeSubscription(request.subscription) }
     case 'createRegistration':
@@ -138,9 +147,11 @@ function requestOf(bytes: Buffer): ShardRequest {
       return unpackFind(bytes)
     case forms.write:
       return unpackWrite(bytes, attributesOf)
-    case forms.request: {
+    case forms.request:
+    case forms.granted: {
       const json: unknown = JSON.parse(bytes.toString('utf8', 1))
-      if (!isRequest(json)) throw new Unreadable(`kind ${kindOf(json)}, with these members, is not known`)
+      const isKnown = bytes[0] === forms.granted ? isGrantedRead(json) : isRequest(json)
+      if (!isKnown) throw new Unreadable(`kind ${kindOf(json)}, with these members, is not known`)
       return requestFromWire(json as WireRequest)
     }
     default:
@@ -175,6 +186,8 @@ interface WireRequest {
   readonly items: readonly WireRequest[]
   readonly origin: Origin
   readonly selection: SelectionSource
+  /** Of a read of the form `granted`. */
+  readonly grant?: readonly GrantClause[]
   readonly subscription: string
   readonly registration: string
   /** Of `follow`, as base64. */
@@ -185,6 +198,8 @@ interface WireRequest {
 
 const requestFromWire = (wire: WireRequest): ShardRequest =>
   Object.assign(wire, fromJson(wire)) as unknown as ShardRequest
+
+const grantFromWire = ({ grant }: WireRequest): GrantedRead => (grant ? { grant: new AccessCondition(grant) } : {})
 
 function fromJson(wire: WireRequest): object {
   switch (wire.kind) {
@@ -202,8 +217,11 @@ function fromJson(wire: WireRequest): object {
     case 'list': {
       const selection = compileSelection(wire.selection)
       if (!selection.ok) throw new Unreadable(refusalText(selection.refusal))
-      return { selection: selection.value }
+      return { selection: selection.value, ...grantFromWire(wire) }
     }
+    case 'find':
+    case 'types':
+      return grantFromWire(wire)
     case 'createSubscription':
       return { subscription: readSubscription(wire.subscription) }
     case 'createRegistration':

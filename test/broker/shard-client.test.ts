@@ -54,7 +54,7 @@ class FakeShards implements Shards {
 }
 
 const shardMap = new ShardMap({ shards: 256, spread: 16 })
-const place: ReadTarget = { tenant: 't', paths: ['/a'], id: 'E', type: undefined }
+const place: ReadTarget = { tenant: 't', paths: ['/a'], id: 'E', type: undefined, grant: undefined }
 const write: WriteRequest = {
   kind: 'deleteEntity',
   target: { tenant: 't', path: '/a', id: 'E', type: undefined },

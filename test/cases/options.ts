@@ -44,6 +44,7 @@ export const valueCases: readonly OptionCase[] = [
   words('localIp', 'LOCALIP', undefined, ['127.0.0.1', '::1'], []),
   path('key', 'HTTPS_KEYFILE'),
   path('cert', 'HTTPS_CERTFILE'),
+  path('access', 'ACCESS'),
   number('maxConnections', 'MAX_CONN', 1020, 1),
   number('connectionMemory', 'CONN_MEMORY', 64, 0, 1024),
   number('reqPoolSize', 'TRQ_POOL_SIZE', 0, 0, 1024),

@@ -65,6 +65,7 @@ class Scene {
         ...{ updateScope: { tenant: '', path: '' }, origin: { client: '192.0.2.1', authToken: '' } },
         isEnding: () => this.isEnding,
         inner: { serveParsed: exchange => this.updates.push(exchange) },
+        asker: undefined,
         isMultitenant: true,
       },
       () => {

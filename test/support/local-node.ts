@@ -21,6 +21,8 @@ export type HttpServer = 'node' | 'uws'
 export const httpServers: readonly HttpServer[] = ['node', 'uws']
 
 export interface LocalNodeOptions {
+  /** When absent, any client may do everything. */
+  readonly accessFile?: string | undefined
   readonly backupKeyFile?: string
   readonly connectionsMax?: number
   readonly server?: HttpServer
@@ -163,6 +165,7 @@ export async function startLocalNode(
       bodyBytesMax: 1_048_576,
     },
     answers: { answerBytesMax: 64 * 1024 * 1024, answersInFlightMax: 512 * 1024 * 1024, ...options.answers },
+    access: options.accessFile === undefined ? undefined : { file: options.accessFile },
     backup: { keyFile: options.backupKeyFile },
     compresses: options.compresses ?? true,
     cors: options.cors,

@@ -101,13 +101,13 @@ export class World {
         break
       case 'retrieve': {
         const { paths, id, type } = step
-        this.entities.retrieve({ tenant, paths, id, type }, result => tell(result, seen))
+        this.entities.retrieve({ tenant, paths, id, type, grant: undefined }, result => tell(result, seen))
         break
       }
       case 'types': {
         const { paths, type } = step
-        if (type === undefined) this.types.list({ tenant, paths }, result => tell(result, all => all.map(summary)))
-        else this.types.retrieve({ tenant, paths }, type, result => tell(result, summary))
+        if (type === undefined) this.types.list({ tenant, paths, grant: undefined }, result => tell(result, all => all.map(summary)))
+        else this.types.retrieve({ tenant, paths, grant: undefined }, type, result => tell(result, summary))
       }
     }
     return answers

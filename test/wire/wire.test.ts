@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
+import { AccessCondition } from '../../src/domain/access/condition.js'
 import { isDateType, type WantedAttribute } from '../../src/domain/entities/entity.js'
 import { operatorOf } from '../../src/domain/entities/operators.js'
 import type { Json } from '../../src/domain/json.js'
@@ -594,4 +595,38 @@ t.test('a read by id under more paths than a packed one has room for goes throug
 t.test('bytes that are cut off are no request', async t => {
   const whole = encodeRequest({ kind: 'find', tenant: 'tenant', paths: ['/p'], id: 'E', type: 'T' })
   for (const length of [1, 3, 7, 19]) t.throws(() => decodeRequest(whole.subarray(0, length)), `${length} bytes`)
+})
+
+t.test('a read with a grant has a form of its own, and passes as no other', async t => {
+  const clauses = [{ paths: ['/a/#'], types: ['Lamp'], ids: ['L1', { pattern: '^L' }], attributes: ['*', '!cost'] }]
+  const grant = new AccessCondition(clauses)
+  const reads: readonly ShardRequest[] = [
+    { kind: 'find', tenant: 't', paths: ['/#'], id: 'L1', type: undefined, grant },
+    { kind: 'types', tenant: 't', paths: ['/#'], type: undefined, grant },
+    { kind: 'list', tenant: 't', paths: ['/#'], selection: selectionOf({}), order: [], offset: 0, limit: 20, grant },
+  ]
+  for (const read of reads) {
+    const bytes = encodeRequest(read)
+    t.equal(bytes[0], 0x87, 'a build that does not know grants does not understand it')
+    const back = decodeRequest(bytes) as { readonly grant?: AccessCondition }
+    t.strictSame(back.grant?.clauses, clauses)
+    const plain = Buffer.from(bytes)
+    plain[0] = 0x85
+    t.throws(() => decodeRequest(plain), /is not known/, 'a grant in the form without')
+    const without = encodeRequest({ ...read, grant: undefined } as ShardRequest)
+    const granted = Buffer.concat([Buffer.from([0x87]), without.subarray(1)])
+    t.throws(() => decodeRequest(granted), 'the form without a grant')
+  }
+  const [find] = reads
+  const json = JSON.parse(encodeRequest(find!).toString('utf8', 1)) as object
+  const clause = clauses[0]
+  for (const wrong of [
+    [],
+    {},
+    [{ ...clause, paths: [] }],
+    [{ ...clause, types: [] }],
+    [{ ...clause, ids: [{}] }],
+    [{}],
+  ])
+    t.throws(() => decodeRequest(Buffer.from(`\x87${JSON.stringify({ ...json, grant: wrong })}`, 'latin1')))
 })

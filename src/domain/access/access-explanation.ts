@@ -11,6 +11,7 @@ import { type AccessAction, type AccessRule, type IdSelector, isUnlimited } from
 import { attributeSetOf, shows } from './attribute-set.js'
 import { AccessCondition, type GrantClause } from './condition.js'
 import {
+  type BrokerAction,
   brokerGrantOf,
   type DenialReason,
   type Grant,
@@ -27,7 +28,7 @@ import { entitiesOf, ReachedClauses } from './rule-overlap.js'
 /** One action, and what it is about. */
 export interface AccessQuestion {
   readonly action: AccessAction
-  /** `broker`: the whole broker, for `admin` and `metrics`. */
+  /** `broker`: the whole broker, for `admin`, `metrics`, and the `read` of a backup. */
   readonly place: RequestPlace | 'broker'
   readonly type?: string | undefined
   readonly id?: string | undefined
@@ -106,8 +107,8 @@ function decide(file: AccessFile, principal: Principal | undefined, question: Ac
   return decideWithin(grant, place, question)
 }
 
-const isAboutBroker = (action: AccessAction): action is 'admin' | 'metrics' =>
-  action === 'admin' || action === 'metrics'
+const isAboutBroker = (action: AccessAction): action is BrokerAction =>
+  action === 'admin' || action === 'metrics' || action === 'read'
 
 const notAboutBroker = (action: AccessAction): string => `${action} is about a tenant`
 

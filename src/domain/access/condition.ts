@@ -17,7 +17,7 @@ import type { Entity } from '../entities/entity.js'
 import { compilePattern, type EventWork, type Pattern, testWork } from '../queries/pattern.js'
 import { anyCoversPath } from '../scope.js'
 import type { AccessRule, IdSelector } from './access-rule.js'
-import { type AttributeSet, asSeen, attributeSetOf, union } from './attribute-set.js'
+import { type AttributeSet, asSeen, attributeSetOf, noAttribute, union } from './attribute-set.js'
 import { coversPattern, withoutCovered } from './path-patterns.js'
 
 /** The part of a rule that is left when action and tenant fit. Plain data. */
@@ -135,9 +135,22 @@ export class AccessCondition {
     return names
   }
 
-  /** Whether path and type alone decide about entities of the type: then counts need no look at ids. */
-  isAboutAllIds(type: string): boolean {
-    return this.index.ofType(type).every(({ ids }) => ids === undefined)
+  /** Which entities of a path and type are covered. */
+  coversRange(path: string, type: string): 'none' | 'some' | 'all' {
+    const fitting = this.ofRange(path, type)
+    if (fitting.length === 0) return 'none'
+    return fitting.some(({ ids }) => ids === undefined) ? 'all' : 'some'
+  }
+
+  /** The attributes that are named for every entity of a path and type; undefined: that depends on the id. */
+  attributesOfRange(path: string, type: string): AttributeSet | undefined {
+    const fitting = this.ofRange(path, type)
+    if (fitting.some(({ ids }) => ids !== undefined)) return undefined
+    return fitting.reduce((found, { attributes }) => union(found, attributes), noAttribute)
+  }
+
+  private ofRange(path: string, type: string): readonly CompiledClause[] {
+    return this.index.ofType(type).filter(({ paths }) => anyCoversPath(paths, path))
   }
 
   /** Whether every covered entity is covered with all of its attributes. */

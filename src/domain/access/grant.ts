@@ -100,14 +100,17 @@ const isAboutPaths = ({ types, ids, attributes }: GrantClause): boolean =>
 export const pathsOf = (grant: AllowedGrant): readonly string[] =>
   grant.kind === 'all' ? grant.paths : grant.condition.paths
 
+/** What may be done to the whole broker. */
+export type BrokerAction = Extract<AccessAction, 'admin' | 'metrics' | 'read'>
+
 /**
- * Whether a principal may do something to the whole broker: `admin` and `metrics` on the paths for operators
- * (docs/interface/access.md#administration). It needs a rule for all tenants that nothing narrows.
+ * Whether a principal may do something to the whole broker: `admin` and `metrics` on the paths for operators, `read` for
+ * a backup (docs/interface/access.md#administration). It needs a rule for all tenants that nothing narrows.
  */
 export function brokerGrantOf(
   file: AccessFile,
   principal: Principal | undefined,
-  action: 'admin' | 'metrics',
+  action: BrokerAction,
 ): Exclude<Grant, { readonly kind: 'narrowed' }> {
   const rules = rulesOf(file, principal)
   if (rules.length === 0) return { kind: 'denied', reason: 'roles' }

@@ -1,6 +1,7 @@
 // Everything that a node sends: notifications to receivers, and requests to context providers. And the counters of what
 // it sends and receives.
 
+import type { AccessSource } from '../../access/access-source.js'
 import { Forwarding } from '../../broker/forwarding.js'
 import { type Config, version } from '../../config/config.js'
 import { Dispatcher } from '../../deliver/dispatcher.js'
@@ -15,6 +16,7 @@ import type { LocalParts } from '../../shard/shards.js'
 import type { CertificateWatch } from '../certificate-watch.js'
 import { certificatesOfText } from '../pem.js'
 import type { Surroundings } from '../surroundings.js'
+import { type NodeAccess, openAccess } from './access.js'
 import type { Observation } from './observation.js'
 import type { NodeShards } from './shards.js'
 import type { Storage } from './storage.js'
@@ -26,19 +28,29 @@ export interface Delivery {
   readonly forwarding: Forwarding
   readonly watch: TrafficWatcher
   readonly statistics: StatisticsBook
+  /** undefined: any client may do everything. */
+  readonly access: NodeAccess | undefined
   /** Resolves when the notifications that were pending at the start have been read. */
   readonly recovered: Promise<void>
+}
+
+/** Files that are read again while the node runs. */
+export interface WatchedFiles {
+  readonly certificates: CertificateWatch
+  /** undefined: there is no access control. */
+  readonly accessFile: AccessSource | undefined
 }
 
 /** Starts sending pending notifications and executing the orders of operators. */
 export function openDelivery(
   config: Config,
-  { clock, chance, place }: Surroundings,
+  surroundings: Surroundings,
   { ownedCount, disk, store }: Storage,
   { local, shards, joined, answers, processAdmin }: NodeShards,
   observation: Observation,
-  certificates: CertificateWatch,
+  { certificates, accessFile }: WatchedFiles,
 ): Delivery {
+  const { clock, chance, place } = surroundings
   const { logger, log, alarms, summary, requests, connections, services, tenants, loop } = observation
   const { forwardings, streams } = observation
   const { delivery, disableCustomNotifications, ...sending } = config.notifications
@@ -59,6 +71,7 @@ export function openDelivery(
     trust.renew(pem)
   })
   const openSocket = openSockets(trust, egress)
+  const access = accessFile && openAccess(accessFile, config, surroundings, openSocket)
   const mayReachItself = config.streams.ngsiProxy ? mayNotifyPages : mayNotifyItself
   const dispatcher = new Dispatcher(
     {
@@ -100,6 +113,7 @@ export function openDelivery(
         disk: disk && (() => disk),
         backup: () => local.parts.backup.numbers,
         certificates: () => certificates.numbers(),
+        access: access && (() => access.control.numbers()),
       },
       cache: () => cacheOf(local.parts),
     }),
@@ -123,7 +137,7 @@ export function openDelivery(
       },
     },
   )
-  return { egress, dispatcher, forwarder, forwarding, watch, statistics, recovered }
+  return { egress, dispatcher, forwarder, forwarding, watch, statistics, recovered, access }
 }
 
 function countedBy(dispatcher: Dispatcher, { commit: { times } }: LocalParts) {

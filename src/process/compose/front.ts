@@ -77,8 +77,9 @@ export async function openNodeFront(
   const compression = config.compresses ? { compressor: new Compressor(), inflater: new Inflater() } : undefined
   const { bodyBytesMax } = listening
   const ngsiProxy = config.streams.ngsiProxy ? { isTls: listening.tls !== undefined } : undefined
-  const settings = { bodyBytesMax, tenants, cors, vocabulary, forwards, answers, compression, ngsiProxy }
   const { watch } = delivery
+  const access = delivery.access?.control
+  const settings = { bodyBytesMax, tenants, cors, vocabulary, forwards, answers, compression, access, ngsiProxy }
   const readers = readersFor(config, surroundings, behind)
   const server = new Server(routesFor(config, surroundings, behind, readers), settings, chance, logger, {
     watch,
@@ -115,13 +116,14 @@ interface ReaderHandlers {
 function readersFor(
   { streams: { streamsMax, ngsiProxy }, http: { bodyBytesMax: messageBytesMax } }: Config,
   { clock, chance }: Surroundings,
-  { nodeShards, observation: { streams: tallies }, isEnding }: FrontParts,
+  { nodeShards, delivery, observation: { streams: tallies }, isEnding }: FrontParts,
 ): ReaderHandlers {
+  const access = delivery.access?.control
   const hub = new StreamHub({ shards: nodeShards.shards, clock, chance, holder: chance.uuid(), filtersMax })
-  const streams = new StreamHandlers({ hub, streamsMax, messageBytesMax, clock, tallies, isEnding })
+  const streams = new StreamHandlers({ hub, streamsMax, messageBytesMax, clock, tallies, access, isEnding })
   if (!ngsiProxy) return { streams, proxy: undefined }
   const channels = new ProxyChannels({ clock, chance })
-  return { streams, proxy: new ProxyHandlers({ channels, clock, tallies, isEnding }) }
+  return { streams, proxy: new ProxyHandlers({ channels, clock, tallies, access, isEnding }) }
 }
 
 function routesFor(

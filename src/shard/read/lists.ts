@@ -7,7 +7,11 @@
 //   few entities may be meant              each is read and tested
 //   views can decide                       they do (views/search), built first if need be
 //   else                                   a scan reads and tests everything, elsewhere if it can (scans)
+//
+// A grant narrows each plan to what the reader may see: pairs of path and type that it does not cover are left out.
+// Counts and views decide only where it covers all ids.
 
+import type { AccessCondition } from '../../domain/access/condition.js'
 import { fewPathsMax } from '../../domain/limits.js'
 import { Pace, sorted } from '../../domain/pace.js'
 import { compareSortValues } from '../../domain/queries/order.js'
@@ -24,7 +28,15 @@ import { decodeRow, entityKey } from '../layout.js'
 import type { Owned } from '../replicate/ownership.js'
 import type { Actors } from '../turn/actor.js'
 import type { Lookup } from './lookup.js'
-import { encodedEntitiesAt, type Match, Matches, type MatchPage, readEncoded, valuesIfMeant } from './matches.js'
+import {
+  encodedEntitiesAt,
+  type Match,
+  Matches,
+  type MatchPage,
+  mayHideLocation,
+  readEncoded,
+  valuesIfMeant,
+} from './matches.js'
 import {
   KeyColumns,
   keysMax,
@@ -130,16 +142,17 @@ export class Lists {
   }
 
   private async page(request: ListRequest, hold: AnswerHold): Promise<ShardReply> {
-    const { tenant, selection, order, offset, limit } = request
+    const { tenant, selection, order, offset, limit, grant } = request
     const { directory } = this.from
     const known = directory.paths(tenant) ?? (await directory.load(tenant))
-    const ids = namedIds(selection)
+    const ids = namedIds(selection) ?? idsOfGrant(grant)
     const pace = this.pace()
     if (ids) return this.pageOfIds(request, ids, known, pace, hold)
     const ranges = await this.ranges(request, known, pace)
     if (!ranges) return refuse(refusals.scanTooLong(this.limits.scanDeadlineMs))
     const total = ranges.reduce((sum, range) => sum + range.count, 0)
-    if (isAboutIdentity(selection) && meansAllIds(selection) && order.length === 0) {
+    const isPlain = isAboutIdentity(selection) && meansAllIds(selection) && order.length === 0
+    if (isPlain && coversAllIds(grant, ranges)) {
       if (request.part === 'keys') return this.keys(request, ranges, total)
       const places = limit === 0 || offset >= total ? [] : await this.places(tenant, ranges, offset, limit)
       return this.reply(request, { places, values: [], total }, hold)
@@ -151,7 +164,7 @@ export class Lists {
    * The parts of the type index that a list is about, with their numbers of entities; undefined: that took too long.
    */
   private async ranges(
-    { paths, selection }: ListRequest,
+    { paths, selection, grant }: ListRequest,
     known: Paths,
     pace: Pace,
   ): Promise<CountedRange[] | undefined> {
@@ -171,7 +184,7 @@ export class Lists {
           mayBeMeant = mayMeanType(selection, type)
           verdicts.set(type, mayBeMeant)
         }
-        if (mayBeMeant) ranges.push({ path, type, count })
+        if (mayBeMeant && grant?.coversRange(path, type) !== 'none') ranges.push({ path, type, count })
       }
     }
     return ranges
@@ -309,6 +322,36 @@ export class Lists {
     return this.reply(request, page, hold, read)
   }
 
+  /**
+   * Reads every entity of some ranges, in steps. Returns a refusal if they are too many, or if that takes too long.
+   */
+  async each(
+    tenant: string,
+    ranges: readonly CountedRange[],
+    take: (encoded: Buffer, path: string) => void,
+  ): Promise<Refusal | undefined> {
+    const { store, firstPages, clock, owned } = this.from
+    const { scanRowsMax, scanDeadlineMs } = this.limits
+    const rows = ranges.reduce((sum, { count }) => sum + count, 0)
+    if (rows > scanRowsMax) return refusals.scanTooLarge(rows, scanRowsMax)
+    const places = new Places(store, firstPages, clock, tenant, ranges, owned)
+    const pace = this.pace()
+    try {
+      for (;;) {
+        const step = await places.next(entitiesPerStep)
+        for (const { place, encoded } of encodedEntitiesAt(store, tenant, step)) {
+          take(encoded, place.path)
+          if (pace.isOver) await pace.breathe()
+        }
+        if (pace.isLate) return refusals.scanTooLong(scanDeadlineMs)
+        if (step.length < entitiesPerStep) return undefined
+        await pace.breathe()
+      }
+    } finally {
+      await places.close()
+    }
+  }
+
   /** Answers from views, or from a scan, within the time that a query has. */
   private filtered(
     request: ListRequest,
@@ -316,7 +359,7 @@ export class Lists {
     rows: number,
     hold: AnswerHold,
   ): Promise<ShardReply> {
-    const layout = ranges.length > viewedRangesMax ? undefined : layoutFor(request)
+    const layout = ranges.length > viewedRangesMax || !viewsDecide(request, ranges) ? undefined : layoutFor(request)
     const { tenant } = request
     const { views } = this.from
     if (layout && views.tables(tenant, ranges, layout)) {
@@ -464,6 +507,22 @@ export class Lists {
     return !owned || owned[shard] === 1
   }
 }
+
+/** Ids of a grant that names them all are looked up, if they are at most so many. */
+const grantedIdsMax = 1_000
+
+function idsOfGrant(grant: AccessCondition | undefined): ReadonlySet<string> | undefined {
+  const ids = grant?.namedIds()
+  return ids && ids.size <= grantedIdsMax ? ids : undefined
+}
+
+/** Whether the reader may see every entity of the ranges. */
+const coversAllIds = (grant: AccessCondition | undefined, ranges: readonly CountedRange[]): boolean =>
+  !grant || ranges.every(({ path, type }) => grant.coversRange(path, type) === 'all')
+
+/** Whether views, which have the stored values of all entities, can answer a list of these ranges. */
+const viewsDecide = ({ grant, selection }: ListRequest, ranges: readonly CountedRange[]): boolean =>
+  !grant || (coversAllIds(grant, ranges) && !mayHideLocation(grant, selection))
 
 const noRoom: ShardReply = { kind: 'refused', refusal: refusals.answersTooMany }
 

@@ -86,15 +86,16 @@ export class Lookup {
     this.replyWhenDurable(gathered, onReply, mayLack)
   }
 
-  private gather(request: FindRequest, actors: readonly Actor[], gathered: Gathered): void {
+  private gather({ id, type: only, grant }: FindRequest, actors: readonly Actor[], gathered: Gathered): void {
     for (const actor of actors) {
+      const { path } = actor.place
       if (actor.stagedIn > gathered.stagedIn) {
         gathered.stagedIn = actor.stagedIn
         gathered.shard = actor.place.shard
       }
       for (const { type, encoded } of actor.variants)
-        if (request.type === undefined || request.type === type)
-          gathered.entities.push({ path: actor.place.path, encoded })
+        if ((only === undefined || only === type) && (!grant || grant.covers({ path, type, id })))
+          gathered.entities.push({ path, encoded })
       this.live.releaseEmpty(actor)
     }
   }

@@ -3,10 +3,11 @@
 // Only places and the values of the order are kept, not entities, and only those that can still be on the page. The
 // entities are fetched when the page is known.
 
+import type { AccessCondition } from '../../domain/access/condition.js'
 import type { Json } from '../../domain/json.js'
 import { compareSortValues, sortValues } from '../../domain/queries/order.js'
 import { isAboutIdentity, meansContent } from '../../domain/queries/selection.js'
-import { decodeEntity, encodedType } from '../../encoded-entity.js'
+import { decodeEntity, encodedId, encodedType } from '../../encoded-entity.js'
 import type { EntityPosition, ListRequest } from '../../messages/messages.js'
 import type { StoreReader } from '../../ports.js'
 import { decodeRow, entityKey } from '../layout.js'
@@ -30,18 +31,25 @@ export interface MatchPage<P extends EntityPosition> {
 const noValues: SortValues = []
 
 /**
- * The sort values of an entity if the selection means its content; undefined if not. The caller has tested its
- * identity.
+ * The sort values of an entity if the grant covers it and the selection means its content; undefined if not. The caller
+ * has tested its identity.
  */
 export function valuesIfMeant(
-  { selection, order }: ListRequest,
+  { selection, order, grant }: ListRequest,
   encoded: Buffer,
   path: string,
 ): SortValues | undefined {
+  if (grant && !grant.covers({ path, type: encodedType(encoded), id: encodedId(encoded) })) return undefined
   if (order.length === 0 && isAboutIdentity(selection)) return noValues
-  const entity = decodeEntity(encoded)
+  const stored = decodeEntity(encoded)
+  // Filters name no hidden attribute. Only its location may be one.
+  const entity = grant && mayHideLocation(grant, selection) ? grant.seen(stored, path)! : stored
   return meansContent(selection, entity, path) ? sortValues(order, entity, path, selection.geo) : undefined
 }
+
+/** Whether the selection is about locations, and the grant hides attributes: then only the entity as seen decides. */
+export const mayHideLocation = (grant: AccessCondition, { geo }: ListRequest['selection']): boolean =>
+  geo !== undefined && !grant.showsAllAttributes()
 
 /** Matches kept beyond the page before the surplus is dropped. */
 const surplusMax = 10_000

@@ -127,9 +127,9 @@ const rows: readonly (readonly [PrincipalSource, AccessQuestion, ...string[]])[]
   ],
   [
     { proof: 'key', name: 'root' },
-    { action: 'read', place: 'broker' },
-    'denied: read of this broker by root (key): read is about a tenant',
-    '  - operator, rule 1: read is about a tenant',
+    { action: 'create', place: 'broker' },
+    'denied: create of this broker by root (key): create is about a tenant',
+    '  - operator, rule 1: create is about a tenant',
   ],
   [
     visitor,

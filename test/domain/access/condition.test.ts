@@ -41,11 +41,14 @@ t.test('the ids that can be covered are known if all clauses name ids without pa
   t.equal(condition({ ids: ['a', { pattern: 'b' }] }).namedIds(), undefined)
 })
 
-t.test('ids do not matter for a type whose clauses have none', async t => {
+t.test('which entities of a path and type are covered depends on ids only if a clause has some', async t => {
   const one = condition({ types: ['A'], ids: ['a'] }, { types: ['B'] })
-  t.notOk(one.isAboutAllIds('A'))
-  t.ok(one.isAboutAllIds('B'))
-  t.ok(one.isAboutAllIds('C'))
+  t.strictSame(
+    ['A', 'B', 'C'].map(type => one.coversRange('/', type)),
+    ['some', 'all', 'none'],
+  )
+  t.equal(one.attributesOfRange('/', 'A'), undefined)
+  t.equal(one.attributesOfRange('/', 'B')?.kind, 'all')
 })
 
 t.test('the paths of a condition have none within another one', async t => {

@@ -1,0 +1,141 @@
+// Access control as the HTTP front asks for it: a principal for the headers of a request, and its grants.
+//
+// A grant depends on the file, the principal, the action, the tenant and the paths alone, so it is remembered. That
+// costs memory in proportion to the names in its rules, which is bounded: beyond, all grants are forgotten at once.
+//
+// [hot] Once per request with access control.
+//
+// Not here: proofs (authenticator.ts), how rules become a grant (domain/access/grant.ts).
+
+import type { AccessFile } from '../domain/access/access-file.js'
+import type { AccessAction } from '../domain/access/access-rule.js'
+import { type BrokerAction, brokerGrantOf, type Grant, grantOf, grantWithin } from '../domain/access/grant.js'
+import type { Principal } from '../domain/access/principal.js'
+import type { Refusal } from '../domain/refusal.js'
+import type { AccessSource, AccessSourceNumbers } from './access-source.js'
+import type { Authenticator, AuthenticatorNumbers, Identification, Identified } from './authenticator.js'
+import { rememberedNamesMax } from './limits.js'
+import { type ProofHeaders, shownProof } from './proof.js'
+
+export interface AccessControlNumbers extends AuthenticatorNumbers {
+  /** Requests that no rule allows. */
+  readonly forbidden: number
+  readonly source: AccessSourceNumbers
+}
+
+/** Who asks, or the answer to a request that does not show it. */
+export type RightsOrRefusal =
+  | { readonly ok: true; readonly asker: PrincipalRights }
+  | { readonly ok: false; readonly refusal: Refusal; readonly challenge: string | undefined }
+
+export class AccessControl {
+  private readonly rights = new WeakMap<Identified, PrincipalRights>()
+  private readonly grants = new RememberedGrants()
+  private forbidden = 0
+
+  constructor(
+    private readonly source: Pick<AccessSource, 'on' | 'numbers'>,
+    private readonly authenticator: Authenticator,
+  ) {}
+
+  /** Finds out who asks. Calls `onDone` once: before it returns, unless a token has to be verified. */
+  identify(headers: ProofHeaders, onDone: (answer: RightsOrRefusal) => void): void {
+    this.authenticator.authenticate(shownProof(headers), identification => onDone(this.answerTo(identification)))
+  }
+
+  onForbidden(): void {
+    this.forbidden++
+  }
+
+  /** Calls the listener after each change of the file. Returns a function that ends it. */
+  onChange(listener: () => void): () => void {
+    return this.source.on(listener)
+  }
+
+  numbers(): AccessControlNumbers {
+    return { ...this.authenticator.numbers(), forbidden: this.forbidden, source: this.source.numbers() }
+  }
+
+  private answerTo(identification: Identification): RightsOrRefusal {
+    if (!identification.ok) return identification
+    const known = this.rights.get(identification)
+    if (known) return { ok: true, asker: known }
+    const asker = this.askerOf(identification)
+    this.rights.set(identification, asker)
+    return { ok: true, asker }
+  }
+
+  private askerOf(identified: Identified): PrincipalRights {
+    const { file } = this.authenticator
+    const { principal, endsMs } = identified
+    const now = (): PrincipalRights | undefined => {
+      const current = this.authenticator.asOfNow(identified)
+      return (
+        current && (file === this.authenticator.file ? asker : this.askerOf({ ok: true, principal: current, endsMs }))
+      )
+    }
+    const asker = new PrincipalRights(file, principal, endsMs, this.grants, now)
+    return asker
+  }
+}
+
+/** What a principal may do under one file. */
+export class PrincipalRights {
+  constructor(
+    private readonly file: AccessFile,
+    private readonly principal: Principal,
+    /** The instant from which on its proof is not accepted any more; undefined: it has no end. */
+    readonly endsMs: number | undefined,
+    private readonly grants: RememberedGrants,
+    /** The same principal under the present file; undefined: it may not act any more. */
+    readonly now: () => PrincipalRights | undefined,
+  ) {}
+
+  grant(action: AccessAction, tenant: string, paths: readonly string[]): Grant {
+    // Neither a tenant nor a path has a blank.
+    const key = `${action} ${tenant} ${paths.join()}`
+    const known = this.grants.get(this.principal, key)
+    if (known) return known
+    const grant = grantWithin(grantOf(this.file, this.principal, tenant, action), paths)
+    this.grants.set(this.principal, key, grant)
+    return grant
+  }
+
+  mayDoToBroker(action: BrokerAction): boolean {
+    return brokerGrantOf(this.file, this.principal, action).kind === 'all'
+  }
+}
+
+/** Grants by principal, which is one object for each file. */
+class RememberedGrants {
+  private readonly ofPrincipals = new Map<Principal, Map<string, Grant>>()
+  private names = 0
+
+  get(principal: Principal, key: string): Grant | undefined {
+    return this.ofPrincipals.get(principal)?.get(key)
+  }
+
+  set(principal: Principal, key: string, grant: Grant): void {
+    this.names += namesIn(grant)
+    if (this.names > rememberedNamesMax) {
+      this.ofPrincipals.clear()
+      this.names = namesIn(grant)
+    }
+    const known = this.ofPrincipals.get(principal)
+    if (known) known.set(key, grant)
+    else this.ofPrincipals.set(principal, new Map([[key, grant]]))
+  }
+}
+
+/** The size of a grant: the number of names in its clauses. A grant without any counts as some. */
+function namesIn(grant: Grant): number {
+  if (grant.kind !== 'narrowed') return grantNames
+  const { clauses } = grant.condition
+  return clauses.reduce(
+    (sum, { paths, types, ids, attributes }) =>
+      sum + paths.length + (types?.length ?? 0) + (ids?.length ?? 0) + attributes.length,
+    grantNames,
+  )
+}
+
+const grantNames = 10

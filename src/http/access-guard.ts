@@ -1,0 +1,45 @@
+// Access control as the HTTP front needs it: who asks, and what its rules allow (docs/interface/access.md).
+//
+// Not here: proofs and the file (access/), the decision about a request (request-authorizer.ts).
+
+import type { AccessAction } from '../domain/access/access-rule.js'
+import type { AllowedGrant, BrokerAction, Grant } from '../domain/access/grant.js'
+import type { Refusal } from '../domain/refusal.js'
+
+/** The headers that may show a proof. */
+export interface ClientHeaders {
+  header(name: string): string
+  headerTimes(name: string): number
+}
+
+export interface AccessGuard {
+  /** Finds out who asks. Calls `onDone` once: before it returns, unless a token has to be verified. */
+  identify(headers: ClientHeaders, onDone: (identification: AskerResult) => void): void
+  /** Counts a request that no rule allows. */
+  onForbidden(): void
+  /** Calls the listener after each change of the access file. Returns a function that ends it. */
+  onChange(listener: () => void): () => void
+}
+
+export type AskerResult =
+  | { readonly ok: true; readonly asker: Asker }
+  /** `challenge`: the value of `WWW-Authenticate`; undefined: the answer has none. */
+  | { readonly ok: false; readonly refusal: Refusal; readonly challenge: string | undefined }
+
+/** A principal, under the access file of the moment in which it was identified. */
+export interface Asker {
+  /** The instant from which on its proof is not accepted any more; undefined: it has no end. */
+  readonly endsMs: number | undefined
+  /** What it may do in some paths of a tenant. */
+  grant(action: AccessAction, tenant: string, paths: readonly string[]): Grant
+  mayDoToBroker(action: BrokerAction): boolean
+  /** The same principal under the present file; undefined: its proof has ended, or the file does not have it any more. */
+  now(): Asker | undefined
+}
+
+/** A request that the rules allow, perhaps in part. */
+export interface Permit {
+  readonly asker: Asker
+  /** By the actions that it needs, in the tenant and the paths of the request. */
+  readonly grants: Readonly<Partial<Record<AccessAction, AllowedGrant>>>
+}

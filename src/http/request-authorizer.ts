@@ -1,0 +1,150 @@
+// The one decision point about a request: who asks, and whether the rules allow it (docs/interface/access.md).
+//
+//   head -> route -> what it needs -> who asks -> the grant for each action, in the tenant and paths of the request
+//
+// A request is decided before its body is read, unless the token has to be verified: then the body is kept until it is
+// known who asks. A grant that covers a part of what a request is about is enough where its condition is applied further
+// on: `narrowable`. Elsewhere it is not.
+//
+// Not here: proofs (access/), what each route needs (domain/access/route-needs.ts).
+
+import type { AccessAction } from '../domain/access/access-rule.js'
+import { type AllowedGrant, type RequestPlace, refuseAction } from '../domain/access/grant.js'
+import { actionsOf, type RequestNeed, type RuleNeed } from '../domain/access/route-needs.js'
+import { accepted, type Refusal, type Result, refusals, refused } from '../domain/refusal.js'
+import { allPaths } from '../domain/scope.js'
+import type { AccessGuard, Asker, AskerResult, Permit } from './access-guard.js'
+import type { BodyHandler, Excess, Exchange } from './front.js'
+import type { Reply } from './reply.js'
+import { type Request, tenantOf } from './request.js'
+import { streamScope } from './stream-scope.js'
+
+/** A request whose head has passed its checks. */
+export interface CandidateRequest {
+  readonly exchange: Exchange
+  readonly request: Request
+  readonly reply: Reply
+  readonly need: RequestNeed
+  /** Whether a body follows that the handler wants. */
+  readonly awaitsBody: boolean
+}
+
+export class RequestAuthorizer {
+  constructor(readonly access: AccessGuard) {}
+
+  /**
+   * Calls `serve` once it is known that the request is allowed, or refuses it. Returns the receiver of its body;
+   * undefined: it is answered without one.
+   */
+  admit(
+    candidate: CandidateRequest,
+    serve: (permit: Permit | undefined) => BodyHandler | undefined,
+  ): BodyHandler | undefined {
+    if (candidate.need === 'nothing') return serve(undefined)
+    const body = new HeldBody()
+    this.access.identify(candidate.exchange, identification => {
+      const permit = this.permitOrRefuse(candidate, identification)
+      body.give(permit && serve(permit))
+    })
+    return body.handlerNow(candidate.awaitsBody)
+  }
+
+  /**
+   * The permit of a request on a connection whose client was identified earlier: by its rules of now. undefined: the
+   * request was refused.
+   */
+  admitInner(request: Request, reply: Reply, need: RequestNeed, asker: Asker | undefined): Permit | undefined {
+    const now = asker?.now()
+    const permit = now ? this.permitOf(request, need, now) : refused(refusals.proofExpired)
+    if (permit.ok) return permit.value
+    reply.refuse(permit.refusal)
+    return undefined
+  }
+
+  private permitOrRefuse({ request, reply, need }: CandidateRequest, identification: AskerResult): Permit | undefined {
+    if (!identification.ok) {
+      reply.refuseUnidentified(identification.refusal, identification.challenge)
+      return undefined
+    }
+    const permit = this.permitOf(request, need, identification.asker)
+    if (permit.ok) return permit.value
+    reply.refuse(permit.refusal)
+    return undefined
+  }
+
+  private permitOf(request: Request, need: RequestNeed, asker: Asker): Result<Permit> {
+    if (typeof need === 'string') return accepted({ asker, grants: {} })
+    const permit = permitOf(request, need, asker)
+    if (!permit.ok && permit.refusal.kind === 'Forbidden') this.access.onForbidden()
+    return permit
+  }
+}
+
+function permitOf(request: Request, need: RuleNeed, asker: Asker): Result<Permit> {
+  if (need.about === 'broker') {
+    const missing = need.actions.find(action => !asker.mayDoToBroker(action))
+    return missing ? refused(refusals.brokerNotAllowed(missing)) : accepted({ asker, grants: {} })
+  }
+  const grants: Partial<Record<AccessAction, AllowedGrant>> = {}
+  for (const action of actionsOf(need, request.parameters.options.has('upsert'))) {
+    const place = placeOf(request, need.about, action)
+    if (!place.ok) return place
+    const grant = asker.grant(action, place.value.tenant, place.value.paths)
+    if (grant.kind === 'denied' || (grant.kind === 'narrowed' && !narrowable.has(action)))
+      return refused(refuseAction(action, place.value))
+    grants[action] = grant
+  }
+  return accepted({ asker, grants })
+}
+
+/** The actions whose conditions are applied further on. */
+const narrowable: ReadonlySet<AccessAction> = new Set(['read'])
+
+/** The refusal of an asker that may not do something to everything in a place; undefined: it may. */
+export const refuseNarrowed = (asker: Asker, action: AccessAction, place: RequestPlace): Refusal | undefined =>
+  asker.grant(action, place.tenant, place.paths).kind === 'all' ? undefined : refuseAction(action, place)
+
+/** What a request is about. Subscriptions and registrations are those of the whole tenant. */
+function placeOf(request: Request, about: 'reading' | 'writing', action: AccessAction): Result<RequestPlace> {
+  if (action === 'stream' && request.streamHead) return placeOfStream(request)
+  const tenant = tenantOf(request)
+  if (!tenant.ok) return tenant
+  const isWhole = action === 'subscribe' || action === 'register' || action === 'stream'
+  const byDefault = about === 'writing' ? rootPath : allPaths
+  return accepted({
+    tenant: tenant.value,
+    paths: isWhole ? allPaths : request.paths.length > 0 ? request.paths : byDefault,
+  })
+}
+
+const rootPath: readonly string[] = ['/']
+
+function placeOfStream(request: Request): Result<RequestPlace> {
+  const scope = streamScope(request)
+  return scope.ok ? accepted({ tenant: scope.value.tenant, paths: [scope.value.servicePath] }) : scope
+}
+
+/** The body of a request that may come before it is known who asks. */
+class HeldBody {
+  private isDecided = false
+  private handler: BodyHandler | undefined
+  private came: { readonly bytes: Uint8Array; readonly excess: Excess | undefined } | undefined
+
+  /** `handler` undefined: the request is answered without its body. */
+  give(handler: BodyHandler | undefined): void {
+    this.isDecided = true
+    this.handler = handler
+    if (this.came) handler?.(this.came.bytes, this.came.excess)
+    this.came = undefined
+  }
+
+  /** What the front gets as the receiver of the body. */
+  handlerNow(awaitsBody: boolean): BodyHandler | undefined {
+    if (this.isDecided || !awaitsBody) return this.handler
+    return (body, excess) => {
+      if (this.isDecided) this.handler?.(body, excess)
+      // The bytes are valid during the call only.
+      else this.came = { bytes: Uint8Array.from(body), excess }
+    }
+  }
+}

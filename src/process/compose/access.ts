@@ -1,0 +1,53 @@
+// Who may do what at a node: the access file and its proofs. undefined everywhere: there is no `-access`, and any client
+// may do everything.
+//
+// The file is read before anything else is opened, so a node never serves without it. The node that a client is connected
+// to decides; other workers and nodes trust it.
+
+import { join } from 'node:path'
+import { AccessControl } from '../../access/access-control.js'
+import { AccessSource } from '../../access/access-source.js'
+import { Authenticator } from '../../access/authenticator.js'
+import { fetchOver } from '../../access/fetch-keys.js'
+import type { Config } from '../../config/config.js'
+import type { OpenSocket } from '../../deliver/sockets/sockets.js'
+import type { Surroundings } from '../surroundings.js'
+
+/** Where fetched keys of issuers are kept, in the data directory. */
+const keysFolder = 'access-keys'
+
+export interface NodeAccess {
+  readonly control: AccessControl
+  /** Resolves when the keys on disk were read. */
+  ready(): Promise<void>
+  stop(): void
+}
+
+/** Reads the access file. Throws an error with a sentence if it cannot be used. The regular looks start with `begin`. */
+export function openAccessFile(
+  { access }: Config,
+  { clock, logger, place }: Pick<Surroundings, 'clock' | 'logger' | 'place'>,
+): AccessSource | undefined {
+  if (!access) return undefined
+  // Workers read the same file, and only one of them reports.
+  const isReporter = place?.kind !== 'worker' || place.worker === 0
+  const quiet = { info: (line: string) => logger.debug(line), error: (line: string) => logger.debug(line) }
+  return new AccessSource(access.file, { clock, logger: isReporter ? logger : quiet })
+}
+
+/** Begins to identify clients. Keys of issuers are fetched over these sockets. */
+export function openAccess(
+  source: AccessSource,
+  { store }: Config,
+  { clock, logger }: Pick<Surroundings, 'clock' | 'logger'>,
+  openSocket: OpenSocket,
+): NodeAccess {
+  const keysDirectory = join(store.directory, keysFolder)
+  const authenticator = new Authenticator({ source, clock, logger, fetch: fetchOver(openSocket), keysDirectory })
+  source.begin()
+  return {
+    control: new AccessControl(source, authenticator),
+    ready: () => authenticator.ready(),
+    stop: () => authenticator.stop(),
+  }
+}

@@ -1,0 +1,131 @@
+// Access control over whole nodes: who asks, on both servers, and what a request is answered that the rules do not
+// allow.
+
+import t from 'tap'
+import { newKey } from '../../src/access/keys.js'
+import { AccessScene, everything } from '../support/access-scene.js'
+import { IdentityProvider, signed, signingKey } from '../support/identity-provider.js'
+import { httpServers, type LocalNode, startLocalNode } from '../support/local-node.js'
+import { StreamSocketClient } from '../support/stream-socket-client.js'
+
+const rules = {
+  root: everything,
+  metrics: [{ actions: ['metrics'], tenants: ['*'] }],
+  city: [{ actions: ['read', 'create', 'update', 'delete', 'subscribe', 'register', 'stream'], tenants: ['city'] }],
+  reader: [{ actions: ['read'], tenants: ['city'] }],
+  nobody: [],
+}
+
+const inCity = ['Ctx-Service: city']
+const lamp = { id: 'L1', type: 'Lamp', power: { value: 1 } }
+
+for (const server of httpServers) {
+  t.test(`a request without a right is refused, over ${server}`, async t => {
+    const scene = new AccessScene(t, rules)
+    const node = await startLocalNode(t, { server, accessFile: scene.path })
+    const ask = (line: string, name: string, body?: unknown) => node.json(line, body, [...scene.as(name), ...inCity])
+
+    t.equal((await ask('POST /v2/entities', 'city', lamp)).status, 201)
+    t.equal((await ask('GET /v2/entities/L1', 'reader')).status, 200)
+    t.equal((await ask('GET /v2', 'nobody')).status, 200)
+    const denied = await ask('POST /v2/entities', 'reader', { ...lamp, id: 'L2' })
+    t.equal(denied.status, 403)
+    t.strictSame(denied.json, { error: 'Forbidden', description: 'not allowed: create in / of tenant city' })
+    t.equal((await ask('GET /v2/entities/L2', 'root')).status, 404, 'nothing has happened')
+
+    const [missing, wrong] = [await ask('GET /v2/entities', 'anonymous'), await withKey(node, newKey())]
+    t.equal(missing.status, 401)
+    t.equal(missing.headers['www-authenticate'], 'Bearer')
+    t.strictSame(missing.json, { error: 'Unauthorized', description: 'no key, token or certificate was shown' })
+    t.equal(wrong.status, 401)
+    t.equal(wrong.headers['www-authenticate'], 'Bearer error="invalid_token"')
+    const two = await node.ask('GET /v2/entities', [...scene.as('root'), `X-Api-Key: ${scene.keyOf('city')}`])
+    t.equal(two.status, 400)
+    t.equal((await ask('GET /health/ready', 'anonymous')).status, 200)
+    t.equal((await ask('GET /v2', 'anonymous')).status, 401)
+    t.equal((await ask('GET /nowhere', 'anonymous')).status, 401)
+    t.equal((await ask('GET /nowhere', 'nobody')).status, 400)
+    t.equal((await ask('PATCH /v2/types', 'nobody', {})).status, 405)
+    t.equal((await ask('GET /metrics', 'city')).status, 403)
+    t.equal((await ask('GET /metrics', 'metrics')).status, 200)
+    t.equal((await ask('GET /admin/log', 'metrics')).status, 403)
+    t.equal((await ask('GET /admin/log', 'root')).status, 200)
+    const { text } = await ask('GET /metrics', 'root')
+    t.match(text, /orrery_access_denied_total\{reason="forbidden"\} 3/)
+    t.match(text, /orrery_access_denied_total\{reason="missing"\} 3/)
+    t.match(text, /orrery_access_reloads_total 0/)
+  })
+
+  t.test(`a token is verified, and the body of its request is kept meanwhile, over ${server}`, async t => {
+    const key = await signingKey('ES256', 'k1')
+    const provider = await IdentityProvider.start(t, [key])
+    const issuer = provider.entry({ roles: { claim: 'roles', map: { people: 'city' } } })
+    const scene = new AccessScene(t, rules, { issuers: [issuer] })
+    const node = await startLocalNode(t, { server, accessFile: scene.path })
+    const tokenOf = (claims: object) => signed(key, { ...provider.claims(Date.now(), 'ada'), ...claims })
+    const token = await tokenOf({ roles: ['people'] })
+    const as = (token: string) => [`Authorization: Bearer ${token}`, ...inCity]
+    t.equal((await node.json('POST /v2/entities', lamp, as(token))).status, 201)
+    t.equal((await node.json('GET /v2/entities/L1', undefined, as(token))).status, 200)
+    const [powerless, over] = [await tokenOf({ roles: [] }), await tokenOf({ roles: ['people'], exp: 1 })]
+    t.equal((await node.json('POST /v2/entities', lamp, as(powerless))).status, 403)
+    t.equal((await node.json('POST /v2/entities', lamp, as(over))).status, 401)
+    t.equal((await node.json('GET /v2/entities', undefined, as(over))).status, 401)
+  })
+
+  t.test(`a grant that does not cover all is not enough, over ${server}`, async t => {
+    const scene = new AccessScene(t, {
+      narrow: [{ actions: ['*'], tenants: ['city'], types: ['Lamp'] }],
+      north: [{ actions: ['*'], tenants: ['city'], paths: ['/north/#'] }],
+    })
+    const node = await startLocalNode(t, { server, accessFile: scene.path })
+    const ask = (line: string, name: string, path: string, body?: unknown) =>
+      node.json(line, body, [...scene.as(name), ...inCity, `Ctx-ServicePath: ${path}`])
+    t.equal((await ask('POST /v2/entities', 'north', '/north/a', lamp)).status, 201)
+    t.equal((await ask('GET /v2/entities', 'north', '/north/a')).status, 200)
+    t.equal((await ask('POST /v2/entities', 'north', '/', lamp)).status, 403)
+    const requests = [
+      ['POST /v2/entities', lamp],
+      ['PATCH /v2/entities/L1/attrs', { power: { value: 2 } }],
+      ['DELETE /v2/entities/L1'],
+      ['POST /v2/op/update', { actionType: 'append', entities: [lamp] }],
+      ['POST /v2/op/notify', { data: [lamp] }],
+      ['GET /v2/subscriptions'],
+      ['GET /v2/registrations'],
+      ['GET /v2/stream'],
+    ] as const
+    for (const [line, body] of requests) t.equal((await ask(line, 'narrow', '/north/a', body)).status, 403, line)
+  })
+}
+
+for (const server of httpServers)
+  t.test(`a WebSocket has the rights of its opener, and ends with them, over ${server}`, async t => {
+    const rules = { root: everything, city: [{ actions: ['stream', 'create', 'update', 'delete'], tenants: ['city'] }] }
+    const scene = new AccessScene(t, rules)
+    const node = await startLocalNode(t, { server, accessFile: scene.path })
+    const url = `ws://127.0.0.1:${node.port}/v2/stream`
+    const headers = { Authorization: `Bearer ${scene.keyOf('city')}`, 'Ctx-Service': 'city' }
+    t.equal((await StreamSocketClient.open(t, url, { headers: { 'Ctx-Service': 'city' } })).refused, 401)
+    t.equal((await StreamSocketClient.open(t, url, { headers: { ...headers, 'Ctx-Service': 'harbour' } })).refused, 403)
+    const client = await StreamSocketClient.open(t, url, { headers })
+    const answer = async (message: { readonly op: string }) => {
+      const { length } = client.messages
+      client.send(message)
+      await client.until('an answer', ({ messages }) => messages.length > length)
+      return client.messages[length]
+    }
+    t.match(await answer({ op: 'watch', id: 'a', tenant: 'harbour' } as { op: string }), { op: 'error', id: 'a' })
+    t.match(await answer({ op: 'watch', id: 'b' } as { op: string }), { op: 'watching', id: 'b' })
+    const body = { actionType: 'append', entities: [lamp] }
+    const update = { op: 'update', ref: 1, tenant: 'harbour', body }
+    t.match(await answer(update), { op: 'done', status: 403, error: 'Forbidden' })
+    t.equal((await node.json('GET /v2/entities', undefined, [...scene.as('root'), 'Ctx-Service: harbour'])).text, '[]')
+
+    scene.write({ ...rules, city: [{ actions: ['stream'], tenants: ['city'], types: ['Lamp'] }] })
+    node.running?.lookAtFiles()
+    await client.until('the end', ({ ended }) => ended !== undefined)
+    t.match(client.messages.at(-1), { event: 'end', reason: 'token over' })
+    t.equal(client.ended?.code, 1008)
+  })
+
+const withKey = (node: LocalNode, key: string) => node.ask('GET /v2/entities', [`X-Auth-Token: ${key}`, ...inCity])
