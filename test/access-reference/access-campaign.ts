@@ -23,9 +23,10 @@ import {
   Markers,
   markerPattern,
   markersIn,
-  nextAccessRequest,
   nextAccessWatch,
   nextProof,
+  nextRead,
+  nextWrite,
 } from './random-access-request.js'
 import { AccessReference, type Effect, type ExpectedAnswer, type Judged } from './reference-answers.js'
 import { notificationFor, visibleHappening } from './reference-events.js'
@@ -56,7 +57,8 @@ export interface CampaignCounts {
   streams: number
 }
 
-const readsAtATime = 6
+/** Reads after each other request. */
+const readsMax = 4
 const streamsPerFile = 6
 const arrivalMsMax = 20_000
 const lookMs = 5
@@ -87,7 +89,7 @@ export class AccessCampaign {
     this.#random = random
     this.#broker = broker
     this.#reference = new AccessReference(openFile(random.seed))
-    this.#clients = broker.urls.map(url => new HttpClient(url, 60_000, readsAtATime))
+    this.#clients = broker.urls.map(url => new HttpClient(url, 60_000, readsMax))
     t.teardown(() => {
       for (const client of this.#clients) client.close()
     })
@@ -102,17 +104,12 @@ export class AccessCampaign {
     await this.#broker.useFile(file, probe)
     await this.#openStreams()
     const untilCount = this.counts.requests + requests
-    let reads: Sent[] = []
     while (this.counts.requests < untilCount && !this.#fault) {
-      const sent = this.#next()
-      const isRead = isPlainRead(sent.request)
-      if (isRead) reads.push(sent)
-      if (isRead && reads.length < readsAtATime) continue
+      await this.#send(this.#next(nextWrite))
+      // Nothing changes meanwhile, so their order does not matter.
+      const reads = Array.from({ length: this.#random.between(0, readsMax) }, () => this.#next(nextRead))
       await Promise.all(reads.map(one => this.#send(one)))
-      reads = []
-      if (!isRead && !this.#fault) await this.#send(sent)
     }
-    await Promise.all(reads.map(one => this.#send(one)))
     await this.#settle()
     await pause(surplusMs)
     for (const stream of this.#streams) stream.close()
@@ -120,9 +117,9 @@ export class AccessCampaign {
     return this.#fault
   }
 
-  #next(): Sent {
+  #next(draws: typeof nextRead): Sent {
     const draw = { random: this.#random, reference: this.#reference, markers: this.#markers }
-    const request = nextAccessRequest(draw)
+    const request = draws(draw)
     const proof = this.#nextProof()
     const judged = this.#reference.judge(request, proof)
     const http = httpOf(request, {

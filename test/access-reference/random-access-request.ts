@@ -54,19 +54,26 @@ export function nextProof(random: Random, seed: number): Readonly<Record<string,
   return draw < 0.4 ? { 'X-Auth-Token': secret } : { 'X-Api-Key': secret }
 }
 
-export function nextAccessRequest(draw: Draw): AccessRequest {
+/** A request that is no read of entities. */
+export function nextWrite(draw: Draw): AccessRequest {
   const { random } = draw
   const tenant = random.pick(tenants)
   const kind = random.fraction()
-  if (kind < 0.3) return { kind: 'entities', tenant, query: nextList(draw, tenant) }
-  if (kind < 0.5) return readOfOne(draw, tenant)
-  if (kind < 0.58) return { tenant, paths: readPaths(random), ...readOfTypes(random) }
-  if (kind < 0.8) return { tenant, kind: 'change', ...nextWanted(draw, tenant) }
-  if (kind < 0.88) return nextBatch(draw, tenant)
-  if (kind < 0.9) return nextNotify(draw, tenant)
-  if (kind < 0.96) return subscriptionRequest(draw, tenant)
-  if (kind < 0.985) return registrationRequest(draw, tenant)
+  if (kind < 0.5) return { tenant, kind: 'change', ...nextWanted(draw, tenant) }
+  if (kind < 0.68) return nextBatch(draw, tenant)
+  if (kind < 0.74) return nextNotify(draw, tenant)
+  if (kind < 0.89) return subscriptionRequest(draw, tenant)
+  if (kind < 0.96) return registrationRequest(draw, tenant)
   return { tenant: '', kind: 'plain', ...random.pick<PlainTarget>(plainTargets) }
+}
+
+export function nextRead(draw: Draw): AccessRequest {
+  const { random } = draw
+  const tenant = random.pick(tenants)
+  const kind = random.fraction()
+  if (kind < 0.52) return { kind: 'entities', tenant, query: nextList(draw, tenant) }
+  if (kind < 0.86) return readOfOne(draw, tenant)
+  return { tenant, paths: readPaths(random), ...readOfTypes(random) }
 }
 
 type PlainTarget = Pick<RequestOf<'plain'>, 'target' | 'needs'>
