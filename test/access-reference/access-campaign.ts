@@ -120,7 +120,7 @@ export class AccessCampaign {
   #next(draws: typeof nextRead): Sent {
     const draw = { random: this.#random, reference: this.#reference, markers: this.#markers }
     const request = draws(draw)
-    const proof = this.#nextProof()
+    const proof = this.#nextProof(draws === nextWrite)
     const judged = this.#reference.judge(request, proof)
     const http = httpOf(request, {
       idOf: at => this.#idsOfDocuments.get(at) ?? '0'.repeat(24),
@@ -131,8 +131,8 @@ export class AccessCampaign {
   }
 
   /** Without access control nobody is asked for a proof. */
-  #nextProof(): Proof {
-    return this.#broker.withAccess ? nextProof(this.#random, this.#random.seed) : {}
+  #nextProof(isWrite: boolean): Proof {
+    return this.#broker.withAccess ? nextProof(this.#random, this.#random.seed, isWrite) : {}
   }
 
   async #send(sent: Sent): Promise<void> {
@@ -193,7 +193,7 @@ export class AccessCampaign {
         { random: this.#random, reference: this.#reference, markers: this.#markers },
         tenant,
       )
-      const proof = this.#nextProof()
+      const proof = this.#nextProof(false)
       const asking = recognize(this.#reference.file, proof, Date.now())
       const all = 'principal' in asking ? this.#reference.rules(asking.principal, 'stream', tenant) : []
       const rules = rulesOfStream(all, watch)

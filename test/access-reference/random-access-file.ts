@@ -42,6 +42,9 @@ export const attributes = ['a', 'b', 'c', 'd', 'loc'] as const
 /** The names of all keys that a file may have. */
 export const keyNames = Array.from({ length: 14 }, (_, at) => `key-${at + 1}`) as unknown as Choices<string>
 
+/** A key that may do everything in each file, so that there is always something to see. */
+export const strongKey = keyNames[0]
+
 const roleNames = Array.from({ length: 24 }, (_, at) => `role-${at + 1}`) as unknown as Choices<string>
 const idPatterns = ['^E', '^urn:', '[12]$'] as const
 const actionSets = [
@@ -112,7 +115,7 @@ export function randomAccessFile(random: Random, probe: string): AccessFile {
     { actions: ['read', 'subscribe', 'stream', 'admin'], tenants: ['city'] },
     ...several(random, 0, 2, () => rule(random)),
   ]
-  const keys = keyNames.filter(() => chance(random, 0.95)).map(name => key(random, name))
+  const keys = keyNames.filter(name => name === strongKey || chance(random, 0.97)).map(name => key(random, name))
   const probing = { name: probe, sha256: hashOf(secretOf(random.seed, probe)), roles: [] }
   return {
     ...(chance(random, 0.6) && { anonymous: someRoles(random) }),
@@ -123,8 +126,9 @@ export function randomAccessFile(random: Random, probe: string): AccessFile {
 
 function key(random: Random, name: string): AccessKey {
   const draw = random.fraction()
-  const expires = draw < 0.06 ? '2001-01-01T00:00:00Z' : draw < 0.2 ? '2099-01-01T00:00:00Z' : undefined
-  const roles = chance(random, 0.05) ? [] : someRoles(random)
+  const expires =
+    draw < 0.04 && name !== strongKey ? '2001-01-01T00:00:00Z' : draw < 0.2 ? '2099-01-01T00:00:00Z' : undefined
+  const roles = name === strongKey ? ['role-1'] : chance(random, 0.05) ? [] : someRoles(random)
   return { name, sha256: hashOf(secretOf(random.seed, name)), roles, ...(expires !== undefined && { expires }) }
 }
 

@@ -14,7 +14,7 @@ import type { Query, Selector, Shown, Statement } from '../support/reference-que
 import type { AlterationType, Element, Subscription } from '../support/reference-subscriptions.js'
 import type { Watch } from '../support/reference-watch.js'
 import type { AccessRequest, RequestOf, WantedChange } from './access-request.js'
-import { attributes, ids, keyNames, paths, secretOf, tenants, types } from './random-access-file.js'
+import { attributes, ids, keyNames, paths, secretOf, strongKey, tenants, types } from './random-access-file.js'
 import type { AccessReference } from './reference-answers.js'
 
 /** The numbers of the markers that were drawn. */
@@ -41,8 +41,12 @@ export interface Draw {
 const subscriptionsMax = 30
 const registrationsMax = 20
 
-/** The headers by which a client shows who asks; mostly a key, which the present file may have or not. */
-export function nextProof(random: Random, seed: number): Readonly<Record<string, string>> {
+/**
+ * The headers by which a client shows who asks; mostly a key, which the present file may have or not. Every fourth write
+ * is by the strong key.
+ */
+export function nextProof(random: Random, seed: number, isWrite: boolean): Readonly<Record<string, string>> {
+  if (isWrite && chance(random, 0.25)) return { 'X-Api-Key': secretOf(seed, strongKey) }
   const secret = secretOf(seed, random.pick(keyNames))
   const draw = random.fraction()
   if (draw < 0.1) return {}
@@ -90,7 +94,18 @@ const plainTargets: [PlainTarget, ...PlainTarget[]] = [
 // Reads
 
 const readPaths = (random: Random): readonly string[] | undefined =>
-  random.pick([undefined, undefined, ['/#'], ['/'], ['/a'], ['/a/#'], ['/a/b', '/c'], ['/ab/#', '/a'], ['/none']])
+  random.pick([
+    undefined,
+    undefined,
+    undefined,
+    undefined,
+    ['/#'],
+    ['/'],
+    ['/a/#'],
+    ['/a/#', '/c'],
+    ['/ab/#', '/a'],
+    ['/a/b/c'],
+  ])
 
 function readOfOne(draw: Draw, tenant: string): AccessRequest {
   const { random } = draw
@@ -139,8 +154,8 @@ export function nextList(draw: Draw, tenant: string): Query {
     selectors: form === 'GET' ? getSelectors(random) : postSelectors(random),
     counted: chance(random, 0.8),
     shown: named ? { mode: 'keyValues', attrs: [...new Set(named)] } : shown,
-    limit: random.pick([1000, 1000, 20, 3, 0]),
-    ...(chance(random, 0.3) && { offset: random.between(0, 8) }),
+    limit: random.pick([1000, 1000, 1000, 1000, 20, 20, 3, 3, 0]),
+    ...(chance(random, 0.15) && { offset: random.between(0, 8) }),
     ...(inPaths && { paths: inPaths }),
     ...(asked.includes('q') && !asked.includes('mq') && { q: several(random, 1, 2, () => statement(draw, tenant)) }),
     ...(asked === 'mq' && { mq: [metadataStatement(draw)] }),
@@ -155,7 +170,7 @@ const typePatterns = ['^M', 'r$', 'Lamp', '.'] as const
 const idPatterns = ['^E', '^urn:', '[12]$', '.*'] as const
 
 function getSelectors(random: Random): readonly Selector[] {
-  if (chance(random, 0.4)) return []
+  if (chance(random, 0.6)) return []
   return [{ ...someIds(random, random.between(1, 3)), ...someTypes(random, random.between(1, 2)) }]
 }
 
@@ -275,14 +290,17 @@ function nextWanted(draw: Draw, tenant: string): WantedChange {
     () => ({ ...target, action: 'updateValue', name: random.pick(plainNames), value: markers.next(), forced: false }),
     () => ({ ...target, action: 'replace', given: given(draw, 1) }),
     () => ({ ...target, action: 'deleteSome', names: [name] }),
-    () => ({ ...target, action: 'deleteEntity' }),
+    () =>
+      chance(random, 0.6)
+        ? { ...target, action: 'deleteEntity' }
+        : { ...created, action: 'create', given: given(draw, 1) },
   ])()
   return { change, isTyped }
 }
 
 function nextBatch(draw: Draw, tenant: string): AccessRequest {
   const { random } = draw
-  const action = random.pick(['append', 'append', 'appendStrict', 'update', 'replace', 'delete'])
+  const action = random.pick(['append', 'append', 'append', 'append', 'appendStrict', 'update', 'replace', 'delete'])
   const { path } = someTarget(draw, tenant)
   const changes = several(random, 1, 3, (): WantedChange => {
     const { id, type } = someTarget(draw, tenant)
