@@ -12,6 +12,7 @@ import {
   queryRequest,
 } from '../support/reference-requests.js'
 import type { Element, Subscription } from '../support/reference-subscriptions.js'
+import { providedTarget } from './access-provider.js'
 
 /** A change, and whether the request names the type of its entity. Without a type, `change.type` has no meaning. */
 export interface WantedChange {
@@ -66,6 +67,8 @@ export type AccessRequest = {
   | ({ readonly kind: 'change' } & WantedChange)
   | { readonly kind: 'batch'; readonly action: BatchAction; readonly changes: readonly WantedChange[] }
   | { readonly kind: 'notify'; readonly deletes: boolean; readonly changes: readonly WantedChange[] }
+  | { readonly kind: 'provided'; readonly form: 'entity' | 'list' | 'query'; readonly isTyped: boolean }
+  | { readonly kind: 'look'; readonly at: number; readonly part: 'explain' | 'deliveries'; readonly id: string }
   | DocumentRequest
   | { readonly kind: 'plain'; readonly target: string; readonly needs: 'nothing' | 'principal' | 'admin' | 'metrics' }
 )
@@ -124,6 +127,14 @@ function plainHttpOf(request: AccessRequest, known: Known): HttpRequest {
       return notifyHttp(request.deletes, request.changes)
     case 'plain':
       return get(request.target)
+    case 'provided':
+      return providedHttp(request)
+    case 'look': {
+      const target = `/v2/subscriptions/${known.idOf(request.at)}`
+      return get(
+        request.part === 'deliveries' ? `${target}/deliveries` : `${target}?options=explain&entity=${request.id}`,
+      )
+    }
     default:
       return documentHttp(request, known)
   }
@@ -163,6 +174,17 @@ function notifyHttp(deletes: boolean, changes: readonly WantedChange[]): HttpReq
   const body = JSON.stringify({ subscriptionId: '0'.repeat(24), data: items })
   const headers = { ...request.headers, ...(deletes && { 'Ctx-Alteration': 'entityDelete' }) }
   return { method: 'POST', target: '/v2/op/notify', headers, body }
+}
+
+function providedHttp({ form, isTyped }: RequestOf<'provided'>): HttpRequest {
+  const { id, type } = providedTarget
+  const parameter = isTyped ? `type=${type}` : ''
+  if (form === 'entity')
+    return { method: 'GET', target: `/v2/entities/${id}?${parameter}`.replace(/\?$/, ''), headers: {} }
+  if (form === 'list')
+    return { method: 'GET', target: `/v2/entities?id=${id}&${parameter}`.replace(/&$/, ''), headers: {} }
+  const body = JSON.stringify({ entities: [{ id, ...(isTyped && { type }) }] })
+  return { method: 'POST', target: '/v2/op/query', headers: {}, body }
 }
 
 function documentHttp(request: DocumentRequest, known: Known): HttpRequest {

@@ -13,6 +13,7 @@ import type { Geo, Position } from '../support/reference-geo.js'
 import type { Query, Selector, Shown, Statement } from '../support/reference-query.js'
 import type { AlterationType, Element, Subscription } from '../support/reference-subscriptions.js'
 import type { Watch } from '../support/reference-watch.js'
+import { providedTenant } from './access-provider.js'
 import type { AccessRequest, RequestOf, WantedChange } from './access-request.js'
 import { attributes, ids, keyNames, paths, secretOf, strongKey, tenants, types } from './random-access-file.js'
 import type { AccessReference } from './reference-answers.js'
@@ -36,6 +37,8 @@ export interface Draw {
   readonly random: Random
   readonly reference: AccessReference
   readonly markers: Markers
+  /** False: neither subscriptions nor registrations, which a broker may not decide yet. */
+  readonly withDocuments: boolean
 }
 
 const subscriptionsMax = 30
@@ -46,7 +49,7 @@ const registrationsMax = 20
  * is by the strong key.
  */
 export function nextProof(random: Random, seed: number, isWrite: boolean): Readonly<Record<string, string>> {
-  if (isWrite && chance(random, 0.25)) return { 'X-Api-Key': secretOf(seed, strongKey) }
+  if (isWrite && chance(random, 0.25)) return strongProof(seed)
   const secret = secretOf(seed, random.pick(keyNames))
   const draw = random.fraction()
   if (draw < 0.1) return {}
@@ -58,11 +61,13 @@ export function nextProof(random: Random, seed: number, isWrite: boolean): Reado
   return draw < 0.4 ? { 'X-Auth-Token': secret } : { 'X-Api-Key': secret }
 }
 
+export const strongProof = (seed: number) => ({ 'X-Api-Key': secretOf(seed, strongKey) })
+
 /** A request that is no read of entities. */
 export function nextWrite(draw: Draw): AccessRequest {
   const { random } = draw
   const tenant = random.pick(tenants)
-  const kind = random.fraction()
+  const kind = draw.withDocuments ? random.fraction() : 0.74 * random.fraction()
   if (kind < 0.5) return { tenant, kind: 'change', ...nextWanted(draw, tenant) }
   if (kind < 0.68) return nextBatch(draw, tenant)
   if (kind < 0.74) return nextNotify(draw, tenant)
@@ -75,6 +80,7 @@ export function nextRead(draw: Draw): AccessRequest {
   const { random } = draw
   const tenant = random.pick(tenants)
   const kind = random.fraction()
+  if (kind < 0.03 && draw.withDocuments) return nextProvided(random)
   if (kind < 0.52) return { kind: 'entities', tenant, query: nextList(draw, tenant) }
   if (kind < 0.86) return readOfOne(draw, tenant)
   return { tenant, paths: readPaths(random), ...readOfTypes(random) }
@@ -118,6 +124,14 @@ function readOfOne(draw: Draw, tenant: string): AccessRequest {
   const attrs = sometimes(random, 0.4, () => shownNames(random))
   return { ...one, kind: 'entity', attrs, part: random.pick(['entity', 'entity', 'attributes']) }
 }
+
+const nextProvided = (random: Random): AccessRequest => ({
+  kind: 'provided',
+  tenant: providedTenant,
+  paths: random.pick([undefined, undefined, ['/'], ['/#'], ['/', '/a']]),
+  form: random.pick(['entity', 'list', 'query']),
+  isTyped: chance(random, 0.7),
+})
 
 const readOfTypes = (random: Random) =>
   random.pick([
@@ -352,6 +366,10 @@ function subscriptionRequest(draw: Draw, tenant: string): AccessRequest {
   }
   if (choice < 0.55)
     return { tenant, paths: random.pick([undefined, undefined, ['/a'], ['/a/#']]), kind: 'list subscriptions' }
+  if (choice < 0.6) {
+    const part = random.pick(['explain', 'deliveries'])
+    return { tenant: one.tenant, kind: 'look', at: one.at, part, id: random.pick(ids) }
+  }
   if (choice < 0.7) return { tenant: one.tenant, paths: header, kind: 'subscription', at: one.at }
   if (choice < 0.85) return { tenant: one.tenant, paths: header, kind: 'unsubscribe', at: one.at }
   const changed = nextSubscription(draw, header, one.tenant)
@@ -422,14 +440,14 @@ function registrationRequest({ random, reference }: Draw, tenant: string): Acces
 // Streams
 
 /** A watch with a snapshot, which shows that the stream has begun everywhere. */
-export function nextAccessWatch(draw: Draw, tenant: string): Watch {
+export function nextAccessWatch(draw: Draw, tenant: string, isMessage: boolean): Watch {
   const { random } = draw
   const q = sometimes(random, 0.2, () => [statement(draw, tenant)])
   const geo = sometimes(random, 0.1, () => nearOne(random))
   const attrs = sometimes(random, 0.3, () => shownNames(random))
   return {
     path: random.pick(['/#', '/#', '/#', '/a', '/a/#', '/']),
-    selectors: getSelectors(random),
+    selectors: isMessage && chance(random, 0.3) ? postSelectors(random) : getSelectors(random),
     conditionAttrs: chance(random, 0.8) ? [] : [random.pick(attributes)],
     alterationTypes: chance(random, 0.7) ? [] : someAlterations(random),
     shown: { mode: random.pick(['normalized', 'keyValues']), ...(attrs && { attrs }) },

@@ -154,7 +154,7 @@ function foundAfter(random: Random, change: (rule: AccessRule) => AccessRule): n
       wrong.file = { ...file, roles: Object.fromEntries(changed) }
     }
     const draw = random.pick([nextRead, nextWrite])
-    const request = draw({ random, reference: right, markers })
+    const request = draw({ random, reference: right, markers, withDocuments: true })
     const proof = nextProof(random, random.seed, draw === nextWrite)
     const judged = [right, wrong].map(one => one.judge(request, proof))
     if (JSON.stringify(judged[0]!.answer) !== JSON.stringify(judged[1]!.answer)) return count

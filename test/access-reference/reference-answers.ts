@@ -40,6 +40,8 @@ import { type Asking, type RolesOfAsking, recognize, rolesNow } from './referenc
 
 export interface ExpectedAnswer {
   readonly status: number
+  /** Another status, where the document leaves it open. */
+  readonly orStatus?: number
   /** The body to the byte. */
   readonly text?: string
   /** The body, where the order of members is open. */
@@ -87,6 +89,8 @@ export class AccessReference {
   file: AccessFile
   readonly subscriptions: StoredSubscription[] = []
   readonly registrations: StoredRegistration[] = []
+  /** The entity of a provider, if there is one: it is in no tenant's entities. */
+  provided: Entity | undefined
   readonly #tenants = new Map<string, Reference>()
   #documents = 0
   #nowMs = 0
@@ -119,10 +123,14 @@ export class AccessReference {
       case 'types':
       case 'type':
         return plainly(this.#read(request, principal))
+      case 'provided':
+        return plainly(this.#provided(request, principal))
       case 'change':
       case 'batch':
       case 'notify':
         return this.#write(request, principal)
+      case 'look':
+        return plainly(this.#look(request, principal))
       case 'subscribe':
       case 'subscription':
       case 'unsubscribe':
@@ -169,6 +177,19 @@ export class AccessReference {
       default:
         return oneAnswer(inPath, request)
     }
+  }
+
+  // docs/interface/access.md#registrations: what a provider answers
+
+  #provided({ form, tenant, paths = ['/#'] }: RequestOf<'provided'>, principal: RolesOfAsking): ExpectedAnswer {
+    const rules = inPaths(this.rules(principal, 'read', tenant), paths)
+    if (rules.length === 0) return forbidden
+    const visible = this.provided && visiblePart(rules, this.provided)
+    if (!visible) return form === 'entity' ? notFound : { status: 200, text: '[]' }
+    // Open: whether an entity of which no attribute may be seen is there, since nothing of it is stored here.
+    if (visible.attributes.size === 0) return { status: 200, ...(form === 'entity' && { orStatus: 404 }) }
+    const json = JSON.parse(shownEntity(visible, { mode: 'normalized' })) as Json
+    return { status: 200, json: form === 'entity' ? json : [json] }
   }
 
   // docs/interface/access.md#writes
@@ -272,6 +293,15 @@ export class AccessReference {
     if (request.kind === 'subscription') return plainly({ status: 200, documents: [one.at] })
     this.subscriptions.splice(this.subscriptions.indexOf(one), 1)
     return plainly({ status: 204 })
+  }
+
+  /** The explanation and the deliveries of a subscription: the content is checked for foreign values only. */
+  #look({ at, part, tenant }: RequestOf<'look'>, principal: RolesOfAsking): ExpectedAnswer {
+    if (inPaths(this.rules(principal, 'subscribe', tenant), ['/#']).length === 0) return forbidden
+    const one = this.subscriptions.find(stored => stored.at === at)
+    if (!one || !this.#isSeen(one, principal)) return notFound
+    // Open: whether the entity of an explanation has to be visible for the owner, for who asks, or for both.
+    return { status: 200, ...(part === 'explain' && { orStatus: 404 }) }
   }
 
   /** A change is decided with the rules of the principal that makes it, and with those of the creator. */
