@@ -1,0 +1,40 @@
+// Whoever asks gets what the access file allows, and not a byte more: random requests by random principals under random
+// files, against the plain reference (docs/interface/access.md). One process, two workers, three nodes.
+//
+// ACCESS_REQUESTS sets the number of requests for all kinds of brokers together: 20,000 unless it is set, 1,000,000 for
+// a soak. SEED repeats a run, ACCESS_BROKER chooses one kind of brokers. ACCESS_WITHOUT=documents,streams leaves out
+// subscriptions and registrations, or streams.
+
+import t from 'tap'
+import { Random } from '../support/random.js'
+import { type BrokerKind, brokerKinds, startJudged } from './access-brokers.js'
+import { AccessCampaign } from './access-campaign.js'
+import { randomAccessFile } from './random-access-file.js'
+
+const requestsWanted = Number(process.env.ACCESS_REQUESTS ?? 20_000)
+/** Nodes answer more slowly, and the rules are the same. */
+const shares: Readonly<Record<BrokerKind, number>> = { 'one process': 0.5, 'two workers': 0.35, 'three nodes': 0.15 }
+const without = process.env.ACCESS_WITHOUT?.split(',') ?? []
+const parts = { documents: !without.includes('documents'), streams: !without.includes('streams') }
+const requestsPerFile = 1500
+t.setTimeout(300_000 + requestsWanted * 60)
+
+for (const kind of brokerKinds) {
+  if (process.env.ACCESS_BROKER !== undefined && process.env.ACCESS_BROKER !== kind) continue
+  const wanted = Math.round(requestsWanted * shares[kind])
+  t.test(`${wanted} requests to ${kind}: what the access file allows, and not a byte more`, async t => {
+    const random = Random.fromEnvironment()
+    t.comment(`SEED=${random.seed} ACCESS_REQUESTS=${requestsWanted}`)
+    const broker = await startJudged(t, kind, random.seed, true)
+    const campaign = new AccessCampaign(t, random, broker, parts)
+    const beganMs = performance.now()
+    let difference: string | undefined
+    for (let files = 1; !difference && campaign.counts.requests < wanted; files++) {
+      const probe = `probe-${files}`
+      const requests = Math.min(requestsPerFile, wanted - campaign.counts.requests)
+      difference = await campaign.run(randomAccessFile(random, probe), probe, requests)
+    }
+    t.equal(difference, undefined)
+    t.comment(`${JSON.stringify(campaign.counts)} in ${Math.round(performance.now() - beganMs)} ms`)
+  })
+}
