@@ -314,7 +314,10 @@ export class Replica {
 
   /** This owner's next record is durable. */
   advance(position: LogPosition): void {
-    assert(this.is === 'owned' && position.sequence === this.tail.sequence + 1, 'the record does not follow the last one')
+    assert(
+      this.is === 'owned' && position.sequence === this.tail.sequence + 1,
+      'the record does not follow the last one',
+    )
     this.tail = position
   }
 
