@@ -199,7 +199,10 @@ class RocksStore implements Store {
   }
 
   commit(batch: Batch, onDone: (error?: Error) => void): void {
-    assert(batch instanceof RocksBatch && this.#batches.has(batch), 'the batch was committed already, or is of another store')
+    assert(
+      batch instanceof RocksBatch && this.#batches.has(batch),
+      'the batch was committed already, or is of another store',
+    )
     if (!this.#gate.enter(batch, onDone)) return
     try {
       batch.native._writeSync(none)
