@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # Starts a cluster of three nodes and an etcd on this machine, to try it: deploy/three-nodes.sh [FOLDER [PORT]]. Ctrl-C ends all of them.
 #
-# All data is in FOLDER, or in a temporary one that is removed at the end. Clients use three ports from PORT on (1021). The nodes use three ports 6000
+# All data is in FOLDER, or in a temporary one that is removed at the end. Clients use three ports from PORT on (1031). The nodes use three ports 6000
 # above, and etcd two ports 1358 above.
-# The script compiles Orrery once if there is no build, waits until every node is ready, and says what to try.
+# The script compiles Orrery once if there is no build, waits until every node is ready, and prints commands to try. The logs are in FOLDER:
+# etcd.log, node1.log and so on.
 # It needs `etcd` (Debian: etcd-server) and curl.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export PATH=$PATH:/usr/sbin
 
 readonly ready_wait_s=120
-readonly port=${2:-1021}
+readonly port=${2:-1031}
 readonly node_port=$((port + 6000)) etcd_port=$((port + 1358)) peer_port=$((port + 1359))
 
 for command in etcd curl; do
@@ -25,6 +26,13 @@ fi
 if [ $# -gt 0 ]; then folder=$1; mkdir -p "$folder"; else folder=$(mktemp -d); fi
 nodes=()
 engine=
+
+# Reports why the cluster is not ready, with the last lines of each log, and ends all.
+fail() {
+  echo "three-nodes: $1. The last lines of the logs:" >&2
+  tail -n 3 "$folder"/*.log >&2
+  exit 1
+}
 
 end() {
   trap '' EXIT INT TERM
@@ -46,14 +54,16 @@ engine=$!
 
 for n in 1 2 3; do
   node dist/src/main.js -port "$((port + n - 1))" -dataDir "$folder/node$n" -nodeName "node$n" -clusterListen "127.0.0.1:$((node_port + n - 1))" \
-    -clusterJoin "127.0.0.1:$node_port,127.0.0.1:$((node_port + 1)),127.0.0.1:$((node_port + 2))" -shardLog "etcd://127.0.0.1:$etcd_port" &
+    -clusterJoin "127.0.0.1:$node_port,127.0.0.1:$((node_port + 1)),127.0.0.1:$((node_port + 2))" -shardLog "etcd://127.0.0.1:$etcd_port" \
+    >"$folder/node$n.log" 2>&1 &
   nodes+=($!)
 done
 
+echo "three-nodes: waits until all nodes are ready; that takes some 10 seconds, and more on a busy machine"
 for n in 1 2 3; do
   until curl -sf -o "$folder/ready.txt" "localhost:$((port + n - 1))/health/ready"; do
-    [ "$SECONDS" -lt "$ready_wait_s" ] || { echo "three-nodes: node$n is not ready after $ready_wait_s s" >&2; exit 1; }
-    kill -0 "${nodes[$((n - 1))]}" 2>/dev/null || { echo "three-nodes: node$n has ended" >&2; exit 1; }
+    [ "$SECONDS" -lt "$ready_wait_s" ] || fail "node$n is not ready after $ready_wait_s s"
+    kill -0 "${nodes[$((n - 1))]}" 2>/dev/null || fail "node$n has ended"
     sleep 0.2
   done
 done

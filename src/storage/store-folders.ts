@@ -8,7 +8,7 @@
 // Not here: `orrery.json` (data-directory), when folders are removed (src/process/repartition.ts).
 
 import { existsSync, lstatSync, mkdirSync, readdirSync, renameSync, rmdirSync, rmSync, statfsSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { type DataDirectory, flushFolder, unusable } from './data-directory.js'
 
 const folderOfOne = 'store'
@@ -30,7 +30,9 @@ export const storeFolder = (path: string, workers: number, worker: number): stri
 export function makeStoreFolder(path: string, workers: number, worker: number): string {
   const folder = storeFolder(path, workers, worker)
   if (mkdirSync(folder, { recursive: true, mode: 0o700 }) === undefined) return folder
-  for (let made = folder; made !== path; made = dirname(made)) flushFolder(dirname(made))
+  // Resolved, because `path` may be relative or end with a slash, and its parts would not be equal to it.
+  const top = resolve(path)
+  for (let made = resolve(folder); made !== top; made = dirname(made)) flushFolder(dirname(made))
   return folder
 }
 

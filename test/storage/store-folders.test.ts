@@ -1,7 +1,7 @@
 // The folders of each number of workers, and the folders that may be removed.
 
 import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import t from 'tap'
 import type { DataDirectory } from '../../src/storage/data-directory.js'
 import {
@@ -40,6 +40,15 @@ t.test('the folder of a store is for its owner only', async t => {
   const path = t.testdir()
   for (const folder of [makeStoreFolder(path, 3, 1), join(path, 'stores')])
     t.equal(statSync(folder).mode & 0o777, 0o700, folder)
+})
+
+t.test('the path of the directory may be relative, and may end with a slash', async t => {
+  const whole = t.testdir()
+  for (const path of [`./${relative('.', whole)}/data`, relative('.', join(whole, 'other')), `${whole}/slash/`]) {
+    const folders = [makeStoreFolder(path, 1, 0), makeStoreFolder(path, 3, 1)]
+    t.strictSame(folders, [storeFolder(path, 1, 0), storeFolder(path, 3, 1)])
+    for (const folder of folders) t.ok(existsSync(folder), folder)
+  }
 })
 
 t.test('left over are the stores of numbers that the file does not name, and half-deleted ones', async t => {
