@@ -306,7 +306,7 @@ export class AccessCampaign {
   // Comparisons
 
   #differenceIn(request: AccessRequest, expected: ExpectedAnswer, answer: Answer): string | undefined {
-    if (answer.status !== expected.status && answer.status !== expected.orStatus)
+    if (![expected.status, ...(expected.orStatuses ?? [])].includes(answer.status))
       return `status ${answer.status}, expected ${expected.status}`
     const name = refusals[answer.status]
     if (name !== undefined && (answer.json as { error?: string }).error !== name) return `no ${name}`

@@ -6,17 +6,17 @@
 // subscriptions and registrations, or streams.
 
 import t from 'tap'
+import { type BrokerKind, brokerKinds, startJudged } from '../access-reference/access-brokers.js'
+import { AccessCampaign } from '../access-reference/access-campaign.js'
+import { randomAccessFile } from '../access-reference/random-access-file.js'
 import { Random } from '../support/random.js'
-import { type BrokerKind, brokerKinds, startJudged } from './access-brokers.js'
-import { AccessCampaign } from './access-campaign.js'
-import { randomAccessFile } from './random-access-file.js'
 
 const requestsWanted = Number(process.env.ACCESS_REQUESTS ?? 20_000)
 /** Nodes answer more slowly, and the rules are the same. */
-const shares: Readonly<Record<BrokerKind, number>> = { 'one process': 0.5, 'two workers': 0.35, 'three nodes': 0.15 }
+const shares: Readonly<Record<BrokerKind, number>> = { 'one process': 0.65, 'two workers': 0.25, 'three nodes': 0.1 }
 const without = process.env.ACCESS_WITHOUT?.split(',') ?? []
 const parts = { documents: !without.includes('documents'), streams: !without.includes('streams') }
-const requestsPerFile = 1500
+const requestsPerFile = 2500
 t.setTimeout(300_000 + requestsWanted * 60)
 
 for (const kind of brokerKinds) {
