@@ -38,13 +38,15 @@ import { notificationFor, visibleHappening } from './reference-events.js'
 import { allows, type Covered } from './reference-grant.js'
 import { recognize, rolesNow } from './reference-principal.js'
 
-/** What is compared besides reads and writes: while the broker decides only some of it, the others are left out. */
+/** What is compared besides reads: while the broker decides only some of it, the others are left out. */
 export interface CampaignParts {
+  /** Otherwise only the strong key writes, and asks for paths of operators. */
+  readonly writes: boolean
   readonly documents: boolean
   readonly streams: boolean
 }
 
-export const allParts: CampaignParts = { documents: true, streams: true }
+export const allParts: CampaignParts = { writes: true, documents: true, streams: true }
 
 type Proof = Readonly<Record<string, string>>
 
@@ -178,7 +180,9 @@ export class AccessCampaign {
 
   /** Without access control nobody is asked for a proof. */
   #nextProof(isWrite: boolean): Proof {
-    return this.#broker.withAccess ? nextProof(this.#random, this.#random.seed, isWrite) : {}
+    const { seed } = this.#random
+    if (isWrite && this.#broker.withAccess && !this.#parts.writes) return strongProof(seed)
+    return this.#broker.withAccess ? nextProof(this.#random, seed, isWrite) : {}
   }
 
   /** Batches of principals that may open a stream in each tenant: part of them go over a WebSocket. */

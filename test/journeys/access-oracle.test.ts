@@ -15,7 +15,8 @@ const requestsWanted = Number(process.env.ACCESS_REQUESTS ?? 20_000)
 /** Nodes answer more slowly, and the rules are the same. */
 const shares: Readonly<Record<BrokerKind, number>> = { 'one process': 0.65, 'two workers': 0.25, 'three nodes': 0.1 }
 const without = process.env.ACCESS_WITHOUT?.split(',') ?? []
-const parts = { documents: !without.includes('documents'), streams: !without.includes('streams') }
+const isCompared = (part: string) => !without.includes(part)
+const parts = { writes: isCompared('writes'), documents: isCompared('documents'), streams: isCompared('streams') }
 const requestsPerFile = 2500
 t.setTimeout(300_000 + requestsWanted * 60)
 
