@@ -80,7 +80,7 @@ export function nextRead(draw: Draw): AccessRequest {
   const { random } = draw
   const tenant = random.pick(tenants)
   const kind = random.fraction()
-  if (kind < 0.03 && draw.withDocuments) return nextProvided(random)
+  if (kind < 0.03 && draw.reference.provided) return nextProvided(random)
   if (kind < 0.52) return { kind: 'entities', tenant, query: nextList(draw, tenant) }
   if (kind < 0.86) return readOfOne(draw, tenant)
   return { tenant, paths: readPaths(random), ...readOfTypes(random) }

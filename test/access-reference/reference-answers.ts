@@ -40,8 +40,8 @@ import { type Asking, type RolesOfAsking, recognize, rolesNow } from './referenc
 
 export interface ExpectedAnswer {
   readonly status: number
-  /** Another status, where the document leaves it open. */
-  readonly orStatus?: number
+  /** Other statuses, where the document leaves it open. */
+  readonly orStatuses?: readonly number[]
   /** The body to the byte. */
   readonly text?: string
   /** The body, where the order of members is open. */
@@ -187,7 +187,7 @@ export class AccessReference {
     const visible = this.provided && visiblePart(rules, this.provided)
     if (!visible) return form === 'entity' ? notFound : { status: 200, text: '[]' }
     // Open: whether an entity of which no attribute may be seen is there, since nothing of it is stored here.
-    if (visible.attributes.size === 0) return { status: 200, ...(form === 'entity' && { orStatus: 404 }) }
+    if (visible.attributes.size === 0) return { status: 200, ...(form === 'entity' && { orStatuses: [404] }) }
     const json = JSON.parse(shownEntity(visible, { mode: 'normalized' })) as Json
     return { status: 200, json: form === 'entity' ? json : [json] }
   }
@@ -301,7 +301,7 @@ export class AccessReference {
     const one = this.subscriptions.find(stored => stored.at === at)
     if (!one || !this.#isSeen(one, principal)) return notFound
     // Open: whether the entity of an explanation has to be visible for the owner, for who asks, or for both.
-    return { status: 200, ...(part === 'explain' && { orStatus: 404 }) }
+    return { status: 200, ...(part === 'explain' && { orStatuses: [404, 409] }) }
   }
 
   /** A change is decided with the rules of the principal that makes it, and with those of the creator. */
