@@ -106,7 +106,8 @@ export class World {
       }
       case 'types': {
         const { paths, type } = step
-        if (type === undefined) this.types.list({ tenant, paths, grant: undefined }, result => tell(result, all => all.map(summary)))
+        if (type === undefined)
+          this.types.list({ tenant, paths, grant: undefined }, result => tell(result, all => all.map(summary)))
         else this.types.retrieve({ tenant, paths, grant: undefined }, type, result => tell(result, summary))
       }
     }
