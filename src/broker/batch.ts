@@ -14,7 +14,7 @@ import type { Undone } from '../domain/providers/forwarded-update.js'
 import type { ProviderIndex } from '../domain/providers/provider-index.js'
 import { done, type Refusal, type Result, refusals, refused } from '../domain/refusal.js'
 import type { Scope } from '../domain/scope.js'
-import type { Origin, ShardReply, WriteRequest } from '../messages/messages.js'
+import type { EntityTarget, Origin, ShardReply, WriteRequest } from '../messages/messages.js'
 import type { Clock } from '../ports.js'
 import { type ForwardedUpdates, isPartly, missingOf } from './forwarded-updates.js'
 import type { Outward } from './forwarding.js'
@@ -23,6 +23,9 @@ import type { ShardClient } from './shard-client.js'
 
 /** Items sent in one step: some 1 ms. A usual batch is one step, which ends before a garbage collection. */
 const itemsPerStep = 128
+
+/** The place of a batch. `limits`: for its items without a type. */
+export type BatchScope = Scope & Pick<EntityTarget, 'limits'>
 
 export class BatchOperations {
   /** `updates`: passes attributes on to providers; undefined: nothing is forwarded. */
@@ -34,7 +37,7 @@ export class BatchOperations {
 
   /** `POST /v2/op/update`. Without `outward` nothing is forwarded. */
   update(
-    scope: Scope,
+    scope: BatchScope,
     batch: BatchUpdate,
     options: UpdateOptions,
     origin: Origin,
@@ -42,7 +45,8 @@ export class BatchOperations {
     outward?: () => Outward,
   ): void {
     const { action } = batch
-    if (this.updates && outward && (action === 'update' || action === 'replace')) {
+    // What rules cover of an entity at a provider is not known without its type.
+    if (this.updates && outward && !scope.limits && (action === 'update' || action === 'replace')) {
       const index = this.updates.indexOf(scope.tenant)
       if (index) return this.updateEverywhere(this.updates, index, scope, batch, options, origin, outward, onResult)
     }
@@ -79,14 +83,20 @@ export class BatchOperations {
   }
 
   /** `POST /v2/op/notify`: the sender gets an error only for changes that were not, or perhaps not, made durable. */
-  notify(scope: Scope, batch: BatchUpdate, origin: Origin, onResult: OnResult<undefined>): void {
+  notify(scope: BatchScope, batch: BatchUpdate, origin: Origin, onResult: OnResult<undefined>): void {
     const options = { overrideMetadata: false, forcedUpdate: false }
     this.write(batch, scope, options, origin, answered => {
       onResult(resultOf(answered, refusalOfNotification))
     })
   }
 
-  private write(batch: BatchUpdate, scope: Scope, options: UpdateOptions, origin: Origin, onReplies: OnReplies): void {
+  private write(
+    batch: BatchUpdate,
+    scope: BatchScope,
+    options: UpdateOptions,
+    origin: Origin,
+    onReplies: OnReplies,
+  ): void {
     const pending = new Pending(batch.items.length, onReplies)
     if (batch.items.length === 0) return onReplies(pending)
     this.step(batch, 0, item => requestOf(batch.action, item, scope, options, origin), pending)
@@ -234,11 +244,11 @@ function resultOf(pending: Pending, refusalOfAll: (known: readonly Ended[]) => R
 function requestOf(
   action: BatchUpdate['action'],
   { id, type, attributes, names }: BatchItem,
-  { tenant, path }: Scope,
+  { tenant, path, limits }: BatchScope,
   options: UpdateOptions,
   origin: Origin,
 ): WriteRequest {
-  const target = { tenant, path, id, type }
+  const target = type === undefined && limits ? { tenant, path, id, type, limits } : { tenant, path, id, type }
   switch (action) {
     case 'append':
     case 'appendStrict':

@@ -157,7 +157,8 @@ export class Entities {
     onResult: OnResult<undefined>,
     outward: (() => Outward) | undefined,
   ): void {
-    const updates = outward && this.forwarded?.updates
+    // What rules cover of an entity at a provider is not known without its type.
+    const updates = outward && !request.target.limits && this.forwarded?.updates
     if (updates) updates.write(request, outward, onResult)
     else this.shards.write(request, onResult)
   }

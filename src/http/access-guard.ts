@@ -42,4 +42,6 @@ export interface Permit {
   readonly asker: Asker
   /** By the actions that it needs, in the tenant and the paths of the request. */
   readonly grants: Readonly<Partial<Record<AccessAction, AllowedGrant>>>
+  /** Counts that the rules do not allow what the request names in its body. */
+  onForbidden(): void
 }

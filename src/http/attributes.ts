@@ -49,7 +49,7 @@ export class AttributeHandlers {
     if (!payload.ok) return reply.refuse(payload.refusal)
     const attribute = parseSingleAttribute(name, payload.value)
     if (!attribute.ok) return reply.refuse(attribute.refusal)
-    const target = writeTarget(request, id.value)
+    const target = writeTarget(request, id.value, 'update', [name])
     if (!target.ok) return reply.refuse(target.refusal)
     const options = updateOptions(request)
     noteOldLocations([[name, attribute.value]], reply.call)
@@ -72,7 +72,7 @@ export class AttributeHandlers {
     const value = request.contentType === 'text/plain' ? textValue(body) : jsonValue(request, body)
     if (!value.ok) return reply.refuse(value.refusal)
     const { id, name } = place.value
-    const target = writeTarget(request, id)
+    const target = writeTarget(request, id, 'update', [name])
     if (!target.ok) return reply.refuse(target.refusal)
     const forced = request.parameters.options.has('forcedUpdate')
     const origin = originOf(request, reply)
@@ -84,7 +84,7 @@ export class AttributeHandlers {
     const place = pathPlace(request)
     if (!place.ok) return reply.refuse(place.refusal)
     const { id, name } = place.value
-    const target = writeTarget(request, id)
+    const target = writeTarget(request, id, 'deleteAttributes', [name])
     if (!target.ok) return reply.refuse(target.refusal)
     this.entities.removeAttribute(target.value, name, originOf(request, reply), result => reply.conclude(result))
   }

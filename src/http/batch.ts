@@ -2,7 +2,14 @@
 
 import type { BatchOperations } from '../broker/batch.js'
 import type { Entities } from '../broker/entities.js'
-import { parseBatchUpdate, parseNotification, parseQueryPayload } from '../domain/entities/batch.js'
+import type { WrittenEntity } from '../domain/access/writing.js'
+import {
+  type BatchItem,
+  type BatchUpdate,
+  parseBatchUpdate,
+  parseNotification,
+  parseQueryPayload,
+} from '../domain/entities/batch.js'
 import { parseOrder } from '../domain/queries/order.js'
 import { compileSelection } from '../domain/queries/selection.js'
 import type { Result } from '../domain/refusal.js'
@@ -18,6 +25,7 @@ import {
   type Request,
   readScope,
   refuseFilters,
+  scopeOfWrites,
   writeScope,
 } from './request.js'
 
@@ -56,7 +64,7 @@ export class BatchHandlers {
     if (!payload.ok) return reply.refuse(payload.refusal)
     const batch = parseBatchUpdate(payload.value, request.parameters.options.has('keyValues'))
     if (!batch.ok) return reply.refuse(batch.refusal)
-    const scope = writeScope(request)
+    const scope = scopeOfWrites(request, () => writesOf(batch.value))
     if (!scope.ok) return reply.refuse(scope.refusal)
     for (const { attributes } of batch.value.items) noteOldLocations(attributes, reply.call)
     const onResult = (result: Result<undefined>): void => reply.conclude(result)
@@ -69,11 +77,28 @@ export class BatchHandlers {
     if (!payload.ok) return reply.refuse(payload.refusal)
     const batch = parseNotification(payload.value, request.notificationFormat, request.notifiedAlteration)
     if (!batch.ok) return reply.refuse(batch.refusal)
-    const scope = writeScope(request)
+    const kind = batch.value.action === 'delete' ? 'notifyDeletion' : 'notify'
+    const scope = writeScope(request, kind, () => batch.value.items.map(writtenBy))
     if (!scope.ok) return reply.refuse(scope.refusal)
     this.batch.notify(scope.value, batch.value, originOf(request, reply), result => {
       if (result.ok) reply.taken()
       else reply.refuse(result.refusal)
     })
   }
+}
+
+const writtenBy = ({ id, type, attributes, names }: BatchItem): WrittenEntity => ({
+  id,
+  type,
+  names: attributes.size > 0 ? [...attributes.keys()] : names,
+})
+
+const kindOfAction = { append: 'upsert', appendStrict: 'upsert', update: 'update', replace: 'replace' } as const
+
+/** The writes of a batch in its order, by what rules have to allow for them. */
+function* writesOf({ action, items }: BatchUpdate) {
+  if (action !== 'delete') yield { kind: kindOfAction[action], entities: items.map(writtenBy) }
+  else
+    for (const item of items)
+      yield { kind: item.names.length > 0 ? 'deleteAttributes' : 'deleteEntity', entities: [writtenBy(item)] } as const
 }

@@ -6,6 +6,7 @@
 // operation.
 
 import type { Entities } from '../broker/entities.js'
+import type { WriteKind } from '../domain/access/writing.js'
 import { checkIdentifier, hasIdentifierCharacters, parseAttributes, parseEntity } from '../domain/entities/entity.js'
 import type { UpdateOptions } from '../domain/entities/update.js'
 import { parseOrder } from '../domain/queries/order.js'
@@ -43,11 +44,16 @@ export function pathId(request: Request): Result<string> {
   return refusal ? refused(refusal) : accepted(id)
 }
 
-/** The entity that a write names: id of the path, `type` parameter, scope. */
-export function writeTarget(request: Request, id: string): Result<EntityTarget> {
-  const scope = writeScope(request)
-  if (!scope.ok) return scope
-  return accepted({ ...scope.value, id, type: request.parameters.values.get('type') })
+/** The entity that a write names: id of the path, `type` parameter, scope. `names`: the attributes that it names. */
+export function writeTarget(
+  request: Request,
+  id: string,
+  kind: WriteKind,
+  names: Iterable<string>,
+): Result<EntityTarget> {
+  const type = request.parameters.values.get('type')
+  const scope = writeScope(request, kind, () => [{ id, type, names: [...names] }])
+  return scope.ok ? accepted({ ...scope.value, id, type }) : scope
 }
 
 export class EntityHandlers {
@@ -59,10 +65,11 @@ export class EntityHandlers {
     if (!payload.ok) return reply.refuse(payload.refusal)
     const entity = parseEntity(payload.value, options.has('keyValues'))
     if (!entity.ok) return reply.refuse(entity.refusal)
-    const scope = writeScope(request)
-    if (!scope.ok) return reply.refuse(scope.refusal)
     const upsert = options.has('upsert')
     const { id, type, attributes } = entity.value
+    const written = () => [{ id, type, names: [...attributes.keys()] }]
+    const scope = writeScope(request, upsert ? 'upsert' : 'create', written)
+    if (!scope.ok) return reply.refuse(scope.refusal)
     noteOldLocations(attributes, reply.call)
     this.entities.create(
       scope.value,
@@ -138,7 +145,8 @@ export class EntityHandlers {
     if (!payload.ok) return reply.refuse(payload.refusal)
     const attributes = parseAttributes(payload.value, request.parameters.options.has('keyValues'))
     if (!attributes.ok) return reply.refuse(attributes.refusal)
-    const target = writeTarget(request, id.value)
+    const names = attributes.value.keys()
+    const target = writeTarget(request, id.value, kind === 'replace' ? 'replace' : 'update', names)
     if (!target.ok) return reply.refuse(target.refusal)
     const options = updateOptions(request)
     noteOldLocations(attributes.value, reply.call)
@@ -151,7 +159,7 @@ export class EntityHandlers {
   remove(request: Request, reply: Reply): void {
     const id = pathId(request)
     if (!id.ok) return reply.refuse(id.refusal)
-    const target = writeTarget(request, id.value)
+    const target = writeTarget(request, id.value, 'deleteEntity', [])
     if (!target.ok) return reply.refuse(target.refusal)
     this.entities.remove(target.value, originOf(request, reply), result => reply.conclude(result))
   }

@@ -16,7 +16,7 @@ import { refusals } from '../domain/refusal.js'
 import { noteLegacyForwarding } from './call.js'
 import { replyWithList } from './list-body.js'
 import type { Reply } from './reply.js'
-import { jsonPayload, type Request, tenantOf, writeScope } from './request.js'
+import { jsonPayload, oneScope, type Request, tenantOf } from './request.js'
 import type { MayReach } from './subscriptions.js'
 
 /** The tenant, the path and the id, which are filled in after the body has passed its checks. */
@@ -35,7 +35,7 @@ export class RegistrationHandlers {
     if (!wanted.ok) return reply.refuse(wanted.refusal)
     const { url } = wanted.value.provider
     if (!this.mayAsk(url)) return reply.refuse(refusals.providerUrlDenied(url))
-    const scope = writeScope(request)
+    const scope = oneScope(request)
     if (!scope.ok) return reply.refuse(scope.refusal)
     const { tenant, path } = scope.value
     this.registrations.create({ ...wanted.value, tenant, servicePath: path }, result => {

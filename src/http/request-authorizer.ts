@@ -73,32 +73,34 @@ export class RequestAuthorizer {
   }
 
   private permitOf(request: Request, need: RequestNeed, asker: Asker): Result<Permit> {
-    if (typeof need === 'string') return accepted({ asker, grants: {} })
-    const permit = permitOf(request, need, asker)
-    if (!permit.ok && permit.refusal.kind === 'Forbidden') this.access.onForbidden()
-    return permit
+    const grants = typeof need === 'string' ? accepted({}) : grantsFor(request, need, asker)
+    if (grants.ok) return accepted({ asker, grants: grants.value, onForbidden: () => this.access.onForbidden() })
+    if (grants.refusal.kind === 'Forbidden') this.access.onForbidden()
+    return grants
   }
 }
 
-function permitOf(request: Request, need: RuleNeed, asker: Asker): Result<Permit> {
+/** The grants that a request needs, or its refusal. Of a batch, the body decides which of them have to be there. */
+function grantsFor(request: Request, need: RuleNeed, asker: Asker): Result<Permit['grants']> {
   if (need.about === 'broker') {
     const missing = need.actions.find(action => !asker.mayDoToBroker(action))
-    return missing ? refused(refusals.brokerNotAllowed(missing)) : accepted({ asker, grants: {} })
+    return missing ? refused(refusals.brokerNotAllowed(missing)) : accepted({})
   }
   const grants: Partial<Record<AccessAction, AllowedGrant>> = {}
+  let refusal: Refusal | undefined
   for (const action of actionsOf(need, request.parameters.options.has('upsert'))) {
     const place = placeOf(request, need.about, action)
     if (!place.ok) return place
     const grant = asker.grant(action, place.value.tenant, place.value.paths)
-    if (grant.kind === 'denied' || (grant.kind === 'narrowed' && !narrowable.has(action)))
-      return refused(refuseAction(action, place.value))
-    grants[action] = grant
+    if (grant.kind === 'all' || (grant.kind === 'narrowed' && narrowable.has(action))) grants[action] = grant
+    else refusal ??= refuseAction(action, place.value)
   }
-  return accepted({ asker, grants })
+  const isEnough = need.note === undefined ? refusal === undefined : Object.keys(grants).length > 0
+  return refusal && !isEnough ? refused(refusal) : accepted(grants)
 }
 
 /** The actions whose conditions are applied further on. */
-const narrowable: ReadonlySet<AccessAction> = new Set(['read'])
+const narrowable: ReadonlySet<AccessAction> = new Set(['read', 'create', 'update', 'delete', 'notify'])
 
 /** The refusal of an asker that may not do something to everything in a place; undefined: it may. */
 export const refuseNarrowed = (asker: Asker, action: AccessAction, place: RequestPlace): Refusal | undefined =>

@@ -9,6 +9,13 @@ import type { Elsewhere } from '../broker/forwarded-reads.js'
 import type { Outward } from '../broker/forwarding.js'
 import type { ReadScope } from '../broker/replies.js'
 import { refuseSelection } from '../domain/access/filters.js'
+import {
+  decideWrites,
+  type GrantByAction,
+  type WriteKind,
+  type WriteLimits,
+  type WrittenEntity,
+} from '../domain/access/writing.js'
 import type { Payload } from '../domain/entities/entity.js'
 import { isLooped } from '../domain/providers/registration.js'
 import type { OrderKey } from '../domain/queries/order.js'
@@ -339,8 +346,44 @@ export function tenantOf(request: Request): Result<string> {
   return request.tenants ? tenant : accepted('')
 }
 
-/** The one scope of a write (docs/interface/tenants-and-paths.md#service-paths). */
-export function writeScope(request: Request): Result<Scope> {
+/** A place in which a write is allowed. */
+export interface WriteScope extends Scope {
+  /** Of writes without a type; undefined: they may be about any entity of their id. */
+  readonly limits: WriteLimits | undefined
+}
+
+/** The scope of a write of some entities, if the rules allow it for all of them. `entities` is called only with access control. */
+export function writeScope(
+  request: Request,
+  kind: WriteKind,
+  entities: () => readonly WrittenEntity[],
+): Result<WriteScope> {
+  return scopeOfWrites(request, () => [{ kind, entities: entities() }])
+}
+
+/** The same for writes of several kinds, in their order. */
+export function scopeOfWrites(
+  request: Request,
+  writes: () => Iterable<{ readonly kind: WriteKind; readonly entities: readonly WrittenEntity[] }>,
+): Result<WriteScope> {
+  const scope = oneScope(request)
+  const { permit } = request
+  if (!scope.ok || !permit) return scope.ok ? accepted({ ...scope.value, limits: undefined }) : scope
+  const grantOf: GrantByAction = action => permit.grants[action] ?? { kind: 'denied', reason: 'action' }
+  let limits: WriteLimits = []
+  for (const { kind, entities } of writes()) {
+    const decided = decideWrites(grantOf, scope.value, kind, entities)
+    if (!decided.ok) {
+      permit.onForbidden()
+      return decided
+    }
+    if (decided.value.length > 0) limits = decided.value
+  }
+  return accepted({ ...scope.value, limits: limits.length > 0 ? limits : undefined })
+}
+
+/** The one scope of a write or a registration (docs/interface/tenants-and-paths.md#service-paths). */
+export function oneScope(request: Request): Result<Scope> {
   const tenant = tenantOf(request)
   if (!tenant.ok) return tenant
   const path = updatePath(request.paths, request.method as 'POST' | 'PUT' | 'PATCH' | 'DELETE')

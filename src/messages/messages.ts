@@ -5,6 +5,7 @@
 // whether the shard is in this process, in a sibling or on another machine. Their bytes: wire/wire.ts.
 
 import type { AccessCondition } from '../domain/access/condition.js'
+import type { WriteLimits } from '../domain/access/writing.js'
 import type { WantedAttribute, WantedEntity } from '../domain/entities/entity.js'
 import type { UpdateOptions } from '../domain/entities/update.js'
 import type { Json } from '../domain/json.js'
@@ -40,6 +41,8 @@ export interface EntityTarget {
   readonly path: string
   readonly id: string
   readonly type: string | undefined
+  /** Of a write without a type: which entities of the id it may be about; undefined: all of them. */
+  readonly limits?: WriteLimits | undefined
 }
 
 /** The origin of a change. It is stored with the entity, and sent with notifications. */

@@ -34,7 +34,25 @@ import {
 
 // Shapes of writes
 
-const target = members({ tenant: text, path: text, id: text, type: optional(text) })
+/** A part of requests in another form. */
+const absent: Check = value => value === undefined
+
+const filled =
+  (check: Check): Check =>
+  value =>
+    list(check)(value) && (value as readonly unknown[]).length > 0
+
+const idSelector: Check = value => text(value) || members({ pattern: text })(value)
+
+/** A condition of access control. */
+const grant = filled(
+  members({ paths: filled(text), types: optional(filled(text)), ids: optional(filled(idSelector)), attributes: texts }),
+)
+
+const targetWith = (limits: Check): Check =>
+  members({ tenant: text, path: text, id: text, type: optional(text), limits })
+const target = targetWith(absent)
+const limitedTarget = targetWith(filled(grant))
 const numbering = members({ next: count, step: count })
 const origin = members({
   correlatorRoot: text,
@@ -68,18 +86,29 @@ const writes = {
   expire: { nowMs: number },
 } as const
 
-const written = { target, stamp: optional(number) }
-const writeShapes = Object.fromEntries(
-  Object.entries(writes).map(([kind, shape]) => [kind, members({ ...written, origin, ...shape })]),
-) as { readonly [K in keyof typeof writes]: Check }
+const written = { stamp: optional(number) }
+const writesWith = (target: Check) =>
+  Object.fromEntries(
+    Object.entries(writes).map(([kind, shape]) => [kind, members({ ...written, target, origin, ...shape })]),
+  ) as { readonly [K in keyof typeof writes]: Check }
+const writeShapes = writesWith(target)
 
 /** An item of a batch. The batch has the origin of all its items. */
-const item = either(
-  'kind',
-  Object.fromEntries(Object.entries(writes).map(([kind, shape]) => [kind, members({ ...written, ...shape })])),
-)
+const itemWith = (target: Check): Check =>
+  either(
+    'kind',
+    Object.fromEntries(
+      Object.entries(writes).map(([kind, shape]) => [kind, members({ ...written, target, ...shape })]),
+    ),
+  )
 
-const items = members({ items: list(item) })
+const items = members({ items: list(itemWith(target)) })
+const limitedItem = itemWith(limitedTarget)
+const eitherItem = itemWith(value => target(value) || limitedTarget(value))
+/** At least one of them has limits. */
+const limitedItems = members({
+  items: value => list(eitherItem)(value) && (value as readonly unknown[]).some(one => limitedItem(one)),
+})
 
 /** A batch without items has no origin. */
 const hasOrigin = ({ items: all, origin: found }: Members): boolean =>
@@ -166,28 +195,21 @@ const reads = {
   types: { tenant: text, paths: texts, type: optional(text) },
 } as const
 
-const filled =
-  (check: Check): Check =>
-  value =>
-    list(check)(value) && (value as readonly unknown[]).length > 0
-
-const idSelector: Check = value => text(value) || members({ pattern: text })(value)
-
-const grant = filled(
-  members({ paths: filled(text), types: optional(filled(text)), ids: optional(filled(idSelector)), attributes: texts }),
-)
-
 const readsWith = (more: Readonly<Record<string, Check>>) =>
   Object.fromEntries(Object.entries(reads).map(([kind, shape]) => [kind, members({ ...shape, ...more })])) as {
     readonly [K in keyof typeof reads]: Check
   }
 
-/** Whether it is a read with a grant. */
-export const isGrantedRead: Check = either('kind', readsWith({ grant }))
+/** Whether it is a request with a condition of access control. */
+export const isGrantedRequest: Check = either('kind', {
+  ...writesWith(limitedTarget),
+  batch: value => limitedItems(value) && hasOrigin(value as Members),
+  ...readsWith({ grant }),
+})
 
 export const isRequest: Check = either('kind', {
   ...writeShapes,
-  ...readsWith({ grant: value => value === undefined }),
+  ...readsWith({ grant: absent }),
   batch: value => items(value) && hasOrigin(value as Members),
   fetch: members({
     tenant: text,

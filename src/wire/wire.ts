@@ -1,8 +1,9 @@
 // The bytes of the requests to shards and of their replies (messages.ts).
 //
 // Both unions go through bytes and back unchanged; inside one process nothing is encoded. The most frequent messages
-// are packed (packed.ts). All others are JSON. A request is its form and JSON. A read with a grant has a form of its own:
-// a build that does not know grants does not understand it, and so does not answer with more than may be seen. A reply is its form, the length of the
+// are packed (packed.ts). All others are JSON. A request is its form and JSON. A request with a condition of access
+// control has a form of its own: a build that does not know it does not understand the request, and so does not answer
+// with more than may be seen, or change more than may be changed. A reply is its form, the length of the
 // JSON, the JSON, and encoded entities. Other bytes fail with `Unreadable`.
 //
 // Not here: the handling of bytes that cannot be read (exchange.ts).
@@ -41,7 +42,7 @@ import {
   unpackPart,
   unpackWrite,
 } from './packed.js'
-import { areAttributes, isGrantedRead, isReply, isRequest, readRegistration, readSubscription } from './shapes.js'
+import { areAttributes, isGrantedRequest, isReply, isRequest, readRegistration, readSubscription } from './shapes.js'
 
 type WireMetadata = readonly (readonly [string, string, Json])[]
 type WireAttribute = readonly [type: string, value: Json, metadata: WireMetadata | null]
@@ -84,7 +85,9 @@ export function encodeRequest(request: ShardRequest): Buffer {
     case 'appendStrict':
     case 'update':
     case 'replace':
-      return packWrite(request, JSON.stringify(allToWire(request.attributes)))
+      return request.target.limits
+        ? encodeJson(request)
+        : packWrite(request, JSON.stringify(allToWire(request.attributes)))
     default:
       return encodeJson(request)
   }
@@ -94,15 +97,29 @@ export function encodeRequest(request: ShardRequest): Buffer {
 function encodeJson(request: ShardRequest): Buffer {
   const json = JSON.stringify(requestToWire(request))
   const bytes = Buffer.allocUnsafe(1 + Buffer.byteLength(json))
-  bytes[0] = 'grant' in request && request.grant ? forms.granted : forms.request
+  bytes[0] = isGranted(request) ? forms.granted : forms.request
   bytes.write(json, 1)
   return bytes
+}
+
+/** Whether conditions of access control are a part of the request. */
+function isGranted(request: ShardRequest): boolean {
+  if ('grant' in request) return request.grant !== undefined
+  if ('target' in request) return request.target.limits !== undefined
+  return request.kind === 'batch' && request.items.some(({ target }) => target.limits !== undefined)
 }
 
 /** The condition in plain data; undefined: there is none. */
 const grantToWire = ({ grant }: GrantedRead): readonly GrantClause[] | undefined => grant?.clauses
 
 function requestToWire(request: ShardRequest): unknown {
+  const wire = membersToWire(request)
+  if (!('target' in request) || !request.target.limits) return wire
+  const limits = request.target.limits.map(({ clauses }) => clauses)
+  return { ...(wire as object), target: { ...request.target, limits } }
+}
+
+function membersToWire(request: ShardRequest): unknown {
   switch (request.kind) {
     case 'create': {
       const { id, type, attributes } = request.entity
@@ -150,7 +167,7 @@ function requestOf(bytes: Buffer): ShardRequest {
     case forms.request:
     case forms.granted: {
       const json: unknown = JSON.parse(bytes.toString('utf8', 1))
-      const isKnown = bytes[0] === forms.granted ? isGrantedRead(json) : isRequest(json)
+      const isKnown = bytes[0] === forms.granted ? isGrantedRequest(json) : isRequest(json)
       if (!isKnown) throw new Unreadable(`kind ${kindOf(json)}, with these members, is not known`)
       return requestFromWire(json as WireRequest)
     }
@@ -188,6 +205,8 @@ interface WireRequest {
   readonly selection: SelectionSource
   /** Of a read of the form `granted`. */
   readonly grant?: readonly GrantClause[]
+  /** Of a write; `limits` in the form `granted`. */
+  readonly target?: { readonly limits?: readonly (readonly GrantClause[])[] }
   readonly subscription: string
   readonly registration: string
   /** Of `follow`, as base64. */
@@ -197,7 +216,12 @@ interface WireRequest {
 }
 
 const requestFromWire = (wire: WireRequest): ShardRequest =>
-  Object.assign(wire, fromJson(wire)) as unknown as ShardRequest
+  Object.assign(wire, fromJson(wire), limitsFromWire(wire)) as unknown as ShardRequest
+
+function limitsFromWire({ target }: WireRequest): object {
+  const limits = target?.limits?.map(clauses => new AccessCondition(clauses))
+  return limits ? { target: { ...target, limits } } : {}
+}
 
 const grantFromWire = ({ grant }: WireRequest): GrantedRead => (grant ? { grant: new AccessCondition(grant) } : {})
 

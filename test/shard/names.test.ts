@@ -51,7 +51,7 @@ const ask = (shards: LocalShards, request: WriteRequest | ReadRequest): Promise<
 
 const origin = { correlatorRoot: '' }
 
-function create(target: Required<EntityTarget>, name = 'x', type = 'Number'): WriteRequest {
+function create(target: Required<Omit<EntityTarget, 'limits'>>, name = 'x', type = 'Number'): WriteRequest {
   const { id, type: entityType } = target
   const attributes = new Map([[name, { type, value: 1, operator: undefined, metadata: undefined }]])
   return {
@@ -67,7 +67,7 @@ function create(target: Required<EntityTarget>, name = 'x', type = 'Number'): Wr
 /** Makes an entity for the name of that number. */
 type MakeEntity = (n: number) => WriteRequest & { readonly target: EntityTarget }
 
-const at = (tenant: string, path: string, id: string, type: string): Required<EntityTarget> => ({
+const at = (tenant: string, path: string, id: string, type: string): Required<Omit<EntityTarget, 'limits'>> => ({
   tenant,
   path,
   id,

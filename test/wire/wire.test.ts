@@ -630,3 +630,29 @@ t.test('a read with a grant has a form of its own, and passes as no other', asyn
   ])
     t.throws(() => decodeRequest(Buffer.from(`\x87${JSON.stringify({ ...json, grant: wrong })}`, 'latin1')))
 })
+
+t.test('a write with limits has that form as well, alone and in a batch', async t => {
+  const clauses = [{ paths: ['/#'], types: ['Lamp'], ids: undefined, attributes: ['*'] }]
+  const limits = [new AccessCondition(clauses)]
+  const origin = { correlatorRoot: 'c' }
+  const target = { tenant: 't', path: '/', id: 'L1', type: undefined }
+  const plain: WriteRequest = { kind: 'deleteEntity', target, origin }
+  const limited: WriteRequest = { kind: 'deleteEntity', target: { ...target, limits }, origin }
+  const options = { overrideMetadata: false, forcedUpdate: false }
+  const changed = { kind: 'append', target: { ...target, limits }, attributes: new Map(), options, origin } as const
+  const limitsIn = (write: WriteRequest) => write.target.limits?.map(condition => condition.clauses)
+  for (const write of [limited, changed]) {
+    const bytes = encodeRequest(write)
+    t.equal(bytes[0], 0x87)
+    t.match(limitsIn(decodeRequest(bytes) as WriteRequest), [clauses])
+    bytes[0] = 0x85
+    t.throws(() => decodeRequest(bytes), /is not known/)
+  }
+  const batch = encodeRequest({ kind: 'batch', items: [plain, limited] })
+  t.equal(batch[0], 0x87)
+  const back = decodeRequest(batch) as { readonly items: readonly WriteRequest[] }
+  t.match(back.items.map(limitsIn), [undefined, [clauses]])
+  batch[0] = 0x85
+  t.throws(() => decodeRequest(batch), /is not known/)
+  t.equal(encodeRequest({ kind: 'batch', items: [plain] })[0], 0x85)
+})

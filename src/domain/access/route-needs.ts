@@ -14,7 +14,7 @@ export type RuleNeed =
   | {
       readonly about: 'reading' | 'writing'
       readonly actions: readonly AccessAction[]
-      /** What the actions depend on, for people. */
+      /** Which of the actions count depends on the body, which this sentence says; undefined: all of them count. */
       readonly note?: string
     }
   /** In all tenants. */

@@ -45,7 +45,7 @@ export interface WrittenEntity {
   /** undefined: the request names none. */
   readonly type: string | undefined
   /** The attributes that the request names. */
-  readonly names: Iterable<string>
+  readonly names: readonly string[]
 }
 
 /**

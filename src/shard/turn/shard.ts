@@ -7,6 +7,7 @@
 //
 // Not here: rules (domain/update), batching (commit), reads across shards (lookup), choice of the shard (shards).
 
+import { isWithinLimits, type WriteLimits } from '../../domain/access/writing.js'
 import { type Entity, expiryAttribute } from '../../domain/entities/entity.js'
 import {
   appendAttributes,
@@ -219,10 +220,22 @@ function attributeDifferences({ before, after, alterations }: Change): readonly 
  * request may create it.
  */
 function choose(actor: Actor, request: WriteRequest): Variant | undefined | Refusal {
-  const { type } = request.target
+  const { type, limits } = request.target
+  if (type === undefined && limits) return chooseWithin(actor, limits, request)
   if (type === undefined && actor.variants.length > 1) return refusals.entityAmbiguous
   const variant = type === undefined ? actor.variants[0] : actor.variant(type)
   return variant || mayCreate(request) ? variant : refusals.entityNotFound
+}
+
+/** The same for a client to which only entities within limits exist. It must not replace one of the others. */
+function chooseWithin(actor: Actor, limits: WriteLimits, request: WriteRequest): Variant | undefined | Refusal {
+  const { path, id } = actor.place
+  const [variant, another] = actor.variants.filter(({ type }) => isWithinLimits(limits, path, type, id))
+  if (another) return refusals.entityAmbiguous
+  if (variant) return variant
+  if (!mayCreate(request)) return refusals.entityNotFound
+  const created = 'createAs' in request ? request.createAs : undefined
+  return created !== undefined && actor.variant(created) ? refusals.entityExists : undefined
 }
 
 /** Whether a request can only make the stored data smaller. */
