@@ -67,11 +67,11 @@ t.test('a wall clock that goes back does not take the stamps along', async t => 
 
 t.test('the next stamp is above every stamp observed', async t => {
   const stamps = new HybridClock(wall(now))
-  const heard = stampOf(now + 1000) + 3
-  stamps.observe(heard)
-  t.equal(stamps.last, heard)
-  stamps.observe(heard - 100)
-  t.equal(stamps.next(), heard + 1)
+  const received = stampOf(now + 1000) + 3
+  stamps.observe(received)
+  t.equal(stamps.last, received)
+  stamps.observe(received - 100)
+  t.equal(stamps.next(), received + 1)
 })
 
 t.test('a stamp given elsewhere is taken when it is above all others, though the wall clock is further', async t => {

@@ -66,14 +66,14 @@ async function servesAndNotifies(t: Test, baseUrl: string): Promise<void> {
   const found = await client.get('/v2/entities?q=n>1&options=keyValues')
   t.strictSame(found.json, [{ ...room, n: 2 }])
   await until(() => receiver.received.length >= 2 && published.length >= 2, 'two notifications to each receiver')
-  const told = ['{"id":"Room1","type":"Room","n":1}', '{"id":"Room1","type":"Room","n":2}']
+  const bodies = ['{"id":"Room1","type":"Room","n":1}', '{"id":"Room1","type":"Room","n":2}']
   t.strictSame(
     receiver.received.map(one => one.body),
-    told,
+    bodies,
   )
   t.strictSame(
     published.map(one => one.payload),
-    told,
+    bodies,
   )
   client.close()
 }

@@ -17,13 +17,13 @@ function scene() {
 
 t.test('callers that wait for the same path share one announcement', async t => {
   const { asked, announcements } = scene()
-  const told: string[] = []
-  announcements.announce(here, ({ kind }) => told.push(`first ${kind}`))
-  announcements.announce(here, ({ kind }) => told.push(`second ${kind}`))
+  const replies: string[] = []
+  announcements.announce(here, ({ kind }) => replies.push(`first ${kind}`))
+  announcements.announce(here, ({ kind }) => replies.push(`second ${kind}`))
   t.equal(asked.length, 1)
   t.notOk(announcements.has(here))
   asked[0]!(done)
-  t.strictSame(told, ['first done', 'second done'])
+  t.strictSame(replies, ['first done', 'second done'])
   t.ok(announcements.has(here))
   t.notOk(announcements.has(there))
 })

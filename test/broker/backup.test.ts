@@ -46,7 +46,7 @@ class Scene {
         const reply: ShardReply =
           owner < 0
             ? { kind: 'unreachable', reason: `no node answers for shard ${shard}` }
-            : { kind: 'backup', told: this.told(owner, step) }
+            : { kind: 'backup', told: this.replyTo(owner, step) }
         onReply(this.change(owner, step, reply))
       },
       owners: () => this.owners.map(({ shards: [first] }) => first!),
@@ -76,7 +76,7 @@ class Scene {
     })
   }
 
-  private told(owner: number, step: BackupStep): BackupReply {
+  private replyTo(owner: number, step: BackupStep): BackupReply {
     const { shards, isKeeper = false } = this.owners[owner]!
     switch (step.what) {
       case 'begin':

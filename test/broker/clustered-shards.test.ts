@@ -67,12 +67,12 @@ const clock: Clock = {
 const creationIn = (tenant: string, path: string): WriteRequest =>
   ({ ...create('E'), target: { tenant, path, id: 'E' } }) as WriteRequest
 
-const told = (shards: ClusteredShards, request: ShardRequest): Promise<ShardReply> =>
+const replyOf = (shards: ClusteredShards, request: ShardRequest): Promise<ShardReply> =>
   new Promise(resolve => shards.ask(0, request, resolve))
 
 t.test('where the log was lost, a request is refused at once, and nothing is done', async t => {
   const { shards, asked } = losing(done, true)
-  t.match(await told(shards, { kind: 'removeSubscription', ...document }), {
+  t.match(await replyOf(shards, { kind: 'removeSubscription', ...document }), {
     kind: 'unreachable',
     reason: /the log engine has lost data/,
   })
@@ -81,7 +81,7 @@ t.test('where the log was lost, a request is refused at once, and nothing is don
 
 t.test('a read is repeated at the next owner', async t => {
   const { shards, asked } = losing({ kind: 'subscriptions', subscriptions: [], total: 0 })
-  t.match(await told(shards, { kind: 'findSubscription', ...document }), { kind: 'subscriptions' })
+  t.match(await replyOf(shards, { kind: 'findSubscription', ...document }), { kind: 'subscriptions' })
   t.strictSame(asked, ['here findSubscription', 'there findSubscription'])
 })
 
@@ -99,7 +99,7 @@ const writes: readonly ShardRequest[] = [
 for (const request of writes)
   t.test(`${request.kind}: a write is not repeated at the next owner`, async t => {
     const { shards, asked } = losing(done)
-    t.strictSame(await told(shards, request), done)
+    t.strictSame(await replyOf(shards, request), done)
     t.strictSame(asked, [`here ${request.kind}`])
   })
 

@@ -45,10 +45,10 @@ async function setting() {
     new ShardClient(shards, shardMap),
     documentIds(new HybridClock(clock), chance),
   )
-  const told = <T>(ask: (onResult: (result: Result<T>) => void) => void): Promise<Result<T>> =>
+  const outcomeOf = <T>(ask: (onResult: (result: Result<T>) => void) => void): Promise<Result<T>> =>
     settled(new Promise<Result<T>>(resolve => ask(resolve)))
   const created = async (): Promise<string> => {
-    const result = await told<string>(onResult => operations.create(wanted, onResult))
+    const result = await outcomeOf<string>(onResult => operations.create(wanted, onResult))
     if (!result.ok) throw new Error(refusalText(result.refusal))
     return result.value
   }
@@ -58,7 +58,7 @@ async function setting() {
       .parts.subscriptions.of(tenant)
       ?.note(id, { ...noProgress, ...progress })
   const list = (more = {}) => ({ tenant, servicePath: undefined, offset: 0, limit: 20, ...more })
-  return { shards, operations, told, created, note, list, sent }
+  return { shards, operations, told: outcomeOf, created, note, list, sent }
 }
 
 t.test('documents created one after the other have ids in that order, even at the same time', async t => {
@@ -68,7 +68,7 @@ t.test('documents created one after the other have ids in that order, even at th
 })
 
 t.test('the progress at all owners is shown as one, alone and in a list', async t => {
-  const { operations, told, created, note, list } = await setting()
+  const { operations, told: outcomeOf, created, note, list } = await setting()
   const [first, second] = [await created(), await created()]
   note(home, first, { timesSent: 1, lastNotificationMs: 10 })
   note(other, first, { timesSent: 2, lastNotificationMs: 30, lastSuccessMs: 31, lastSuccessCode: 200 })
@@ -81,54 +81,54 @@ t.test('the progress at all owners is shown as one, alone and in a list', async 
   })
   note(third, second, { timesSent: 5 })
   const all = { timesSent: 7, lastNotificationMs: 30, lastSuccessCode: 200, failsCounter: 1, lastFailureReason: 'x' }
-  t.match(await told(onResult => operations.retrieve(tenant, first, onResult)), { value: { progress: all } })
-  t.match(await told(onResult => operations.list(list(), onResult)), {
+  t.match(await outcomeOf(onResult => operations.retrieve(tenant, first, onResult)), { value: { progress: all } })
+  t.match(await outcomeOf(onResult => operations.list(list(), onResult)), {
     value: { subscriptions: [{ progress: all }, { progress: { timesSent: 5 } }], total: 2 },
   })
 })
 
 t.test('an empty page is known without the other owners', async t => {
-  const { shards, operations, told, created, list } = await setting()
+  const { shards, operations, told: outcomeOf, created, list } = await setting()
   await created()
   shards.set(other, 'unreachable')
-  t.match(await told(onResult => operations.list(list({ limit: 0 }), onResult)), {
+  t.match(await outcomeOf(onResult => operations.list(list({ limit: 0 }), onResult)), {
     ok: true,
     value: { subscriptions: [], total: 1 },
   })
 })
 
 t.test('a subscription is not shown while another owner is away', async t => {
-  const { shards, operations, told, created } = await setting()
+  const { shards, operations, told: outcomeOf, created } = await setting()
   const id = await created()
   shards.set(other, 'unreachable')
-  t.match(await told(onResult => operations.retrieve(tenant, id, onResult)), { refusal: { kind: 'Unavailable' } })
+  t.match(await outcomeOf(onResult => operations.retrieve(tenant, id, onResult)), { refusal: { kind: 'Unavailable' } })
 })
 
 t.test('a change that cannot reach all owners is refused, and an unknown outcome is reported as unknown', async t => {
-  const { shards, operations, told, created } = await setting()
+  const { shards, operations, told: outcomeOf, created } = await setting()
   const id = await created()
   shards.set(other, 'unreachable')
-  t.match(await told(onResult => operations.remove(tenant, id, onResult)), {
+  t.match(await outcomeOf(onResult => operations.remove(tenant, id, onResult)), {
     refusal: { kind: 'Unavailable', code: 'unreachable' },
   })
   shards.set(other, 'well')
-  await told(onResult => operations.retrieve(tenant, id, onResult))
+  await outcomeOf(onResult => operations.retrieve(tenant, id, onResult))
   shards.set(other, 'lost')
-  t.match(await told(onResult => operations.remove(tenant, id, onResult)), {
+  t.match(await outcomeOf(onResult => operations.remove(tenant, id, onResult)), {
     refusal: { kind: 'Unavailable', code: 'outcomeUnknown' },
   })
 })
 
 t.test('a document that no owner has is not found', async t => {
-  const { operations, told } = await setting()
+  const { operations, told: outcomeOf } = await setting()
   const missing = { ok: false, refusal: { kind: 'NotFound' } }
   const id = '65f0c2a1b4d3e2f1a0c9b8d7'
   const payload = { value: { status: 'inactive' }, duplicates: [], deep: false }
-  t.match(await told(onResult => operations.retrieve(tenant, id, onResult)), missing)
-  t.match(await told(onResult => operations.remove(tenant, id, onResult)), missing)
-  t.match(await told(onResult => operations.change({ tenant, id, servicePath: '/', payload }, onResult)), missing)
-  t.match(await told(onResult => operations.deliveries(tenant, id, 20, onResult)), missing)
-  t.match(await told(onResult => operations.retryDeliveries(tenant, id, onResult)), missing)
+  t.match(await outcomeOf(onResult => operations.retrieve(tenant, id, onResult)), missing)
+  t.match(await outcomeOf(onResult => operations.remove(tenant, id, onResult)), missing)
+  t.match(await outcomeOf(onResult => operations.change({ tenant, id, servicePath: '/', payload }, onResult)), missing)
+  t.match(await outcomeOf(onResult => operations.deliveries(tenant, id, 20, onResult)), missing)
+  t.match(await outcomeOf(onResult => operations.retryDeliveries(tenant, id, onResult)), missing)
 })
 
 const record = (atMs: number, more: Partial<DeliveryRecord> = {}): DeliveryRecord => ({
@@ -204,7 +204,7 @@ t.test(
 t.test(
   'an owner that falls away between the question for the subscription and the retry is no proof of nothing done',
   async t => {
-    const { shards, told, operations, created } = await setting()
+    const { shards, told: outcomeOf, operations, created } = await setting()
     const id = await created()
     const { ask } = shards
     shards.ask = (shard, request, onReply) => {
@@ -212,7 +212,7 @@ t.test(
         return onReply({ kind: 'unreachable', reason: 'it has gone' })
       ask.call(shards, shard, request, onReply)
     }
-    t.strictSame(await told(onResult => operations.retryDeliveries(tenant, id, onResult)), {
+    t.strictSame(await outcomeOf(onResult => operations.retryDeliveries(tenant, id, onResult)), {
       ok: false,
       refusal: refusals.unanswered('it has gone'),
     })

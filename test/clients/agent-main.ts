@@ -8,7 +8,7 @@
 
 import assert from 'node:assert/strict'
 import { promisify } from 'node:util'
-import type { Attribute, Order, Told } from './iotagent.js'
+import type { AgentMessage, Attribute, Order } from './iotagent.js'
 import { load } from './workspace.js'
 
 type Callback = (error?: unknown, answer?: unknown) => void
@@ -56,26 +56,26 @@ interface Library {
 const merged = ['lazy', 'active', 'staticAttributes', 'commands']
 const [port, brokerUrl] = process.argv.slice(2)
 const library = load('iotagent-node-lib') as Library
-const tell = (told: Told): void => void process.send?.(told)
+const send = (message: AgentMessage): void => void process.send?.(message)
 
 library.setDataQueryHandler((id, type, service, subservice, names: readonly string[], callback) => {
-  tell({ kind: 'query', id, type, service, subservice, names })
+  send({ kind: 'query', id, type, service, subservice, names })
   const power = { type: 'Number', value: 17 }
   callback(null, names.includes('power') ? { id, type, power } : { id, type })
 })
 library.setDataUpdateHandler((id, type, service, subservice, attributes: readonly Attribute[], callback) => {
-  tell({ kind: 'update', id, type, service, subservice, attributes })
+  send({ kind: 'update', id, type, service, subservice, attributes })
   callback(null)
 })
 library.setCommandHandler((id, type, service, subservice, attributes: readonly Attribute[], callback) => {
   // The library calls this handler for every update, also for those without a command.
-  if (attributes.length > 0) tell({ kind: 'command', id, type, service, subservice, attributes })
+  if (attributes.length > 0) send({ kind: 'command', id, type, service, subservice, attributes })
   callback(null)
 })
 library.setNotificationHandler((device, attributes, callback) => {
   const { name: id, type, service, subservice } = device
   library.executeUpdateSideEffects(device, id, type, service, subservice, attributes, error => {
-    tell({ kind: 'notification', id, type, service, subservice, attributes })
+    send({ kind: 'notification', id, type, service, subservice, attributes })
     callback(error)
   })
 })
@@ -83,8 +83,8 @@ library.setNotificationHandler((device, attributes, callback) => {
 process.on('disconnect', () => process.exit())
 process.on('message', (order: Order) => {
   carryOut(order).then(
-    answer => tell({ kind: 'done', number: order.number, answer }),
-    (error: unknown) => tell({ kind: 'done', number: order.number, error: JSON.stringify(error) ?? String(error) }),
+    answer => send({ kind: 'done', number: order.number, answer }),
+    (error: unknown) => send({ kind: 'done', number: order.number, error: JSON.stringify(error) ?? String(error) }),
   )
 })
 
@@ -118,4 +118,4 @@ await promisify(library.activate)({
   subservice: '/unused',
   defaultType: 'Thing',
 })
-tell({ kind: 'ready' })
+send({ kind: 'ready' })

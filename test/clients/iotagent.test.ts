@@ -62,15 +62,15 @@ class Lamp {
   }
 
   /** The calls of the library to the agent about this lamp. */
-  async told<K extends Call['kind']>(kind: K): Promise<readonly (Call & { readonly kind: K })[]> {
+  async calls<K extends Call['kind']>(kind: K): Promise<readonly (Call & { readonly kind: K })[]> {
     const fits = (call: Call): call is Call & { readonly kind: K } => call.kind === kind
-    return (await this.agent.told(this.group)).filter(fits)
+    return (await this.agent.callsOf(this.group)).filter(fits)
   }
 
   /** Waits until the lamp receives a value in a notification; if it never does, the time of the test ends the wait. */
-  async hears(value: unknown): Promise<Call> {
+  async receives(value: unknown): Promise<Call> {
     for (;;) {
-      const calls = await this.told('notification')
+      const calls = await this.calls('notification')
       const call = calls.find(call => call.attributes.some(one => one.value === value))
       if (call) return call
       await pause(2)
@@ -169,7 +169,7 @@ t.test('agents and their broker', { skip: lacking }, async t => {
     const lamp = await lampOf(t)
     for (const scope of [{ service: 'village' }, { subservice: '/park' }])
       t.match(await lamp.ask('POST', '/v2/op/update', batch, scope), { status: 404, json: { error: 'NotFound' } })
-    t.equal((await lamp.told('command')).length, 0)
+    t.equal((await lamp.calls('command')).length, 0)
   })
 
   await t.test('a device that learns another command is registered anew', async t => {
@@ -182,7 +182,7 @@ t.test('agents and their broker', { skip: lacking }, async t => {
     t.match(registrations, [{ dataProvided: { attrs: /dim/ } }])
     t.equal(registrations.length, 1)
     t.match(await lamp.ask('PUT', '/v2/entities/Lamp1/attrs/dim', { type: 'command', value: 5 }), { status: 204 })
-    t.match(await lamp.told('command'), [{ attributes: [{ name: 'dim', value: 5 }] }])
+    t.match(await lamp.calls('command'), [{ attributes: [{ name: 'dim', value: 5 }] }])
   })
 
   for (const [said, more] of [
@@ -203,7 +203,7 @@ t.test('agents and their broker', { skip: lacking }, async t => {
 
       t.match(await lamp.ask('PATCH', '/v2/entities/Lamp1/attrs', switchTo('on')), { status: 204 })
       const { service } = lamp.group
-      t.match(await lamp.hears('on'), { id: 'Lamp1', type: 'Lamp', service, subservice, attributes: switched })
+      t.match(await lamp.receives('on'), { id: 'Lamp1', type: 'Lamp', service, subservice, attributes: switched })
       const stored = '/v2/entities/Lamp1?options=keyValues'
       t.match(await lamp.get(stored), { switch: 'on', switch_status: 'PENDING', switch_info: undefined })
       await lamp.does({ kind: 'report', command: 'switch', result: 'is on' })
@@ -212,8 +212,8 @@ t.test('agents and their broker', { skip: lacking }, async t => {
       // The agent receives no notification of the status or the result: its next one is the next command. Before the
       // first command it may have received the creation of the entity, if it knew the device by then.
       await lamp.ask('PATCH', '/v2/entities/Lamp1/attrs', switchTo('off'))
-      await lamp.hears('off')
-      const values = (await lamp.told('notification')).map(({ attributes }) => attributes.map(({ value }) => value))
+      await lamp.receives('off')
+      const values = (await lamp.calls('notification')).map(({ attributes }) => attributes.map(({ value }) => value))
       t.strictSame(values.slice(-2), [['on'], ['off']])
       t.ok(values.slice(0, -2).every(([value]) => value === null))
     })
@@ -247,14 +247,14 @@ async function forwards(t: Test, lampOf: (t: Test) => Promise<Lamp>): Promise<vo
     t.match(await lamp.ask('GET', '/v2/entities/Lamp1/attrs/power/value'), { text: '17' })
     const { service } = lamp.group
     const asked = { kind: 'query', id: 'Lamp1', type: 'Lamp', service, subservice, names: ['power'] }
-    t.strictSame(await lamp.told('query'), [asked])
+    t.strictSame(await lamp.calls('query'), [asked])
     t.match(await lamp.get('/v2/entities/Lamp1?options=keyValues'), whole)
     t.match(await lamp.get('/v2/entities?type=Lamp&options=keyValues'), [whole])
     const query = { entities: [{ id: 'Lamp1', type: 'Lamp' }], attrs: ['power'] }
     t.match((await lamp.ask('POST', '/v2/op/query', query)).json, [{ power: { type: 'Number', value: 17 } }])
-    t.equal((await lamp.told('query')).length, 4)
+    t.equal((await lamp.calls('query')).length, 4)
     await lamp.get('/v2/entities/Lamp1?options=skipForwarding')
-    t.equal((await lamp.told('query')).length, 4)
+    t.equal((await lamp.calls('query')).length, 4)
   })
 
   await t.test('a lazy attribute is written to the agent', async t => {
@@ -262,10 +262,10 @@ async function forwards(t: Test, lampOf: (t: Test) => Promise<Lamp>): Promise<vo
     const power = { type: 'Number', value: 20 }
     t.match(await lamp.ask('PATCH', '/v2/entities/Lamp1/attrs?type=Lamp', { power }), { status: 204 })
     const { service } = lamp.group
-    t.match(await lamp.told('update'), [
+    t.match(await lamp.calls('update'), [
       { id: 'Lamp1', service, subservice, attributes: [{ name: 'power', ...power }] },
     ])
-    t.equal((await lamp.told('command')).length, 0)
+    t.equal((await lamp.calls('command')).length, 0)
     t.equal((await lamp.ask('GET', '/v2/entities/Lamp1?options=skipForwarding')).status, 404)
   })
 
@@ -275,7 +275,7 @@ async function forwards(t: Test, lampOf: (t: Test) => Promise<Lamp>): Promise<vo
       if (known === 'has measured') await lamp.does({ kind: 'measure', attributes: [level(3)] })
       t.match(await lamp.ask(method, path, body), { status: 204 })
       const { service } = lamp.group
-      const called = await lamp.told('command')
+      const called = await lamp.calls('command')
       t.match(called, [
         { id: 'Lamp1', type: 'Lamp', service, subservice, attributes: [{ name: 'switch', value: 'on' }] },
       ])

@@ -1,8 +1,8 @@
 // An IoT agent for a test: agent-main in a process of its own. A test provisions it over HTTP at its north side, as an
 // operator would, and sends orders for its devices.
 //
-// The calls of the library are kept in order. They come over another channel than the broker's answers, so `told` waits
-// until that channel is empty.
+// The calls of the library are kept in order. They come over another channel than the broker's answers, so `callsOf`
+// waits until that channel is empty.
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -44,14 +44,14 @@ export type Call =
   | (Called & { readonly kind: 'query'; readonly names: readonly string[] })
   | (Called & { readonly kind: 'update' | 'command' | 'notification'; readonly attributes: readonly Attribute[] })
 
-export type Told =
+export type AgentMessage =
   | Call
   | { readonly kind: 'ready' }
   | { readonly kind: 'done'; readonly number: number; readonly answer?: unknown; readonly error?: string }
 
 export class IotAgent {
   readonly #told: Call[] = []
-  readonly #waiting = new Map<number, (told: Told & { kind: 'done' }) => void>()
+  readonly #waiting = new Map<number, (message: AgentMessage & { kind: 'done' }) => void>()
   readonly #north: HttpClient
   #orders = 0
 
@@ -60,9 +60,9 @@ export class IotAgent {
     readonly url: string,
   ) {
     this.#north = new HttpClient(url)
-    child.on('message', (told: Told) => {
-      if (told.kind === 'done') this.#waiting.get(told.number)?.(told)
-      else if (told.kind !== 'ready') this.#told.push(told)
+    child.on('message', (message: AgentMessage) => {
+      if (message.kind === 'done') this.#waiting.get(message.number)?.(message)
+      else if (message.kind !== 'ready') this.#told.push(message)
     })
   }
 
@@ -74,7 +74,7 @@ export class IotAgent {
   /** Has a device do something. The answer is that of the library; its complaint becomes the error. */
   async order(group: Group, device: string, deed: Deed): Promise<unknown> {
     const number = this.#orders++
-    const done = new Promise<Told & { kind: 'done' }>(resolve => this.#waiting.set(number, resolve))
+    const done = new Promise<AgentMessage & { kind: 'done' }>(resolve => this.#waiting.set(number, resolve))
     this.child.send({ ...deed, number, group, device })
     const { answer, error } = await done
     if (error !== undefined) throw new Error(error)
@@ -82,7 +82,7 @@ export class IotAgent {
   }
 
   /** The calls of the library so far, in the tenant of a group. */
-  async told(group: Group): Promise<readonly Call[]> {
+  async callsOf(group: Group): Promise<readonly Call[]> {
     await this.order(group, '', { kind: 'nothing' })
     return this.#told.filter(({ service }) => service === group.service)
   }

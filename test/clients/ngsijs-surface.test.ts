@@ -388,10 +388,10 @@ for (const [said, args, tables] of vocabularies)
     await t.test(`${compat ? 'counts and' : 'neither counts nor'} correlators reach the default tenant`, async t => {
       const connection = open(broker.baseUrl)
       const v2 = recorded(connection.v2)
-      const told = compat ? { count: 0, correlator: /./ } : { count: Number.NaN, correlator: null }
+      const expected = compat ? { count: 0, correlator: /./ } : { count: Number.NaN, correlator: null }
       for (const list of [v2.listEntities, v2.listTypes, v2.listSubscriptions, v2.listRegistrations])
-        t.match(await list({ count: true }), told)
-      t.match(await v2.batchQuery({ entities: [{ idPattern: '.*' }] }, { count: true }), told)
+        t.match(await list({ count: true }), expected)
+      t.match(await v2.batchQuery({ entities: [{ idPattern: '.*' }] }, { count: true }), expected)
       const { details, correlator } = await connection.getServerDetails()
       t.match(details, { orion: { version: '3.12.0' } })
       t.equal(correlator !== null, compat)

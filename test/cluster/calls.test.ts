@@ -280,14 +280,14 @@ t.test('an invalid reply is reported as unreadable, and silence is not', async t
   )
   t.teardown(() => server.forceShutdown())
   const calls = caller(t)
-  const told = (address: string): Promise<unknown[]> =>
+  const replyFrom = (address: string): Promise<unknown[]> =>
     inTime('the end of a call', resolve =>
       calls.call(address, Buffer.from('x'), 5000, (reply, reason, isUnreadable) =>
         resolve([reply, reason, isUnreadable]),
       ),
     )
-  t.strictSame(await told(`127.0.0.1:${port}`), [undefined, 'it sent something that is no packet', true])
-  t.match(await told(await listen(t)), [undefined, 'this node takes no calls', false])
+  t.strictSame(await replyFrom(`127.0.0.1:${port}`), [undefined, 'it sent something that is no packet', true])
+  t.match(await replyFrom(await listen(t)), [undefined, 'this node takes no calls', false])
 })
 
 t.test('a call that never gets complete, or never gets a reply, is ended by the called node', async t => {
@@ -310,10 +310,10 @@ t.test('a call that never gets complete, or never gets a reply, is ended by the 
   const client = new Client(address, credentials.createInsecure())
   t.teardown(() => client.close())
   const same = (message: Buffer) => message
-  const told = await new Promise(resolve => {
+  const reply = await new Promise(resolve => {
     const stream = client.makeBidiStreamRequest(callService.exchange.path, same, same)
     stream.on('error', error => resolve((error as Error & { details?: string }).details))
     stream.on('data', () => {})
   })
-  t.equal(told, 'no reply in time')
+  t.equal(reply, 'no reply in time')
 })

@@ -39,7 +39,7 @@ class NodeProcess {
       }
     })
     this.child.once('exit', () => {
-      for (const [number, tell] of this.waiting) tell({ kind: 'unknown', number })
+      for (const [number, onAnswer] of this.waiting) onAnswer({ kind: 'unknown', number })
       this.waiting.clear()
     })
   }

@@ -420,8 +420,8 @@ t.test('a snapshot whose pages are any bytes ends with a reason, not with a fail
         ask: (_request, onReply) => onReply(hostileBytes(random, pages)),
         onUnreadable: reason => reasons.add(reason),
       },
-      told => {
-        outcome = told
+      result => {
+        outcome = result
       },
     )
     assert(typeof outcome === 'string', String(outcome))

@@ -4,7 +4,7 @@
 import type { Random } from '../support/random.js'
 
 /** Bytes that have a meaning at the beginning or the end of a number. */
-const telling = [0, 1, 2, 5, 0x22, 0x7b, 0x7d, 0x7f, 0x80, 0x85, 0x86, 0xfe, 0xff] as const
+const specialBytes = [0, 1, 2, 5, 0x22, 0x7b, 0x7d, 0x7f, 0x80, 0x85, 0x86, 0xfe, 0xff] as const
 
 const noise = (random: Random, length: number): Buffer =>
   Buffer.from(Array.from({ length }, () => random.between(0, 255)))
@@ -34,7 +34,7 @@ export function hostileBytes(random: Random, valid: readonly Buffer[]): Buffer {
     default:
       for (let times = random.between(1, 4); times > 0 && message.length > 0; times--)
         message[random.between(0, message.length - 1)] =
-          random.fraction() < 0.5 ? random.pick(telling) : random.between(0, 255)
+          random.fraction() < 0.5 ? random.pick(specialBytes) : random.between(0, 255)
       return message
   }
 }

@@ -262,16 +262,17 @@ function shardOfId(key: Buffer): number {
 
 /** Checks that all changes were notified that were asked for while their subscription existed. */
 function checkNotified({ received }: SimulatedCluster, clients: Clients, wrong: string[]): void {
-  const told = new Map<string, Set<string>>()
-  for (const { subscription, by } of received) told.set(subscription, (told.get(subscription) ?? new Set()).add(by))
+  const reported = new Map<string, Set<string>>()
+  for (const { subscription, by } of received)
+    reported.set(subscription, (reported.get(subscription) ?? new Set()).add(by))
   const changes = clients.operations.filter(
     ({ kind, outcome, shard }) => kind === 'write' && outcome === 'done' && shard < register,
   )
   for (const { id, askedMs } of changes)
-    if (askedMs > clients.watchedMs && !told.get(watcher)?.has(id)) wrong.push(`${id} was not notified`)
+    if (askedMs > clients.watchedMs && !reported.get(watcher)?.has(id)) wrong.push(`${id} was not notified`)
   // One may be spent with an unknown change that has not happened: a commit in several appends that broke off.
   const mayBeSpent = clients.operations.some(({ kind, outcome }) => kind === 'write' && outcome === undefined)
   for (const [id, sinceMs] of clients.oneShots)
-    if (!mayBeSpent && changes.some(({ askedMs }) => askedMs > sinceMs) && !told.has(id))
+    if (!mayBeSpent && changes.some(({ askedMs }) => askedMs > sinceMs) && !reported.has(id))
       wrong.push(`subscription ${id} fires once, and has not fired`)
 }

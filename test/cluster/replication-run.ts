@@ -6,7 +6,7 @@ import { allRules, type NodeRules } from './replication-rules.js'
 import { Clients } from './simulated-clients.js'
 import { SimulatedCluster } from './simulated-cluster.js'
 
-export interface Told {
+export interface RunFindings {
   /** Errors, which must never happen. */
   readonly wrong: readonly string[]
   /** Faults that remain although everything works again. */
@@ -18,11 +18,11 @@ export interface Told {
 }
 
 /** The same seed makes the same run. */
-export async function run(seed: number, rules: NodeRules = allRules): Promise<Told> {
+export async function run(seed: number, rules: NodeRules = allRules): Promise<RunFindings> {
   const random = new Random(seed)
   const cluster = new SimulatedCluster(random, random.pick([3, 3, 3, 5, 9]), rules)
   const clients = new Clients(cluster)
-  const told = (wrong: readonly string[], ill: readonly string[]): Told => ({
+  const findings = (wrong: readonly string[], ill: readonly string[]): RunFindings => ({
     wrong,
     ill,
     done: clients.done,
@@ -32,9 +32,9 @@ export async function run(seed: number, rules: NodeRules = allRules): Promise<To
   try {
     await live(cluster, clients)
   } catch (error) {
-    return told([(error as Error).message], [])
+    return findings([(error as Error).message], [])
   }
-  return told(check(cluster, clients), await checkPeace(cluster, clients))
+  return findings(check(cluster, clients), await checkPeace(cluster, clients))
 }
 
 async function live(cluster: SimulatedCluster, clients: Clients): Promise<void> {

@@ -41,10 +41,10 @@ t.test('nothing acknowledged is lost, nothing happens twice, and no read goes ba
   let done = 0
   let notified = 0
   for (let number = 0; number < simulations; number++) {
-    const told = await run(seed + number)
-    done += told.done
-    notified += told.notified
-    const wrong = [...told.wrong, ...told.ill]
+    const findings = await run(seed + number)
+    done += findings.done
+    notified += findings.notified
+    const wrong = [...findings.wrong, ...findings.ill]
     if (wrong.length > 0) return t.fail(`SEED=${seed + number} REPLICATIONS=1: ${wrong.slice(0, 5).join('; ')}`)
   }
   t.comment(`seed ${seed}, ${simulations} runs, ${done} operations done, ${notified} notifications received`)

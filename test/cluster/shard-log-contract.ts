@@ -154,11 +154,11 @@ export class Node {
     return this.engine.run(
       new Promise((resolve, reject) => {
         let returned = false
-        let told = false
+        let isDone = false
         begin(outcome => {
           if (!returned) reject(new Error('called back before the call has returned'))
-          if (told) reject(new Error('called back twice'))
-          told = true
+          if (isDone) reject(new Error('called back twice'))
+          isDone = true
           resolve(outcome)
         })
         returned = true
@@ -169,7 +169,7 @@ export class Node {
 
 /** The events that a follower received, in order, each a short text. */
 export class Followed implements LogFollower {
-  readonly told: string[] = []
+  readonly events: string[] = []
   private readonly engine: Engine
   private watchers: (() => void)[] = []
 
@@ -178,19 +178,19 @@ export class Followed implements LogFollower {
   }
 
   onRecord(shard: number, { sequence, bytes }: { sequence: number; bytes: Buffer }): void {
-    this.tell(`record ${shard} ${sequence} ${bytes}`)
+    this.note(`record ${shard} ${sequence} ${bytes}`)
   }
 
   onTakeover(shard: number, { owner }: Takeover): void {
-    this.tell(`takeover ${shard} ${owner}`)
+    this.note(`takeover ${shard} ${owner}`)
   }
 
   onHeartbeat(node: string, bytes: Buffer): void {
-    this.tell(`heartbeat ${node} ${bytes}`)
+    this.note(`heartbeat ${node} ${bytes}`)
   }
 
   onGap(): void {
-    this.tell('gap')
+    this.note('gap')
   }
 
   /** Resolves when this event was received, after the first `from` ones. */
@@ -198,7 +198,7 @@ export class Followed implements LogFollower {
     await this.engine.run(
       new Promise<void>(resolve => {
         const look = (): void => {
-          if (this.told.includes(text, from)) resolve()
+          if (this.events.includes(text, from)) resolve()
         }
         this.watchers.push(look)
         look()
@@ -206,8 +206,8 @@ export class Followed implements LogFollower {
     )
   }
 
-  private tell(text: string): void {
-    this.told.push(text)
+  private note(text: string): void {
+    this.events.push(text)
     for (const look of this.watchers) look()
   }
 }
@@ -560,7 +560,7 @@ function following(test: Define): void {
     const newer = await b.own(1, 'b')
     await b.write(1, newer, 4, 'end')
     await followed.until('record 1 4 end')
-    t.strictSame(followed.told, [
+    t.strictSame(followed.events, [
       'gap',
       'takeover 1 a',
       'takeover 2 a',
@@ -582,7 +582,7 @@ function following(test: Define): void {
     const { last } = await b.reading(1)
     await writing
     await followed.until('record 1 100 x')
-    const first = followed.told.find(text => text.startsWith('record'))?.split(' ')[2]
+    const first = followed.events.find(text => text.startsWith('record'))?.split(' ')[2]
     t.ok(Number(first) <= last + 1, `the log went up to ${last}, told from ${first}`)
   })
 
@@ -596,7 +596,7 @@ function following(test: Define): void {
     await a.untilReading(1, ({ records }) => records[0]?.sequence === 2)
     await a.write(1, epoch, 3, 'z')
     await followed.until('record 1 3 z')
-    t.strictSame(followed.told, ['gap', 'takeover 1 a', 'record 1 1 x', 'record 1 2 y', 'record 1 3 z'])
+    t.strictSame(followed.events, ['gap', 'takeover 1 a', 'record 1 1 x', 'record 1 2 y', 'record 1 3 z'])
   })
 
   test('after an absence of the engine a follower gets a gap, and then later events', async (t, node, engine) => {
@@ -605,7 +605,7 @@ function following(test: Define): void {
     await followed.until('gap')
     await a.own(1, 'before')
     await followed.until('takeover 1 before')
-    const from = followed.told.length
+    const from = followed.events.length
     await engine.goAway()
     await engine.comeBack()
     await followed.until('gap', from)
@@ -613,7 +613,7 @@ function following(test: Define): void {
     const epoch = await a.own(1, 'after')
     await a.write(1, epoch, 1, 'x')
     await followed.until('record 1 1 x')
-    t.strictSame(followed.told.slice(-2), ['takeover 1 after', 'record 1 1 x'])
+    t.strictSame(followed.events.slice(-2), ['takeover 1 after', 'record 1 1 x'])
   })
 
   test('a closed log reports nothing more to its follower', async (t, node, engine) => {
@@ -623,6 +623,6 @@ function following(test: Define): void {
     await engine.run(a.log.close())
     await b.own(1, 'b')
     await witness.until('takeover 1 b')
-    t.strictSame(followed.told, ['gap'])
+    t.strictSame(followed.events, ['gap'])
   })
 }

@@ -202,8 +202,8 @@ export class SimulatedCluster {
     return this.nodes.flatMap(({ name, now }) => {
       if (!now) return []
       const isSelf = name === node.name
-      const isHeard = !this.cuts.has(pair(name, node.name)) && !now.process.isStopped && !node.wronged.has(name)
-      if (!isSelf && (!isHeard || this.world.chance(this.faults.mistaken))) return []
+      const isReachable = !this.cuts.has(pair(name, node.name)) && !now.process.isStopped && !node.wronged.has(name)
+      if (!isSelf && (!isReachable || this.world.chance(this.faults.mistaken))) return []
       const isSuspect = this.world.chance(this.faults.mistaken)
       return [{ name, life: now.life, domain: '', isJoined: now.isJoined, isSuspect }]
     })

@@ -78,14 +78,14 @@ export class SimulatedStore extends MemoryStore {
   override commit(batch: Batch, onDone: (error?: Error) => void): void {
     this.later(() => {
       this.disk.beginBatch()
-      super.commit(batch, error => this.tell(onDone, error))
+      super.commit(batch, error => this.report(onDone, error))
     })
   }
 
   override sync(onDone: (error?: Error) => void): void {
     this.later(() => {
       this.disk.flush()
-      super.sync(error => this.tell(onDone, error))
+      super.sync(error => this.report(onDone, error))
     })
   }
 
@@ -114,7 +114,7 @@ export class SimulatedStore extends MemoryStore {
     })
   }
 
-  private tell(onDone: (error?: Error) => void, error: Error | undefined): void {
+  private report(onDone: (error?: Error) => void, error: Error | undefined): void {
     const { process } = this
     process.at(process.world.nowMs, () => onDone(error))
   }

@@ -111,14 +111,14 @@ t.test('a killed node gets no reply, and its requests happen', async t => {
   const { world, engine, run } = simulate({ delayMsMax: 5 })
   const process = world.process('a')
   const log = engine.connect(process.clock)
-  let told = false
+  let isDone = false
   log.takeOver(1, 'a', () => {
-    told = true
+    isDone = true
   })
   process.kill()
   await run(world.run(5000))
   t.equal(engine.takeoverOf(1)?.owner, 'a')
-  t.notOk(told)
+  t.notOk(isDone)
 })
 
 t.test('without its fence the engine lets a superseded owner append, as a checker must notice', async t => {
@@ -138,21 +138,21 @@ t.test('without its fence the engine lets a superseded owner append, as a checke
 t.test('a node that is cut off gets no reports until the cut ends, and then a gap', async t => {
   const { world, engine, run } = simulate()
   const log = engine.connect(world.process('a').clock)
-  const told: string[] = []
+  const events: string[] = []
   log.follow(() => true, {
-    onRecord: (shard, { sequence }) => told.push(`record ${shard} ${sequence}`),
-    onTakeover: (_shard, { owner }) => told.push(owner),
-    onHeartbeat: node => told.push(`heartbeat ${node}`),
-    onGap: () => told.push('gap'),
+    onRecord: (shard, { sequence }) => events.push(`record ${shard} ${sequence}`),
+    onTakeover: (_shard, { owner }) => events.push(owner),
+    onHeartbeat: node => events.push(`heartbeat ${node}`),
+    onGap: () => events.push('gap'),
   })
   await world.run(2000)
   log.fault = 'cut'
   engine.takeOver(1, 'unheard')
   await world.run(5000)
-  t.strictSame(told, ['gap'])
+  t.strictSame(events, ['gap'])
   log.fault = 'none'
   await world.run(2000)
   engine.takeOver(1, 'heard')
   await run(world.run(100))
-  t.strictSame(told, ['gap', 'gap', 'heard'])
+  t.strictSame(events, ['gap', 'gap', 'heard'])
 })

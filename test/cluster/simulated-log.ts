@@ -268,7 +268,7 @@ export class SimulatedLog implements ShardLog {
   private follower: { readonly wanted: (shard: number) => boolean; readonly listener: LogFollower } | undefined
   /** Whether the engine sends events at present, and those that have not arrived. */
   private following = false
-  private told: (() => void)[] = []
+  private undelivered: (() => void)[] = []
 
   constructor(engine: SimulatedEngine, clock: ClusterClock, engineClock: ClusterClock, random: Random) {
     this.engine = engine
@@ -365,20 +365,21 @@ export class SimulatedLog implements ShardLog {
   onEvent(event: LogEvent): void {
     const { follower, engine } = this
     if (!follower || !this.following) return
-    const blocked = engine.away || this.isUntold || this.told.length >= followedMax
+    const blocked = engine.away || this.isUndelivered || this.undelivered.length >= followedMax
     if (blocked || engine.chance(engine.faults.followLost)) return this.loseFollower('the connection is lost')
     const { wanted, listener } = follower
-    if (event.kind === 'takeover') this.tell(() => listener.onTakeover(event.shard, event.takeover))
-    else this.tell(() => wanted(event.shard) && listener.onRecord(event.shard, event.record))
+    if (event.kind === 'takeover') this.deliver(() => listener.onTakeover(event.shard, event.takeover))
+    else this.deliver(() => wanted(event.shard) && listener.onRecord(event.shard, event.record))
   }
 
   /** The engine sends a heartbeat. */
   onHeartbeat(node: string, bytes: Buffer): void {
     const { follower } = this
-    if (follower && this.following && !this.isUntold) this.tell(() => follower.listener.onHeartbeat(node, bytes))
+    if (follower && this.following && !this.isUndelivered)
+      this.deliver(() => follower.listener.onHeartbeat(node, bytes))
   }
 
-  private get isUntold(): boolean {
+  private get isUndelivered(): boolean {
     return this.fault === 'cut' || this.fault === 'mute'
   }
 
@@ -386,27 +387,27 @@ export class SimulatedLog implements ShardLog {
   loseFollower(reason: string): void {
     if (!this.following) return
     this.following = false
-    this.told = []
+    this.undelivered = []
     this.followSoon(reason)
   }
 
   private followSoon(reason: string): void {
     this.engineClock.after(this.random.fraction() * refollowMsMax, () => {
       if (this.closed || !this.follower) return
-      if (this.engine.away || this.isUntold) return this.followSoon(reason)
+      if (this.engine.away || this.isUndelivered) return this.followSoon(reason)
       this.following = true
       const { listener } = this.follower
-      this.tell(() => listener.onGap(reason))
+      this.deliver(() => listener.onGap(reason))
     })
   }
 
   /** Delivers in order, although timers may not keep it: each timer delivers the first of the queue. */
-  private tell(run: () => void): void {
-    const { told } = this
-    told.push(run)
+  private deliver(run: () => void): void {
+    const { undelivered } = this
+    undelivered.push(run)
     this.clock.after(this.delayMs(), () => {
-      if (this.closed || told !== this.told) return
-      told.shift()?.()
+      if (this.closed || undelivered !== this.undelivered) return
+      undelivered.shift()?.()
     })
   }
 

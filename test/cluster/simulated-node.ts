@@ -157,7 +157,7 @@ export class SimulatedNode {
       ask: (to, request, waitMs, onReply) =>
         carry(
           to,
-          (other, tell) => other.replicator.onAsk(request, tell),
+          (other, onReply) => other.replicator.onAsk(request, onReply),
           waitMs,
           outcome => onReply(outcome.kind === 'reply' ? outcome.reply : undefined),
         ),
@@ -187,7 +187,7 @@ export class SimulatedNode {
       ask: (to, shard, request, onOutcome, waitMs = askMs, view) => {
         // A copy, since the caller may change its bytes later.
         const bytes = Buffer.from(request)
-        carry(to, (other, tell) => other.router.onAsk(shard, bytes, tell, view, name), waitMs, onOutcome)
+        carry(to, (other, onReply) => other.router.onAsk(shard, bytes, onReply, view, name), waitMs, onOutcome)
       },
       noteUndecodable: (node, what) => parts.onError(`${what}, of ${node}`),
       onChange: listener => void ownerListeners.push(listener),

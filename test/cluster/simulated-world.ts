@@ -225,11 +225,11 @@ export class End implements Stream {
   }
 
   close(reason?: string): void {
-    const told = reason === undefined ? 'ended' : 'torn down'
+    const reported = reason === undefined ? 'ended' : 'torn down'
     this.over = true
     this.process.world.streams.delete(this)
     this.process.world.streams.delete(this.other)
-    if (this.other && !this.severed) this.other.process.at(this.arriveMs(false), () => this.other.closed(told))
+    if (this.other && !this.severed) this.other.process.at(this.arriveMs(false), () => this.other.closed(reported))
   }
 
   closed(reason: string): void {
@@ -240,11 +240,11 @@ export class End implements Stream {
   }
 
   /** Stops all messages; only the given ends are notified of that. */
-  cut(...told: (End | undefined)[]): void {
+  cut(...ends: (End | undefined)[]): void {
     this.severed = true
     this.other.severed = true
     this.process.world.streams.delete(this)
-    for (const end of told) {
+    for (const end of ends) {
       if (end) end.process.at(end.process.world.nowMs + end.process.world.delayMs(), () => end.closed('cut'))
     }
   }

@@ -102,7 +102,7 @@ class Story {
   }
 
   /** A node learns the address of another one; of itself it learns nothing. */
-  tell(name: Name, of: Name): void {
+  report(name: Name, of: Name): void {
     if (name !== of) this.node(name).asks.meet(this.peer(of))
   }
 
@@ -200,7 +200,7 @@ class Story {
       const other = random.pick(names.filter(one => one !== name) as [Name, Name])
       this.counts.parted++
       process.at(world.nowMs, () => asks.part(other, 'it is taken for gone'))
-      process.at(world.nowMs + random.pick([0, 50, 500]) * random.fraction(), () => this.tell(name, other))
+      process.at(world.nowMs + random.pick([0, 50, 500]) * random.fraction(), () => this.report(name, other))
     } else if (process.alive) {
       process.kill()
       world.at(world.nowMs + random.between(0, 300), () => void this.comeBack(name))
@@ -217,7 +217,7 @@ class Story {
     await this.start(name)
     for (const other of names) {
       const { process } = this.node(other)
-      process.at(world.nowMs + 300 * world.random.fraction(), () => this.tell(other, name))
+      process.at(world.nowMs + 300 * world.random.fraction(), () => this.report(other, name))
     }
   }
 
@@ -273,7 +273,7 @@ async function simulate(seed: number): Promise<Verdict> {
   Object.assign(world.faults, { lost: 0, repeated: 0, overtaken: 0 })
   story.peace = true
   await world.run(1000)
-  for (const name of names) for (const of of names) story.tell(name, of)
+  for (const name of names) for (const of of names) story.report(name, of)
   await world.run(3000)
   const { wrong, forgotten, counts } = story
   const last = ['ab', 'ac', 'ba', 'bc', 'ca', 'cb'].map(([from, to]) => story.ask(from!, to!))

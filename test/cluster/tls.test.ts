@@ -67,7 +67,7 @@ t.test('other nodes are rejected, each with the reason', async t => {
   for (const [says, server, client, reason] of cases) {
     const at = await listen(t, { tls: server })
     const beganMs = performance.now()
-    for (const told of await attempts(t, { tls: client }, at)) t.match(told, reason, says)
+    for (const outcome of await attempts(t, { tls: client }, at)) t.match(outcome, reason, says)
     const tookMs = performance.now() - beganMs
     t.ok(tookMs < 1000, `within the time of a greeting: ${tookMs} ms`)
   }
@@ -79,11 +79,11 @@ t.test('a renewal is for new connections, in both directions, and those that are
   const at = await listen(t, { tls: served })
   const transport = grpcTransport({ tls: own })
   t.teardown(() => transport.close())
-  const heard: string[] = []
+  const lines: string[] = []
   let wake = (): void => {}
   const stream = transport.dial(at, {
     onMessage: message => {
-      heard.push(message.toString())
+      lines.push(message.toString())
       wake()
     },
     onDrain: () => {},
@@ -106,7 +106,7 @@ t.test('a renewal is for new connections, in both directions, and those that are
   t.throws(() => own.renew(wrong), /^the cluster's certificate, key and CA cannot be used: /)
   t.strictSame(await attempts(t, { tls: own }, at), ['word', 'word'], 'and the old ones go on')
   await say('after')
-  t.strictSame(heard, ['before', 'after'])
+  t.strictSame(lines, ['before', 'after'])
   stream.close()
 })
 
@@ -121,13 +121,13 @@ t.test('without a certificate, or with an old version of TLS, no node gets throu
   for (const [says, options] of cases) {
     const socket = connectTls({ ...options, port: Number(at.split(':')[1]), checkServerIdentity: () => undefined })
     socket.on('secureConnect', () => socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'))
-    let heard = 0
+    let received = 0
     socket.on('data', ({ length }) => {
-      heard += length
+      received += length
     })
     const failure = new Promise(resolve => socket.on('error', error => resolve((error as NodeJS.ErrnoException).code)))
     t.match(await failure, /^ERR_SSL_.*(CERTIFICATE_REQUIRED|VERSION|PROTOCOL)/, says)
-    t.equal(heard, 0)
+    t.equal(received, 0)
   }
 })
 

@@ -34,12 +34,12 @@ export async function wipe(brokers: readonly HttpClient[]): Promise<void> {
  */
 export async function warmUp(brokers: readonly HttpClient[]): Promise<void> {
   const untilMs = performance.now() + warmUpMsMax
-  const telling = (notification: object) => ({ subject: { entities: [{ id: 'none' }] }, notification })
+  const subscriptionWith = (notification: object) => ({ subject: { entities: [{ id: 'none' }] }, notification })
   for (const broker of brokers)
     for (const [path, body] of [
       ['/v2/entities?options=upsert', { id: 'warm' }],
-      ['/v2/subscriptions', telling({ http: { url: 'http://none' } })],
-      ['/v2/subscriptions', telling({ mqtt: { url: 'mqtt://none', topic: 'none' } })],
+      ['/v2/subscriptions', subscriptionWith({ http: { url: 'http://none' } })],
+      ['/v2/subscriptions', subscriptionWith({ mqtt: { url: 'mqtt://none', topic: 'none' } })],
     ] as const)
       for (;;) {
         const { status, text } = await broker.send('POST', path, body)

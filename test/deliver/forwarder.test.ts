@@ -211,18 +211,18 @@ t.test('the time of a request may have begun before it was asked for', async t =
   const forwarder = started(t, { clock, timeoutMs: 1_000 })
   const sinceMs = clock.monoMs()
   clock.advance(900)
-  let told: string | undefined
+  let failure: string | undefined
   const answer = new Promise<void>(resolve =>
     forwarder.ask({ url: provider.url, headers: [], body: '{}', isRepeatable: true, sinceMs }, answer => {
-      told = shown(answer)
+      failure = shown(answer)
       resolve()
     }),
   )
   clock.advance(99)
-  t.equal(told, undefined)
+  t.equal(failure, undefined)
   clock.advance(1)
   await answer
-  t.equal(told, 'Timeout was reached')
+  t.equal(failure, 'Timeout was reached')
   t.equal(
     await new Promise(resolve =>
       forwarder.ask({ url: provider.url, headers: [], body: '{}', isRepeatable: true, sinceMs }, late =>

@@ -394,13 +394,13 @@ t.test('close ends everything and reports nothing', async t => {
   const answering = await httpReceiver(t)
   const { send, sender } = senderFor(t)
   await send(post(answering.url))
-  let told = false
+  let isSettled = false
   send(post(silent.url)).then(() => {
-    told = true
+    isSettled = true
   })
   await until(() => silent.open === 1)
   sender.close()
   await until(() => silent.open + answering.open === 0)
   t.equal(sender.stats().connections, 0)
-  t.equal(told, false)
+  t.equal(isSettled, false)
 })

@@ -103,7 +103,7 @@ class Story {
 }
 
 /** By outcome of a subscription: whether its first unmet condition in the explanation agrees. */
-const told: Readonly<Record<string, (condition: string | undefined) => boolean>> = {
+const byKind: Readonly<Record<string, (condition: string | undefined) => boolean>> = {
   fires: condition => condition === undefined,
   expires: condition => condition === 'expires',
   throttling: condition => condition === 'throttling',
@@ -154,7 +154,7 @@ t.test('a change touches and triggers the subscriptions of the plain rules', asy
         const fired = decideTrigger(parsed, progress, event, story.nowMs)
         if (verdict !== undefined && fired !== verdict) throw new Error(`${fired} is not ${verdict}: ${bodyOf(plain)}`)
         count(fired)
-        const agrees = told[fired]
+        const agrees = byKind[fired]
         if (agrees && hasAll(event)) {
           const { conditions } = explain(parsed, progress, event.entity, path, story.nowMs)
           const no = conditions.find(({ holds, condition }) => !holds && condition !== 'alterationTypes')
@@ -165,7 +165,7 @@ t.test('a change touches and triggers the subscriptions of the plain rules', asy
     }
   }
   for (const one of ['create', 'change', 'update', 'delete']) t.ok(counts.has(one), `there were events of class ${one}`)
-  for (const one of Object.keys(told)) t.ok(counts.has(`explained ${one}`), `there were explanations of ${one}`)
+  for (const one of Object.keys(byKind)) t.ok(counts.has(`explained ${one}`), `there were explanations of ${one}`)
   for (const one of ['fires', 'expires', 'onlyChangedAttrs', 'throttling', 'mq', 'geo'])
     t.ok(counts.has(one), `there were verdicts ${one}`)
   t.comment([...counts].map(([what, times]) => `${what} ${times}`).join(', '))

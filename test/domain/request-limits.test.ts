@@ -45,7 +45,7 @@ const list = <T>(count: number, item: (n: number) => T): T[] => Array.from({ len
 const said = (result: { readonly ok: boolean; readonly refusal?: Refusal }): string =>
   result.refusal ? `${result.refusal.kind}: ${refusalText(result.refusal)}` : 'taken'
 
-const told = ({ refusal }: UpdateOutcome): string => said({ ok: false, ...(refusal && { refusal }) })
+const refusalOf = ({ refusal }: UpdateOutcome): string => said({ ok: false, ...(refusal && { refusal }) })
 
 const tooMany = (what: string, max: number, count = max + 1): string =>
   `BadRequest: too many ${what}: ${count}, at most ${max}`
@@ -95,23 +95,23 @@ t.test('a body names at most so many attributes of an entity, id and type not co
 t.test('an entity grows up to as many attributes, by any request', async t => {
   const full = entityOf(attributesMax)
   const more = wanted({ more: attribute })
-  t.equal(told(appendAttributes(entityOf(attributesMax - 1), more, plain, nowMs)), 'taken')
-  t.equal(told(appendAttributes(full, more, plain, nowMs)), tooMany('attributes', attributesMax))
-  t.equal(told(appendStrict(full, more, 'E', nowMs)), tooMany('attributes', attributesMax))
+  t.equal(refusalOf(appendAttributes(entityOf(attributesMax - 1), more, plain, nowMs)), 'taken')
+  t.equal(refusalOf(appendAttributes(full, more, plain, nowMs)), tooMany('attributes', attributesMax))
+  t.equal(refusalOf(appendStrict(full, more, 'E', nowMs)), tooMany('attributes', attributesMax))
   // A refused request changes nothing.
   const partly = appendStrict(full, wanted({ a0: attribute, more: attribute }), 'E', nowMs)
-  t.strictSame([told(partly), partly.change], [tooMany('attributes', attributesMax), undefined])
-  t.equal(told(appendAttributes(full, wanted({ a0: { value: 2 } }), plain, nowMs)), 'taken')
-  t.equal(told(updateAttributes(full, wanted({ a0: { value: 2 } }), plain, 'E', nowMs)), 'taken')
-  t.equal(told(replaceAttributes(full, wanted(members(attributesMax, attribute, 'b')), nowMs)), 'taken')
+  t.strictSame([refusalOf(partly), partly.change], [tooMany('attributes', attributesMax), undefined])
+  t.equal(refusalOf(appendAttributes(full, wanted({ a0: { value: 2 } }), plain, nowMs)), 'taken')
+  t.equal(refusalOf(updateAttributes(full, wanted({ a0: { value: 2 } }), plain, 'E', nowMs)), 'taken')
+  t.equal(refusalOf(replaceAttributes(full, wanted(members(attributesMax, attribute, 'b')), nowMs)), 'taken')
 })
 
 t.test('an entity that had more before there was the limit can be changed, and does not grow', async t => {
   const large = entityOf(attributesMax + 10)
-  t.equal(told(updateAttributes(large, wanted({ a0: { value: 2 } }), plain, 'E', nowMs)), 'taken')
-  t.equal(told(appendAttributes(large, wanted({ a0: { value: 2 } }), plain, nowMs)), 'taken')
+  t.equal(refusalOf(updateAttributes(large, wanted({ a0: { value: 2 } }), plain, 'E', nowMs)), 'taken')
+  t.equal(refusalOf(appendAttributes(large, wanted({ a0: { value: 2 } }), plain, nowMs)), 'taken')
   const grown = appendAttributes(large, wanted({ more: attribute }), plain, nowMs)
-  t.equal(told(grown), tooMany('attributes', attributesMax, attributesMax + 11))
+  t.equal(refusalOf(grown), tooMany('attributes', attributesMax, attributesMax + 11))
 })
 
 t.test('an attribute has at most so many metadata, at once or by and by', async t => {
@@ -123,9 +123,9 @@ t.test('an attribute has at most so many metadata, at once or by and by', async 
   const before = createEntity(entity.value, stampOf(nowMs)).change!.after!
   const after = (count: number, options = plain) =>
     updateAttributes(before, wanted({ a: withMetadata(count, 'n') }), options, 'E', nowMs)
-  t.equal(told(after(1)), 'taken')
-  t.equal(told(after(2)), tooMany('metadata', metadataMax))
-  t.equal(told(after(metadataMax, { ...plain, overrideMetadata: true })), 'taken')
+  t.equal(refusalOf(after(1)), 'taken')
+  t.equal(refusalOf(after(2)), tooMany('metadata', metadataMax))
+  t.equal(refusalOf(after(metadataMax, { ...plain, overrideMetadata: true })), 'taken')
 })
 
 t.test('a list in a body has at most so many elements', async t => {
@@ -180,14 +180,14 @@ t.test('a location has at most so many positions, all its parts together', async
     ['MultiPolygon', extra => [[ring(half)], [ring(half + extra, 5)]]],
   ]
   for (const [type, coordinates] of kinds) {
-    t.equal(told(create({ type, coordinates: coordinates(0) })), 'taken', type)
+    t.equal(refusalOf(create({ type, coordinates: coordinates(0) })), 'taken', type)
     const geometry = { type, coordinates: coordinates(1) }
-    t.equal(told(create(geometry)), tooMany('positions', positionsMax), type)
-    t.equal(told(create({ type: 'Feature', geometry })), tooMany('positions', positionsMax), type)
+    t.equal(refusalOf(create(geometry)), tooMany('positions', positionsMax), type)
+    t.equal(refusalOf(create({ type: 'Feature', geometry })), tooMany('positions', positionsMax), type)
   }
   const line = (count: number) => list(count, n => `${n % 90}, 0`)
-  t.equal(told(create(line(positionsMax), 'geo:line')), 'taken')
-  t.equal(told(create(line(positionsMax + 1), 'geo:line')), tooMany('positions', positionsMax))
+  t.equal(refusalOf(create(line(positionsMax), 'geo:line')), 'taken')
+  t.equal(refusalOf(create(line(positionsMax + 1), 'geo:line')), tooMany('positions', positionsMax))
 })
 
 t.test('a location that was stored with more is still one', async t => {

@@ -18,7 +18,7 @@ import { type BrokerProcess, freePort, startBroker, type Teardown, tempDir } fro
 import type { HttpClient } from '../support/http-client.js'
 import { Random } from '../support/random.js'
 import type { Shot } from './draft.js'
-import { type Heard, HostileClient } from './hostile-client.js'
+import { HostileClient, type Observed } from './hostile-client.js'
 import { HostileRequests } from './hostile-requests.js'
 import { Inspector, isFailure, megabytes } from './inspector.js'
 import { judge } from './judge.js'
@@ -92,7 +92,7 @@ export class Campaign {
   async run(t: Teardown): Promise<CampaignReport> {
     const { server, workers, seed } = this.options
     const directory = tempDir(t)
-    const inspector = new Inspector(join(tempDir(t), 'inspection'), problem => this.tell(problem))
+    const inspector = new Inspector(join(tempDir(t), 'inspection'), problem => this.report(problem))
     // Answers must not reveal where the broker keeps its data.
     this.privateTexts.push(directory)
     const ownReceiver = await openReceiver(t)
@@ -153,7 +153,7 @@ export class Campaign {
         if (this.isGoingOn) await this.look(broker, owner, receiver, inspector)
       }
     } catch (error) {
-      this.tell(`the broker cannot be reached: ${(error as Error).message}\n${broker.stderr.slice(-2_000)}`)
+      this.report(`the broker cannot be reached: ${(error as Error).message}\n${broker.stderr.slice(-2_000)}`)
     } finally {
       for (const client of clients) client.close()
       owner.close()
@@ -164,7 +164,7 @@ export class Campaign {
     return this.problems.length < problemsMax
   }
 
-  private tell(problem: string): void {
+  private report(problem: string): void {
     if (this.isGoingOn) this.problems.push(`after ${this.shots} requests: ${problem}`)
   }
 
@@ -172,10 +172,10 @@ export class Campaign {
     const shot = generator.next()
     if (shot.tenant !== undefined) this.seenTenants.add(shot.tenant)
     for (const path of shot.servicePaths) if (/^(?:\/\w{1,50}){1,10}$/.test(path)) this.seenPaths.add(path)
-    const heard = await client.fire(shot)
-    const wrong = judge(shot, heard, this.privateTexts)
-    if (wrong !== undefined) this.tell(`${wrong}: ${shown(shot, heard)}`)
-    const [first] = heard.answers
+    const observed = await client.fire(shot)
+    const wrong = judge(shot, observed, this.privateTexts)
+    if (wrong !== undefined) this.report(`${wrong}: ${shown(shot, observed)}`)
+    const [first] = observed.answers
     add(this.kinds, shot.kind.split(' ')[0]!)
     if (!first) return
     add(this.statuses, first.status)
@@ -200,7 +200,7 @@ export class Campaign {
       const tookMs = performance.now() - beganMs
       const spent = this.spentMs().map((ms, index) => ms - (spentBefore[index] ?? 0))
       if (this.shots > shotsUnmeasured) this.waitsMs.push(Math.min(tookMs, Math.max(...spent)))
-      if (text !== JSON.stringify(honest)) this.tell(`the honest client got ${text.slice(0, 300)}`)
+      if (text !== JSON.stringify(honest)) this.report(`the honest client got ${text.slice(0, 300)}`)
       if (isNew) client.close()
     }
     reader.close()
@@ -226,21 +226,21 @@ export class Campaign {
     inspector: Inspector,
   ): Promise<void> {
     const now = broker.processes
-    if (now.join() !== this.processes.join()) this.tell(`processes ${this.processes} became ${now}\n${broker.stderr}`)
+    if (now.join() !== this.processes.join()) this.report(`processes ${this.processes} became ${now}\n${broker.stderr}`)
     await this.tidy(owner)
     const live = await owner.get('/health/live')
-    if (live.status !== 200) this.tell(`/health/live answers ${live.status}`)
+    if (live.status !== 200) this.report(`/health/live answers ${live.status}`)
     const { text } = await owner.get('/v2/entities/plain?options=keyValues', { 'Ctx-Service': 'honest' })
-    if (text !== JSON.stringify(plain)) this.tell(`the plain entity became ${text.slice(0, 300)}`)
+    if (text !== JSON.stringify(plain)) this.report(`the plain entity became ${text.slice(0, 300)}`)
     const stolen = await this.vault.problem(owner)
-    if (stolen !== undefined) this.tell(stolen)
-    for (const leak of receiver.leaks.splice(0)) this.tell(`a secret was sent to a hostile receiver: ${leak}`)
+    if (stolen !== undefined) this.report(stolen)
+    for (const leak of receiver.leaks.splice(0)) this.report(`a secret was sent to a hostile receiver: ${leak}`)
     inspector.readLog(broker.takeOutput(), line => this.checkLine(line))
     await inspector.inspect()
     this.checkHeaps(inspector.heaps)
     const sorted = [...this.waitsMs].sort((a, b) => a - b)
     const wait = sorted[Math.ceil(sorted.length * 0.999) - 1] ?? 0
-    if (wait > probeMsMax) this.tell(`the honest client waited ${wait.toFixed(0)} ms of processor time`)
+    if (wait > probeMsMax) this.report(`the honest client waited ${wait.toFixed(0)} ms of processor time`)
   }
 
   /** Removes the entities and documents of hostile requests, and resets the log settings. */
@@ -265,7 +265,7 @@ export class Campaign {
       const { json } = await owner.get('/v2/entities?limit=1&options=keyValues', headers)
       if ((json as unknown[]).length === 0) return
       if (left === 0)
-        return this.tell(`entities of ${JSON.stringify(headers)} cannot be removed: ${JSON.stringify(json)}`)
+        return this.report(`entities of ${JSON.stringify(headers)} cannot be removed: ${JSON.stringify(json)}`)
       for (const path of this.seenPaths) {
         const there = { ...headers, 'Ctx-ServicePath': path }
         const found = (await owner.get('/v2/entities?limit=1000&options=keyValues', there)).json as Named[]
@@ -274,14 +274,15 @@ export class Campaign {
         const answer = await owner.send('POST', '/v2/op/update', { actionType: 'delete', entities }, there)
         // After a 500 the outcome of some may be unknown: the next round finds them.
         if (answer.status !== 204 && answer.status !== 500)
-          return this.tell(`removing entities: ${answer.status} ${answer.text.slice(0, 300)}`)
+          return this.report(`removing entities: ${answer.status} ${answer.text.slice(0, 300)}`)
       }
     }
   }
 
   private checkLine(line: string): void {
-    if (line.includes(this.vault.marker) && !ofVault.test(line)) this.tell(`a secret in the log: ${line.slice(0, 500)}`)
-    if (isFailure(line) && !ofMessages.test(line)) this.tell(`the log says: ${line.slice(0, 1_000)}`)
+    if (line.includes(this.vault.marker) && !ofVault.test(line))
+      this.report(`a secret in the log: ${line.slice(0, 500)}`)
+    if (isFailure(line) && !ofMessages.test(line)) this.report(`the log says: ${line.slice(0, 1_000)}`)
   }
 
   private checkHeaps(heaps: readonly number[]): void {
@@ -290,7 +291,7 @@ export class Campaign {
     const first = Math.min(...heaps.slice(warmUp, warmUp + 3))
     const last = Math.min(...heaps.slice(-3))
     if (heaps.length > warmUp + 3 && last - first > growthBytesMax)
-      this.tell(`the heap has grown by ${megabytes(last - first)} MB: ${heaps.map(megabytes).join(' ')}`)
+      this.report(`the heap has grown by ${megabytes(last - first)} MB: ${heaps.map(megabytes).join(' ')}`)
   }
 
   private summarize(seconds: number, receiver: HostileReceiver, inspector: Inspector): void {
@@ -340,9 +341,9 @@ const shares = (counts: ReadonlyMap<unknown, number>): string =>
     .map(([key, count]) => `${key} ${count}`)
     .join(', ')
 
-function shown(shot: Shot, heard: Heard): string {
+function shown(shot: Shot, observed: Observed): string {
   const sent = Buffer.concat(shot.pieces).toString('latin1')
-  return `${shot.kind}\n  sent ${JSON.stringify(sent.slice(0, 1_500))}\n  got ${JSON.stringify(heard.raw.slice(0, 600))}`
+  return `${shot.kind}\n  sent ${JSON.stringify(sent.slice(0, 1_500))}\n  got ${JSON.stringify(observed.raw.slice(0, 600))}`
 }
 
 /** Opens a receiver for the notifications of the vault's owner. */

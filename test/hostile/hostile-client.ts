@@ -10,15 +10,15 @@ import { connect, type Socket } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Shot } from './draft.js'
 
-export interface HeardAnswer {
+export interface ObservedAnswer {
   readonly status: number
   /** By lower-case name; if a name comes twice, the last value. */
   readonly headers: ReadonlyMap<string, string>
   readonly text: string
 }
 
-export interface Heard {
-  readonly answers: readonly HeardAnswer[]
+export interface Observed {
+  readonly answers: readonly ObservedAnswer[]
   /** A fault in the way the answers came. */
   readonly problem?: string
   /** All bytes that came. */
@@ -39,7 +39,7 @@ export class HostileClient {
     this.port = port
   }
 
-  async fire(shot: Shot): Promise<Heard> {
+  async fire(shot: Shot): Promise<Observed> {
     if (shot.expects === 'strict') return this.strictly(shot)
     const line = await Line.to(this.port)
     await line.send(shot.pieces)
@@ -48,7 +48,7 @@ export class HostileClient {
       if (this.halves.length > halvesMax) this.halves.shift()!.destroy()
       return { answers: [], raw: '' }
     }
-    const answers: HeardAnswer[] = []
+    const answers: ObservedAnswer[] = []
     while (answers.length < shot.answersMax) {
       const answer = await line.answer(shot.isHead, mildWaitMs)
       if (!answer) break
@@ -64,7 +64,7 @@ export class HostileClient {
     this.halves.length = 0
   }
 
-  private async strictly(shot: Shot): Promise<Heard> {
+  private async strictly(shot: Shot): Promise<Observed> {
     const isReused = this.line !== undefined
     const line = this.line ?? (await Line.to(this.port))
     this.line = line
@@ -142,7 +142,7 @@ class Line {
     }
   }
 
-  async answer(isHead: boolean, waitMs: number): Promise<HeardAnswer | undefined> {
+  async answer(isHead: boolean, waitMs: number): Promise<ObservedAnswer | undefined> {
     let isLate = false
     const timer = setTimeout(() => {
       isLate = true
@@ -163,7 +163,7 @@ class Line {
   }
 
   /** The next answer, if it has arrived completely. */
-  private take(isHead: boolean): HeardAnswer | undefined {
+  private take(isHead: boolean): ObservedAnswer | undefined {
     // Line ends before an answer are not part of it.
     while (this.bytes[0] === 13 || this.bytes[0] === 10) this.bytes = this.bytes.subarray(1)
     const headEnd = this.bytes.indexOf('\r\n\r\n')

@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import type { Shot } from './draft.js'
-import type { HeardAnswer } from './hostile-client.js'
+import type { ObservedAnswer } from './hostile-client.js'
 import { judge } from './judge.js'
 
 const shot: Shot = {
@@ -17,7 +17,7 @@ const shot: Shot = {
   path: '/v2/entities',
 }
 
-const answer = (status: number, text: string, headers: Readonly<Record<string, string>> = {}): HeardAnswer => ({
+const answer = (status: number, text: string, headers: Readonly<Record<string, string>> = {}): ObservedAnswer => ({
   status,
   text,
   headers: new Map(
@@ -29,7 +29,7 @@ const answer = (status: number, text: string, headers: Readonly<Record<string, s
   ),
 })
 
-const judged = (given: HeardAnswer, about: Partial<Shot> = {}): string | undefined =>
+const judged = (given: ObservedAnswer, about: Partial<Shot> = {}): string | undefined =>
   judge({ ...shot, ...about }, { answers: [given], raw: given.text }, ['secret'])
 
 const error = (description: string): string => JSON.stringify({ error: 'BadRequest', description })

@@ -7,7 +7,7 @@
 // Not here: the stored data afterwards, other tenants' secrets (campaign).
 
 import type { Shot } from './draft.js'
-import type { Heard, HeardAnswer } from './hostile-client.js'
+import type { Observed, ObservedAnswer } from './hostile-client.js'
 
 const statuses = new Set([200, 201, 204, 400, 404, 405, 406, 409, 411, 413, 415, 422, 429, 431])
 /** 5xx with a reason that the reference names: not implemented, no room, busy, too late, a loop. */
@@ -23,18 +23,18 @@ const hasSilentErrors = /^\/(?:log\/trace|statistics|cache\/statistics)/
 const ofMachine = /\bat [^\n]*\(?file:\/\/|node_modules|\/dist\/src\/|\bnode:internal\b|[A-Z]:\\\\/
 
 /** The first fault of the answers, if any. No answer may contain one of `privateTexts`. */
-export function judge(shot: Shot, heard: Heard, privateTexts: readonly string[]): string | undefined {
-  for (const text of privateTexts) if (heard.raw.includes(text)) return `the answer tells ${text}`
-  if (ofMachine.test(heard.raw)) return 'the answer tells of the machine'
-  if (heard.problem !== undefined) return heard.problem
-  for (const answer of heard.answers) {
+export function judge(shot: Shot, observed: Observed, privateTexts: readonly string[]): string | undefined {
+  for (const text of privateTexts) if (observed.raw.includes(text)) return `the answer tells ${text}`
+  if (ofMachine.test(observed.raw)) return 'the answer tells of the machine'
+  if (observed.problem !== undefined) return observed.problem
+  for (const answer of observed.answers) {
     const wrong = shot.expects === 'strict' ? strictly(shot, answer) : mildly(answer)
     if (wrong !== undefined) return wrong
   }
   return undefined
 }
 
-function mildly({ status, text }: Pick<HeardAnswer, 'status' | 'text'>): string | undefined {
+function mildly({ status, text }: Pick<ObservedAnswer, 'status' | 'text'>): string | undefined {
   if (statuses.has(status) || ofLibraries.has(status)) return undefined
   if (reasoned.has(status) || isDocumented500({ status, text })) return wrongError(text)
   return `status ${status}`
@@ -47,10 +47,10 @@ function mildly({ status, text }: Pick<HeardAnswer, 'status' | 'text'>): string 
  */
 const documented500 = /^{"error":"InternalServerError","description":"(?:Database Error &#40;\$|the outcome is unknown)/
 
-const isDocumented500 = ({ status, text }: Pick<HeardAnswer, 'status' | 'text'>): boolean =>
+const isDocumented500 = ({ status, text }: Pick<ObservedAnswer, 'status' | 'text'>): boolean =>
   status === 500 && documented500.test(text)
 
-function strictly(shot: Shot, answer: HeardAnswer): string | undefined {
+function strictly(shot: Shot, answer: ObservedAnswer): string | undefined {
   const { status, headers, text } = answer
   if (!statuses.has(status) && !reasoned.has(status) && !isDocumented500(answer)) return `status ${status}`
   const correlator = headers.get('ctx-correlator') ?? headers.get('fiware-correlator')
@@ -66,7 +66,7 @@ function strictly(shot: Shot, answer: HeardAnswer): string | undefined {
   return wrongError(text, hasShortErrors.test(shot.path))
 }
 
-function wrongBody({ headers, text }: HeardAnswer): string | undefined {
+function wrongBody({ headers, text }: ObservedAnswer): string | undefined {
   const type = headers.get('content-type')
   if (text === '') return type === undefined ? undefined : 'a type and no body'
   if (type?.startsWith('text/plain')) return undefined

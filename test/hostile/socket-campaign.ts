@@ -64,7 +64,7 @@ export class SocketCampaign {
 
   async run(t: Teardown): Promise<SocketCampaignReport> {
     const { server, shots, seed } = this.options
-    const inspector = new Inspector(join(tempDir(t), 'inspection'), problem => this.tell(problem))
+    const inspector = new Inspector(join(tempDir(t), 'inspection'), problem => this.report(problem))
     // A small buffer of changes is full after the first rounds, so that the heap grows no more.
     const args = [
       '-multiservice',
@@ -92,13 +92,13 @@ export class SocketCampaign {
         await this.look(broker, honest, neighbour, inspector)
       }
     } catch (error) {
-      this.tell(`the broker cannot be reached: ${(error as Error).message}\n${broker.stderr.slice(-2_000)}`)
+      this.report(`the broker cannot be reached: ${(error as Error).message}\n${broker.stderr.slice(-2_000)}`)
     }
     honest.close()
     const comments = this.figures((performance.now() - beganMs) / 1000, inspector)
     if (this.isGoingOn) {
       const { code } = await broker.kill('SIGTERM')
-      if (code !== 0) this.tell(`the broker ended with ${code}`)
+      if (code !== 0) this.report(`the broker ended with ${code}`)
     }
     return { problems: this.problems, comments, kinds: this.kinds }
   }
@@ -107,7 +107,7 @@ export class SocketCampaign {
     return this.problems.length < problemsMax
   }
 
-  private tell(problem: string): void {
+  private report(problem: string): void {
     if (this.isGoingOn) this.problems.push(`after ${this.shots} shots: ${problem}`)
   }
 
@@ -123,7 +123,7 @@ export class SocketCampaign {
       if (isNew) this.connections++
       const one: HostileSocket = isOwn ? await HostileSocket.to(port) : isNew ? await HostileSocket.open(port) : line!
       const wrong = await one.fire(shot)
-      if (wrong !== undefined) this.tell(`${wrong}: ${shown(shot)}`)
+      if (wrong !== undefined) this.report(`${wrong}: ${shown(shot)}`)
       if (isOwn) one.leave()
       else line = shot.then === 'goes on' ? one : this.finish(one, shot)
     }
@@ -147,7 +147,7 @@ export class SocketCampaign {
       const entity = { id: 'n', type: 'Neighbour', level }
       const beganMs = performance.now()
       const { status } = await honest.send('POST', '/v2/entities?options=upsert,keyValues', entity, headers)
-      if (status >= 300) this.tell(`the honest client got ${status}`)
+      if (status >= 300) this.report(`the honest client got ${status}`)
       await neighbour.until('a change', () => neighbour.events('n').length >= level, settledWaitMs)
       this.longestMs = Math.max(this.longestMs, performance.now() - beganMs)
     }
@@ -161,16 +161,16 @@ export class SocketCampaign {
     inspector: Inspector,
   ): Promise<void> {
     for (const half of this.halves.splice(0)) half.leave()
-    if (broker.gone) return this.tell(`the broker has ended\n${broker.printed().slice(-3_000)}`)
-    if (broker.stderr !== '') this.tell(`standard error: ${broker.stderr.slice(0, 1_000)}`)
+    if (broker.gone) return this.report(`the broker has ended\n${broker.printed().slice(-3_000)}`)
+    if (broker.stderr !== '') this.report(`standard error: ${broker.stderr.slice(0, 1_000)}`)
     inspector.readLog(broker.takeOutput(), line => {
-      if (isFailure(line)) this.tell(`the log says: ${line.slice(0, 1_000)}`)
+      if (isFailure(line)) this.report(`the log says: ${line.slice(0, 1_000)}`)
     })
     const levels = neighbour.events('n').map((event: SocketMessage) => event.data?.[0]?.level)
     const isWhole = levels.length === this.changes && levels.every((level, at) => level === at + 1)
-    if (!isWhole) this.tell(`the neighbour has received ${levels.join().slice(0, 2_000)}`)
-    if ((await neighbour.ask({ op: 'ping' })).op !== 'pong') this.tell('the neighbour is not answered')
-    if ((await honest.get('/health/live')).status !== 200) this.tell('/health/live is not answered')
+    if (!isWhole) this.report(`the neighbour has received ${levels.join().slice(0, 2_000)}`)
+    if ((await neighbour.ask({ op: 'ping' })).op !== 'pong') this.report('the neighbour is not answered')
+    if ((await honest.get('/health/live')).status !== 200) this.report('/health/live is not answered')
     await this.settle(honest)
     await inspector.inspect()
     this.checkHeaps(inspector.heaps)
@@ -184,14 +184,14 @@ export class SocketCampaign {
         .map(([name, isSo]) => ({ name, isSo, value: metricOf(text, name) }))
         .filter(({ isSo, value }) => !isSo(value))
       if (wrong.length === 0) return
-      if (performance.now() > untilMs) return this.tell(wrong.map(({ name, value }) => `${name} is ${value}`).join())
+      if (performance.now() > untilMs) return this.report(wrong.map(({ name, value }) => `${name} is ${value}`).join())
       await pause(50)
     }
   }
 
   private checkHeaps(heaps: readonly number[]): void {
     const growth = heaps.at(-1)! - (heaps[roundsOfWarmUp - 1] ?? Number.POSITIVE_INFINITY)
-    if (growth > growthBytesMax) this.tell(`the heap has grown: ${heaps.map(megabytes).join(' ')} MB`)
+    if (growth > growthBytesMax) this.report(`the heap has grown: ${heaps.map(megabytes).join(' ')} MB`)
   }
 
   private figures(seconds: number, inspector: Inspector): string[] {

@@ -13,7 +13,7 @@ import { basename, join } from 'node:path'
 import { threadId } from 'node:worker_threads'
 
 /** Shorter rounds are not reported. */
-const toldMsMin = 4
+const reportedMsMin = 4
 
 const folder = process.env.ORRERY_TURNS
 if (folder !== undefined)
@@ -29,7 +29,7 @@ function watch(file: string): void {
     const heldMs = Math.min(nowMs - atMs, nowUsedMs - usedMs)
     atMs = nowMs
     usedMs = nowUsedMs
-    if (heldMs >= toldMsMin) appendFileSync(file, `${Date.now()} ${heldMs.toFixed(1)}\n`)
+    if (heldMs >= reportedMsMin) appendFileSync(file, `${Date.now()} ${heldMs.toFixed(1)}\n`)
   }, 1).unref()
 }
 

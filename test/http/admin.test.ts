@@ -81,7 +81,7 @@ function logSettings(t: Test, node: LocalNode, log: LogSettings): void {
 }
 
 function traces(t: Test, node: LocalNode): void {
-  for (const [request, told] of [
+  for (const [request, answer] of [
     ['GET /log/trace', { tracelevels: '1-2' }],
     ['PUT /log/trace/19,21-25', { tracelevels: '19,21-25' }],
     ['GET /log/trace', { tracelevels: '19, 21-25' }],
@@ -90,8 +90,8 @@ function traces(t: Test, node: LocalNode): void {
     ['DELETE /log/trace', { tracelevels: 'all trace levels off' }],
     ['GET /log/trace', { tracelevels: 'empty' }],
   ] as const)
-    t.test(`then ${request} returns ${JSON.stringify(told)}`, async t => {
-      t.match(await node.ask(request), { status: 200, json: told })
+    t.test(`then ${request} returns ${JSON.stringify(answer)}`, async t => {
+      t.match(await node.ask(request), { status: 200, json: answer })
     })
 
   t.test('an invalid list of levels is refused', async t => {
@@ -109,10 +109,10 @@ interface Shown {
 
 function statistics(t: Test, node: LocalNode): void {
   const read = async (query = '') => (await node.ask(`GET /statistics${query}`)).json as Shown
-  const told = { status: 200, json: { message: 'All statistics counter reset' } }
+  const expected = { status: 200, json: { message: 'All statistics counter reset' } }
 
   t.test('after a reset only later requests are counted, the request itself included', async t => {
-    t.match(await node.ask('DELETE /statistics'), told)
+    t.match(await node.ask('DELETE /statistics'), expected)
     t.same((await read()).counters.requests, { '/statistics': { GET: 1 } })
   })
 
@@ -139,7 +139,7 @@ function statistics(t: Test, node: LocalNode): void {
   })
 
   t.test('the cache of subscriptions shows its contents', async t => {
-    t.match(await node.ask('DELETE /cache/statistics'), told)
+    t.match(await node.ask('DELETE /cache/statistics'), expected)
     const none = { ids: '', refresh: 0, inserts: 0, removes: 0, updates: 0, items: 0 }
     t.same((await node.ask('GET /cache/statistics')).json, none)
     const { headers } = await node.json('POST /v2/subscriptions', {

@@ -89,8 +89,8 @@ t.test('a condition that keeps a subscription from triggering is reported, and a
     [body(q), 'entity=R1', 'q: temperature>30: is 20'],
     [body(), 'entity=X1&type=Room', 'entities: X1 of type Room is meant by no element of subject.entities'],
   ]
-  for (const [wanted, query, told] of cases)
-    t.equal(hindrance(await explain(node, await create(node, wanted), query)), told, JSON.stringify(wanted))
+  for (const [wanted, query, error] of cases)
+    t.equal(hindrance(await explain(node, await create(node, wanted), query)), error, JSON.stringify(wanted))
   const id = await create(node, body(q))
   t.equal(hindrance(await explain(node, id, 'entity=R1')), 'q: temperature>30: is 20')
   await node.json('PATCH /v2/entities/R1/attrs', { temperature: { value: 31 } })

@@ -1,7 +1,7 @@
 // The contract of every HTTP front, over real sockets. uws-front.test.ts and node-front.test.ts run it.
 //
-// Each test passes its own handlers. `heard` in a test is the request as the handler has received it; the client is a
-// Wire, which hides nothing.
+// Each test passes its own handlers. `received` in a test is the request as the handler has received it; the client is
+// a Wire, which hides nothing.
 //
 // Not here: behaviour of only one of them, in the two test files.
 
@@ -131,16 +131,16 @@ export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelin
       )
 
   t.test('method, path and query arrive as they were sent', async t => {
-    const heard: string[] = []
+    const received: string[] = []
     const { wire } = await serve(t, open, exchange => {
-      heard.push(`${exchange.method} | ${exchange.path} | ${exchange.query}`)
+      received.push(`${exchange.method} | ${exchange.path} | ${exchange.query}`)
       return greet(exchange)
     })
     for (const line of ['GET /v2/a%2Fb%20c?q=a%3D1&x=+', 'PATCH /', 'PROPFIND /x?', 'DELETE /a//b/?a?b']) {
       await wire.request(line)
       await wire.answer()
     }
-    t.strictSame(heard, [
+    t.strictSame(received, [
       'GET | /v2/a%2Fb%20c | q=a%3D1&x=+',
       'PATCH | / | ',
       'PROPFIND | /x | ',
@@ -149,16 +149,16 @@ export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelin
   })
 
   t.test('headers are found by their lower-case name, and an empty one differs from none', async t => {
-    const heard: unknown[] = []
+    const received: unknown[] = []
     const { wire } = await serve(t, open, exchange => {
       for (const name of ['ctx-service', 'empty', 'none', 'constructor', '__proto__']) {
-        heard.push([exchange.header(name), exchange.headerTimes(name) > 0])
+        received.push([exchange.header(name), exchange.headerTimes(name) > 0])
       }
       return greet(exchange)
     })
     await wire.request('GET /', ['Ctx-SERVICE:  lamps ', 'Empty:'])
     await wire.answer()
-    t.strictSame(heard, [
+    t.strictSame(received, [
       ['lamps', true],
       ['', true],
       ['', false],
@@ -186,9 +186,9 @@ export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelin
   })
 
   t.test('a head that leaves open where its request ends is refused, and nothing behind it is served', async t => {
-    const heard: string[] = []
+    const received: string[] = []
     const { port } = await serve(t, open, exchange => {
-      heard.push(exchange.path)
+      received.push(exchange.path)
       return greet(exchange)
     })
     const smuggled = 'GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n'
@@ -200,7 +200,7 @@ export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelin
         t.ok(await wire.closed, `${what}: the connection is closed`)
       }
     }
-    t.strictSame(heard, [])
+    t.strictSame(received, [])
   })
 
   t.test('header names with every character that HTTP allows are accepted', async t => {
@@ -263,9 +263,9 @@ export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelin
   })
 
   t.test('a request with two hundred headers never reaches the handler, and the next client is served', async t => {
-    const heard: string[] = []
+    const received: string[] = []
     const { wire, port } = await serve(t, open, exchange => {
-      heard.push(exchange.path)
+      received.push(exchange.path)
       return greet(exchange)
     })
     await wire.request(
@@ -275,7 +275,7 @@ export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelin
     const other = await Wire.to(port)
     await other.request('GET /next')
     t.equal((await other.answer()).body, 'GET /next')
-    t.strictSame(heard, ['/next'])
+    t.strictSame(received, ['/next'])
   })
 
   t.test('a head of 10 KB that comes in two segments is served', async t => {
@@ -326,9 +326,9 @@ export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelin
   })
 
   t.test('behind chunks that may be read in two ways nothing is served', async t => {
-    const heard: string[] = []
+    const received: string[] = []
     const { port } = await serve(t, open, exchange => {
-      heard.push(exchange.path)
+      received.push(exchange.path)
       return body => exchange.reply(200, [], Uint8Array.from(body))
     })
     const smuggled = 'GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n'
@@ -338,13 +338,13 @@ export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelin
       await wire.send(`${head}${chunks}${smuggled}`)
       t.ok(await wire.closed, `${what}: the connection is closed`)
     }
-    t.strictSame([...new Set(heard)], ['/a'])
+    t.strictSame([...new Set(received)], ['/a'])
   })
 
   t.test('chunks of a method whose body means nothing are refused', async t => {
-    const heard: string[] = []
+    const received: string[] = []
     const { port } = await serve(t, open, exchange => {
-      heard.push(exchange.path)
+      received.push(exchange.path)
       return greet(exchange)
     })
     for (const method of ['GET', 'DELETE', 'OPTIONS']) {
@@ -353,7 +353,7 @@ export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelin
       t.equal((await wire.answer()).status, 400)
       t.ok(await wire.closed)
     }
-    t.strictSame(heard, [])
+    t.strictSame(received, [])
   })
 
   t.test('a body in chunks that is too large is refused, and its connection is closed', async t => {
@@ -394,11 +394,11 @@ export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelin
   })
 
   t.test('a body over the limit ends the connection and reaches no handler', async t => {
-    const heard: number[] = []
-    const { wire } = await serve(t, open, () => body => heard.push(body.length))
+    const received: number[] = []
+    const { wire } = await serve(t, open, () => body => received.push(body.length))
     await wire.request('POST /', [], 'x'.repeat(1001))
     t.ok(await wire.closed)
-    t.strictSame(heard, [])
+    t.strictSame(received, [])
   })
 
   t.test('three requests share a connection, though no handler read the body of the second', async t => {

@@ -109,8 +109,8 @@ t.test('docs/operations/metrics.md has all metrics, with kinds and labels, and n
     ...certificateFamilies([]),
     ...accessFamilies(noAccess),
   ]
-  const told = new Map([...others.map(({ name, type }) => [name, type] as const), ...metrics.families])
-  t.same([...documented].map(([name, { type }]) => [name, type]).sort(), [...told].sort())
+  const types = new Map([...others.map(({ name, type }) => [name, type] as const), ...metrics.families])
+  t.same([...documented].map(([name, { type }]) => [name, type]).sort(), [...types].sort())
   for (const [name, type] of metrics.families)
     t.same(documented.get(name)?.labels, labelsIn(metrics, name, type), `labels of ${name}`)
 })

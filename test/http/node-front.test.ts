@@ -65,9 +65,9 @@ t.test('an idle connection is closed after the time given', async t => {
 })
 
 t.test('bytes to a connection that the server has ended are read and dropped, and reset nothing', async t => {
-  const heard: string[] = []
+  const received: string[] = []
   const { front, port } = await serve(t, openNodeFront, exchange => {
-    heard.push(exchange.path)
+    received.push(exchange.path)
     exchange.reply(200, [])
     return undefined
   })
@@ -80,5 +80,5 @@ t.test('bytes to a connection that the server has ended are read and dropped, an
   socket.end()
   t.strictSame(await ended, [false])
   t.equal(await closed, undefined)
-  t.strictSame(heard, [])
+  t.strictSame(received, [])
 })

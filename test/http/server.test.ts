@@ -39,7 +39,7 @@ for (const server of httpServers) {
 }
 
 /** `400 BadRequest: text`, as it came over the wire; for an answer that is not a refusal, the status alone. */
-function told({ status, json }: Answer): string {
+function shown({ status, json }: Answer): string {
   const { error, description } = (json ?? {}) as { error?: string; description?: string }
   return error === undefined ? String(status) : `${status} ${error}: ${description}`
 }
@@ -140,7 +140,7 @@ const pairs: readonly (readonly [string, request: string, headers: readonly stri
 function checks(t: Test, node: LocalNode): void {
   for (const [name, request, headers, body, answer] of pairs) {
     t.test(`of two failed checks the first one answers: ${name}`, async t => {
-      t.equal(told(await node.ask(request, headers, body)), answer)
+      t.equal(shown(await node.ask(request, headers, body)), answer)
       t.equal((await node.ask('GET /v2')).status, 200, 'and the broker goes on')
     })
   }
@@ -250,7 +250,7 @@ function mediaTypes(t: Test, node: LocalNode): void {
   t.test('the content type of a body is compared exactly, up to the first semicolon', async t => {
     for (const [request, type, body, answer] of contentTypes) {
       const headers = type === '' ? [] : [`Content-Type: ${type}`]
-      t.equal(told(await node.ask(request, headers, body)), answer, `${request} ${type}`)
+      t.equal(shown(await node.ask(request, headers, body)), answer, `${request} ${type}`)
     }
   })
 
@@ -291,7 +291,7 @@ function mediaTypes(t: Test, node: LocalNode): void {
   t.test('the accept header decides the form of an answer, or that there is none', async t => {
     for (const [request, accept, answer, type] of accepts) {
       const got = await node.ask(request, [`Accept: ${accept}`])
-      t.equal(told(got), answer, `${request} ${accept}`)
+      t.equal(shown(got), answer, `${request} ${accept}`)
       t.equal(got.headers['content-type'], type || 'application/json', `${request} ${accept}`)
     }
   })
@@ -321,7 +321,7 @@ function bodies(t: Test, node: LocalNode): void {
     t.equal((await node.ask('GET /v2/entities/T3')).status, 200)
     t.equal((await node.ask('DELETE /v2/entities/T3')).status, 204)
     for (const request of ['POST /v2/entities', 'PUT /v2/entities/R1/attrs', 'PATCH /v2/entities/R1/attrs'])
-      t.equal(told(await ask(request, '0\r\n\r\n')), noLength, request)
+      t.equal(shown(await ask(request, '0\r\n\r\n')), noLength, request)
   })
 
   t.test('a body that is refused before it is read does not disturb the next request', async t => {
@@ -388,12 +388,12 @@ function paths(t: Test, node: LocalNode): void {
     ['/v2/entities/R1%2Fattrs', '200'],
   ]
   t.test('a path is known, unknown, or wrong in one component', async t => {
-    for (const [path, answer] of table) t.equal(told(await node.ask(`GET ${path}`)), answer, path)
+    for (const [path, answer] of table) t.equal(shown(await node.ask(`GET ${path}`)), answer, path)
   })
 
   t.test('PUT of an attribute refuses a name with a bad character in other words', async t => {
     const answer = await node.json('PUT /v2/entities/R1/attrs/a%26b', { value: 1 })
-    t.equal(told(answer), '400 BadRequest: Invalid characters in attribute name')
+    t.equal(shown(answer), '400 BadRequest: Invalid characters in attribute name')
   })
 
   t.test('a path may have every legal character of an identifier', async t => {
@@ -430,13 +430,13 @@ function methods(t: Test, node: LocalNode): void {
   })
 
   t.test('an unknown path is refused as such, for every method', async t => {
-    for (const method of ['DELETE', 'OPTIONS']) t.equal(told(await node.ask(`${method} /v2/entitys`)), unknownPath)
+    for (const method of ['DELETE', 'OPTIONS']) t.equal(shown(await node.ask(`${method} /v2/entitys`)), unknownPath)
   })
 
   t.test('without a body the refusal is about the missing body, not the method', async t => {
     for (const [path, allow] of table)
       for (const method of ['POST', 'PUT', 'PATCH'])
-        if (!allow.includes(method)) t.equal(told(await node.ask(`${method} ${path}`)), noLength, `${method} ${path}`)
+        if (!allow.includes(method)) t.equal(shown(await node.ask(`${method} ${path}`)), noLength, `${method} ${path}`)
   })
 }
 
@@ -463,7 +463,7 @@ function parameters(t: Test, node: LocalNode): void {
   t.test('parameters are checked on every path', async t => {
     for (const path of ['/v2', '/v2/entities', '/v2/entities/R1', '/v2/entities/R1/attrs/temp/value', '/version'])
       for (const [query, answer] of table)
-        t.equal(told(await node.ask(`GET ${path}?${query}`)), answer, `${path}?${query}`)
+        t.equal(shown(await node.ask(`GET ${path}?${query}`)), answer, `${path}?${query}`)
   })
 
   t.test('an offset beyond the end gives an empty page, however far', async t => {
@@ -514,8 +514,8 @@ function tenants(t: Test, node: LocalNode, server: HttpServer): void {
   t.test('a bad tenant is refused by reads and writes', async t => {
     for (const [tenant, answer] of bad) {
       const header = `Ctx-Service: ${tenant}`
-      t.equal(told(await node.ask('GET /v2/entities', [header])), answer, tenant)
-      t.equal(told(await node.json('POST /v2/entities', room('tenant:2'), [header])), answer, tenant)
+      t.equal(shown(await node.ask('GET /v2/entities', [header])), answer, tenant)
+      t.equal(shown(await node.json('POST /v2/entities', room('tenant:2'), [header])), answer, tenant)
     }
   })
 
@@ -540,7 +540,7 @@ function tenants(t: Test, node: LocalNode, server: HttpServer): void {
       const wire = await Wire.to(node.port)
       for (const _ of ['first', 'later']) {
         await wire.request('GET /v2/entities', headers)
-        t.equal(told(await readAnswer(wire)), answer)
+        t.equal(shown(await readAnswer(wire)), answer)
       }
       wire.leave()
     })
@@ -557,7 +557,7 @@ function tenants(t: Test, node: LocalNode, server: HttpServer): void {
     t.equal((await single.ask('GET /v2/entities/tenant:3')).status, 200)
     t.equal((await single.ask('GET /v2/entities/tenant:3', ['Ctx-Service: other'])).status, 200)
     for (const [tenant, answer] of bad)
-      t.equal(told(await single.ask('GET /v2/entities', [`Ctx-Service: ${tenant}`])), answer, tenant)
+      t.equal(shown(await single.ask('GET /v2/entities', [`Ctx-Service: ${tenant}`])), answer, tenant)
   })
 }
 
@@ -615,7 +615,7 @@ function servicePaths(t: Test, node: LocalNode): void {
     const get = (path?: string) => node.ask('GET /v2/entities/same:1/attrs/temp/value', inTenant(path))
     const ambiguous = '409 TooManyResults: More than one matching entity. Please refine your query'
     for (const path of [undefined, '/#', '/x,/y', '/x/#,/y/#'])
-      t.equal(told(await get(path)), ambiguous, path ?? 'absent')
+      t.equal(shown(await get(path)), ambiguous, path ?? 'absent')
     t.equal((await get('/x')).text, '1')
     t.equal((await get('/y/#')).text, '2')
     t.equal((await get('/')).status, 404)
@@ -644,10 +644,10 @@ function servicePaths(t: Test, node: LocalNode): void {
   ]
   t.test('a bad service path is refused by every request', async t => {
     for (const [header, answer] of syntax) {
-      t.equal(told(await node.ask('GET /v2/entities', [at(header)])), answer, header)
-      t.equal(told(await node.ask('DELETE /v2/entities/R1', [at(header)])), answer, header)
-      t.equal(told(await node.json('POST /v2/entities', room('bad:1'), [at(header)])), answer, header)
-      t.equal(told(await node.ask('GET /version', [at(header)])), answer, header)
+      t.equal(shown(await node.ask('GET /v2/entities', [at(header)])), answer, header)
+      t.equal(shown(await node.ask('DELETE /v2/entities/R1', [at(header)])), answer, header)
+      t.equal(shown(await node.json('POST /v2/entities', room('bad:1'), [at(header)])), answer, header)
+      t.equal(shown(await node.ask('GET /version', [at(header)])), answer, header)
     }
   })
 
@@ -677,9 +677,9 @@ function servicePaths(t: Test, node: LocalNode): void {
   ]
   t.test('a write takes one path without a wildcard', async t => {
     for (const [request, body, list, wildcard] of updates) {
-      t.equal(told(await node.json(request, body, [at('/a,/b')])), list, request)
-      t.equal(told(await node.json(request, body, [at('/a/#')])), wildcard, request)
-      t.equal(told(await node.json(request, body, [at('/#')])), wildcard, request)
+      t.equal(shown(await node.json(request, body, [at('/a,/b')])), list, request)
+      t.equal(shown(await node.json(request, body, [at('/a/#')])), wildcard, request)
+      t.equal(shown(await node.json(request, body, [at('/#')])), wildcard, request)
     }
     t.equal((await node.ask('GET /v2/entities/R1/attrs/temp/value')).text, '21.5', 'and nothing has changed')
   })
@@ -735,20 +735,20 @@ function vocabularies(t: Test, node: LocalNode): void {
         ]) {
           const twice = [`${prefix}-${name}: ${first}`, `${prefix.toUpperCase()}-${name}: ${second}`]
           t.equal(
-            told(await node.ask(count, twice)),
+            shown(await node.ask(count, twice)),
             `400 BadRequest: header ${prefix}-${name} is given more than once`,
           )
         }
       t.equal(
-        told(await node.ask(count, [`Fiware-${name}: ${one}`, `Ctx-${name}: ${other}`])),
+        shown(await node.ask(count, [`Fiware-${name}: ${one}`, `Ctx-${name}: ${other}`])),
         `400 BadRequest: headers Ctx-${name} and Fiware-${name} differ`,
       )
     }
   })
 
   t.test('headers of Fiware-* are checked as those of Ctx-*', async t => {
-    t.equal(told(await node.ask('GET /v2/entities', ['Fiware-Service: a-b'])), badTenant)
-    t.equal(told(await node.ask('GET /v2/entities', ['Fiware-ServicePath: a'])), relativePath)
+    t.equal(shown(await node.ask('GET /v2/entities', ['Fiware-Service: a-b'])), badTenant)
+    t.equal(shown(await node.ask('GET /v2/entities', ['Fiware-ServicePath: a'])), relativePath)
   })
 
   t.test('a client that names nothing is answered in Ctx-*', async t => {
@@ -765,7 +765,7 @@ function unknownLengths(t: Test, node: LocalNode): void {
     ] as const) {
       const wire = await Wire.to(node.port)
       await wire.send(['POST /v2/entities HTTP/1.1', 'Host: a', jsonType, ...headers, '', body].join('\r\n'))
-      t.equal(told(await readAnswer(wire)), noLength)
+      t.equal(shown(await readAnswer(wire)), noLength)
       t.ok(await wire.closed)
     }
   })

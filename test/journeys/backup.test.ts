@@ -53,8 +53,8 @@ t.test('a backup that was made under load is restored after everything is lost',
       const dataDir = join(folder, `restored-${workers}`)
       const restored = await runToEnd(t, ['restore', '--from', file, '-dataDir', dataDir])
       t.equal(restored.code, 0, restored.stderr)
-      const { heard, away } = receiving
-      heard.length = 0
+      const { received, away } = receiving
+      received.length = 0
       await away.open()
       const again = await startBroker(t, { dataDir, args: [...args, '-workers', String(workers)] })
       const client = new Client(again)
@@ -66,13 +66,13 @@ t.test('a backup that was made under load is restored after everything is lost',
         t.ok(value <= (after.get(name) ?? 0), `${name}: ${value} <= ${after.get(name)}`)
 
       await client.send('POST', '/v2/entities/Watched/attrs', { n: { type: 'Number', value: 9 } }, of('city', '/'))
-      const told = await until('what is owed', () => {
-        const owed = heard.filter(({ path }) => path === '/away')
-        const live = heard.find(({ path }) => path === '/live')
+      const pending = await until('what is owed', () => {
+        const owed = received.filter(({ path }) => path === '/away')
+        const live = received.find(({ path }) => path === '/live')
         return owed.length >= 4 && live ? { owed, live } : undefined
       })
-      t.match(told.live.headers, { 'x-api-key': 'a-secret', 'x-plain': 'open' })
-      const values = new Set(told.owed.map(({ body }) => JSON.parse(body).data[0].n.value as number))
+      t.match(pending.live.headers, { 'x-api-key': 'a-secret', 'x-plain': 'open' })
+      const values = new Set(pending.owed.map(({ body }) => JSON.parse(body).data[0].n.value as number))
       t.strictSame([...values].sort(), [0, 1, 2, 3])
       client.close()
       await again.kill('SIGTERM')

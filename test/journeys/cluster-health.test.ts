@@ -47,7 +47,7 @@ const batch = {
 }
 
 /** Every node reports that it is not ready, with the reason: in its health, its log, its status and its metrics. */
-async function isTold(t: Test, scene: Scene, state: string, reason: RegExp): Promise<void> {
+async function isReported(t: Test, scene: Scene, state: string, reason: RegExp): Promise<void> {
   for (const index of indexes) {
     await scene.untilUnready(index, reason)
     t.match((await scene.status(index)).health, { state, reason })
@@ -72,7 +72,7 @@ async function isWellAgain(t: Test, scene: Scene): Promise<void> {
   for (const index of indexes)
     t.equal(await scene.settledStatus(index, '/v2/entities'), 200, 'the first list is answered')
   await scene.writeAll(9)
-  for (const index of indexes) t.strictSame(await scene.told(index), scene.acknowledged)
+  for (const index of indexes) t.strictSame(await scene.answersOf(index), scene.acknowledged)
   t.notMatch(scene.nodes.map(node => node.printed()).join('\n'), /lvl=(FATAL|ERROR)/)
 }
 
@@ -127,7 +127,7 @@ t.test('three nodes and their log engine', { skip }, async t => {
     const [member] = scene.etcd.members
     member!.stop()
     await isRefused(t, scene)
-    await isTold(t, scene, 'away', /the log engine takes no writes: .*no answer in 2000 ms/)
+    await isReported(t, scene, 'away', /the log engine takes no writes: .*no answer in 2000 ms/)
     await isRefused(t, scene)
     member!.goOn()
     await isWellAgain(t, scene)
@@ -137,7 +137,7 @@ t.test('three nodes and their log engine', { skip }, async t => {
     const [member] = scene.etcd.members
     await member!.kill()
     await isRefused(t, scene)
-    await isTold(t, scene, 'away', /the log engine takes no writes: /)
+    await isReported(t, scene, 'away', /the log engine takes no writes: /)
     await member!.restart()
     await isWellAgain(t, scene)
   })
@@ -148,7 +148,7 @@ t.test('three nodes and their log engine', { skip }, async t => {
     await member!.kill()
     renameSync(data, join(folder, 'kept'))
     await member!.restart()
-    await isTold(t, scene, 'lost', /the log engine does not keep this cluster any more/)
+    await isReported(t, scene, 'lost', /the log engine does not keep this cluster any more/)
     const empty = new Etcd3({ hosts: `http://${member!.address}` })
     t.teardown(() => empty.close())
     t.same(await scene.keys(empty), [], 'nodes write nothing to it, not even that they live')
@@ -165,7 +165,7 @@ t.test('three nodes and their log engine', { skip }, async t => {
     await t.rejects(fill(address), /database space exceeded/)
 
     await isRefused(t, scene)
-    await isTold(t, scene, 'full', /the log engine is full and takes no writes .*NOSPACE/)
+    await isReported(t, scene, 'full', /the log engine is full and takes no writes .*NOSPACE/)
     for (const index of indexes)
       t.equal((await scene.send(index, 'GET', '/v2/entities/lamp11')).status, 200, 'what nobody writes is read')
 

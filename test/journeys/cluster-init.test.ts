@@ -127,12 +127,12 @@ async function until(what: string, holds: () => Promise<boolean>): Promise<void>
   }
 }
 
-/** A receiver that adds the ids of the entities in its notifications to `heard`; returns its URL. */
-async function receiver(t: Test, heard: string[], port = 0): Promise<string> {
+/** A receiver that adds the ids of the entities in its notifications to `received`; returns its URL. */
+async function receiver(t: Test, received: string[], port = 0): Promise<string> {
   const server = createServer(async (request, response) => {
     let text = ''
     for await (const part of request) text += part
-    heard.push(...JSON.parse(text).data.map(({ id }: { id: string }) => id))
+    received.push(...JSON.parse(text).data.map(({ id }: { id: string }) => id))
     response.end()
   })
   server.listen(port, '127.0.0.1')
@@ -155,8 +155,8 @@ function command(words: readonly string[]): Promise<{ status: number; out: strin
 t.test('the data of two workers becomes that of three nodes', { skip }, async t => {
   const from = tempDir(t)
   openDataDirectory(from, { ...smallPlacement, workers: 2 }, randomUUID)
-  const heard: string[] = []
-  const alive = await receiver(t, heard)
+  const received: string[] = []
+  const alive = await receiver(t, received)
   const away = `http://127.0.0.1:${await freePort()}/`
 
   const single = await startBroker(t, { dataDir: from, args: ['-workers', '2', '-multiservice'] })
@@ -183,7 +183,7 @@ t.test('the data of two workers becomes that of three nodes', { skip }, async t 
     const scope = { ...(tenant && { 'Ctx-Service': tenant }), 'Ctx-ServicePath': paths[n % 3] }
     t.equal((await send(single, 'POST', '/v2/entities', body, scope)).status, 201)
   }
-  await until('the notifications of lamps', async () => new Set(heard).size >= 56)
+  await until('the notifications of lamps', async () => new Set(received).size >= 56)
   const before = await visible(single)
   await single.kill('SIGTERM')
 
@@ -235,18 +235,18 @@ t.test('the data of two workers becomes that of three nodes', { skip }, async t 
     t.strictSame(await untilVisible(node), before, 'every node tells what the single one has told')
   }
 
-  await receiver(t, heard, Number(new URL(away).port))
+  await receiver(t, received, Number(new URL(away).port))
   const owed = ['e4', 'e6', 'e8']
-  await until('what was owed is sent', async () => owed.every(id => heard.includes(id)))
+  await until('what was owed is sent', async () => owed.every(id => received.includes(id)))
 
-  const throttled = heard.length
+  const throttled = received.length
   const change = { level: { value: 1000 } }
   t.equal((await send(nodes[2]!, 'PATCH', '/v2/entities/e0/attrs', change, { 'Ctx-ServicePath': '/' })).status, 204)
-  const told = { id: 'told', type: 'Lamp', level: { value: 0 } }
-  const { status } = await send(nodes[1]!, 'POST', '/v2/entities', told)
+  const late = { id: 'told', type: 'Lamp', level: { value: 0 } }
+  const { status } = await send(nodes[1]!, 'POST', '/v2/entities', late)
   t.ok(status === 201 || status === 422, 'made by the first request or by one that was sent again')
-  await until('the next notification', async () => heard.includes('told'))
-  t.notOk(heard.slice(throttled).includes('e0'), 'throttling goes on')
+  await until('the next notification', async () => received.includes('told'))
+  t.notOk(received.slice(throttled).includes('e0'), 'throttling goes on')
 
   await until('every node has a copy of everything', async () => {
     const answers = await Promise.all(nodes.map(node => send(node, 'GET', '/cluster')))
@@ -333,8 +333,8 @@ async function killedWhile(words: readonly string[], folder: string, events: num
 t.test('one worker, several, three nodes, and one again: the same content at every stop', { skip }, async t => {
   const path = tempDir(t)
   openDataDirectory(path, { ...smallPlacement, workers: 1 }, randomUUID)
-  const heard: string[] = []
-  const alive = await receiver(t, heard)
+  const received: string[] = []
+  const alive = await receiver(t, received)
   const away = `http://127.0.0.1:${await freePort()}/`
   const city = { 'Ctx-Service': 'city' }
   const watching = (type: string, url: string, more = {}) => ({
@@ -363,8 +363,8 @@ t.test('one worker, several, three nodes, and one again: the same content at eve
     // Another type of the same id, in the same row.
     if (n % 10 === 9) await made('POST', '/v2/entities', { id: `e${n}`, type: 'Other', other: { value: n } }, scope)
   }
-  await until('the notifications of lamps', async () => new Set(heard).size >= 60)
-  const fired = (type: number[]) => heard.filter(id => type.map(n => `e${n}`).includes(id))
+  await until('the notifications of lamps', async () => new Set(received).size >= 60)
+  const fired = (type: number[]) => received.filter(id => type.map(n => `e${n}`).includes(id))
   t.equal(fired([1, 2]).length, 1, 'the one-shot has fired')
   t.equal(fired([3, 4]).length, 1, 'and one that is throttled')
   const { json: subscriptions } = await send(broker, 'GET', '/v2/subscriptions')
@@ -448,8 +448,8 @@ t.test('one worker, several, three nodes, and one again: the same content at eve
   for (const events of isWhole ? [1, 2, 4, 8] : [2]) await killedWhile(leaving(0, ...wordsOf(0)), to, events)
   const left = existsSync(join(to, 'orrery.json'))
   if (!left) {
-    const told = await command(leaving(0, ...wordsOf(0)))
-    t.match(told, { status: 0, out: /^103 entities, 4 subscriptions and 2 registrations of cluster/ }, told.err)
+    const output = await command(leaving(0, ...wordsOf(0)))
+    t.match(output, { status: 0, out: /^103 entities, 4 subscriptions and 2 registrations of cluster/ }, output.err)
   }
   t.strictSame(sorted(await rowsIn(to)), sorted(await rowsIn(dirs[0]!)), 'out of the cluster')
   t.strictSame(await indexesEqualRebuild(to), [])
@@ -473,8 +473,8 @@ t.test('one worker, several, three nodes, and one again: the same content at eve
 
   const single = await startBroker(t, { dataDir: to, args: ['-multiservice'] })
   t.strictSame(await visible(single), seen, 'the single node tells what the cluster has told')
-  await receiver(t, heard, Number(new URL(away).port))
-  await until('what was owed is sent', async () => owed.every(one => heard.includes(one)))
+  await receiver(t, received, Number(new URL(away).port))
+  await until('what was owed is sent', async () => owed.every(one => received.includes(one)))
   const change = { level: { value: 1000 } }
   for (const [n, type] of [
     [2, 'Once'],
@@ -489,7 +489,7 @@ t.test('one worker, several, three nodes, and one again: the same content at eve
       204,
     )
   t.equal((await send(single, 'POST', '/v2/entities', { id: 'last', type: 'Lamp', ...change })).status, 201)
-  await until('the next notification', async () => heard.includes('last'))
+  await until('the next notification', async () => received.includes('last'))
   t.equal(fired([1, 2]).length, 1, 'a one-shot fires once in all')
   t.equal(fired([3, 4]).length, 1, 'throttling goes on')
 })

@@ -26,7 +26,7 @@ export class Notified {
   readonly problems: string[] = []
   private readonly histories: Histories
   private readonly owed = new Set<string>()
-  private readonly told = new Set<string>()
+  private readonly notified = new Set<string>()
   private readonly receiver: MoodyReceiver
   private isSubscribed = false
 
@@ -37,7 +37,7 @@ export class Notified {
 
   /** Number of changes that were notified. */
   get count(): number {
-    return this.told.size
+    return this.notified.size
   }
 
   /**
@@ -75,7 +75,7 @@ export class Notified {
   }
 
   private owe(key: string): void {
-    if (!this.told.has(key)) this.owed.add(key)
+    if (!this.notified.has(key)) this.owed.add(key)
   }
 
   private take({ data }: { readonly data: readonly Entity[] }): void {
@@ -83,7 +83,7 @@ export class Notified {
       const state = stateFrom(entity)
       const key = keyOf(entity.id, state)
       if (!this.histories.has(entity.id, state)) this.problems.push(`notified of ${key}, which nobody has written`)
-      this.told.add(key)
+      this.notified.add(key)
       this.owed.delete(key)
     }
   }

@@ -78,14 +78,14 @@ class Scene {
    * The entities that a node lists, as `id=level`. Waits until the node can list them: a list needs the owners of all
    * shards, also of those without entities.
    */
-  async told(index: number): Promise<readonly string[]> {
+  async listedAt(index: number): Promise<readonly string[]> {
     const path = `/v2/entities?options=keyValues,count&limit=1000&orderBy=id`
-    const told = await this.until('a list', async () => {
+    const listed = await this.until('a list', async () => {
       const response = await this.send(index, 'GET', path)
       const answer = (await response.json()) as { id: string; level: number }[]
       return response.status === 200 ? answer : undefined
     })
-    return told.map(({ id, level }) => `${id}=${level}`).sort()
+    return listed.map(({ id, level }) => `${id}=${level}`).sort()
   }
 
   /** The cluster status of a node, once it sees all members alive; on a busy machine it suspects one now and then. */
@@ -128,16 +128,16 @@ t.test('three nodes are one broker, and stay one when a node is killed', { skip 
     t.ok(status === 201 || status === 422, 'created at once, or by a request whose outcome was unknown') || t.bailout()
   }
   await scene.writeAll(1, [0, 1, 2])
-  for (const index of [0, 1, 2]) t.strictSame(await scene.told(index), scene.expected(), `node ${index} tells all`)
+  for (const index of [0, 1, 2]) t.strictSame(await scene.listedAt(index), scene.expected(), `node ${index} tells all`)
 
   scene.nodes[1]!.child.kill('SIGKILL')
   const failoverMs = await scene.writeAll(2, [0, 2])
   t.ok(failoverMs < failoverMsMax, `all is written again ${failoverMs.toFixed(0)} ms after a kill`)
-  t.strictSame(await scene.told(0), scene.expected(), 'nothing acknowledged is lost')
+  t.strictSame(await scene.listedAt(0), scene.expected(), 'nothing acknowledged is lost')
 
   await scene.start(1)
   await scene.writeAll(3, [1])
-  t.strictSame(await scene.told(1), scene.expected(), 'who was killed is one of them again')
+  t.strictSame(await scene.listedAt(1), scene.expected(), 'who was killed is one of them again')
 
   const status = await scene.untilAllAlive(0)
   t.equal(status.node, 'a')
@@ -159,7 +159,7 @@ t.test('three nodes are one broker, and stay one when a node is killed', { skip 
   const gone = drained.members.find(({ name }) => name === 'c')
   t.match(gone, { isJoined: false, owned: 0 }, 'who is drained owns nothing')
   await scene.writeAll(4, [2])
-  t.strictSame(await scene.told(2), scene.expected(), 'and goes on answering')
+  t.strictSame(await scene.listedAt(2), scene.expected(), 'and goes on answering')
   t.equal((await scene.send(2, 'DELETE', '/cluster/drain')).status, 204)
 
   // Without the engine the node leaves slowly, since no other node can take over.

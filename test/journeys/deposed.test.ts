@@ -125,9 +125,9 @@ t.test('a node that was paused in the midst of batches until it was deposed live
   for (let round = 1; round <= rounds; round++) {
     await untilOwner(scene)
     await pause(1_000)
-    const told = lossesOf(scene).length
+    const losses = lossesOf(scene).length
     await standStill(scene)
-    await scene.until('the line that says who has taken over', async () => lossesOf(scene).length > told || undefined)
+    await scene.until('the line that says who has taken over', async () => lossesOf(scene).length > losses || undefined)
     await scene.untilReady(victim, true)
     t.comment(
       `round ${round}: ${lossesOf(scene)
@@ -151,7 +151,7 @@ t.test('a node that was paused in the midst of batches until it was deposed live
   await scene.writeAll(7)
   for (const [index] of names.entries())
     t.strictSame(
-      [...(await scene.told(index))].filter(([id]) => /^lamp/.test(id)).sort(),
+      [...(await scene.answersOf(index))].filter(([id]) => /^lamp/.test(id)).sort(),
       [...scene.acknowledged].sort(),
     )
   t.notMatch(node.printed(), /DatabaseError|lvl=(FATAL|ERROR)|Infinity ms|is started again/)

@@ -147,7 +147,7 @@ class Conversation {
       const shown = answers.map(answer => this.shown(answer, asked.isLate === true))
       if (shown.every(one => one === shown[0])) return answers
       if (!asked.isLate || performance.now() > untilMs) {
-        this.tell(asked, shown, deployments)
+        this.report(asked, shown, deployments)
         return answers
       }
       await pause(lookMs)
@@ -158,7 +158,7 @@ class Conversation {
     return `${status} ${JSON.stringify(headers)} ${this.times.named(text, isLate)}`
   }
 
-  private tell(
+  private report(
     { tenant, method, target, headers, body }: Asked,
     shown: readonly string[],
     deployments: readonly Deployment[],

@@ -10,7 +10,7 @@ import { type LocalNode, startLocalNode } from '../support/local-node.js'
 
 const watching = (transport: object) => ({ subject: { entities: [{ idPattern: '.*' }] }, notification: transport })
 
-const told = (text: string): string => JSON.parse(text).description
+const descriptionIn = (text: string): string => JSON.parse(text).description
 
 /** The last try of a subscription, once there is one. */
 async function lastTry(ask: (path: string) => Promise<{ json: unknown }>, id: string) {
@@ -37,7 +37,7 @@ t.test('a URL that is denied is refused when it is given, for subscriptions and 
   ] as const) {
     const { status, text } = await node.json('POST /v2/subscriptions', watching(transport))
     t.equal(status, 400)
-    t.equal(told(text), `notification url is not allowed here: ${url}`)
+    t.equal(descriptionIn(text), `notification url is not allowed here: ${url}`)
   }
   const good = await node.json('POST /v2/subscriptions', watching({ http: { url: 'http://a.city.example/' } }))
   t.equal(good.status, 201)
@@ -45,7 +45,7 @@ t.test('a URL that is denied is refused when it is given, for subscriptions and 
   t.equal(patch.status, 400)
   const registration = (url: string) => ({ dataProvided: { entities: [{ id: 'a' }] }, provider: { http: { url } } })
   const provider = await node.json('POST /v2/registrations', registration(bad))
-  t.same([provider.status, told(provider.text)], [400, `provider url is not allowed here: ${bad}`])
+  t.same([provider.status, descriptionIn(provider.text)], [400, `provider url is not allowed here: ${bad}`])
   const known = await node.json('POST /v2/registrations', registration('http://p.city.example/v2'))
   t.equal(known.status, 201)
   const moved = await node.json(`PATCH /v2/registrations/${idOf(known)}`, { provider: { http: { url: bad } } })

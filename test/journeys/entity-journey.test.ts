@@ -75,7 +75,7 @@ class HeldStore implements Store {
     })
   }
 
-  letGo(): void {
+  release(): void {
     this.held = false
     for (const commit of this.#waiting.splice(0)) commit()
   }
@@ -194,7 +194,7 @@ function acknowledgement(t: Test, server: HttpServer): void {
     const creation = node.json('POST /v2/entities', { id: 'R1', type: 'Room' })
     await store.commitWaits()
     t.ok(await openAfter(creation, node.ask('GET /v2')), 'others are answered meanwhile, the creation is not')
-    store.letGo()
+    store.release()
     t.match(await creation, { status: 201, headers: { location: '/v2/entities/R1?type=Room' } })
   })
 
@@ -216,7 +216,7 @@ function acknowledgement(t: Test, server: HttpServer): void {
     // Three round trips give an early answer enough time to arrive.
     for (let i = 0; i < 3; i++) await node.ask('GET /v2')
     t.strictSame(early, [])
-    store.letGo()
+    store.release()
     t.equal((await first).status, 201)
     t.match(await second, { status: 422, json: { error: 'Unprocessable', description: 'Already Exists' } })
     t.equal((await read).status, 200)

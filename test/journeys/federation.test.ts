@@ -94,9 +94,9 @@ t.test('a propagated deletion has the last state, and is marked in the vocabular
     const whole = { id: 'R1', type: 'Room', a: { type: 'Number', value: 1, metadata: {} } }
     const mark = (one: Received) => [headerOf(one, 'Ctx-Alteration'), headerOf(one, 'Fiware-Alteration')]
     const marked = vocabulary ? [undefined, 'entityDelete'] : ['entityDelete', undefined]
-    const told = new Map(receiver.received.map(one => [one.path, [mark(one), JSON.parse(one.body).data[0]]]))
+    const received = new Map(receiver.received.map(one => [one.path, [mark(one), JSON.parse(one.body).data[0]]]))
     t.strictSame(
-      told,
+      received,
       new Map([
         ['/propagates', [marked, whole]],
         ['/changed', [marked, { id: 'R1', type: 'Room' }]],
@@ -203,9 +203,9 @@ for (const [first, last] of [
         ...['Service', 'ServicePath', 'Correlator', 'Alteration'].map(name => `${last ?? 'Ctx'}-${name}`),
         'X-Auth-Token',
       ]
-      const told = receiver.received.map(one => names.map(name => headerOf(one, name)))
+      const received = receiver.received.map(one => names.map(name => headerOf(one, name)))
       const correlator = 'root; cbnotif=1; cbnotif=1; cbnotif=1'
-      t.strictSame(told, [
+      t.strictSame(received, [
         ['acme', '/far/away', correlator, undefined, undefined],
         ['acme', '/far/away', correlator, 'entityDelete', 'secret'],
       ])

@@ -71,9 +71,9 @@ t.test('forwarding and the paths of providers', async t => {
       const { url, paths } = await provider(t, { '/op/update': answer, '/v2/op/update': [204] })
       const lamp = await lampAt(node, url)
       const description = `The requested entity has not been found. Check type and id; providers answered: ${url}/op/update ${answer[0]}`
-      const told = await lamp.switch()
-      t.match(told, { status: 404, json: { error: 'NotFound' } })
-      t.equal((told.json as { description: string }).description.replaceAll('&#59;', ';'), description)
+      const switched = await lamp.switch()
+      t.match(switched, { status: 404, json: { error: 'NotFound' } })
+      t.equal((switched.json as { description: string }).description.replaceAll('&#59;', ';'), description)
       t.strictSame(paths(), ['/op/update'])
     }
   })
@@ -92,9 +92,9 @@ t.test('forwarding and the paths of providers', async t => {
     const { url, paths } = await provider(t, {})
     const lamp = await lampAt(node, url)
     for (const path of ['update', 'query']) {
-      const told = await (path === 'update' ? lamp.switch() : lamp.read())
-      t.match(told, { status: 404, json: { error: 'NotFound' } })
-      t.match((told.json as { description: string }).description, `${url}/op/${path} 404, ${url}/v2/op/${path} 404`)
+      const answer = await (path === 'update' ? lamp.switch() : lamp.read())
+      t.match(answer, { status: 404, json: { error: 'NotFound' } })
+      t.match((answer.json as { description: string }).description, `${url}/op/${path} 404, ${url}/v2/op/${path} 404`)
       t.strictSame(paths(), [`/op/${path}`, `/v2/op/${path}`])
     }
   })
@@ -103,9 +103,9 @@ t.test('forwarding and the paths of providers', async t => {
     const { url } = await provider(t, {})
     const { id } = await lampAt(node, url)
     await node.json('POST /v2/entities', { id, type: 'Lamp', level: { value: 1 } })
-    const told = await node.json(`PATCH /v2/entities/${id}/attrs`, { level: { value: 2 }, switch: { value: 'on' } })
-    t.match(told, { status: 404, json: { error: 'PartialUpdate' } })
-    t.match((told.json as { description: string }).description, `${url}/v2/op/update 404`)
+    const answer = await node.json(`PATCH /v2/entities/${id}/attrs`, { level: { value: 2 }, switch: { value: 'on' } })
+    t.match(answer, { status: 404, json: { error: 'PartialUpdate' } })
+    t.match((answer.json as { description: string }).description, `${url}/v2/op/update 404`)
   })
 
   await t.test('a redirect is neither followed nor taken for a wrong path', async t => {

@@ -106,7 +106,7 @@ t.test('no subscription deletes the log, and a node that loses it reports that a
   await scene.begin(2)
   await scene.untilReady(2, true)
   await scene.writeAll(3)
-  for (const index of [0, 1, 2]) t.strictSame(await scene.told(index), scene.acknowledged)
+  for (const index of [0, 1, 2]) t.strictSame(await scene.answersOf(index), scene.acknowledged)
   t.notMatch(scene.nodes.map(node => node.printed()).join('\n'), /lvl=FATAL/)
 })
 
@@ -159,6 +159,6 @@ t.test('an older backup in the place of the log is found out, and the right one 
   await member!.restart()
   for (const index of [0, 1, 2]) await scene.untilReady(index, true)
   await scene.writeAll(4)
-  for (const index of [0, 1, 2]) t.strictSame(await scene.told(index), scene.acknowledged)
+  for (const index of [0, 1, 2]) t.strictSame(await scene.answersOf(index), scene.acknowledged)
   t.notMatch(scene.nodes.map(node => node.printed()).join('\n'), /lvl=FATAL/)
 })

@@ -123,7 +123,7 @@ t.test('from one running broker to another one', async t => {
   const first = await startBroker(t, { args: ['-multiservice'] })
   const second = await startBroker(t, { args: ['-multiservice'] })
   await run(t, ['import', '-file', fileOf(t, 50), '-to', first.baseUrl])
-  const told = await run(t, [
+  const result = await run(t, [
     'import',
     '--from',
     first.baseUrl,
@@ -136,8 +136,8 @@ t.test('from one running broker to another one', async t => {
     '-state',
     join(tempDir(t), 's'),
   ])
-  t.match(told, 'imported 50 entities')
-  t.match(told, 'are not carried over HTTP')
+  t.match(result, 'imported 50 entities')
+  t.match(result, 'are not carried over HTTP')
   const file = join(tempDir(t), 'out.ndjson')
   await run(t, ['export', '--from', second.baseUrl, '--tenant', '', '--tenant', 'city', '-to', file])
   t.equal(readFileSync(file, 'utf8').split('\n').length, 53)
@@ -205,9 +205,9 @@ t.test('after a kill nothing counts twice', async t => {
   const args = ['import', '-file', file, '-dataDir', dataDir]
   const end = await interrupted(args, `${dataDir}.import`, 6, 'SIGKILL')
   t.equal(end.signal, 'SIGKILL')
-  const told = await run(t, args)
-  t.match(told, 'goes on where it was interrupted')
-  t.match(told, `imported ${count} entities, 0 registrations, 0 subscriptions`)
+  const result = await run(t, args)
+  t.match(result, 'goes on where it was interrupted')
+  t.match(result, `imported ${count} entities, 0 registrations, 0 subscriptions`)
 })
 
 t.test('SIGINT ends it after the batch, with a word and 1, and the same command goes on', async t => {

@@ -123,13 +123,13 @@ const spoiled: readonly [fault: string, spoil: (arrival: Arrival) => readonly Ar
   ['in another format', one => [{ ...one, format: 'keyValues' }], /^keyValues is not the format/],
 ]
 
-for (const [fault, spoil, told] of spoiled)
+for (const [fault, spoil, verdict] of spoiled)
   t.test(`a notification that comes ${fault} is reported`, async t => {
     const oracle = oracleWithWatch()
     const write = nextChange(oracle)
     oracle.acknowledge(write)
     for (const arrival of spoil(arrivalsOf(write)[0]!)) oracle.arrive(arrival)
-    t.match(oracle.problems, [told])
+    t.match(oracle.problems, [verdict])
     t.equal(oracle.problems.length, 1)
   })
 

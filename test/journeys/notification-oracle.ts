@@ -113,7 +113,7 @@ export class NotificationOracle {
     this.random = random
   }
 
-  private tell(problem: string): void {
+  private report(problem: string): void {
     if (this.problems.length < problemsMax) this.problems.push(problem)
   }
 
@@ -245,12 +245,12 @@ export class NotificationOracle {
       const states = steps.length > 0 ? [steps[0]!.before, ...steps.map(({ after }) => after)] : [entities.get(key)]
       const texts = states.map(textOf)
       const [least, most] = [texts.indexOf(found.get(key)), texts.lastIndexOf(found.get(key))]
-      if (least < 0) this.tell(`${key} is ${found.get(key)}, not ${texts.join(' nor ')}`)
+      if (least < 0) this.report(`${key} is ${found.get(key)}, not ${texts.join(' nor ')}`)
       for (const [at, { owed }] of steps.entries())
         for (const one of owed) {
           one.fate = at < least ? 'happened' : at < most ? 'perhaps' : 'never'
           if (one.fate === 'never' && one.notificationId !== undefined)
-            this.tell(`told before it was durable: ${shown(one)}`)
+            this.report(`told before it was durable: ${shown(one)}`)
         }
       if (steps.length > 0) this.reference.restore(steps[0]!.target, states[Math.max(0, least)])
     }
@@ -269,23 +269,23 @@ export class NotificationOracle {
     const number = /; cbnotif=(\d+)$/.exec(correlator)?.[1]
     const { id, type } = identityIn(body)
     const candidates = this.owed.get(nameOf(root, name, keyOf({ path, id, type })))
-    if (!candidates) return this.tell(`nothing owes this: ${what}`)
-    if (format !== 'normalized') this.tell(`${format} is not the format: ${what}`)
+    if (!candidates) return this.report(`nothing owes this: ${what}`)
+    if (format !== 'normalized') this.report(`${format} is not the format: ${what}`)
     const bodyFor = ({ watch, happening }: Owed) =>
       notificationBody(watch.id ?? subscriptionIn(body), watch.plain, happening)
     const again = this.known.get(notificationId)
     if (again) {
-      if (!candidates.includes(again)) return this.tell(`has the id of ${shown(again)}: ${what}`)
-      if (bodyFor(again) !== body) return this.tell(`another body than owed, ${bodyFor(again)}: ${what}`)
-      if (again.number !== Number(number)) this.tell(`came before with cbnotif=${again.number}: ${what}`)
+      if (!candidates.includes(again)) return this.report(`has the id of ${shown(again)}: ${what}`)
+      if (bodyFor(again) !== body) return this.report(`another body than owed, ${bodyFor(again)}: ${what}`)
+      if (again.number !== Number(number)) this.report(`came before with cbnotif=${again.number}: ${what}`)
       return
     }
     const owed = candidates.find(one => one.notificationId === undefined && bodyFor(one) === body)
     if (!owed) {
       const isKnown = candidates.some(one => bodyFor(one) === body)
-      return this.tell(`${isKnown ? 'came with another id before' : `owed is ${candidates.map(bodyFor)}`}: ${what}`)
+      return this.report(`${isKnown ? 'came with another id before' : `owed is ${candidates.map(bodyFor)}`}: ${what}`)
     }
-    if (owed.fate === 'never') this.tell(`its update never happened: ${what}`)
+    if (owed.fate === 'never') this.report(`its update never happened: ${what}`)
     owed.notificationId = notificationId
     owed.number = Number(number)
     this.known.set(notificationId, owed)
@@ -297,7 +297,7 @@ export class NotificationOracle {
     const { write, watch, key } = owed
     if (write.life !== this.life) return
     const pair = `${watch.name} ${key}`
-    if ((this.last.get(pair) ?? 0) > write.order) this.tell(`came after a later one: ${shown(owed)}`)
+    if ((this.last.get(pair) ?? 0) > write.order) this.report(`came after a later one: ${shown(owed)}`)
     this.last.set(pair, write.order)
   }
 

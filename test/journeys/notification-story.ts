@@ -124,11 +124,11 @@ export class Story {
           connection.send(write.request, tenant).catch(() => undefined),
         )
         if (!answer || (isKilled && answer.status >= 500)) {
-          if (!isKilled) this.tell(write, 'no answer')
+          if (!isKilled) this.report(write, 'no answer')
           break
         }
         if (!write.statuses.includes(answer.status)) {
-          this.tell(write, `${answer.status} ${answer.text}`)
+          this.report(write, `${answer.status} ${answer.text}`)
           break
         }
         oracle.acknowledge(write)
@@ -153,7 +153,7 @@ export class Story {
     client.close()
   }
 
-  private tell({ request }: Write, what: string): void {
+  private report({ request }: Write, what: string): void {
     const { method, target, body } = request
     this.oracle.problems.push(`${method} ${target} ${body ?? ''}: ${what}\n${this.broker.printed()}`)
   }

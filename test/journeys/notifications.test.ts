@@ -34,17 +34,17 @@ t.test('each format has the same contents in its own form', async t => {
   const temperature = '"temperature":{"type":"Number","value":23,"metadata":{}}'
   const entity = `{"id":"R1","type":"Room",${temperature},"label":{"type":"Text","value":"north","metadata":{}}}`
   const values = '{"id":"R1","type":"Room","temperature":23,"label":"north"}'
-  const told = (format: string, text: string) => `{"subscriptionId":"${ids.get(format)}",${text}}`
+  const bodyOf = (format: string, text: string) => `{"subscriptionId":"${ids.get(format)}",${text}}`
   const attributes =
     '[{"name":"temperature","type":"Number","value":23},{"name":"label","type":"Text","value":"north"}]'
   const legacy = `{"contextElement":{"type":"Room","isPattern":"false","id":"R1","attributes":${attributes}},"statusCode":{"code":"200","reasonPhrase":"OK"}}`
   t.strictSame(Object.fromEntries(receiver.received.map(({ path, body }) => [path.slice(1), body])), {
-    normalized: told('normalized', `"data":[${entity}]`),
+    normalized: bodyOf('normalized', `"data":[${entity}]`),
     simplifiedNormalized: entity,
-    keyValues: told('keyValues', `"data":[${values}]`),
+    keyValues: bodyOf('keyValues', `"data":[${values}]`),
     simplifiedKeyValues: values,
-    values: told('values', '"data":[[23,"north"]]'),
-    legacy: told('legacy', `"originator":"localhost","contextResponses":[${legacy}]`),
+    values: bodyOf('values', '"data":[[23,"north"]]'),
+    legacy: bodyOf('legacy', `"originator":"localhost","contextResponses":[${legacy}]`),
   })
   for (const one of receiver.received) {
     const format = one.path.slice(1)

@@ -189,20 +189,20 @@ export const sum = (values: ReadonlyMap<string, number>): number => [...values.v
 export interface Receivers {
   readonly live: MoodyReceiver
   readonly away: MoodyReceiver
-  readonly heard: ReceivedRequest[]
+  readonly received: ReceivedRequest[]
 }
 
 export async function receivers(t: Test, random: Random): Promise<Receivers> {
-  const heard: ReceivedRequest[] = []
-  const live = new MoodyReceiver(t, random, request => heard.push(request))
-  const away = new MoodyReceiver(t, random, request => heard.push(request))
+  const received: ReceivedRequest[] = []
+  const live = new MoodyReceiver(t, random, request => received.push(request))
+  const away = new MoodyReceiver(t, random, request => received.push(request))
   for (const one of [live, away]) await one.open()
   await away.close()
-  return { live, away, heard }
+  return { live, away, received: received }
 }
 
 /** Fills both tenants; resolves when only the retries of a receiver still change data. */
-export async function fill(client: Client, { live, away, heard }: Receivers): Promise<void> {
+export async function fill(client: Client, { live, away, received }: Receivers): Promise<void> {
   const subject = (type: string) => ({ entities: [{ idPattern: '.*', type }] })
   const subscribe = (description: string, tenant: string, type: string, notification: object) =>
     client.send('POST', '/v2/subscriptions', { description, subject: subject(type), notification }, of(tenant))
@@ -229,7 +229,7 @@ export async function fill(client: Client, { live, away, heard }: Receivers): Pr
   for (let n = 0; n < 5; n++) await count('Watched', n, 'city')
   for (let n = 0; n < 4; n++) await count('Owed', n, '')
   await count('Large', 1, '', 'x'.repeat(20_000))
-  await until('notifications', () => (heard.length === 5 ? true : undefined))
+  await until('notifications', () => (received.length === 5 ? true : undefined))
   await until('counters', async () => {
     const seen = [...(await subscriptions(client, 'city')), ...(await subscriptions(client, ''))]
     const notification = (name: string) => seen.find(({ description }) => description === name)!.notification

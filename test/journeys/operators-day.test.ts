@@ -128,10 +128,10 @@ class Watcher {
   repeated = 0
 
   constructor(t: Test, random: Random) {
-    this.receiver = new MoodyReceiver(t, random, received => this.hear(received))
+    this.receiver = new MoodyReceiver(t, random, received => this.receive(received))
   }
 
-  private hear({ path, body }: ReceivedRequest): void {
+  private receive({ path, body }: ReceivedRequest): void {
     const { data } = JSON.parse(body) as { readonly data: readonly { readonly id: string; readonly load: number }[] }
     for (const { id, load } of data) {
       const name = `${path.slice('/load/'.length)} ${id}`
@@ -246,13 +246,17 @@ t.test('a day of an operator', async day => {
 
   await day.test('a receiver is lost under load, and gets everything in order when it is back', async t => {
     await watcher.receiver.close()
-    const heard = watcher.count
+    const countBefore = watcher.count
     await more(load)
     await pause(awayMs)
-    const missed = sum(load.answered) - heard
+    const missed = sum(load.answered) - countBefore
     await watcher.receiver.open()
     const backMs = performance.now()
-    await until('what the receiver has missed', () => watcher.count >= heard + missed || undefined, 30_000 + awayMs)
+    await until(
+      'what the receiver has missed',
+      () => watcher.count >= countBefore + missed || undefined,
+      30_000 + awayMs,
+    )
     t.ok(missed >= changesMin, `${missed} changes in ${awayMs} ms`)
     t.comment(`all were there after ${(performance.now() - backMs).toFixed()} ms; ${watcher.repeated} came twice`)
   })
@@ -296,9 +300,9 @@ t.test('a day of an operator', async day => {
     for (const [name, value] of answered) if (!(loaded.get(name)! >= value)) wrong.push(`${name} was ${value}`)
     for (const [name, value] of loaded) if (!(value <= (asked.get(name) ?? 0))) wrong.push(`${name} is ${value}`)
     t.strictSame(wrong, [], `${loaded.size} entities under load are as they were at a moment of the backup`)
-    receiving.heard.length = 0
+    receiving.received.length = 0
     await receiving.away.open()
-    const owed = () => new Set(receiving.heard.filter(({ path }) => path === '/away').map(({ body }) => body)).size
+    const owed = () => new Set(receiving.received.filter(({ path }) => path === '/away').map(({ body }) => body)).size
     await until('what was owed', () => owed() >= 4 || undefined)
     t.equal(owed(), 4, 'notifications that were owed are sent')
     client.close()

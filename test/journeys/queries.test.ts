@@ -14,7 +14,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { systemClock } from '../../src/clock.js'
 import { stampsPerMs } from '../../src/domain/stamp.js'
-import { KeptAlive, type Told } from '../support/kept-alive.js'
+import { type AliveMessage, KeptAlive } from '../support/kept-alive.js'
 import { type LocalNode, startLocalNode } from '../support/local-node.js'
 import { startLocalWorkers } from '../support/local-workers.js'
 import { Random } from '../support/random.js'
@@ -313,7 +313,7 @@ class Run {
     if (expected.total > 0) this.matched++
     if (expected.covered > viewsFrom) this.wide++
     if (!expected.isOrdered) this.unordered++
-    const last = answers.at(-1) as Told
+    const last = answers.at(-1) as AliveMessage
     const isRight = answers.every(answer => answer.text === last.text && fault(query, expected, answer) === undefined)
     if (isRight) return
     const lines = answers.map((answer, at) => {
@@ -382,20 +382,20 @@ class Run {
 }
 
 /** The fault of an answer, with the first entity that shows it; undefined if there is none. */
-function fault(query: Query, expected: Expected, { status, total, text }: Told): string | undefined {
+function fault(query: Query, expected: Expected, { status, total, text }: AliveMessage): string | undefined {
   if (status !== 200) return `status ${status}`
   if (total !== (query.counted ? String(expected.total) : undefined)) return `total ${total}`
   if (text === expected.text) return undefined
   const wanted = elements(expected.text)
-  const told = elements(text)
+  const shown = elements(text)
   if (!expected.isOrdered) {
     const all = new Set(elements(`[${expected.found.map(entity => shownEntity(entity, query.shown)).join()}]`))
-    const stranger = told.find(one => !all.has(one))
+    const stranger = shown.find(one => !all.has(one))
     if (stranger) return `not among them: ${stranger}\n  ${[...all].find(one => one.startsWith(stranger.slice(0, 30)))}`
-    return told.length === wanted.length ? undefined : `${told.length} entities, not ${wanted.length}`
+    return shown.length === wanted.length ? undefined : `${shown.length} entities, not ${wanted.length}`
   }
-  const at = wanted.findIndex((one, index) => one !== told[index])
-  const [missing, extra] = [wanted[at], told[at < 0 ? wanted.length : at]]
+  const at = wanted.findIndex((one, index) => one !== shown[index])
+  const [missing, extra] = [wanted[at], shown[at < 0 ? wanted.length : at]]
   const entity = expected.found[(query.offset ?? 0) + at]
   return `at ${at}: ${extra}\n  instead of ${missing}\n  which is ${entity && storedText(entity)}`
 }

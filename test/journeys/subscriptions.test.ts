@@ -358,10 +358,10 @@ async function crashes(t: Test, workers: number, kills: number): Promise<void> {
           break
         }
         acknowledged++
-        const told = id ?? answer.headers.location!.slice(path.length + 1)
-        sure.set(told, isEnd && id !== undefined ? undefined : description)
-        perhaps.delete(told)
-        if (id === undefined) own.push(told)
+        const created = id ?? answer.headers.location!.slice(path.length + 1)
+        sure.set(created, isEnd && id !== undefined ? undefined : description)
+        perhaps.delete(created)
+        if (id === undefined) own.push(created)
         else if (isEnd) own.splice(own.indexOf(id), 1)
         if (++count >= instant && !killed) {
           killed = true

@@ -91,9 +91,9 @@ for (const [what, answer, said] of [
   t.test(`a backup that ${what} leaves no file, and the reason is printed`, async t => {
     const { to, keyFile, folder } = folderWithKey(t)
     const from = await brokerOf(t, (_, response) => answer(response))
-    const told = await run(t, ['--from', from, '--to', to, '--backupKeyFile', keyFile])
-    t.equal(told.status, 1)
-    t.match(told.said, said)
+    const result = await run(t, ['--from', from, '--to', to, '--backupKeyFile', keyFile])
+    t.equal(result.status, 1)
+    t.match(result.said, said)
     t.strictSame(readdirSync(folder), ['key'])
   })
 
@@ -102,8 +102,8 @@ type Answer = (response: Parameters<RequestListener>[1]) => void
 t.test('a file that is there stays as it is', async t => {
   const { to, keyFile } = folderWithKey(t)
   writeFileSync(to, 'of last week')
-  const told = await run(t, ['--from', 'http://127.0.0.1:9', '--to', to, '--backupKeyFile', keyFile])
-  t.match(told, { status: 1, said: /file exists already/ })
+  const result = await run(t, ['--from', 'http://127.0.0.1:9', '--to', to, '--backupKeyFile', keyFile])
+  t.match(result, { status: 1, said: /file exists already/ })
   t.equal(readFileSync(to, 'utf8'), 'of last week')
 })
 

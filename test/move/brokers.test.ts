@@ -32,11 +32,11 @@ const clientOf = (port: number, token?: string): BrokerClient =>
 
 interface Wishes extends MoveWishes {
   readonly token?: string
-  readonly told?: string[]
+  readonly lines?: string[]
 }
 
-function sourceOf(port: number, { tenants = [''], paths, token, told = [] }: Wishes = {}): Promise<BrokerSource> {
-  return BrokerSource.open(clientOf(port, token), { tenants, paths, warn: line => told.push(line) })
+function sourceOf(port: number, { tenants = [''], paths, token, lines = [] }: Wishes = {}): Promise<BrokerSource> {
+  return BrokerSource.open(clientOf(port, token), { tenants, paths, warn: line => lines.push(line) })
 }
 
 /** Imports from a broker into a new data directory; returns its path. */
@@ -151,10 +151,10 @@ async function answersOf(node: LocalNode, lines: readonly (readonly [string, ...
 
 t.test('a data directory that was filled over HTTP answers as its source did', async t => {
   const node = await furnished(t)
-  const told: string[] = []
-  const { path, moved } = await taken(t, node.port, { tenants: ['', 'city'], told })
+  const lines: string[] = []
+  const { path, moved } = await taken(t, node.port, { tenants: ['', 'city'], lines: lines })
   t.match(moved.tally, { entity: { written: 60 }, subscription: { written: 6 }, registration: { written: 2 } })
-  t.match(told, [/masks its passwords or tokens/])
+  t.match(lines, [/masks its passwords or tokens/])
   t.strictSame(await wrongIn(path), [])
   const copy = await startLocalNode(t, { directory: path, forwarding: { requestsMax: 0 }, expiryIntervalMs: 100_000 })
   t.strictSame(await answersOf(copy, asks), await answersOf(node, asks))
@@ -280,13 +280,13 @@ t.test('subscriptions and registrations that are imported twice are there once',
   const target = await startLocalNode(t, { forwarding: { requestsMax: 0 } })
   const file = join(tempDir(t), 'out.ndjson')
   await moveAll(await sourceOf(node.port, { tenants: ['', 'city'] }), from => openFileSink(file, 'a test', from))
-  const told = async () => {
+  const contents = async () => {
     const { subscription, registration } = (await intoBroker(file, target.port)).tally
     return { subscription, registration }
   }
-  t.match(await told(), { subscription: { written: 6 }, registration: { written: 2 } })
+  t.match(await contents(), { subscription: { written: 6 }, registration: { written: 2 } })
   const there = await answersOf(target, timedAsks.slice(1))
-  t.match(await told(), {
+  t.match(await contents(), {
     subscription: { written: 0, same: 6, kept: 0 },
     registration: { written: 0, same: 2, kept: 0 },
   })
@@ -456,9 +456,9 @@ async function fake(t: Test, answer: (request: IncomingMessage, body: string) =>
       body += text
     })
     request.on('end', () => {
-      const told = answer(request, body)
-      if (told === 'cut') return request.socket.destroy()
-      const [status, json, headers] = told
+      const answered = answer(request, body)
+      if (answered === 'cut') return request.socket.destroy()
+      const [status, json, headers] = answered
       response.writeHead(status, { 'content-type': 'application/json', ...headers })
       response.end(JSON.stringify(json))
     })

@@ -521,12 +521,12 @@ t.test('documents reach every store, and their progress that of the document own
 
 t.test('a creation in the future becomes now, with a warning', async t => {
   const directory = fresh(t)
-  const told: string[] = []
+  const lines: string[] = []
   const file = written(t, exportWith([entityLine('E', { dateCreated: '2999-01-01T00:00:00.000Z', order: 1 })]))
   const open = await openStores(directory, 'os', () => {})
-  const options = { clock: systemClock, overwrites: false, warn: (line: string) => told.push(line) }
+  const options = { clock: systemClock, overwrites: false, warn: (line: string) => lines.push(line) }
   await moveAll(await openFileSource(file), async from => new DirectorySink(open, options, from))
-  t.match(told, [/created later than now/])
+  t.match(lines, [/created later than now/])
   const [line] = linesOf(await exported(directory, tempDir(t)))
   const made = JSON.parse(line as string) as { dateCreated: string }
   t.ok(Math.abs(Date.parse(made.dateCreated) - Date.now()) < 60_000)

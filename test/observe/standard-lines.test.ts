@@ -9,10 +9,10 @@ import { type LineFormat, logBug, logFailure, logReady } from '../../src/observe
 import { plainly, tempDir } from '../support/broker-process.js'
 import { root } from '../support/project.js'
 
-function printed(t: Test, format: LineFormat, tell: (format: LineFormat) => void): { out: string; err: string } {
+function printed(t: Test, format: LineFormat, print: (format: LineFormat) => void): { out: string; err: string } {
   const out = t.capture(process.stdout, 'write')
   const err = t.capture(process.stderr, 'write')
-  tell(format)
+  print(format)
   const answer = { out: String(out()[0]?.args[0] ?? ''), err: String(err()[0]?.args[0] ?? '') }
   out.restore()
   err.restore()
@@ -73,12 +73,12 @@ t.test('a process whose log is JSON writes JSON only, lost lines, warnings and b
   const folder = tempDir(t)
   const words = [process.execPath, '--input-type=module', '-e', program(folder)]
   const child = spawn(...plainly(words), { stdio: ['ignore', 'ignore', 'pipe'] })
-  let told = ''
+  let printedText = ''
   child.stderr!.setEncoding('utf8').on('data', (text: string) => {
-    told += text
+    printedText += text
   })
-  t.same(await once(child, 'close'), [1, null], told)
-  const text = readFileSync(join(folder, 'contextBroker.log'), 'utf8') + told
+  t.same(await once(child, 'close'), [1, null], printedText)
+  const text = readFileSync(join(folder, 'contextBroker.log'), 'utf8') + printedText
   const messages = text
     .split('\n')
     .filter(Boolean)

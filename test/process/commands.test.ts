@@ -4,14 +4,14 @@ import t, { type Test } from 'tap'
 import { commandNames, commands } from '../../src/config/commands.js'
 import { runCommand } from '../../src/process/commands.js'
 
-interface Told {
+interface Finished {
   readonly status: number | undefined
   readonly out: string
   readonly err: string
 }
 
 /** Runs a command in this process. */
-async function told(t: Test, line: string): Promise<Told> {
+async function run(t: Test, line: string): Promise<Finished> {
   const out = t.capture(process.stdout, 'write')
   const err = t.capture(process.stderr, 'write')
   const divide = (): never => {
@@ -28,17 +28,17 @@ async function told(t: Test, line: string): Promise<Told> {
 
 for (const name of commandNames)
   t.test(`orrery ${name} prints its usage when it is asked for help`, async t => {
-    const { out } = await told(t, `${name} -h`)
+    const { out } = await run(t, `${name} -h`)
     t.match(out, `Usage: orrery ${name} ${commands[name].words[0]}`)
     for (const help of ['--help', '-help', 'help', '-port 80 -h'])
-      t.same(await told(t, `${name} ${help}`), { status: 0, out, err: '' }, help)
-    t.same(await told(t, `help ${name}`), { status: 0, out, err: '' })
+      t.same(await run(t, `${name} ${help}`), { status: 0, out, err: '' }, help)
+    t.same(await run(t, `help ${name}`), { status: 0, out, err: '' })
   })
 
 t.test('orrery cluster lists its commands', async t => {
-  const { out } = await told(t, 'cluster -h')
+  const { out } = await run(t, 'cluster -h')
   for (const verb of ['status', 'drain', 'resume', 'init', 'leave']) t.match(out, `cluster ${verb} `)
-  t.same(await told(t, 'help cluster'), { status: 0, out, err: '' })
+  t.same(await run(t, 'help cluster'), { status: 0, out, err: '' })
 })
 
 const refused: readonly (readonly [line: string, last: RegExp])[] = [
@@ -60,12 +60,12 @@ const refused: readonly (readonly [line: string, last: RegExp])[] = [
 ]
 for (const [line, last] of refused)
   t.test(`orrery ${line} is refused, with the reason at the end`, async t => {
-    const { status, out, err } = await told(t, line)
+    const { status, out, err } = await run(t, line)
     t.same({ status, out }, { status: 1, out: '' })
     t.match(err.trimEnd().split('\n').at(-1), last)
   })
 
 t.test('words that are no command are left to the start', async t => {
   for (const line of ['-port 80', 'help', 'version', '-h', 'exprot'])
-    t.same(await told(t, line), { status: undefined, out: '', err: '' }, line)
+    t.same(await run(t, line), { status: undefined, out: '', err: '' }, line)
 })

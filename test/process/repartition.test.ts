@@ -32,7 +32,7 @@ t.setTimeout(600_000)
 const noRocks = (await rocksMissing()) ?? false
 const script = fileURLToPath(new URL('../support/repartition-main.js', import.meta.url))
 
-interface Told {
+interface Logged {
   readonly info: string[]
   readonly warn: string[]
   /** The calls of `onProgress`. */
@@ -41,14 +41,14 @@ interface Told {
 
 /** Divides the directory at a path; returns it, with the log lines and the progress meanwhile. */
 async function divide(path: string, workers: number, options: Partial<RepartitionOptions> = {}) {
-  const told: Told = { info: [], warn: [], progress: [] }
+  const logged: Logged = { info: [], warn: [], progress: [] }
   const directory = await repartition(directoryAt(path), workers, {
-    logger: { info: line => told.info.push(line), warn: line => told.warn.push(line) },
-    onProgress: (done, total) => told.progress.push([done, total]),
+    logger: { info: line => logged.info.push(line), warn: line => logged.warn.push(line) },
+    onProgress: (done, total) => logged.progress.push([done, total]),
     limits: { batchRowsMax: 20, batchBytesMax: 1024 * 1024 },
     ...options,
   })
-  return { directory, told }
+  return { directory, told: logged }
 }
 
 /** Divides, and stops after this number of batches. */
@@ -78,7 +78,7 @@ for (const kind of ['rocksdb', 'level'] as const) {
       await populated(path, random, 3000, kind)
       const before = await contentsOf(path)
       for (const workers of [3, 2, 1]) {
-        const { directory, told } = await divide(path, workers)
+        const { directory, told: logged } = await divide(path, workers)
         t.strictSame(directory, directoryAt(path), `what is given is what stands in the file (${workers} workers)`)
         t.match(directory, { workers, store: kind, id: 'an-id', shards: 16, spread: 4 })
         t.equal(directory.becoming, undefined)
@@ -88,8 +88,8 @@ for (const kind of ['rocksdb', 'level'] as const) {
           folders(path),
           workers === 1 ? ['orrery.json', 'store'] : ['orrery.json', 'stores', `stores/${workers}`],
         )
-        t.strictSame(told.warn, [])
-        t.strictSame(told.progress.at(-1), [before.entities, before.entities])
+        t.strictSame(logged.warn, [])
+        t.strictSame(logged.progress.at(-1), [before.entities, before.entities])
       }
     },
   )
@@ -100,9 +100,9 @@ t.test('a directory that has this number of workers already is given at once', a
   await populated(path, random, 10)
   const text = readFileSync(join(path, 'orrery.json'))
   const stores = await openAll(directoryAt(path))
-  const { told } = await divide(path, 1)
+  const { told: logged } = await divide(path, 1)
   for (const store of stores) await store.close()
-  t.strictSame(told, { info: [], warn: [], progress: [] })
+  t.strictSame(logged, { info: [], warn: [], progress: [] })
   t.strictSame(readFileSync(join(path, 'orrery.json')), text)
 })
 
@@ -126,10 +126,10 @@ t.test('work that was stopped goes on where it was', async t => {
   const before = await contentsOf(path)
   await divideInPart(t, path, 3, 40)
   t.match(directoryAt(path), { workers: 1, becoming: 3 })
-  const { told } = await divide(path, 3)
+  const { told: logged } = await divide(path, 3)
   // A batch holds 20 rows, and a row one entity at least; 40 batches were there.
-  t.ok((told.progress[0]?.[0] ?? 0) > 40 * 20, `it began with ${told.progress[0]}`)
-  t.match(told.info, [/divides \d+ entities among 3 workers/, /goes on with \d+ entities/])
+  t.ok((logged.progress[0]?.[0] ?? 0) > 40 * 20, `it began with ${logged.progress[0]}`)
+  t.match(logged.info, [/divides \d+ entities among 3 workers/, /goes on with \d+ entities/])
   t.strictSame(await wrongIn(path), [])
   t.strictSame(await contentsOf(path), before)
 })
@@ -142,8 +142,8 @@ t.test('with another number of workers than it was begun with it begins anew', a
   await divideInPart(t, path, 4, 10)
   t.match(directoryAt(path), { workers: 1, becoming: 4 })
   t.strictSame(folders(path), ['orrery.json', 'store', 'stores', 'stores/4'])
-  const { told } = await divide(path, 3)
-  t.ok((told.progress[0]?.[0] ?? 0) < 60, `it began with ${told.progress[0]}`)
+  const { told: logged } = await divide(path, 3)
+  t.ok((logged.progress[0]?.[0] ?? 0) < 60, `it began with ${logged.progress[0]}`)
   t.strictSame(await wrongIn(path), [])
   t.strictSame(await contentsOf(path), before)
 })
@@ -296,8 +296,8 @@ t.test('counts that were wrong are right afterwards, and a warning is logged', a
   const [store] = (await openAll(directory)) as [Store]
   await commit(store, batch => batch.put(entityCounts.key('nobody', '/', 'T', allShards), encodeNumber(1)))
   await store.close()
-  const { told } = await divide(path, 2)
-  t.match(told.warn, [`there are ${entities} entities, the old counts said ${entities + 1}`])
+  const { told: logged } = await divide(path, 2)
+  t.match(logged.warn, [`there are ${entities} entities, the old counts said ${entities + 1}`])
   t.strictSame(await wrongIn(path), [])
 })
 

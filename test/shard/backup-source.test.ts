@@ -80,16 +80,16 @@ class Scene {
   async rows(session: string): Promise<string[]> {
     const found: string[] = []
     for (;;) {
-      const told = await this.ask({ what: 'page', session })
-      if (told.what !== 'page') throw new Error(told.what)
-      for (let at = 0; at < told.bytes.length; ) {
-        const keyEnd = at + 2 + told.bytes.readUInt16BE(at)
-        const end = keyEnd + 4 + told.bytes.readUInt32BE(keyEnd)
-        const key = told.bytes.toString('hex', at + 2, keyEnd)
-        found.push(`${names.get(key)}: ${told.bytes.toString('utf8', keyEnd + 4, end)}`)
+      const reply = await this.ask({ what: 'page', session })
+      if (reply.what !== 'page') throw new Error(reply.what)
+      for (let at = 0; at < reply.bytes.length; ) {
+        const keyEnd = at + 2 + reply.bytes.readUInt16BE(at)
+        const end = keyEnd + 4 + reply.bytes.readUInt32BE(keyEnd)
+        const key = reply.bytes.toString('hex', at + 2, keyEnd)
+        found.push(`${names.get(key)}: ${reply.bytes.toString('utf8', keyEnd + 4, end)}`)
         at = end
       }
-      if (told.isLast) return found
+      if (reply.isLast) return found
     }
   }
 }
@@ -166,10 +166,10 @@ t.test('rows that are many come in several pages', async t => {
   await scene.ask({ what: 'begin', session: 'a' })
   let pages = 0
   for (let isLast = false; !isLast; pages++) {
-    const told = await scene.ask({ what: 'page', session: 'a' })
-    if (told.what !== 'page') throw new Error(told.what)
-    t.ok(told.bytes.length < 80_000, `${told.bytes.length} bytes`)
-    isLast = told.isLast
+    const reply = await scene.ask({ what: 'page', session: 'a' })
+    if (reply.what !== 'page') throw new Error(reply.what)
+    t.ok(reply.bytes.length < 80_000, `${reply.bytes.length} bytes`)
+    isLast = reply.isLast
   }
   t.ok(pages >= 5, `${pages} pages`)
 })

@@ -91,7 +91,7 @@ t.test('a store gets the rows of its shards and no others, as they are, and all 
 t.test('each batch is within its limits, and reported with the number of its entities', async t => {
   const source = await sourceOf(100)
   const rowBytes = (await primary(source)).map(({ key, value }) => key.length + value.length)
-  const told = async (limits: Transfer['limits']) => {
+  const pages = async (limits: Transfer['limits']) => {
     const batches: number[] = []
     await into(new MemoryStore(), source, { limits, onBatch: entities => batches.push(entities) })
     t.equal(
@@ -100,9 +100,9 @@ t.test('each batch is within its limits, and reported with the number of its ent
     )
     return Math.max(...batches)
   }
-  t.equal(await told({ batchRowsMax: 7, batchBytesMax: 1_000_000 }), 7)
+  t.equal(await pages({ batchRowsMax: 7, batchBytesMax: 1_000_000 }), 7)
   const fewBytes = 3 * Math.min(...rowBytes)
-  t.ok((await told({ batchRowsMax: 1000, batchBytesMax: fewBytes })) <= 3)
+  t.ok((await pages({ batchRowsMax: 1000, batchBytesMax: fewBytes })) <= 3)
 })
 
 t.test('a transfer that was stopped goes on behind the last row it has', async t => {

@@ -68,14 +68,14 @@ async function rest(): Promise<void> {
 
 function watching(disk: FakeDisk, keeper = true) {
   const clock = new FakeClock()
-  const told: string[] = []
+  const reports: string[] = []
   const watch = new DiskWatch({
     disk,
     reserveBytes,
     keeper,
     clock,
-    onState: (state, before) => told.push(`${before} -> ${state}`),
-    onFailure: (_, error) => told.push(error.message),
+    onState: (state, before) => reports.push(`${before} -> ${state}`),
+    onFailure: (_, error) => reports.push(error.message),
   })
   /** Makes the watch look again. */
   const look = async (): Promise<void> => {
@@ -83,12 +83,12 @@ function watching(disk: FakeDisk, keeper = true) {
     clock.advance(lookMsMax)
     await rest()
   }
-  return { watch, clock, told, look }
+  return { watch, clock, told: reports, look }
 }
 
 t.test('writes are refused below the reserve, and taken again above twice that', async t => {
   const disk = new FakeDisk(200)
-  const { watch, told, look } = watching(disk)
+  const { watch, told: reports, look } = watching(disk)
   watch.begin()
   watch.start()
   for (const [spareMb, isShort] of [
@@ -105,7 +105,7 @@ t.test('writes are refused below the reserve, and taken again above twice that',
     t.equal(watch.isShort, isShort, `${spareMb} MB`)
     t.equal(watch.freeBytes, spareMb * mb)
   }
-  t.same(told, ['ample -> short', 'short -> ample', 'ample -> short'])
+  t.same(reports, ['ample -> short', 'short -> ample', 'ample -> short'])
   await watch.stop()
 })
 
@@ -135,13 +135,13 @@ t.test('the reserve is given up when room is scarce, and made anew when there is
 
 t.test('a disk that another program fills at once is not exhausted, because of the reserve', async t => {
   const disk = new FakeDisk(500)
-  const { watch, told, look } = watching(disk)
+  const { watch, told: reports, look } = watching(disk)
   watch.start()
   await look()
   disk.spareBytes = 0
   await look()
   t.match(watch, { isScarce: true, isExhausted: false })
-  t.same(told, ['ample -> scarce'])
+  t.same(reports, ['ample -> scarce'])
   disk.spareBytes = 3 * mb
   await look()
   t.equal(watch.isExhausted, true, 'now the reserve is used up as well')
@@ -156,12 +156,12 @@ t.test('a disk that another program fills at once is not exhausted, because of t
 
 t.test('a start on a full disk gives the reserve up before the store is opened', async t => {
   const disk = new FakeDisk(0)
-  const { watch, told } = watching(disk)
+  const { watch, told: reports } = watching(disk)
   watch.begin()
   t.equal(disk.heldBytes, 0)
   t.equal(disk.spareBytes, reserveBytes)
   t.equal(watch.isShort, true)
-  t.same(told, ['ample -> exhausted', 'exhausted -> scarce'].slice(-told.length))
+  t.same(reports, ['ample -> exhausted', 'exhausted -> scarce'].slice(-reports.length))
   t.equal(watch.isExhausted, false)
 })
 
@@ -212,14 +212,14 @@ t.test('a caller that waits for room goes on when it is not scarce, and when the
 
 t.test('a disk that cannot be looked at is reported once, and changes nothing', async t => {
   const disk = new FakeDisk(10)
-  const { watch, told, look } = watching(disk)
+  const { watch, told: reports, look } = watching(disk)
   watch.start()
   await look()
-  told.length = 0
+  reports.length = 0
   disk.failure = new Error('no such disk')
   await look()
   await look()
-  t.same(told, ['no such disk'])
+  t.same(reports, ['no such disk'])
   t.equal(watch.isShort, true)
   await watch.stop()
 })

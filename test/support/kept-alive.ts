@@ -4,7 +4,7 @@
 import { Agent, request } from 'node:http'
 import type { HttpRequest } from './reference-requests.js'
 
-export interface Told {
+export interface AliveMessage {
   readonly status: number
   /** The header `Ctx-Total-Count`; undefined when absent. */
   readonly total: string | undefined
@@ -22,7 +22,7 @@ export class KeptAlive {
     this.#agent = new Agent({ keepAlive: true, maxSockets: connections })
   }
 
-  send({ method, target, headers, body }: HttpRequest, tenant: string): Promise<Told> {
+  send({ method, target, headers, body }: HttpRequest, tenant: string): Promise<AliveMessage> {
     const all: Record<string, string | number> = { ...headers, 'Ctx-Service': tenant }
     const bytes = body === undefined ? undefined : Buffer.from(body)
     if (bytes) Object.assign(all, { 'Content-Type': 'application/json', 'Content-Length': bytes.length })

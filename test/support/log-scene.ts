@@ -111,7 +111,7 @@ export class Scene {
   }
 
   /** All entities, as a node lists them once it can answer. */
-  async told(index: number): Promise<ReadonlyMap<string, number>> {
+  async answersOf(index: number): Promise<ReadonlyMap<string, number>> {
     return this.until('a list', async () => {
       const { status, text } = await this.send(index, 'GET', '/v2/entities?options=keyValues&limit=1000')
       if (status !== 200) return undefined

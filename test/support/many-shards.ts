@@ -118,12 +118,12 @@ export class ManyShards implements Shards {
     const owner = this.all[number]!
     const bytes = number === 0 ? undefined : encodeRequest(request)
     const asked = bytes ? decodeRequest(bytes) : request
-    const tell = bytes ? (reply: ShardReply) => onReply(decodeReply(encodeReply(reply))) : onReply
+    const send = bytes ? (reply: ShardReply) => onReply(decodeReply(encodeReply(reply))) : onReply
     const lost: ShardReply = { kind: 'lost', reason: `owner ${number} is silent` }
     const { asked: open } = owner.life
     const end = (): void => once(lost)
     const once = (reply: ShardReply): void => {
-      if (open.delete(end)) tell(reply)
+      if (open.delete(end)) send(reply)
     }
     switch (owner.condition) {
       case 'unreachable':

@@ -18,13 +18,13 @@ process.stdin.on('data', text => socket.write(text))
 
 interface Talk {
   readonly child: ChildProcess
-  readonly heard: string[]
+  readonly received: string[]
 }
 
 /** A listener behind a door, which echoes its input, and processes that dial it under names. */
 class Scene {
   readonly network: Network
-  readonly heard: string[] = []
+  readonly received: string[] = []
   private readonly t: Test
   private port = ''
 
@@ -37,7 +37,7 @@ class Scene {
     const server = createServer((socket: Socket) => {
       socket.on('error', () => {})
       socket.on('data', text => {
-        this.heard.push(String(text))
+        this.received.push(String(text))
         socket.write(`heard ${text}`)
       })
     })
@@ -53,9 +53,9 @@ class Scene {
     this.t.teardown(() => child.kill('SIGKILL'))
     const { pid } = child
     this.network.name(name, () => (pid === undefined ? [] : [pid]))
-    const heard: string[] = []
-    child.stdout?.on('data', text => heard.push(...String(text).trim().split('\n')))
-    return { child, heard }
+    const received: string[] = []
+    child.stdout?.on('data', text => received.push(...String(text).trim().split('\n')))
+    return { child, received: received }
   }
 
   say({ child }: Talk, text: string): void {
@@ -75,17 +75,17 @@ t.test('silenced messages arrive when the network is whole again, and only one d
   await scene.listen()
   const [one, other] = [scene.dial('one'), scene.dial('other')]
   scene.say(one, 'a')
-  await scene.until(() => one.heard.includes('heard a'))
+  await scene.until(() => one.received.includes('heard a'))
 
   scene.network.silence('one', 'listener')
   scene.say(one, 'b')
   scene.say(other, 'c')
-  await scene.until(() => other.heard.includes('heard c'))
-  t.strictSame(scene.heard, ['a', 'c'])
+  await scene.until(() => other.received.includes('heard c'))
+  t.strictSame(scene.received, ['a', 'c'])
 
   scene.network.mend()
-  await scene.until(() => one.heard.includes('heard b'))
-  t.strictSame(scene.heard, ['a', 'c', 'b'])
+  await scene.until(() => one.received.includes('heard b'))
+  t.strictSame(scene.received, ['a', 'c', 'b'])
 })
 
 t.test('messages from a deaf node arrive', async t => {
@@ -93,15 +93,15 @@ t.test('messages from a deaf node arrive', async t => {
   await scene.listen()
   const one = scene.dial('one')
   scene.say(one, 'a')
-  await scene.until(() => one.heard.includes('heard a'))
+  await scene.until(() => one.received.includes('heard a'))
 
   scene.network.silence('listener', 'one')
   scene.say(one, 'b')
-  await scene.until(() => scene.heard.includes('b'))
-  t.strictSame(one.heard, ['heard a'])
+  await scene.until(() => scene.received.includes('b'))
+  t.strictSame(one.received, ['heard a'])
 
   scene.network.mend()
-  await scene.until(() => one.heard.includes('heard b'))
+  await scene.until(() => one.received.includes('heard b'))
   t.pass('and hears when the network is whole again')
 })
 
@@ -110,18 +110,18 @@ t.test('a refused node is cut, and cannot dial again before the network is whole
   await scene.listen()
   const one = scene.dial('one')
   scene.say(one, 'a')
-  await scene.until(() => one.heard.includes('heard a'))
+  await scene.until(() => one.received.includes('heard a'))
 
   scene.network.refuse('listener', 'one')
-  await scene.until(() => one.heard.includes('cut'))
+  await scene.until(() => one.received.includes('cut'))
   const second = scene.dial('one')
-  await scene.until(() => second.heard.includes('cut'))
+  await scene.until(() => second.received.includes('cut'))
 
   scene.network.mend()
   const third = scene.dial('one')
   scene.say(third, 'b')
-  await scene.until(() => third.heard.includes('heard b'))
-  t.strictSame(scene.heard, ['a', 'b'])
+  await scene.until(() => third.received.includes('heard b'))
+  t.strictSame(scene.received, ['a', 'b'])
 })
 
 t.test('a stranger is cut together with any other node', async t => {
@@ -129,10 +129,10 @@ t.test('a stranger is cut together with any other node', async t => {
   await scene.listen()
   const one = scene.dial('one')
   scene.say(one, 'a')
-  await scene.until(() => one.heard.includes('heard a'))
+  await scene.until(() => one.received.includes('heard a'))
 
   scene.network.name('one', () => [])
   scene.network.silence('another', 'listener')
-  await scene.until(() => one.heard.includes('cut'))
-  t.strictSame(scene.heard, ['a'])
+  await scene.until(() => one.received.includes('cut'))
+  t.strictSame(scene.received, ['a'])
 })

@@ -78,7 +78,7 @@ export const dead = (attempts = 5, code?: number): DeliveryOutcome => ({
 })
 
 /** The content of a notification, in few words. */
-export function told(
+export function intentsOf(
   pending: PendingNotification,
 ): readonly [id: string, entity: string, alteration: string, number: number] | undefined {
   const input = pending.input()

@@ -128,7 +128,7 @@ class HoldableReplication implements Replication {
     else setImmediate(end)
   }
 
-  letGo(): void {
+  release(): void {
     this.isHeld = false
     for (const end of this.held.splice(0)) end()
   }
@@ -296,7 +296,7 @@ export class Cluster implements Shards {
       const directory = temporaryDirectory(t)
       const store = await openRocksStore(directory, { durability: 'os', memoryBytes: 8 * 1024 * 1024 })
       t.teardown(async () => {
-        for (const host of cluster.hosts) host.replication.letGo()
+        for (const host of cluster.hosts) host.replication.release()
         cluster.hosts[number]?.local.parts.notifications.end()
         await cluster.waitFor(cluster.hosts[number]!.local.drain())
         await cluster.hosts[number]!.store.close()

@@ -68,47 +68,47 @@ export class World {
   /** Asks; the returned list gets the answer when it comes. */
   ask(step: Step): string[] {
     const answers: string[] = []
-    const tell = <T>(result: Result<T>, told: (value: T) => unknown = () => 'done'): void => {
-      answers.push(JSON.stringify(result.ok ? told(result.value) : result.refusal))
+    const show = <T>(result: Result<T>, render: (value: T) => unknown = () => 'done'): void => {
+      answers.push(JSON.stringify(result.ok ? render(result.value) : result.refusal))
     }
     switch (step.do) {
       case 'create': {
         const { path, entity, upsert } = step
-        this.entities.create({ tenant, path }, entity, upsert, options, origin, result => tell(result))
+        this.entities.create({ tenant, path }, entity, upsert, options, origin, result => show(result))
         break
       }
       case 'change': {
         const { kind, path, entity, typed } = step
         const target = { tenant, path, id: entity.id, type: typed ? entity.type : undefined }
-        this.entities.changeAttributes(kind, target, entity.attributes, options, origin, result => tell(result))
+        this.entities.changeAttributes(kind, target, entity.attributes, options, origin, result => show(result))
         break
       }
       case 'remove': {
         const { path, id, type } = step
-        this.entities.remove({ tenant, path, id, type }, origin, result => tell(result))
+        this.entities.remove({ tenant, path, id, type }, origin, result => show(result))
         break
       }
       case 'batch':
-        this.batches.update({ tenant, path: step.path }, step.batch, options, origin, result => tell(result))
+        this.batches.update({ tenant, path: step.path }, step.batch, options, origin, result => show(result))
         break
       case 'notify':
-        this.batches.notify({ tenant, path: step.path }, step.batch, origin, result => tell(result))
+        this.batches.notify({ tenant, path: step.path }, step.batch, origin, result => show(result))
         break
       case 'list':
         this.entities.list(step.request, result =>
-          tell(result, ({ entities, total }) => ({ total, entities: entities.map(seen) })),
+          show(result, ({ entities, total }) => ({ total, entities: entities.map(seen) })),
         )
         break
       case 'retrieve': {
         const { paths, id, type } = step
-        this.entities.retrieve({ tenant, paths, id, type, grant: undefined }, result => tell(result, seen))
+        this.entities.retrieve({ tenant, paths, id, type, grant: undefined }, result => show(result, seen))
         break
       }
       case 'types': {
         const { paths, type } = step
         if (type === undefined)
-          this.types.list({ tenant, paths, grant: undefined }, result => tell(result, all => all.map(summary)))
-        else this.types.retrieve({ tenant, paths, grant: undefined }, type, result => tell(result, summary))
+          this.types.list({ tenant, paths, grant: undefined }, result => show(result, all => all.map(summary)))
+        else this.types.retrieve({ tenant, paths, grant: undefined }, type, result => show(result, summary))
       }
     }
     return answers

@@ -89,11 +89,11 @@ t.test('a reply has as many parts as were asked for', async t => {
     places: [{ created: 1, shard: 1, path: '/', type: 'T' }],
     bytesMax: undefined,
   } as const
-  const told = (request: ShardRequest, reply: ShardReply): string =>
+  const kindOf = (request: ShardRequest, reply: ShardReply): string =>
     replyFrom({ kind: 'reply', reply: encodeReply(reply) }, request, () => {}).kind
-  t.equal(told(fetch, { kind: 'fetched', encodedEntities: [undefined] }), 'fetched')
-  t.equal(told(fetch, { kind: 'fetched', encodedEntities: [] }), 'lost', 'it would be fetched for ever')
-  t.equal(told({ kind: 'batch', items: [create('E')] }, { kind: 'batch', replies: [{ kind: 'done' }] }), 'batch')
-  t.equal(told({ kind: 'batch', items: [create('E')] }, { kind: 'batch', replies: [] }), 'lost')
-  t.equal(told(find, { kind: 'busy' }), 'busy')
+  t.equal(kindOf(fetch, { kind: 'fetched', encodedEntities: [undefined] }), 'fetched')
+  t.equal(kindOf(fetch, { kind: 'fetched', encodedEntities: [] }), 'lost', 'it would be fetched for ever')
+  t.equal(kindOf({ kind: 'batch', items: [create('E')] }, { kind: 'batch', replies: [{ kind: 'done' }] }), 'batch')
+  t.equal(kindOf({ kind: 'batch', items: [create('E')] }, { kind: 'batch', replies: [] }), 'lost')
+  t.equal(kindOf(find, { kind: 'busy' }), 'busy')
 })

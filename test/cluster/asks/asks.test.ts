@@ -201,9 +201,9 @@ t.test('a common version gets a greeting; without one the node gets the reason, 
   t.equal(await received(t, greeting({ lowest: 1, highest: 9 })), 'hello from b')
   const troubles: string[] = []
   const others = { lowest: 7, highest: 9 }
-  const told = 'node a speaks versions 7 to 9 of the protocol, and node b version 2: upgrade the older one'
-  t.equal(await received(t, greeting(others), {}, troubles), told)
-  t.strictSame(troubles, [told])
+  const reason = 'node a speaks versions 7 to 9 of the protocol, and node b version 2: upgrade the older one'
+  t.equal(await received(t, greeting(others), {}, troubles), reason)
+  t.strictSame(troubles, [reason])
 })
 
 t.test('of the versions that both speak the highest is spoken', async t => {
@@ -241,7 +241,7 @@ t.test('unreadable bytes end the stream, are counted, and are reported to the lo
   const b = await startNode(t, { name: 'b', address: '127.0.0.1:0' }, [{ name: 'a', address: '127.0.0.1:0' }])
   const troubles: string[] = []
   b.onTrouble(trouble => troubles.push(trouble))
-  const told = new Promise<string>(resolve => {
+  const reported = new Promise<string>(resolve => {
     const stream = grpcTransport().dial(b.address, {
       onMessage: () => stream.send(Buffer.from('nonsense')),
       onDrain: () => {},
@@ -249,7 +249,7 @@ t.test('unreadable bytes end the stream, are counted, and are reported to the lo
     })
     stream.send(greeting({}))
   })
-  t.equal(await told, 'it sent something that is no frame')
+  t.equal(await reported, 'it sent something that is no frame')
   t.match(b.statsOf('a'), { protocol: 2, undecodable: 1 })
   t.strictSame(troubles, ['node a sent something that cannot be read: something that is no frame'])
 })
@@ -333,9 +333,9 @@ t.test('asks to a node that parts end at once: unknown if they were sent, else u
 
 t.test('a parted node gets the reason, is not expected any more, and can be met again', async t => {
   const { a, b } = await pair(t, addresses.TCP)
-  const told = new Promise<string>(resolve => a.onChange((_node, _up, reason) => resolve(reason)))
+  const reported = new Promise<string>(resolve => a.onChange((_node, _up, reason) => resolve(reason)))
   b.part('a', 'you are taken for gone')
-  t.equal(await told, 'you are taken for gone')
+  t.equal(await reported, 'you are taken for gone')
   let outcome = await ask(a, 'b', 0, '')
   while (!('reason' in outcome) || !outcome.reason.includes('does not expect')) {
     await new Promise(resolve => setTimeout(resolve, 5))

@@ -39,15 +39,15 @@ async function silent(t: Test, address: string, word = ''): Promise<Socket> {
 function talk(t: Test, options: GrpcTransportOptions, address: string) {
   const transport = grpcTransport(options)
   t.teardown(() => transport.close())
-  let heard: (word: string) => void = () => {}
+  let onWord: (word: string) => void = () => {}
   const stream: Stream = transport.dial(address, {
-    onMessage: message => heard(message.toString()),
+    onMessage: message => onWord(message.toString()),
     onDrain: () => {},
-    onClosed: reason => heard(`closed: ${reason}`),
+    onClosed: reason => onWord(`closed: ${reason}`),
   })
   const say = (word: string) =>
     inTime<string>('an answer', resolve => {
-      heard = resolve
+      onWord = resolve
       stream.send(Buffer.from(word))
     })
   return { say, close: () => stream.close() }

@@ -87,23 +87,23 @@ class Scene {
   }
 
   /** The other node sends a frame. */
-  hear(frame: Partial<Frame>): void {
+  receive(frame: Partial<Frame>): void {
     this.link.onFrame(this.read(frame))
   }
 
   /** The other node asks, with its usual deadline unless a frame gives another. */
-  hearAsks(...numbers: (number | Partial<AskFrame>)[]): void {
+  receiveAsks(...numbers: (number | Partial<AskFrame>)[]): void {
     const asks = numbers.map(one => {
       const given = typeof one === 'number' ? { number: one } : one
       const request = Buffer.from(`ask ${given.number}`)
       return { number: 0, shard: 7, deadlineMs: this.peerMs + 2000, request, view: 0, ...given }
     })
-    this.hear({ asks })
+    this.receive({ asks })
   }
 
   /** The other node replies to an ask. */
-  hearReply(number: number, text: string): void {
-    this.hear({ answers: [{ number, kind: 0, reply: Buffer.from(text), offset: 0, total: 0 }] })
+  receiveReply(number: number, text: string): void {
+    this.receive({ answers: [{ number, kind: 0, reply: Buffer.from(text), offset: 0, total: 0 }] })
   }
 
   ask(text: string | Buffer = 'ask'): void {
@@ -177,7 +177,7 @@ t.test('a frame takes the asks of a few ticks, as long as each brings some', asy
   t.strictSame(brought(1), [[1]])
   t.equal(ended, 2, 'a tick that brings nothing is the last')
   t.strictSame(brought(3), [[2, 3, 4]])
-  for (const number of [1, 2, 3, 4]) scene.hearReply(number, 'reply')
+  for (const number of [1, 2, 3, 4]) scene.receiveReply(number, 'reply')
   scene.clock.tick()
   scene.wire.take()
   t.strictSame(brought(6), [
@@ -185,7 +185,7 @@ t.test('a frame takes the asks of a few ticks, as long as each brings some', asy
     [9, 10],
   ])
   scene.onTickEnded = () => {}
-  scene.hearAsks(1)
+  scene.receiveAsks(1)
   scene.ask()
   scene.onTickEnded = () => {
     scene.onTickEnded = () => {}
@@ -202,8 +202,8 @@ t.test('a reply reaches its caller', async t => {
   scene.ask('two')
   scene.clock.tick()
   const [first, second] = scene.wire.sent[0]!.asks
-  scene.hearReply(second!.number, 'to two')
-  scene.hearReply(first!.number, 'to one')
+  scene.receiveReply(second!.number, 'to two')
+  scene.receiveReply(first!.number, 'to one')
   t.strictSame(scene.outcomes, [
     { kind: 'reply', reply: Buffer.from('to two') },
     { kind: 'reply', reply: Buffer.from('to one') },
@@ -219,7 +219,7 @@ t.test('an ask carries its view, and the host gets the view of the other', async
     scene.wire.sent[0]!.asks.map(({ view }) => view),
     [41, 0],
   )
-  scene.hearAsks({ number: 1, view: 42 }, 2)
+  scene.receiveAsks({ number: 1, view: 42 }, 2)
   t.strictSame(
     scene.begun.map(({ view }) => view),
     [42, 0],
@@ -239,9 +239,9 @@ t.test('a repeated or late answer is dropped', async t => {
   scene.ask()
   scene.clock.tick()
   const { number } = scene.wire.sent[0]!.asks[0]!
-  scene.hearReply(number, 'first')
-  scene.hearReply(number, 'second')
-  scene.hearReply(number + 1, 'to nothing')
+  scene.receiveReply(number, 'first')
+  scene.receiveReply(number, 'second')
+  scene.receiveReply(number + 1, 'to nothing')
   t.strictSame(scene.outcomes, [{ kind: 'reply', reply: Buffer.from('first') }])
 })
 
@@ -306,7 +306,7 @@ t.test('asks beyond the limit are unavailable at once, until others have ended',
   scene.ask()
   t.match(scene.outcomes, [{ kind: 'unavailable', reason: 'too many asks to node b are waiting' }])
   scene.clock.tick()
-  scene.hearReply(scene.wire.sent[0]!.asks[0]!.number, '')
+  scene.receiveReply(scene.wire.sent[0]!.asks[0]!.number, '')
   scene.ask()
   t.strictSame(scene.kinds, ['unavailable', 'reply'])
 })
@@ -322,7 +322,7 @@ t.test('asks beyond the limit of bytes are unavailable at once, and so is one th
 
 t.test('an incoming ask is begun with its shard, and replied to in one frame a tick', async t => {
   const scene = new Scene().connect()
-  scene.hearAsks(1, 2)
+  scene.receiveAsks(1, 2)
   t.match(scene.begun, [
     { shard: 7, text: 'ask 1' },
     { shard: 7, text: 'ask 2' },
@@ -342,9 +342,9 @@ t.test('an incoming ask is begun with its shard, and replied to in one frame a t
 
 t.test('an ask whose number was passed is not begun', async t => {
   const scene = new Scene().connect()
-  scene.hearAsks(5)
-  scene.hearAsks(5)
-  scene.hearAsks(4, 6)
+  scene.receiveAsks(5)
+  scene.receiveAsks(5)
+  scene.receiveAsks(4, 6)
   t.strictSame(
     scene.begun.map(({ text }) => text),
     ['ask 5', 'ask 6'],
@@ -353,7 +353,7 @@ t.test('an ask whose number was passed is not begun', async t => {
 
 t.test('an ask whose deadline has come on its asker’s clock is refused', async t => {
   const scene = new Scene().connect()
-  scene.hearAsks({ number: 1, deadlineMs: scene.peerMs + 1 }, { number: 2, deadlineMs: scene.peerMs })
+  scene.receiveAsks({ number: 1, deadlineMs: scene.peerMs + 1 }, { number: 2, deadlineMs: scene.peerMs })
   scene.clock.tick()
   t.strictSame(
     scene.begun.map(({ text }) => text),
@@ -365,7 +365,7 @@ t.test('an ask whose deadline has come on its asker’s clock is refused', async
 t.test('the clock is read when an ask is begun, not when its frame is read', async t => {
   const scene = new Scene().connect()
   scene.onBegin = () => scene.clock.advance(1500)
-  scene.hearAsks(1, 2, 3)
+  scene.receiveAsks(1, 2, 3)
   t.strictSame(
     scene.begun.map(({ text }) => text),
     ['ask 1', 'ask 2'],
@@ -383,17 +383,17 @@ t.test('nothing is begun as long as the asker’s clock is not known', async t =
     [{ hello: { name: 'a' }, ping: true, echoMs: greeting.sentMs }],
     'our greeting wants an echo',
   )
-  scene.hearAsks(1)
+  scene.receiveAsks(1)
   t.strictSame(scene.begun, [])
-  scene.hear({ echoMs: scene.clock.monoMs() })
-  scene.hearAsks(2)
+  scene.receive({ echoMs: scene.clock.monoMs() })
+  scene.receiveAsks(2)
   t.match(scene.begun, [{ text: 'ask 2' }])
 })
 
 t.test('when the clock turns out to be wrong nothing is begun until the next echo', async t => {
   const scene = new Scene().connect()
-  scene.hear({ sentMs: scene.peerMs + 500 })
-  scene.hearAsks(1)
+  scene.receive({ sentMs: scene.peerMs + 500 })
+  scene.receiveAsks(1)
   scene.clock.tick()
   t.strictSame(scene.begun, [])
   t.match(scene.wire.take(), [{ ping: true, answers: [{ kind: 2 }] }], 'and an echo is asked for')
@@ -411,38 +411,38 @@ t.test('an ask that arrives too late, or where too many run, has not happened', 
     offset: 0,
     total: 0,
   }))
-  scene.hear({ answers })
+  scene.receive({ answers })
   t.strictSame(scene.kinds, ['unavailable', 'unavailable'])
 })
 
 t.test('when too many asks run here the next one is turned away', async t => {
   const scene = new Scene({ inFlightMax: 2 }).connect()
-  scene.hearAsks(1, 2, 3)
+  scene.receiveAsks(1, 2, 3)
   scene.clock.tick()
   t.match(scene.wire.take(), [{ answers: [{ number: 3, kind: 1 }] }])
   scene.begun[0]!.reply(Buffer.alloc(0))
   scene.clock.tick()
-  scene.hearAsks(4)
+  scene.receiveAsks(4)
   t.equal(scene.begun.length, 3)
 })
 
 t.test('an ask counts until its answer has left', async t => {
   const scene = new Scene({ inFlightMax: 2 }).connect()
   scene.wire.free = false
-  scene.hear({ ping: true })
+  scene.receive({ ping: true })
   scene.clock.tick()
-  scene.hearAsks(1, 2)
+  scene.receiveAsks(1, 2)
   for (const { reply } of scene.begun) reply(Buffer.alloc(0))
-  scene.hearAsks(3)
+  scene.receiveAsks(3)
   t.equal(scene.begun.length, 2)
 })
 
 t.test('a node that asks and never reads in the end gets no refusals either', async t => {
   const scene = new Scene({ inFlightMax: 2 }).connect()
   scene.wire.free = false
-  scene.hear({ ping: true })
+  scene.receive({ ping: true })
   scene.clock.tick()
-  for (let number = 1; number <= 100; number++) scene.hearAsks(number)
+  for (let number = 1; number <= 100; number++) scene.receiveAsks(number)
   scene.wire.free = true
   scene.link.onDrain()
   t.equal(scene.wire.take().flatMap(({ answers }) => answers).length, 4)
@@ -450,7 +450,7 @@ t.test('a node that asks and never reads in the end gets no refusals either', as
 
 t.test('a host that replies twice is a bug', async t => {
   const scene = new Scene().connect()
-  scene.hearAsks(1)
+  scene.receiveAsks(1)
   scene.begun[0]!.reply(Buffer.alloc(0))
   t.throws(() => scene.begun[0]!.reply(Buffer.alloc(0)), /replied already/)
 })
@@ -459,11 +459,11 @@ t.test('a ping leaves at every interval, and one that comes is echoed at the end
   const scene = new Scene().connect()
   for (let left = 4; left > 0; left--) {
     scene.pass(250)
-    scene.hear({})
+    scene.receive({})
   }
   t.equal(scene.wire.take().filter(({ ping }) => ping).length, 4)
   const { peerMs } = scene
-  scene.hear({ ping: true })
+  scene.receive({ ping: true })
   scene.clock.tick()
   t.match(scene.wire.take(), [{ echoMs: peerMs, ping: false }])
 })
@@ -483,7 +483,7 @@ t.test(
     t.strictSame(scene.outcomes, [{ kind: 'unavailable', reason: 'node b cannot be reached: it is silent' }])
     scene.ask()
     t.strictSame(scene.kinds, ['unavailable', 'unavailable'])
-    scene.hearReply(scene.wire.sent[0]!.asks[0]!.number, 'late but in time')
+    scene.receiveReply(scene.wire.sent[0]!.asks[0]!.number, 'late but in time')
     t.strictSame(scene.kinds, ['unavailable', 'unavailable', 'reply'])
     t.strictSame(scene.changes, ['up: connected', 'down: it is silent', 'up: connected'])
   },
@@ -514,13 +514,13 @@ t.test('a sent ask outlives its stream: the answer may come over the next one', 
   t.strictSame([scene.kinds, scene.changes], [[], ['up: connected', 'down: cut']])
   scene.connect()
   t.strictSame(texts(scene.wire.sent), [], 'and it is not sent again')
-  scene.hearReply(number, 'over the second stream')
+  scene.receiveReply(number, 'over the second stream')
   t.strictSame(scene.kinds, ['reply'])
 })
 
 t.test('an ask begun before a stream was cut is answered over the next one', async t => {
   const scene = new Scene().connect()
-  scene.hearAsks(1)
+  scene.receiveAsks(1)
   scene.link.detach('cut')
   scene.begun[0]!.reply(Buffer.from('reply'))
   t.match(scene.connect().greeted, [{ answers: [{ number: 1, reply: Buffer.from('reply') }] }])
@@ -528,7 +528,7 @@ t.test('an ask begun before a stream was cut is answered over the next one', asy
 
 t.test('answers for a node that stays away are released', async t => {
   const scene = new Scene().connect()
-  scene.hearAsks(1)
+  scene.receiveAsks(1)
   scene.link.detach('cut')
   scene.begun[0]!.reply(Buffer.from('reply'))
   for (let left = 5; left > 0; left--) {
@@ -543,7 +543,7 @@ t.test(
   async t => {
     const scene = new Scene().connect()
     scene.ask()
-    scene.hearAsks(1)
+    scene.receiveAsks(1)
     scene.clock.tick()
     scene.wire.take()
     scene.link.detach('cut')
@@ -560,15 +560,15 @@ t.test(
 
 t.test('asks begun for a process that is gone still count as running', async t => {
   const scene = new Scene({ inFlightMax: 1 }).connect()
-  scene.hearAsks(1)
+  scene.receiveAsks(1)
   scene.link.detach('cut')
-  scene.connect('second').hearAsks(1)
+  scene.connect('second').receiveAsks(1)
   t.equal(scene.begun.length, 1)
   scene.begun[0]!.reply(Buffer.alloc(0))
-  scene.hearAsks(2)
+  scene.receiveAsks(2)
   t.equal(scene.begun.length, 1, 'the refusal has not left yet')
   scene.clock.tick()
-  scene.hearAsks(3)
+  scene.receiveAsks(3)
   t.equal(scene.begun.length, 2)
 })
 
@@ -577,13 +577,13 @@ t.test('an exception of a host fails the ask, and the asker gets that', async t 
   scene.onBegin = () => {
     throw new Error('no such thing')
   }
-  scene.hearAsks(1)
+  scene.receiveAsks(1)
   scene.clock.tick()
   t.match(scene.wire.take(), [{ answers: [{ number: 1, kind: answerKinds.failed }] }])
   t.strictSame(scene.failures, ['no such thing'])
   scene.ask()
   scene.clock.tick()
-  scene.hear({ answers: [{ number: 1, kind: answerKinds.failed, reply: Buffer.alloc(0), offset: 0, total: 0 }] })
+  scene.receive({ answers: [{ number: 1, kind: answerKinds.failed, reply: Buffer.alloc(0), offset: 0, total: 0 }] })
   t.match(scene.outcomes, [{ kind: 'unknown' }], 'nobody knows how far it came')
 })
 
@@ -595,7 +595,7 @@ t.test('an exception of one caller does not keep the next answer from its caller
   scene.ask('second')
   scene.clock.tick()
   const answers = [1, 2].map(number => ({ number, kind: 0 as const, reply: Buffer.from('x'), offset: 0, total: 0 }))
-  scene.hear({ answers })
+  scene.receive({ answers })
   t.strictSame(scene.failures, ['no such answer'])
   t.strictSame(scene.kinds, ['reply'])
 })
@@ -605,13 +605,13 @@ t.test('unreadable parts are reported in the next frame, and reports of the othe
   scene.link.reportTrouble('a reply that is none')
   scene.clock.tick()
   t.match(scene.wire.take(), [{ trouble: 'a reply that is none' }])
-  scene.hear({ trouble: 'another one' })
+  scene.receive({ trouble: 'another one' })
   t.strictSame(scene.troubles, ['another one'])
 })
 
 t.test('closing ends every ask and sends everything that can still leave', async t => {
   const scene = new Scene().connect()
-  scene.hearAsks(1)
+  scene.receiveAsks(1)
   scene.begun[0]!.reply(Buffer.from('reply'))
   scene.ask('sent')
   scene.clock.tick()

@@ -47,7 +47,7 @@ const message: fc.Arbitrary<GossipMessage> = fc.oneof(
   record({ ...head, kind: fc.constant('refusal' as const), reason: text }),
 )
 
-const told: Rumour = {
+const sent: Rumour = {
   member: { name: 'm', address: 'm:1', domain: 'd', incarnation: 300, life: 'l', status: 'suspect', isJoined: true },
   suspectedBy: ['b'],
 }
@@ -60,7 +60,7 @@ const small: GossipMessage = {
   to: { name: 'b', life: 'y' },
   address: 'b:1',
   waitMs: 120,
-  rumours: [told],
+  rumours: [sent],
 }
 
 t.test('a message comes out of its bytes as it went in', async t => {
@@ -119,15 +119,15 @@ t.test('fields that are not known are skipped', async t => {
 t.test('a message that breaks a limit is refused', async t => {
   const broken = (one: Partial<Member>): GossipMessage => ({
     ...small,
-    rumours: [{ ...told, member: { ...told.member, ...one } }],
+    rumours: [{ ...sent, member: { ...sent.member, ...one } }],
   })
   t.equal(decodeMessage(encodeMessage(broken({ name: 'n'.repeat(257) }))), undefined, 'a name that is too long')
   t.equal(decodeMessage(encodeMessage(broken({ name: '' }))), undefined, 'no name')
   t.equal(decodeMessage(encodeMessage(broken({ incarnation: 2 ** 48 + 1 }))), undefined, 'an incarnation near the end')
   t.equal(decodeMessage(encodeMessage({ ...small, from: { ...small.from, name: '' } })), undefined, 'no sender')
   const suspectedBy = Array.from({ length: 17 }, (_, n) => `${n}`)
-  t.equal(decodeMessage(encodeMessage({ ...small, rumours: [{ ...told, suspectedBy }] })), undefined, 'too many names')
-  const many = Array.from({ length: membersMax + 1 }, () => told)
+  t.equal(decodeMessage(encodeMessage({ ...small, rumours: [{ ...sent, suspectedBy }] })), undefined, 'too many names')
+  const many = Array.from({ length: membersMax + 1 }, () => sent)
   t.equal(decodeMessage(encodeMessage({ ...small, rumours: many })), undefined, 'too many members')
   t.ok(decodeMessage(encodeMessage({ ...small, rumours: many.slice(1) })), 'as many as there may be')
 })

@@ -91,16 +91,16 @@ function contradictions({ name: observer, changes }: GossipNode, gone: ReadonlyS
     const before = known.get(name)
     known.set(name, member)
     if (!before || before.life !== life) continue
-    const told = `${observer} at ${atMs}: ${name} ${before.status} ${before.incarnation}, then ${status} ${incarnation}`
-    if (incarnation < before.incarnation) wrong.push(`older: ${told}`)
+    const line = `${observer} at ${atMs}: ${name} ${before.status} ${before.incarnation}, then ${status} ${incarnation}`
+    if (incarnation < before.incarnation) wrong.push(`older: ${line}`)
     if (
       incarnation === before.incarnation &&
       before.status !== status &&
       before.status !== 'alive' &&
       status === 'alive'
     )
-      wrong.push(`revived: ${told}`)
-    if (before.status === 'left' && (status !== 'left' || !gone.has(life))) wrong.push(`back: ${told}`)
+      wrong.push(`revived: ${line}`)
+    if (before.status === 'left' && (status !== 'left' || !gone.has(life))) wrong.push(`back: ${line}`)
   }
   return wrong
 }

@@ -254,14 +254,14 @@ t.test('requests, records, bytes, times and failures are counted by kind', { ski
   await a.write(1, epoch, 1, 'x'.repeat(1000), 'y')
   await a.texts(1)
   await followed.until('record 1 2 y')
-  const { requests, followed: told, rotations } = a.etcdLog.stats()
+  const { requests, followed: records, rotations } = a.etcdLog.stats()
   t.match(requests, {
     takeOver: { requests: 1, failures: 0, bytes: 0 },
     append: { requests: 2, failures: 0, records: 2, bytes: 1001 },
     read: { requests: 2, failures: 0, records: 2, bytes: 1001 },
   })
   t.ok(requests.append.milliseconds > 0)
-  t.strictSame(told, { records: 2, bytes: 1001, takeovers: 1, gaps: 1 })
+  t.strictSame(records, { records: 2, bytes: 1001, takeovers: 1, gaps: 1 })
   t.equal(rotations, 0)
   await etcd.members[0]?.kill()
   await a.takeovers()
@@ -295,10 +295,10 @@ t.test('after a renewal requests show the new certificate, and followers continu
   t.match(await b.takeovers(), { kind: 'unknown' }, 'etcd lets in no stranger')
   b.etcdLog.renew(shown(ours))
   a.etcdLog.renew(shown(ours))
-  const from = followed.told.length
+  const from = followed.events.length
   t.match(await certainly(() => b.takeOver(1, 'second')), { kind: 'taken' })
   await followed.until('takeover 1 second', from)
-  t.notOk(followed.told.slice(from).includes('gap'), 'the watch goes on over its old connection')
+  t.notOk(followed.events.slice(from).includes('gap'), 'the watch goes on over its old connection')
   t.throws(() => a.etcdLog.renew({ ca: tls.cert, key: ours.key }), /a key its certificate/)
 })
 
@@ -314,7 +314,7 @@ t.test(
     await followed.until('gap')
     await a.own(1, 'before')
     await followed.until('takeover 1 before')
-    const from = followed.told.length
+    const from = followed.events.length
     await etcd.members[0]?.kill()
     await etcd.members[0]?.restart()
     t.match(await certainly(() => a.takeOver(1, 'after')), { kind: 'taken' })

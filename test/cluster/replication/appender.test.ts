@@ -62,19 +62,19 @@ function simulate(appendBytesMax?: number) {
   })
   /** `meanwhile` runs once, as soon as the log of a shard has a record. */
   const append = async (payload = 'first', meanwhile?: () => void): Promise<Outcome> => {
-    let told: Outcome
+    let reported: Outcome
     const parts = shards.map(shard => ({ shard, payload: Buffer.from(`${payload} of ${shard}`) }))
     appender.append(parts, outcome => {
-      told = outcome
+      reported = outcome
     })
     let isToRun = meanwhile !== undefined
-    for (let left = 100_000; !told && left > 0; left--) {
+    for (let left = 100_000; !reported && left > 0; left--) {
       await world.run(0.1)
       if (!isToRun || engine.recordsOf(5).length === 0) continue
       meanwhile?.()
       isToRun = false
     }
-    return told
+    return reported
   }
   return { engine, append, owned, noted }
 }

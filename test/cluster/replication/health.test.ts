@@ -11,7 +11,7 @@ const healthMs = 5_000
 /** Node a of three, which owns shard 0; b owns 1 and c owns 2. All are healthy by default. */
 class Scene {
   readonly clock = new FakeClock()
-  readonly told: (Unhealthy | undefined)[] = []
+  readonly reported: (Unhealthy | undefined)[] = []
   readonly owners: (string | undefined)[] = ['a', 'b', 'c']
   readonly cut = new Set<string>()
   serves = true
@@ -27,7 +27,7 @@ class Scene {
     reachable: node => !this.cut.has(node),
     loss: () => this.loss,
     trouble: () => this.trouble,
-    onChange: unhealthy => this.told.push(unhealthy),
+    onChange: unhealthy => this.reported.push(unhealthy),
   })
 
   /** Time passes, in which the owners of these shards prove each second that they can append. */
@@ -42,7 +42,7 @@ class Scene {
     const scene = new Scene()
     scene.health.prove([0, 1, 2])
     scene.health.start()
-    scene.told.length = 0
+    scene.reported.length = 0
     return scene
   }
 }
@@ -59,7 +59,7 @@ t.test(
     scene.pass(1_000, 0, 1, 2)
     t.equal(scene.health.unhealthy, undefined)
     t.strictSame(
-      scene.told.map(state => state?.kind),
+      scene.reported.map(state => state?.kind),
       ['silent', undefined],
       'each other state is told once',
     )
@@ -69,7 +69,7 @@ t.test(
 t.test('an owner that proves itself keeps all well for as long as it does', async t => {
   const scene = Scene.well()
   scene.pass(20_000, 0, 1, 2)
-  t.strictSame([scene.health.unhealthy, scene.told], [undefined, []])
+  t.strictSame([scene.health.unhealthy, scene.reported], [undefined, []])
 })
 
 t.test('a trouble shorter than the bound makes nothing unhealthy, and a longer one does', async t => {
@@ -85,7 +85,7 @@ t.test('a trouble shorter than the bound makes nothing unhealthy, and a longer o
     t.equal(scene.health.unhealthy, undefined)
     scene.pass(2_000, 0, 1, 2)
     t.match(scene.health.unhealthy, { kind, shards })
-    t.equal(scene.told.length, 1)
+    t.equal(scene.reported.length, 1)
   }
 })
 
@@ -133,10 +133,10 @@ t.test('a loss of the engine is reported at once, before all else, and again whe
   scene.loss = { isNameless: false, shards: [1, 2] }
   scene.clock.advance(500)
   scene.clock.advance(500)
-  t.equal(scene.told.length, 2)
+  t.equal(scene.reported.length, 2)
   scene.loss = undefined
   scene.pass(1_000, 0, 1, 2)
-  t.strictSame([scene.health.unhealthy, scene.told.length], [undefined, 3])
+  t.strictSame([scene.health.unhealthy, scene.reported.length], [undefined, 3])
 })
 
 t.test('more shards of one kind, or another word of the engine, are not reported again, but are known', async t => {
@@ -145,7 +145,7 @@ t.test('more shards of one kind, or another word of the engine, are not reported
   scene.pass(1_000, 0, 2)
   scene.pass(healthMs + 1_000, 0)
   t.match(scene.health.unhealthy, { kind: 'silent', shards: [1, 2] })
-  t.equal(scene.told.length, 1)
+  t.equal(scene.reported.length, 1)
 })
 
 t.test('proofs for shards that there are not are ignored, and a node that closes looks no more', async t => {
@@ -153,7 +153,7 @@ t.test('proofs for shards that there are not are ignored, and a node that closes
   scene.health.prove([3, 64])
   scene.health.close()
   scene.pass(10 * healthMs)
-  t.strictSame([scene.health.unhealthy, scene.told], [undefined, []])
+  t.strictSame([scene.health.unhealthy, scene.reported], [undefined, []])
 })
 
 t.test('proofs from before a trouble of the engine do not count after it', async t => {

@@ -85,8 +85,8 @@ class Scene {
 
 t.test('reported records are applied in order, and once', async t => {
   const scene = new Scene()
-  const told = ['a', 'b', 'c'].map(text => scene.append(text))
-  for (const record of [...told, ...told]) scene.replica.onRecord(record)
+  const appended = ['a', 'b', 'c'].map(text => scene.append(text))
+  for (const record of [...appended, ...appended]) scene.replica.onRecord(record)
   await scene.settle()
   t.strictSame(scene.applied, ['a', 'b', 'c'])
   t.equal(scene.replica.applied.sequence, 3)
@@ -173,14 +173,14 @@ t.test('where the log does not reach back any more a snapshot is needed, and the
 
 t.test('a caller that waits for a record is called when it is applied', async t => {
   const scene = new Scene()
-  const heard: number[] = []
-  for (const sequence of [2, 1]) scene.replica.afterApplied(sequence, () => heard.push(sequence))
+  const calls: number[] = []
+  for (const sequence of [2, 1]) scene.replica.afterApplied(sequence, () => calls.push(sequence))
   scene.replica.onRecord(scene.append('a'))
   await scene.settle()
-  t.strictSame(heard, [1])
+  t.strictSame(calls, [1])
   scene.replica.onRecord(scene.append('b'))
   await scene.settle()
-  t.strictSame(heard, [1, 2])
+  t.strictSame(calls, [1, 2])
 })
 
 t.test('catching up returns the latest takeover, after everything is applied', async t => {
@@ -196,26 +196,26 @@ t.test('catching up returns the latest takeover, after everything is applied', a
 
 t.test('a caller during a read waits for the next read, and does not wait for later callers', async t => {
   const scene = new Scene()
-  const heard: string[] = []
+  const calls: string[] = []
   const ask = (name: string, then = (): void => {}): void =>
     scene.replica.catchUp(() => {
-      heard.push(`${name} after ${scene.reads}`)
+      calls.push(`${name} after ${scene.reads}`)
       then()
     })
   ask('first', () => ask('fourth'))
   ask('second')
   ask('third')
   await scene.settle()
-  t.strictSame(heard, ['first after 1', 'second after 2', 'third after 2', 'fourth after 2'])
+  t.strictSame(calls, ['first after 1', 'second after 2', 'third after 2', 'fourth after 2'])
 })
 
 t.test('an owner reads no more, and answers the callers that still wait', async t => {
   const scene = new Scene()
-  const heard: unknown[] = []
+  const calls: unknown[] = []
   scene.replica.catchUp(() => scene.replica.own())
-  scene.replica.catchUp(caughtUp => heard.push(caughtUp))
+  scene.replica.catchUp(caughtUp => calls.push(caughtUp))
   await scene.settle()
-  t.strictSame(heard, [undefined])
+  t.strictSame(calls, [undefined])
   t.equal(scene.reads, 1)
 })
 

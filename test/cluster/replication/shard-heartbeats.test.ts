@@ -7,9 +7,9 @@ const freshMs = 1000
 
 const at = (ms: number) => ({ monoMs: () => ms })
 
-function signs(...heard: readonly string[]): ShardHeartbeats {
+function signs(...reachable: readonly string[]): ShardHeartbeats {
   const made = new ShardHeartbeats(freshMs)
-  made.setReachable(new Set(heard), heard.length)
+  made.setReachable(new Set(reachable), reachable.length)
   return made
 }
 

@@ -14,38 +14,38 @@ function fakeResolver() {
     asked.push(name)
     answers.set(name, answer)
   })
-  const told: string[] = []
+  const results: string[] = []
   const ask = (name: string): void =>
     lookup(name, {}, (error, address, family) => {
-      told.push(error ? `${name} ${error.message}` : `${name} ${address} ${family}`)
+      results.push(error ? `${name} ${error.message}` : `${name} ${address} ${family}`)
     })
   const answer = (name: string, ...addresses: LookupAddress[]): void => answers.get(name)!(null, addresses)
-  return { asked, answers, told, lookup, ask, answer }
+  return { asked, answers, results: results, lookup, ask, answer }
 }
 
 const four: LookupAddress = { address: '10.0.0.1', family: 4 }
 const six: LookupAddress = { address: '::1', family: 6 }
 
 t.test('callers that ask for the same name share the answer', async t => {
-  const { ask, answer, asked, told } = fakeResolver()
+  const { ask, answer, asked, results } = fakeResolver()
   ask('a')
   ask('a')
   t.same(asked, ['a'])
   answer('a', six, four)
-  t.same(told, ['a ::1 6', 'a ::1 6'])
+  t.same(results, ['a ::1 6', 'a ::1 6'])
   ask('a')
   t.same(asked, ['a', 'a'], 'and is not kept longer')
 })
 
 t.test('two names are looked up at a time', async t => {
-  const { ask, answer, answers, asked, told } = fakeResolver()
+  const { ask, answer, answers, asked, results } = fakeResolver()
   for (const name of ['a', 'b', 'c', 'd']) ask(name)
   t.same(asked, ['a', 'b'])
   answer('b', four)
   t.same(asked, ['a', 'b', 'c'])
   answers.get('a')!(new Error('not found'), [])
   t.same(asked, ['a', 'b', 'c', 'd'])
-  t.same(told, ['b 10.0.0.1 4', 'a not found'])
+  t.same(results, ['b 10.0.0.1 4', 'a not found'])
 })
 
 t.test('a caller that wants all addresses gets all, and no address is an error', async t => {

@@ -96,7 +96,7 @@ function attributesText(entity: Entity): string {
 }
 
 /** Kind and text of the refusal; of a database error only the promised beginning. */
-function toldBy({ refusal }: UpdateOutcome): string {
+function reasonOf({ refusal }: UpdateOutcome): string {
   if (!refusal) return 'accepted'
   return `${refusal.kind} ${refusalText(refusal).replace(/^(Database Error \().+/, '$1…')}`
 }
@@ -107,7 +107,7 @@ function checkUpdates(t: Test, cases: readonly Update[]): void {
     const before = room(stored)
     const outcome = send(before, request, text)
     const name = `${rule}: ${request}`
-    t.equal(toldBy(outcome), refusal ?? 'accepted', name)
+    t.equal(reasonOf(outcome), refusal ?? 'accepted', name)
     if (after === undefined) t.equal(outcome.change, undefined, `${name} leaves nothing to store`)
     else t.equal(attributesText(outcome.change?.after ?? before), after, name)
     t.equal(attributesText(before), attributesText(room(stored)), `${name} leaves the entity before as it was`)
@@ -163,8 +163,8 @@ t.test('a change is distinct from an update that leaves an attribute as it is', 
     const before = room(`{"temp":${stored}}`)
     const { change } = send(before, request, text)
     const name = `${why}: ${request} ${text}`
-    const told = change?.alterations.map(one => [one.name, one.valueChanged || one.metadataChanged])
-    t.strictSame(told, [['temp', changed]], name)
+    const reported = change?.alterations.map(one => [one.name, one.valueChanged || one.metadataChanged])
+    t.strictSame(reported, [['temp', changed]], name)
     t.equal(change?.after !== before, changed, `${name}: entity`)
     t.equal(change?.after?.modifiedMs, changed ? updatedMs : createdMs, `${name}: time of the entity`)
     t.equal(change?.after?.attributes.get('temp')?.modifiedMs, changed ? updatedMs : createdMs, `${name}: time`)
@@ -180,12 +180,12 @@ t.test('an update without change still reports the attribute that it named', asy
 
 t.test('alterations have the words append, update and delete', async t => {
   const before = room('{"a":{"value":1},"b":{"value":2}}')
-  const told = (request: string, text?: string) =>
+  const refusalOf = (request: string, text?: string) =>
     send(before, request, text).change?.alterations.map(({ name, action }) => `${action} ${name}`)
-  t.strictSame(told('POST', '{"b":{"value":3},"c":{"value":3}}'), ['update b', 'append c'])
-  t.strictSame(told('POST append', '{"c":{"value":3},"b":{"value":3}}'), ['append c'])
-  t.strictSame(told('PATCH', '{"a":{"value":3},"b":{"value":2}}'), ['update a', 'update b'])
-  t.strictSame(told('DELETE a'), ['delete a'])
+  t.strictSame(refusalOf('POST', '{"b":{"value":3},"c":{"value":3}}'), ['update b', 'append c'])
+  t.strictSame(refusalOf('POST append', '{"c":{"value":3},"b":{"value":3}}'), ['append c'])
+  t.strictSame(refusalOf('PATCH', '{"a":{"value":3},"b":{"value":2}}'), ['update a', 'update b'])
+  t.strictSame(refusalOf('DELETE a'), ['delete a'])
 })
 
 t.test('an attribute that is not created is not altered', async t => {
@@ -272,9 +272,12 @@ t.test('the entity is named with its type when the request named it', async t =>
   t.equal(entityLabel('R1', undefined), 'R1')
   t.equal(entityLabel('R1', 'Room'), 'R1/Room')
   const before = room('{"a":{"value":1}}')
-  t.equal(toldBy(send(before, 'PATCH', '{"b":{},"c":{}}', 'R1/Room')), 'Unprocessable do not exist: R1/Room - [ b, c ]')
   t.equal(
-    toldBy(send(before, 'POST append', '{"a":{}}', 'R1/Room')),
+    reasonOf(send(before, 'PATCH', '{"b":{},"c":{}}', 'R1/Room')),
+    'Unprocessable do not exist: R1/Room - [ b, c ]',
+  )
+  t.equal(
+    reasonOf(send(before, 'POST append', '{"a":{}}', 'R1/Room')),
     'Unprocessable one or more of the attributes in the request already exist: R1/Room - [ a ]',
   )
 })
@@ -314,7 +317,7 @@ t.test('operators of a new entity start from their base', async t => {
 })
 
 t.test('a new entity with an operator that fails is not created', async t => {
-  t.equal(toldBy(create('{"a":1,"b":{"$inc":"x"}}', true)), 'InternalServerError Database Error (…')
+  t.equal(reasonOf(create('{"a":1,"b":{"$inc":"x"}}', true)), 'InternalServerError Database Error (…')
   t.equal(create('{"a":1,"b":{"$inc":"x"}}', true).change, undefined)
 })
 
@@ -324,12 +327,12 @@ t.test('a new entity has at most one location', async t => {
   const outcome = create(`{"a":${point},"b":{"type":"geo:point","value":"1, 2"}}`)
   t.equal(outcome.refusal?.kind, 'NoResourceAvailable')
   t.equal(outcome.change, undefined)
-  t.equal(toldBy(create(`{"a":${point},"b":{"type":"geo:point","value":null}}`)), 'accepted')
+  t.equal(reasonOf(create(`{"a":${point},"b":{"type":"geo:point","value":null}}`)), 'accepted')
 })
 
 t.test('a bad location of a new entity is refused', async t => {
   t.equal(
-    toldBy(create('{"a":{"type":"geo:json","value":{"type":"Feature","geometry":1}}}')),
+    reasonOf(create('{"a":{"type":"geo:json","value":{"type":"Feature","geometry":1}}}')),
     'BadRequest error parsing location attribute: geometry in Feature is not an object',
   )
 })
@@ -349,7 +352,7 @@ t.test('an attribute that gives up being the location leaves the place to anothe
     const { after } = send(room(`{"loc":${point}}`), request, text).change!
     t.notOk([...after!.attributes.values()].some(isLocation), `${request} ${text}`)
     const next = send(after!, 'POST', `{"b":${point}}`)
-    t.equal(toldBy(next), 'accepted', `${request} ${text}`)
+    t.equal(reasonOf(next), 'accepted', `${request} ${text}`)
     t.ok(isLocation(next.change!.after!.attributes.get('b')!), `${request} ${text}`)
   }
 })
@@ -370,9 +373,9 @@ t.test('dateExpires that is not declared a date is refused in every request', as
   const before = room('{"dateExpires":{"type":"DateTime","value":"2030-01-01"}}')
   const text = 'BadRequest error processing date expiration attribute, see log traces'
   for (const request of ['POST', 'PATCH', 'PUT'])
-    t.equal(toldBy(send(before, request, '{"dateExpires":{"value":"2031-01-01"}}')), text, request)
-  t.equal(toldBy(send(before, 'PUT dateExpires', '{"value":"2031-01-01"}')), text)
-  t.equal(toldBy(send(before, 'PUT dateExpires/value', '"soon"')), 'BadRequest date has invalid format')
+    t.equal(reasonOf(send(before, request, '{"dateExpires":{"value":"2031-01-01"}}')), text, request)
+  t.equal(reasonOf(send(before, 'PUT dateExpires', '{"value":"2031-01-01"}')), text)
+  t.equal(reasonOf(send(before, 'PUT dateExpires/value', '"soon"')), 'BadRequest date has invalid format')
 })
 
 t.test('deleting an entity deletes all its attributes, and names none of them', async t => {

@@ -305,18 +305,18 @@ t.test('with any answers local entities stay, each entity is there once, and the
       const limit = local.length + more
       const query = queryOf(index, { attrs, limit, local: placed(...local) })
       let at = 0
-      let told = 0
+      let calls = 0
       const firstWord = new Map<string, string>()
       for (const one of local)
         for (const name of one.attributes.keys()) firstWord.set(`${one.id}/${one.type}/${name}`, 'here')
       const requests = run(query, () => {
         const answer = answers[at++]
         if (!answer) return undefined
-        told += answer[1] ?? answer[0].length
+        calls += answer[1] ?? answer[0].length
         return { entities: answer[0], ...(answer[1] === undefined ? {} : { total: answer[1] }) }
       })
       const { entities: page, total } = query.result()
-      assert.equal(total, local.length + told)
+      assert.equal(total, local.length + calls)
       assert(page.length <= limit)
       assert.equal(unique(page.map(one => one.entity)).length, page.length)
       for (const [at, one] of local.entries()) {

@@ -17,7 +17,7 @@ const steps = fc.array(
 )
 const types = fc.option(fc.uniqueArray(fc.constantFrom('T', 'U', 'V')), { nil: undefined })
 
-const told = (found: Iterable<Pick<Provided, 'registration' | 'entity'>>): string[] =>
+const namesOf = (found: Iterable<Pick<Provided, 'registration' | 'entity'>>): string[] =>
   [...found].map(({ registration, entity }) => `${registration.id} ${JSON.stringify(entity)}`)
 
 t.test('it finds the same registrations as a walk over all, in the same order', async () => {
@@ -41,9 +41,12 @@ t.test('it finds the same registrations as a walk over all, in the same order', 
       const wanted: ReadonlySet<string> | undefined = named && new Set(named)
       const fits = (type: string | undefined): boolean => !wanted || type === undefined || wanted.has(type)
       assert.equal(index.size, held.size)
-      assert.deepEqual(told(index.ofTypes(wanted)).sort(), told(provided.filter(one => fits(one.entity.type))).sort())
+      assert.deepEqual(
+        namesOf(index.ofTypes(wanted)).sort(),
+        namesOf(provided.filter(one => fits(one.entity.type))).sort(),
+      )
       const ofId = provided.filter(({ entity }) => (entity.id === undefined ? fits(entity.type) : entity.id === id))
-      assert.deepEqual(told(index.ofId(id, wanted)).sort(), told(ofId).sort())
+      assert.deepEqual(namesOf(index.ofId(id, wanted)).sort(), namesOf(ofId).sort())
       const isProvided = provided.some(({ entity }) => entity.id === undefined || entity.id === id)
       assert.equal(index.mayProvide(id), isProvided)
       for (const found of [index.ofTypes(wanted), index.ofId(id, wanted)]) {

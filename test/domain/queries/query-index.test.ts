@@ -56,13 +56,13 @@ t.test('every query that holds is shown, after any additions and removals', asyn
         }
         for (const [a, b] of entities) {
           const entity = entityWith({ a, b })
-          const told = shown(index, entity)
-          for (const query of told.keys()) if (!queries.has(query)) throw new Error('one that has been removed')
+          const result = shown(index, entity)
+          for (const query of result.keys()) if (!queries.has(query)) throw new Error('one that has been removed')
           for (const query of queries) {
             const holds = matchesQuery(query.query, entity, '/')
             if (holds) holding++
-            if (holds && !told.has(query)) throw new Error(JSON.stringify(query.query))
-            if (!told.has(query)) passedOver++
+            if (holds && !result.has(query)) throw new Error(JSON.stringify(query.query))
+            if (!result.has(query)) passedOver++
           }
         }
       },
@@ -104,9 +104,9 @@ t.test('of a hundred queries only those are shown that may hold', async t => {
     const index = new QueryIndex<GuardedQuery>()
     const queries = Array.from({ length: 100 }, (_, n) => guarded(text(n)))
     for (const query of queries) index.add(query)
-    const told = shown(index, valued(values))
-    t.ok(told.size <= most, `${why}: ${text(17)} shows ${told.size} of at most ${most}`)
-    for (const query of queries) if (matchesQuery(query.query, valued(values), '/')) t.ok(told.has(query), why)
+    const result = shown(index, valued(values))
+    t.ok(result.size <= most, `${why}: ${text(17)} shows ${result.size} of at most ${most}`)
+    for (const query of queries) if (matchesQuery(query.query, valued(values), '/')) t.ok(result.has(query), why)
   }
 })
 
@@ -161,8 +161,8 @@ t.test('a look finds the same as a walk through all intervals', async t => {
       if (intervals.size !== there.size) throw new Error(`${intervals.size} are not ${there.size}`)
       for (const [least, width] of looks) {
         const wanted = [...there].filter(([, ends]) => holds(ends, least, least + width)).map(([item]) => item)
-        const told = found(intervals, least, least + width)
-        if (String(told) !== String(wanted.sort((a, b) => a - b))) throw new Error(`${told} is not ${wanted}`)
+        const result = found(intervals, least, least + width)
+        if (String(result) !== String(wanted.sort((a, b) => a - b))) throw new Error(`${result} is not ${wanted}`)
       }
     }),
     { numRuns: 500 },
@@ -183,14 +183,14 @@ t.test('texts are compared as the language compares them', async t => {
   const intervals = new Intervals<string, string>()
   intervals.add('b', undefined, 'from b')
   intervals.add(undefined, 'Z', 'to Z')
-  const told = (text: string): string[] => {
+  const result = (text: string): string[] => {
     const items: string[] = []
     intervals.visit(text, text, item => items.push(item))
     return items
   }
-  t.strictSame(told('b'), ['from b'])
-  t.strictSame(told('a'), [])
-  t.strictSame(told('A'), ['to Z'])
+  t.strictSame(result('b'), ['from b'])
+  t.strictSame(result('a'), [])
+  t.strictSame(result('A'), ['to Z'])
 })
 
 t.test('a value that few of very many intervals hold is found without a walk through them', async t => {

@@ -20,7 +20,7 @@ const condition = (attrs = '', types = '', notifyOnMetadataChange = true): Condi
 const stored = '{"a":{"value":1},"b":{"value":2,"metadata":{"m":{"value":3}}}}'
 
 /** named | value or type changed | metadata changed */
-const told = ({ class: kind, ...event }: Event): string =>
+const shownEvent = ({ class: kind, ...event }: Event): string =>
   [kind, ...[event.named, event.changedValues, event.changedMetadata].map(names => [...names].join(' '))].join(' | ')
 
 /** Requests about an entity with `a` and `b`, and their events. */
@@ -50,13 +50,13 @@ const events: readonly (readonly [request: string, body: string, event: string])
 
 t.test('a request is classified, and its names, values and metadata are distinguished', async t => {
   for (const [request, body, event] of events) {
-    t.equal(told(eventAfter(room(stored), request, body)), event, `${request} ${body}`)
+    t.equal(shownEvent(eventAfter(room(stored), request, body)), event, `${request} ${body}`)
   }
 })
 
 t.test('a creation names the created attributes', async t => {
-  t.equal(told(eventAfter(undefined, 'POST', '{"a":1,"b":null}')), 'create | a b | a b | a b')
-  t.equal(told(eventAfter(undefined, 'POST', '{}')), 'create |  |  | ')
+  t.equal(shownEvent(eventAfter(undefined, 'POST', '{"a":1,"b":null}')), 'create | a b | a b | a b')
+  t.equal(shownEvent(eventAfter(undefined, 'POST', '{}')), 'create |  |  | ')
 })
 
 t.test('an event has the entity as it is and as it was', async t => {

@@ -123,8 +123,8 @@ const cases: readonly (readonly [Subscription, Partial<SubscriptionProgress>, li
 t.test('each condition reports whether it holds and the values that it found', async t => {
   for (const [one, progress, line] of cases) {
     const { fires, reason, conditions } = explained(one, { ...noProgress, ...progress })
-    const told = lines(conditions)
-    t.ok(told.includes(line), `${line}\n${told.join('\n')}`)
+    const shown = lines(conditions)
+    t.ok(shown.includes(line), `${line}\n${shown.join('\n')}`)
     t.equal(fires, !line.startsWith('no'), line)
     if (!fires) t.ok(line.endsWith(reason), `the reason is ${reason}`)
   }
@@ -166,6 +166,6 @@ t.test('of long texts and lists only the beginning is shown', async t => {
 })
 
 t.test('an explanation is JSON', async t => {
-  const told = explained(wish('{"expression":{"q":"temperature>20"}}', ',"throttling":5'))
-  t.strictSame(JSON.parse(JSON.stringify(told)), told)
+  const shown = explained(wish('{"expression":{"q":"temperature>20"}}', ',"throttling":5'))
+  t.strictSame(JSON.parse(JSON.stringify(shown)), shown)
 })

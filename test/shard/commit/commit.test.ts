@@ -167,11 +167,11 @@ t.test('a caller that waits for a durable commit is called at once', async t => 
   append('a')
   clock.tick()
   await store.release()
-  let told = false
+  let isDone = false
   commit.afterCommit(1, () => {
-    told = true
+    isDone = true
   })
-  t.ok(told)
+  t.ok(isDone)
 })
 
 t.test('afterFlight waits for the commit in flight and not for staged records', async t => {
@@ -311,25 +311,25 @@ t.test('a commit that has lost some shards continues with the others, and names 
   })
   const followed: number[] = []
   commit.addFollower({ wants: () => true, follow: ({ shard }) => followed.push(shard) })
-  const told: string[] = []
+  const events: string[] = []
   const append = (shard: number): void => {
     const id = `in ${shard}`
     const record = { ...recordOf(id), shard }
     const number = commit.append(record, entityKey(shard, '', '/', id), Buffer.from(id), undefined)
-    commit.afterCommit(number, failure => told.push(`${id} ${failure && hasLost(failure, shard) ? 'lost' : 'done'}`))
+    commit.afterCommit(number, failure => events.push(`${id} ${failure && hasLost(failure, shard) ? 'lost' : 'done'}`))
   }
   append(3)
   append(5)
   clock.tick()
   append(4)
   await new Promise<unknown>(resolve => commit.afterFlight(resolve))
-  t.strictSame(told, ['in 3 done', 'in 5 lost'])
+  t.strictSame(events, ['in 3 done', 'in 5 lost'])
   t.strictSame(followed, [3], 'nobody follows what is lost')
   t.strictSame([commit.failed, commit.durable], [undefined, 1])
   clock.tick()
   await commit.drain()
   t.strictSame(
-    [told.at(-1), followed, commit.durable],
+    [events.at(-1), followed, commit.durable],
     ['in 4 done', [3, 4], 2],
     'the next one is a commit like any other',
   )

@@ -209,9 +209,9 @@ async function aCopy() {
   now.put(key, encodeDocumentRow(encodeRegistration(made(1, { tenant }))))
   const removed = new OperationWriter()
   removed.del(key)
-  type Told = Pick<FollowRequest, 'form' | 'after' | 'upTo'> & Partial<FollowRequest>
-  const follow = (rows: Buffer, told: Told) =>
-    new Promise(resolve => shards.ask(0, { kind: 'follow', epoch: 7, before: undefined, rows, ...told }, resolve))
+  type FollowPart = Pick<FollowRequest, 'form' | 'after' | 'upTo'> & Partial<FollowRequest>
+  const follow = (rows: Buffer, part: FollowPart) =>
+    new Promise(resolve => shards.ask(0, { kind: 'follow', epoch: 7, before: undefined, rows, ...part }, resolve))
   await follow(now.end(0), { form: 'page', after: 10, upTo: 10, isFirst: true })
   return { shards, removal: removed.end(0), follow }
 }
@@ -235,8 +235,8 @@ t.test('a copy follows a keeper that has begun anew behind all that it had', asy
   const { shards, removal, follow } = await aCopy()
   const before = { epoch: 7, sequence: 10 }
   const position = { epoch: 9, sequence: 11 }
-  const told = await follow(removal, { form: 'changes', epoch: 9, before, after: 10, upTo: 11 })
-  t.strictSame(told, { kind: 'followed', position })
+  const reply = await follow(removal, { form: 'changes', epoch: 9, before, after: 10, upTo: 11 })
+  t.strictSame(reply, { kind: 'followed', position })
   t.equal(shards.parts.registrations.size, 0)
 })
 

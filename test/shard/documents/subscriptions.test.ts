@@ -237,9 +237,9 @@ t.test('rows of an older release are decoded at start, which reports whether the
   const { condition, ...head } = made(1)
   await write(JSON.stringify({ version: 1, ...head, condition: { ...condition, expression: {} } }))
   const first = await Documents.read(subscriptionForm, store, shards.parts.commit, shardMap)
-  const told: string[] = []
-  first.follow(() => ({ add: ({ id }) => told.push(id), remove: () => {} }))
-  t.strictSame(told, [idOf(1)])
+  const events: string[] = []
+  first.follow(() => ({ add: ({ id }) => events.push(id), remove: () => {} }))
+  t.strictSame(events, [idOf(1)])
   await write(encodeSubscription(made(1)).replace('"version":2', '"version":3'))
   const later = Documents.read(subscriptionForm, store, shards.parts.commit, shardMap)
   await t.rejects(later, /version 3, and this release reads version 2/)
@@ -248,12 +248,12 @@ t.test('rows of an older release are decoded at start, which reports whether the
 t.test('progress is kept beside a subscription: a change leaves it, a removal takes it away', async t => {
   const shards = await opened()
   const progress = { ...noProgress, timesSent: 3 }
-  const told = async () => ask(shards, { kind: 'progress', tenant: 't', ids: [idOf(1), idOf(9)] })
+  const progressOf = async () => ask(shards, { kind: 'progress', tenant: 't', ids: [idOf(1), idOf(9)] })
   await create(shards, 1)
   shards.parts.subscriptions.of('t')?.note(idOf(1), progress)
   await change(shards, 1, { description: 'new' })
-  t.strictSame(await told(), { kind: 'progress', parts: [progress, noProgress] })
+  t.strictSame(await progressOf(), { kind: 'progress', parts: [progress, noProgress] })
   t.match(await ask(shards, { kind: 'findSubscription', tenant: 't', id: idOf(1) }), { subscriptions: [{ progress }] })
   await remove(shards, 1)
-  t.strictSame(await told(), { kind: 'progress', parts: [noProgress, noProgress] })
+  t.strictSame(await progressOf(), { kind: 'progress', parts: [noProgress, noProgress] })
 })

@@ -130,24 +130,24 @@ t.test('of each subscription the last tries are kept, and nothing of the others 
 
 t.test('of all subscriptions together the last tries are kept, whosever they are', async t => {
   const setting = await opened(new MemoryStore(), limits({ deliveriesKept: 4, deliveriesKeptInAll: 6 }))
-  const told = async () => [
+  const recorded = async () => [
     requestClock((await report(setting.shards, 1)).deliveries),
     requestClock((await report(setting.shards, 2)).deliveries),
   ]
   note(setting, 1, 1, 2)
   note(setting, 2, 3)
   note(setting, 1, 4, 5)
-  t.strictSame(await told(), [[5, 4, 2, 1], [3]])
+  t.strictSame(await recorded(), [[5, 4, 2, 1], [3]])
   note(setting, 1, 6)
-  t.strictSame(await told(), [[6, 5, 4, 2], [3]], 'beyond its own number')
+  t.strictSame(await recorded(), [[6, 5, 4, 2], [3]], 'beyond its own number')
   note(setting, 2, 7)
-  t.strictSame(await told(), [
+  t.strictSame(await recorded(), [
     [6, 5, 4, 2],
     [7, 3],
   ])
   note(setting, 2, 8)
   t.strictSame(
-    await told(),
+    await recorded(),
     [
       [6, 5, 4],
       [8, 7, 3],
@@ -156,7 +156,7 @@ t.test('of all subscriptions together the last tries are kept, whosever they are
   )
   note(setting, 2, 9, 10)
   t.strictSame(
-    await told(),
+    await recorded(),
     [
       [6, 5],
       [10, 9, 8, 7],
@@ -164,7 +164,7 @@ t.test('of all subscriptions together the last tries are kept, whosever they are
     'its own 3 goes, then 4, the oldest of all',
   )
   note(setting, 1, 11, 12, 13, 14)
-  t.strictSame(await told(), [
+  t.strictSame(await recorded(), [
     [14, 13, 12, 11],
     [10, 9],
   ])
@@ -172,18 +172,18 @@ t.test('of all subscriptions together the last tries are kept, whosever they are
 
 t.test('tries go on after those of a subscription that was removed, and after all of one have gone', async t => {
   const setting = await opened(new MemoryStore(), limits({ deliveriesKept: 4, deliveriesKeptInAll: 3 }))
-  const told = async (n: number) => requestClock((await report(setting.shards, n)).deliveries)
+  const timesOf = async (n: number) => requestClock((await report(setting.shards, n)).deliveries)
   note(setting, 1, 1, 2)
   note(setting, 2, 3)
   await remove(setting.shards, 2)
   note(setting, 1, 4, 5, 6)
-  t.strictSame(await told(1), [6, 5, 4])
+  t.strictSame(await timesOf(1), [6, 5, 4])
   await asked(setting.shards, { kind: 'createSubscription', subscription: made(2) })
   bury(setting, 1, 1)
   note(setting, 2, 7, 8, 9)
-  t.strictSame([await told(1), await told(2)], [[], [9, 8, 7]])
+  t.strictSame([await timesOf(1), await timesOf(2)], [[], [9, 8, 7]])
   note(setting, 1, 10)
-  t.strictSame([await told(1), await told(2)], [[10], [9, 8]])
+  t.strictSame([await timesOf(1), await timesOf(2)], [[10], [9, 8]])
 })
 
 t.test('random records of many subscriptions leave the same as a list that is cut at both limits', async t => {
@@ -226,14 +226,14 @@ t.test('letters are listed, the latest first, and are there after a start', asyn
   const before = await opened(store)
   bury(before, 1, ...range(0, 30))
   bury(before, 2, 99)
-  const told = async ({ shards }: Setting) => {
+  const recordsOf = async ({ shards }: Setting) => {
     const { deadLetters, deadCount } = await report(shards, 1, 20)
     return { deadLetters, deadCount }
   }
   const wanted = { deadLetters: range(10, 30).reverse().map(dead), deadCount: 30 }
-  t.strictSame(present(await told(before)), present(wanted))
+  t.strictSame(present(await recordsOf(before)), present(wanted))
   const after = await opened(store)
-  t.strictSame(present(await told(after)), present(wanted))
+  t.strictSame(present(await recordsOf(after)), present(wanted))
   bury(after, 1, 30)
   t.strictSame(requestClock((await report(after.shards, 1, 2)).deadLetters), [30, 29])
 })

@@ -12,11 +12,11 @@ import {
   delivered,
   failed,
   idOf,
+  intentsOf,
   NotifyingOwner,
   originOf,
   remove,
   tenant,
-  told,
   update,
   watching,
 } from '../../support/notifying.js'
@@ -57,7 +57,7 @@ t.test('an update without a change triggers subscriptions to updates; its reply 
   t.strictSame(replies, [done])
   const [due] = owner.deliverer.next()
   t.equal(due?.subscription, idOf(2))
-  t.strictSame(told(due!)!.slice(1), ['E', 'entityUpdate', 1])
+  t.strictSame(intentsOf(due!)!.slice(1), ['E', 'entityUpdate', 1])
 })
 
 t.test(
@@ -191,7 +191,7 @@ t.test(
     t.match(await owner.end({ kind: 'batch', items }), { kind: 'batch', replies: [done, done, done] })
     const dues = await owner.handed()
     t.strictSame(
-      dues.map(due => [due.subscription, ...told(due)!.slice(1)]),
+      dues.map(due => [due.subscription, ...intentsOf(due)!.slice(1)]),
       ['E1', 'E2', 'E3'].flatMap((id, at) => [
         [idOf(1), id, 'entityCreate', 2 * at + 1],
         [idOf(2), id, 'entityCreate', 2 * at + 2],
@@ -205,7 +205,7 @@ t.test('numbers go on in steps where others count as well, and a request without
   const owner = await NotifyingOwner.with([watching(1), watching(2)])
   await owner.end(create('E', { n: 1 }, originOf({ numbering: { next: 8, step: 3 } })))
   t.strictSame(
-    (await owner.handed()).map(due => told(due)![3]),
+    (await owner.handed()).map(due => intentsOf(due)![3]),
     [8, 11],
   )
   await owner.end(create('F', { n: 1 }, originOf({ numbering: undefined })))
@@ -223,8 +223,8 @@ t.test('in bestEffort there are no rows, and the changes behind notifications ar
   owner.store.land()
   const [due] = owner.deliverer.next()
   t.strictSame(await owner.rows(), [])
-  t.equal(told(due!)![1], 'E')
-  t.equal(told(due!)![1], 'E', 'it is at hand as long as it takes')
+  t.equal(intentsOf(due!)![1], 'E')
+  t.equal(intentsOf(due!)![1], 'E', 'it is at hand as long as it takes')
   due!.onOutcome(dead(1))
   await owner.rest(100)
   t.match(owner.progress(1), { timesSent: 1, failsCounter: 1 })
@@ -360,7 +360,7 @@ t.test('a dead letter is stored in the commit that removes its row, and replayed
   const owner = await NotifyingOwner.with([watching(1), watching(2)])
   await owner.end(create('E'))
   const [due, other] = (await owner.handed()) as [PendingNotification, PendingNotification]
-  const before = told(due)
+  const before = intentsOf(due)
   other.onOutcome(delivered)
   const seen = watchedCommits(owner)
   due.onOutcome(dead())
@@ -374,11 +374,11 @@ t.test('a dead letter is stored in the commit that removes its row, and replayed
   t.strictSame(retried, { kind: 'retried', count: 1 })
   t.strictSame(seen.splice(0), [[1, 0]])
   const [again, ...others] = (await owner.handed()) as [PendingNotification]
-  t.strictSame([told(again), others.length], [before, 0])
+  t.strictSame([intentsOf(again), others.length], [before, 0])
   t.equal(again.attempts, 0)
   t.equal(owner.progress(1).timesSent, 2, 'it was counted before')
   const after = await owner.killed()
-  t.strictSame((await after.handed()).map(told), [before])
+  t.strictSame((await after.handed()).map(intentsOf), [before])
 })
 
 t.test('a notification that is sent again while all rows are being read comes last', async t => {
@@ -393,7 +393,7 @@ t.test('a notification that is sent again while all rows are being read comes la
   t.equal(after.deliverer.taken.length, 0)
   await after.begin()
   t.strictSame(
-    (await after.handed()).map(one => told(one)![1]),
+    (await after.handed()).map(one => intentsOf(one)![1]),
     ['F', 'E'],
   )
 })

@@ -20,10 +20,10 @@ import {
   delivered,
   failed,
   idOf,
+  intentsOf,
   NotifyingOwner,
   remove,
   shardMap,
-  told,
   until,
   update,
   watching,
@@ -138,10 +138,10 @@ t.test(
     for (const id of entityIds(6)) owner.ask(create(id))
     await owner.rest()
     const dues = await owner.handed()
-    const first = dues.map(told)
+    const first = dues.map(intentsOf)
     for (const due of dues.slice(0, 5)) due.onOutcome(delivered)
     const reads = readsOf(owner)
-    const before = dues.slice(5).map(told)
+    const before = dues.slice(5).map(intentsOf)
     t.equal(reads.count, 0, 'the bundle is in memory')
     t.strictSame(before, first.slice(5))
     await owner.rest(249)
@@ -150,7 +150,7 @@ t.test(
     const commits = commitsOf(owner)
     await owner.rest(101)
     t.equal(commits.count, 1, 'the commit that moves them is on its way')
-    const meanwhile = dues.slice(5).map(told)
+    const meanwhile = dues.slice(5).map(intentsOf)
     t.equal(reads.count, 0, 'nor are they looked for while they move')
     t.strictSame(meanwhile, first.slice(5))
     // These end while the bundle is being split.
@@ -164,7 +164,7 @@ t.test(
       // The third change has ended in part.
       ids(dues.slice(4, 8)).sort(),
     )
-    t.strictSame(dues.slice(5, 8).map(told), first.slice(5, 8))
+    t.strictSame(dues.slice(5, 8).map(intentsOf), first.slice(5, 8))
     t.ok(reads.count > 0)
     for (const due of dues.slice(5, 8)) due.onOutcome(delivered)
     await owner.rest(100)
@@ -368,7 +368,7 @@ for (const [what, made] of [
     await owner.end(remove('E8'))
     const dues = owner.deliverer.next()
     t.equal(dues.length, 3 * 42)
-    const open = new Map(dues.map(due => [due.id, told(due)]))
+    const open = new Map(dues.map(due => [due.id, intentsOf(due)]))
     for (const due of dues) {
       if (random.fraction() < 0.4) continue
       due.onOutcome(random.pick([delivered, dead(), failed(1)]))
@@ -388,7 +388,7 @@ for (const [what, made] of [
       again.map(({ id }) => id),
       ids(wanted).sort(),
     )
-    for (const due of again) if (open.has(due.id)) t.strictSame(told(due), open.get(due.id))
+    for (const due of again) if (open.has(due.id)) t.strictSame(intentsOf(due), open.get(due.id))
     t.ok(again.length > 20 && again.length < dues.length)
     for (const due of again) due.onOutcome(delivered)
     await after.rest(100)
@@ -400,12 +400,12 @@ for (const [what, made] of [
 t.test('rows read after a start cost no memory until they are made, and then have the same contents', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   for (const id of entityIds(5)) await owner.end(create(id))
-  const before = (await owner.handed()).map(told)
+  const before = (await owner.handed()).map(intentsOf)
   const after = await owner.killed()
   const reads = readsOf(after)
   const dues = await after.handed()
   t.equal(reads.count, 0)
-  t.strictSame(dues.map(told).sort(), before.sort())
+  t.strictSame(dues.map(intentsOf).sort(), before.sort())
   t.equal(reads.count, 5, 'each is read when it is made')
 })
 
@@ -414,10 +414,10 @@ t.test('the contents of a new change are in memory once; later they come from it
   await owner.end(create('E'))
   const [due] = await owner.handed()
   const reads = readsOf(owner)
-  const first = told(due!)
+  const first = intentsOf(due!)
   t.equal(reads.count, 0)
   await owner.end(update('E', { n: 2 }))
-  t.strictSame(told(due!), first)
+  t.strictSame(intentsOf(due!), first)
   t.equal(reads.count, 1)
 })
 

@@ -12,9 +12,9 @@ import {
   dead,
   delivered,
   idOf,
+  intentsOf,
   NotifyingOwner,
   RecordingDeliverer,
-  told,
   update,
   watching,
 } from '../../support/notifying.js'
@@ -58,7 +58,7 @@ async function letters(owner: Owner, entities: readonly string[], outcome = away
   }
   const pending = await owner.handed()
   for (const one of pending) {
-    told(one)
+    intentsOf(one)
     one.onOutcome(outcome)
   }
   await owner.rest(200)

@@ -131,14 +131,14 @@ t.test(
   'an earlier location has its old form: the geometry alone, or the whole feature where the type is ignored',
   async t => {
     const [entity] = oddEntities as [Entity]
-    const told = (metadata: Attribute['metadata']): string =>
+    const shown = (metadata: Attribute['metadata']): string =>
       JSON.stringify(messagesOf(again(eventOf(entity, { named: [previousOf(metadata)] }))))
-    t.match(told(new Map()), 'previousValue')
-    t.notMatch(told(new Map()), 'é😀\\\\"}')
-    t.match(told(ignoring), 'Feature')
+    t.match(shown(new Map()), 'previousValue')
+    t.notMatch(shown(new Map()), 'é😀\\\\"}')
+    t.match(shown(ignoring), 'Feature')
     for (const metadata of [new Map(), ignoring]) {
       const event = eventOf(entity, { named: [previousOf(metadata)] })
-      t.equal(told(metadata), JSON.stringify(messagesOf(event)))
+      t.equal(shown(metadata), JSON.stringify(messagesOf(event)))
     }
   },
 )

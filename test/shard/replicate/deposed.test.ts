@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import type { ShardReply, ShardRequest } from '../../../src/messages/messages.js'
 import { compareIndexes } from '../../support/compare-indexes.js'
 import { FakeClock } from '../../support/fake-clock.js'
-import { create, dead, idOf, tenant, told, until, update, watching } from '../../support/notifying.js'
+import { create, dead, idOf, intentsOf, tenant, until, update, watching } from '../../support/notifying.js'
 import { Cluster, type Host, register, shardMap } from '../../support/replicated-hosts.js'
 import { selectionOf } from '../../support/selections.js'
 
@@ -85,7 +85,7 @@ t.test('changes staged behind a lost commit are lost as well, and the commits be
     await Promise.all(first)
     const anyPath: ShardRequest = { kind: 'find', tenant, paths: ['/#'], id: lostId, type: undefined }
     const between = ask(host, anyPath, shardOfId(stays))
-    host.replication.letGo()
+    host.replication.release()
     return Promise.all([...first, ...next, between])
   })
   t.strictSame(replies.slice(0, 5), [lostReply, done, lostReply, done, { kind: 'moved' }])
@@ -143,7 +143,7 @@ t.test('a notification goes with its change: it is sent if that is durable, and 
   await cluster.waitFor(askId(host, create(stays)))
   await cluster.rest()
   t.strictSame(
-    host.despatch.next().map(due => told(due)?.[1]),
+    host.despatch.next().map(due => intentsOf(due)?.[1]),
     [stays, stays],
     'the one-shot has not been spent',
   )
@@ -158,7 +158,7 @@ t.test(
     await loseDuring(cluster, register, () => Promise.all([askId(host, create(stays))]))
     await until(cluster.clock, () => host.despatch.taken.length > 0)
     t.strictSame(
-      host.despatch.next().map(due => told(due)?.[1]),
+      host.despatch.next().map(due => intentsOf(due)?.[1]),
       [stays],
     )
     t.equal(cluster.host(1).local.parts.subscriptions.of(tenant)!.progressOf(idOf(1)).timesSent, 1)
@@ -186,13 +186,13 @@ t.test(
       cluster.clock.tick()
       const taken = cluster.depose(shardOfId(stays), 1)
       await new Promise(setImmediate)
-      host.replication.letGo()
+      host.replication.release()
       await taken
     })
     await cluster.waitFor(asked!)
     await until(cluster.clock, () => next.despatch.taken.length > 0)
     t.strictSame(
-      next.despatch.next().map(due => told(due)?.[1]),
+      next.despatch.next().map(due => intentsOf(due)?.[1]),
       [stays],
       'the next owner finds the row',
     )
@@ -249,6 +249,6 @@ t.test('dead letters of a lost shard are for its next owner', async t => {
   // The rows of a shard that is taken over are read on another thread.
   await until(cluster.clock, () => cluster.host(1).despatch.taken.length > 0)
   const [due] = cluster.host(1).despatch.next()
-  t.equal(due && told(due)?.[1], lostId, 'it has been given up by nobody')
+  t.equal(due && intentsOf(due)?.[1], lostId, 'it has been given up by nobody')
   await cluster.assertEqual()
 })

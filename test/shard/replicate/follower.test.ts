@@ -103,15 +103,15 @@ t.test('a record or a page with a row of another version is refused, and the exi
   const writer = new OperationWriter()
   writer.put(key, value)
   const bytes = writer.end(1)
-  const told = { code: 'unreadable', message: /^a stored entity has version 9, .* \(the row with key "E/ }
+  const unreadable = { code: 'unreadable', message: /^a stored entity has version 9, .* \(the row with key "E/ }
   const { position } = cluster.log.behind(shard, undefined)[0]!
-  await t.rejects(host.apply(shard, [{ payload: bytes }], position), told)
+  await t.rejects(host.apply(shard, [{ payload: bytes }], position), unreadable)
   const install = (onDone: (failure?: Error) => void): void => host.shardHost.install(shard, bytes, true, onDone)
   await t.rejects(
     cluster.waitFor(
       new Promise<void>((resolve, reject) => install(failure => (failure ? reject(failure) : resolve()))),
     ),
-    told,
+    unreadable,
   )
   t.strictSame(await cluster.waitFor(contentOf(host)), before)
 })
@@ -279,7 +279,7 @@ t.test('a follower goes on while an append takes its time, and syncs in between'
     new Promise<void>((resolve, reject) => a.shardHost.sync(failure => (failure ? reject(failure) : resolve()))),
   )
   t.strictSame(replies, [])
-  a.replication.letGo()
+  a.replication.release()
   await cluster.rest()
   t.strictSame(replies, [{ kind: 'done' }])
   await cluster.assertEqual()

@@ -15,8 +15,8 @@ import {
   delivered,
   failed,
   idOf,
+  intentsOf,
   tenant,
-  told,
   until,
   update,
   watching,
@@ -106,7 +106,7 @@ t.test('notifications triggered while a shard is sealed are sent by the next own
   const sealed = host.seal(shardOfE)
   host.local.ask(shardOfE, update('E', { n: 2 }), reply => replies.push(reply))
   t.strictSame(replies, [{ kind: 'moved' }], 'no turn begins any more')
-  host.replication.letGo()
+  host.replication.release()
   await cluster.waitFor(sealed)
   t.strictSame(replies[1], { kind: 'done' }, 'and those that did happen are replied to')
   t.strictSame(host.despatch.next(), [])
@@ -114,7 +114,7 @@ t.test('notifications triggered while a shard is sealed are sent by the next own
   await cluster.waitFor(cluster.host(1).activate(shardOfE))
   cluster.places[shardOfE] = 1
   t.strictSame(
-    (await handed(cluster, 1, 1)).map(due => told(due)?.[1]),
+    (await handed(cluster, 1, 1)).map(due => intentsOf(due)?.[1]),
     ['E'],
   )
 })

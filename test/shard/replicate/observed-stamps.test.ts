@@ -8,22 +8,22 @@ import { ObservedStamps } from '../../../src/shard/replicate/observed-stamps.js'
 const nowMs = Date.UTC(2024, 0, 1)
 const now = stampOf(nowMs)
 
-function hearing() {
+function observing() {
   const own = new HybridClock({ wallMs: () => nowMs })
-  const heard: number[] = []
-  const stamps = new ObservedStamps(own, { observe: stamp => heard.push(stamp) })
-  return { own, heard, stamps }
+  const received: number[] = []
+  const stamps = new ObservedStamps(own, { observe: stamp => received.push(stamp) })
+  return { own, received: received, stamps }
 }
 
 t.test('stamps of others in a batch do not put this node’s part of it behind theirs', async t => {
-  const { own, heard, stamps } = hearing()
+  const { own, received, stamps } = observing()
   stamps.note(now + 9)
   t.equal(own.next(now + 5), now + 5)
-  t.strictSame(heard, [now + 9])
+  t.strictSame(received, [now + 9])
 })
 
 t.test('stamps are above all observed ones as soon as a shard is taken over', async t => {
-  const { own, stamps } = hearing()
+  const { own, stamps } = observing()
   stamps.note(now + 9)
   stamps.note(now + 7)
   stamps.raise()
@@ -31,7 +31,7 @@ t.test('stamps are above all observed ones as soon as a shard is taken over', as
 })
 
 t.test('the latest stamp is the later one of this node and of others', async t => {
-  const { own, stamps } = hearing()
+  const { own, stamps } = observing()
   stamps.note(now + 3)
   t.equal(stamps.last, now + 3)
   own.next(now + 4)

@@ -23,7 +23,7 @@ class Setting {
   readonly store = new MemoryStore()
   readonly positions = new Positions()
   readonly appended: (readonly LogPayload[])[] = []
-  readonly told: string[] = []
+  readonly events: string[] = []
   end: OnAppended = () => {}
   readonly log: ReplicatedLog
 
@@ -46,7 +46,7 @@ class Setting {
   }
 
   commit(batch: OpenBatch): void {
-    batch.commit(failure => this.told.push(failure ? failure.message : 'durable'))
+    batch.commit(failure => this.events.push(failure ? failure.message : 'durable'))
   }
 }
 
@@ -98,7 +98,7 @@ t.test('changes of the batch are kept for the log of their shard, in order', asy
     ]),
   )
   await Promise.resolve()
-  t.strictSame(setting.told, ['durable'])
+  t.strictSame(setting.events, ['durable'])
   t.strictSame([batch.holds(3), batch.length], [false, 0], 'and it begins anew')
 })
 
@@ -113,14 +113,14 @@ t.test('the staged changes have a bound', async t => {
 
 t.test('a batch is written when the logs have its parts, with their positions', async t => {
   const setting = new Setting()
-  const { store, positions, told } = setting
+  const { store, positions, events } = setting
   const batch = setting.log.open()
   batch.rowsOf(3).put(key(3), one)
   setting.commit(batch)
   t.equal(store.get(key(3)), undefined)
   setting.end(new Map([[3, position]]))
   await Promise.resolve()
-  t.strictSame(told, ['durable'])
+  t.strictSame(events, ['durable'])
   t.strictSame(store.get(key(3)), one)
   t.strictSame(store.get(stampKey()), one)
   t.strictSame(positions.of(3), position)
@@ -128,7 +128,7 @@ t.test('a batch is written when the logs have its parts, with their positions', 
   batch.rowsOf(3).put(key(3), Buffer.from('2'))
   setting.commit(batch)
   setting.end(new Error('another owner'))
-  t.strictSame(told.at(-1), 'another owner')
+  t.strictSame(events.at(-1), 'another owner')
   t.strictSame(positions.of(3), position)
   t.strictSame(store.get(key(3)), one)
 })
@@ -137,12 +137,12 @@ t.test('a batch that is about no shard goes to the store alone', async t => {
   const setting = new Setting()
   setting.commit(setting.log.open())
   await Promise.resolve()
-  t.strictSame([setting.told, setting.appended], [['durable'], []])
+  t.strictSame([setting.events, setting.appended], [['durable'], []])
 })
 
 t.test('of a batch with some lost shards the rest is written, and owners of memory are called first', async t => {
   const setting = new Setting()
-  const { store, positions, told, log } = setting
+  const { store, positions, events, log } = setting
   const [batch, next] = [log.open(), log.open()]
   const index = typeKey('t', '/', 'T', 7, 3)
   batch.rowsOf(3).put(key(3), one)
@@ -151,13 +151,13 @@ t.test('of a batch with some lost shards the rest is written, and owners of memo
   next.rowsOf(5).del(key(5))
   log.whenLost(({ losses }) => {
     const staged = log.stagedOf(5).map(row => (row.value ? 'put' : 'del'))
-    told.push(`lost ${losses.map(({ shard }) => shard)}, staged ${staged}, written ${store.get(key(3))}`)
+    events.push(`lost ${losses.map(({ shard }) => shard)}, staged ${staged}, written ${store.get(key(3))}`)
   })
   setting.commit(batch)
   const losses = [{ shard: 5, node: 'b', epoch: 3, certainMs: 100 }]
   setting.end(new DeposedError(losses, new Map([[3, position]])))
   await Promise.resolve()
-  t.strictSame(told, ['lost 5, staged put,del, written 1', 'shard 5 was taken over by b'])
+  t.strictSame(events, ['lost 5, staged put,del, written 1', 'shard 5 was taken over by b'])
   t.strictSame([store.get(key(3)), store.get(index), store.get(key(5))], [one, one, undefined])
   t.strictSame([positions.of(3), positions.of(5)], [position, undefined])
   t.strictSame([batch.length, batch.holds(3), batch.holds(5)], [0, false, false], 'and it begins anew')
