@@ -25,6 +25,7 @@ ORRERY_QUERIES=50000 tests journeys/queries.test.js
 DIFFERENTIAL_REQUESTS=20000 tests journeys/differential.test.js
 # Not by tests(): they take longer than it lets a file take.
 LIVES=300 node dist/test/journeys/live-oracle.test.js
+ACCESS_REQUESTS=1000000 node dist/test/journeys/access-oracle.test.js
 HOSTILE_REQUESTS=1000000 node dist/test/hostile/campaign.test.js
 HOSTILE_SHOTS=100000 node dist/test/hostile/sockets.test.js
 HOLD=all node dist/test/hostile/one-node.test.js
