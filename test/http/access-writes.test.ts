@@ -1,6 +1,6 @@
 // Writes under narrowed grants, compared with a plain evaluation of the rules: random rules and random writes, on one
-// node, on two workers and on three nodes. After each write the difference that it has made is looked at: all of it is allowed. A write of
-// entities with types is refused exactly when it names something that no rule allows.
+// node, on two workers and on three nodes. After each write the difference that it has made is looked at: all of it is
+// allowed. A write of entities with types is refused exactly when it names something that no rule allows.
 
 import t, { type Test } from 'tap'
 import type { JsonObject } from '../../src/domain/json.js'
