@@ -10,7 +10,7 @@
 import type { AccessFile } from '../domain/access/access-file.js'
 import type { AccessAction } from '../domain/access/access-rule.js'
 import { type BrokerAction, brokerGrantOf, type Grant, grantOf, grantWithin } from '../domain/access/grant.js'
-import type { Principal } from '../domain/access/principal.js'
+import type { Principal, PrincipalSource } from '../domain/access/principal.js'
 import type { Refusal } from '../domain/refusal.js'
 import type { AccessSource, AccessSourceNumbers } from './access-source.js'
 import type { Authenticator, AuthenticatorNumbers, Identification, Identified } from './authenticator.js'
@@ -90,6 +90,11 @@ export class PrincipalRights {
     /** The same principal under the present file; undefined: it may not act any more. */
     readonly now: () => PrincipalRights | undefined,
   ) {}
+
+  /** What its proof has shown. */
+  get source(): PrincipalSource {
+    return this.principal.source
+  }
 
   grant(action: AccessAction, tenant: string, paths: readonly string[]): Grant {
     // Neither a tenant nor a path has a blank.

@@ -4,6 +4,7 @@
 
 import type { AccessAction } from '../domain/access/access-rule.js'
 import type { AllowedGrant, BrokerAction, Grant } from '../domain/access/grant.js'
+import type { PrincipalSource } from '../domain/access/principal.js'
 import type { Refusal } from '../domain/refusal.js'
 
 /** The headers that may show a proof. */
@@ -28,6 +29,8 @@ export type AskerResult =
 
 /** A principal, under the access file of the moment in which it was identified. */
 export interface Asker {
+  /** What its proof has shown. */
+  readonly source: PrincipalSource
   /** The instant from which on its proof is not accepted any more; undefined: it has no end. */
   readonly endsMs: number | undefined
   /** What it may do in some paths of a tenant. */

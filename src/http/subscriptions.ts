@@ -50,7 +50,8 @@ export class SubscriptionHandlers {
     if (!tenant.ok) return reply.refuse(tenant.refusal)
     const path = watchedPath(request.paths)
     if (!path.ok) return reply.refuse(path.refusal)
-    this.subscriptions.create({ ...wanted.value, tenant: tenant.value, servicePath: path.value }, result => {
+    const owner = request.permit && { owner: request.permit.asker.source }
+    this.subscriptions.create({ ...wanted.value, tenant: tenant.value, servicePath: path.value, ...owner }, result => {
       if (!result.ok) return reply.refuse(result.refusal)
       noteLegacyFormat(wanted.value, 'creation', result.value, reply.call)
       reply.created(`/v2/subscriptions/${result.value}`, false)

@@ -60,7 +60,10 @@ async function openNode(config: Config, surroundings: Surroundings, files: Watch
     await scanner.close()
     await store.close()
   }
-  const nodeShards = await orUndone(() => openShards(config, surroundings, storage, observation), closeStorage)
+  const nodeShards = await orUndone(
+    () => openShards(config, surroundings, storage, observation, accessFile),
+    closeStorage,
+  )
   const isNode = share?.kind === 'node'
   const { local, shards, joined, unusedTenants, deletions } = nodeShards
   const closeShards = async (): Promise<void> => {

@@ -5,6 +5,7 @@
 
 import { registrationsMax, subscriptionsMax } from '../domain/limits.js'
 import { keeper, type ShardMap, workerOf } from '../domain/scope.js'
+import type { Subscription } from '../domain/subscriptions/subscription.js'
 import type { AnswerRoom, Clock, DiskRoom, Logger, Stamps, Store } from '../ports.js'
 import { BackupSource } from './backup-source.js'
 import { GroupCommit } from './commit/commit.js'
@@ -110,6 +111,8 @@ export interface ShardParts {
     readonly flowControl: FlowControl | undefined
     /** The limits for sending dead letters again automatically; undefined: they are not sent again. */
     readonly replays?: ReplayLimits | undefined
+    /** Whether the rules of its owner allow a subscription to notify now; undefined: every subscription may. */
+    readonly mayNotify?: ((subscription: Subscription) => boolean) | undefined
   }
   /** How many records of sent notifications are kept; undefined: `deliveryLimitsDefault`. */
   readonly deliveryLimits?: DeliveryLimits | undefined

@@ -3,6 +3,7 @@
 
 import t from 'tap'
 import { newKey } from '../../src/access/keys.js'
+import { httpReceiver, until } from '../deliver/receivers.js'
 import { AccessScene, everything } from '../support/access-scene.js'
 import { IdentityProvider, signed, signingKey } from '../support/identity-provider.js'
 import { httpServers, type LocalNode, startLocalNode } from '../support/local-node.js'
@@ -124,5 +125,37 @@ for (const server of httpServers)
     t.match(client.messages.at(-1), { event: 'end', reason: 'token over' })
     t.equal(client.ended?.code, 1008)
   })
+
+t.test('a subscription notifies as long as its owner may subscribe to everything in its path', async t => {
+  const scene = new AccessScene(t, rules)
+  const node = await startLocalNode(t, { accessFile: scene.path })
+  const [mine, roots] = [await httpReceiver(t), await httpReceiver(t)]
+  const ask = (line: string, name: string, body?: unknown) => node.json(line, body, [...scene.as(name), ...inCity])
+  const subscribe = async (name: string, url: string): Promise<string> => {
+    const subject = { entities: [{ idPattern: '.*' }] }
+    const { status, headers } = await ask('POST /v2/subscriptions', name, { subject, notification: { http: { url } } })
+    t.equal(status, 201)
+    return headers.location ?? ''
+  }
+  const place = await subscribe('city', mine.url)
+  await subscribe('root', roots.url)
+  t.match((await ask(`GET ${place}`, 'city')).json, { owner: 'city' })
+  t.equal((await ask(`PATCH ${place}`, 'city', { description: 'mine' })).status, 204)
+  t.match((await ask(`GET ${place}`, 'root')).json, { owner: 'city', description: 'mine' })
+  /** Creates an entity, and waits for the notifications of it: both receivers have so many then. */
+  const create = async (id: string, ofRoot: number, ofMine: number): Promise<void> => {
+    t.equal((await ask('POST /v2/entities', 'root', { ...lamp, id })).status, 201)
+    await until(() => roots.received.length === ofRoot && mine.received.length === ofMine, `${id} is notified of`)
+  }
+  await create('L1', 1, 1)
+  scene.write({ ...rules, city: [{ actions: ['subscribe'], tenants: ['city'], types: ['Lamp'] }] })
+  node.running?.lookAtFiles()
+  await create('L2', 2, 1)
+  scene.write(rules)
+  node.running?.lookAtFiles()
+  await create('L3', 3, 2)
+  const ids = mine.received.map(({ body }) => JSON.parse(body).data[0].id)
+  t.strictSame(ids, ['L1', 'L3'], 'nothing was sent of L2')
+})
 
 const withKey = (node: LocalNode, key: string) => node.ask('GET /v2/entities', [`X-Auth-Token: ${key}`, ...inCity])

@@ -51,7 +51,7 @@ const names = (list: readonly Json[]): string => JSON.stringify(list)
  * together.
  */
 export function renderSubscription(subscription: Subscription, progress: SubscriptionProgress, nowMs: number): string {
-  const { id, description, expiresMs, throttlingSeconds } = subscription
+  const { id, owner, description, expiresMs, throttlingSeconds } = subscription
   return object([
     ['id', text(id)],
     ['description', optionalText(description)],
@@ -60,6 +60,8 @@ export function renderSubscription(subscription: Subscription, progress: Subscri
     ['subject', renderSubject(subscription)],
     ['notification', renderNotification(subscription.notification, progress)],
     ['throttling', positive(throttlingSeconds)],
+    // Ours: only shown when there is one.
+    ['owner', optionalText(owner?.name)],
   ])
 }
 
@@ -258,6 +260,7 @@ const subscriptionOf = (head: StoredHead, condition: Condition, notification: No
   entities: head.entities,
   condition,
   notification,
+  ...(head.owner && { owner: head.owner }),
 })
 
 /** A cache of parsed texts, bounded in size. */

@@ -7,6 +7,7 @@
 // Not here: JSON of clients (subscription-parser.ts), rendering and the stored form (subscription-json.ts), the
 // matching of changes, the content of a notification.
 
+import type { PrincipalSource } from '../access/principal.js'
 import type { Json } from '../json.js'
 import type { GeoQuery, GivenGeoQuery } from '../places/geo-query.js'
 import type { Query } from '../queries/query-parser.js'
@@ -40,6 +41,11 @@ export interface Subscription extends Watcher {
    * (docs/interface/subscriptions.md#service-path-rule: `coversPath`).
    */
   readonly servicePath: string
+  /**
+   * The principal that has created it, with whose rules it notifies (docs/interface/access.md#owners); undefined: there
+   * was no access control.
+   */
+  readonly owner?: PrincipalSource | undefined
   /** '' when there is none. */
   readonly description: string
   /** The status as its owner last set it. Whether it is still in effect depends on the progress: `storedStatus`. */

@@ -1,6 +1,8 @@
 // Opens the shards of a node over its storage, and connects them with the shards of other workers or nodes.
 
 import assert from 'node:assert/strict'
+import type { AccessSource } from '../../access/access-source.js'
+import { OwnerRules } from '../../access/owner-rules.js'
 import { ProcessAdmin } from '../../broker/admin.js'
 import type { Config } from '../../config/config.js'
 import { AnswersInFlight } from '../../http/answers-in-flight.js'
@@ -51,6 +53,7 @@ export async function openShards(
   { clock, chance, logger, onFailure, wrapShards }: Surroundings,
   storage: Storage,
   { alarms, logReporter, loop }: Observation,
+  accessFile: AccessSource | undefined,
 ): Promise<NodeShards> {
   const { store, shardMap, stamps, scanner, disk } = storage
   const answers = new AnswersInFlight(config.answers)
@@ -73,6 +76,7 @@ export async function openShards(
         isKept: config.notifications.delivery === 'atLeastOnce',
         descendantsMax: config.notifications.descendantsMax,
         flowControl: config.notifications.flowControl,
+        mayNotify: accessFile && new OwnerRules(accessFile).mayNotify,
         replays: config.notifications.replays ? replayLimitsDefault : undefined,
       },
       deliveryLimits: {

@@ -38,6 +38,8 @@ export interface NotificationNeeds {
   readonly descendantsMax: number
   /** The limits for sending dead letters again automatically; undefined: they are not sent again. */
   readonly replays?: ReplayLimits | undefined
+  /** Whether the rules of its owner allow a subscription to notify now; undefined: every subscription may. */
+  readonly mayNotify?: ((subscription: Subscription) => boolean) | undefined
   /** Receives dead letters that are to be sent again; undefined: they are sent here. */
   readonly onRetry?: ((message: Buffer) => void) | undefined
 }
@@ -63,7 +65,7 @@ export async function openNotifications(needs: NotificationNeeds): Promise<Notif
       correlator: root,
     }),
   )
-  const triggers = new Triggers(subscriptions, book, permits, descendants, clock, logger)
+  const triggers = new Triggers(subscriptions, book, permits, descendants, clock, logger, needs.mayNotify)
   const reportFlush = isOfShards
     ? new ReportFlush(book, commit, shardMap, clock, randomBytes(6).toString('base64url'))
     : undefined

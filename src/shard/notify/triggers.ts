@@ -51,6 +51,8 @@ export class Triggers {
   private readonly logger: Pick<Logger, 'warn'>
   private readonly permits: Permits
   private readonly descendants: Descendants
+  /** undefined: every subscription may. */
+  private readonly mayNotify: ((subscription: Subscription) => boolean) | undefined
   private readonly found: Subscription[] = []
   private readonly work = new EventWork()
   private exceededLoggedMs = Number.NEGATIVE_INFINITY
@@ -62,7 +64,9 @@ export class Triggers {
     descendants: Descendants,
     clock: Clock,
     logger: Pick<Logger, 'warn'>,
+    mayNotify: ((subscription: Subscription) => boolean) | undefined = undefined,
   ) {
+    this.mayNotify = mayNotify
     this.book = book
     this.permits = permits
     this.descendants = descendants
@@ -161,6 +165,7 @@ export class Triggers {
     let tooMany = 0
     for (const subscription of found) {
       const { id, condition } = subscription
+      if (this.mayNotify?.(subscription) === false) continue
       if (isOfCustom && isCustom(subscription.notification.transport)) continue
       if (decideTrigger(subscription, this.book.of(event.tenant, id), event, nowMs, this.work) !== 'fires') continue
       if (intents.length === room) {
