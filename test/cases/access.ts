@@ -532,6 +532,18 @@ export const writeCases: readonly (readonly [string, Rules, string, string])[] =
     'update /a m2 power',
     'update of m2 in /a',
   ],
+  [
+    'without a type, two rules have all together',
+    [city('delete', { attributes: ['*', '!cost'] }), city('delete', { ids: ['m1'], attributes: ['cost', 'power'] })],
+    'deleteEntity /a m1',
+    'allowed within any',
+  ],
+  [
+    'without a type, rules of one type do not have all of the others',
+    [city('delete', { attributes: ['*', '!cost'] }), city('delete', { types: ['Lamp'], attributes: ['cost'] })],
+    'deleteEntity /a m1',
+    'delete of all attributes of m1 in /a',
+  ],
   ['without a type, a deletion', [city('delete', { types: ['Lamp'] })], 'deleteEntity /a m1', 'allowed within Lamp'],
   [
     'a creation without a type makes a Thing',

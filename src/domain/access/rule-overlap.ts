@@ -55,9 +55,13 @@ export class ReachedClauses {
     return this.showAllThat(({ attributes }) => shows(attributes, name))
   }
 
-  /** The same for all attributes, whatever their names. */
+  /** The same for all attributes, whatever their names: for a name that no clause has, and for each excluded one. */
   showEverything(): boolean {
-    return this.showAllThat(({ attributes }) => attributes.kind === 'all')
+    if (!this.showAllThat(({ attributes }) => attributes.kind !== 'only')) return false
+    const excluded = this.clauses.flatMap(({ attributes }) =>
+      attributes.kind === 'except' ? [...attributes.names] : [],
+    )
+    return [...new Set(excluded)].every(name => this.showAll(name))
   }
 
   private showAllThat(isShown: (clause: CompiledClause) => boolean): boolean {
