@@ -20,8 +20,7 @@ export interface NumberedFilter {
 }
 
 /**
- * Asks for changes behind a position, after a change of the holder's filters. It ends an earlier poll of the holder. A
- * poll with a new revision is answered once everything that the owner was doing then is durable, and is in the answers.
+ * Asks for changes behind a position, after a change of the holder's filters. It ends an earlier poll of the holder.
  */
 export interface StreamPoll {
   readonly what: 'poll'
@@ -83,15 +82,16 @@ export interface RefusedFilter {
 export type StreamReply =
   /**
    * Everything that the filters found up to `position`; all further changes have a tick above `tick`. `lost`: changes
-   * behind the position of the poll are not in the ring any more. `hasMore`: further changes are there already; an owner
-   * of an earlier build does not say. `refused`: new filters for which the owner has no room; it has forgotten them.
+   * behind the position of the poll are not in the ring any more. `settled`: the latest revision of the filters
+   * for which everything that the owner was doing when it learnt of it is durable, and in the answers so far; an owner of
+   * an earlier build does not say. `refused`: new filters for which the owner has no room; it has forgotten them.
    */
   | {
       readonly what: 'changes'
       readonly at: StreamPosition
       readonly tick: number
       readonly lost: boolean
-      readonly hasMore?: boolean | undefined
+      readonly settled?: number | undefined
       readonly refused: readonly RefusedFilter[]
       readonly changes: readonly SentChange[]
     }

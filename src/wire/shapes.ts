@@ -360,7 +360,7 @@ export const isReply: Check = either('kind', {
         at: streamPosition,
         tick: count,
         lost: flag,
-        hasMore: optional(flag),
+        settled: optional(count),
         refused: list(members({ number: count, steps: optional(number) })),
         changes: sentChanges,
       }),

@@ -46,7 +46,7 @@ export class OwnerFeed {
   tick = 0
   /** The revision of the filters that the owner has. */
   private revision = 0
-  /** The same, once everything that had happened at the owner then was passed on. */
+  /** The same, once everything that the owner was doing when it learnt of it was passed on. */
   answered = 0
   private poll = 0
   private isDue = false
@@ -122,7 +122,7 @@ export class OwnerFeed {
     if (told.lost || isOther || this.isUnknown) this.parts.onLost(isOther ? 'restarted' : 'too old')
     this.isUnknown = false
     this.revision = revision
-    if (!told.hasMore) this.answered = revision
+    this.answered = told.settled ?? revision
     this.parts.onChanges(this, told)
   }
 

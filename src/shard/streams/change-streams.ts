@@ -168,17 +168,16 @@ export class ChangeStreams {
   }
 
   private onPoll(step: StreamPoll, onReply: (reply: StreamReply) => void): void {
-    const holder = this.holderOf(step.holder)
-    const earlier = holder.poll
-    holder.poll = undefined
+    const known = this.holderOf(step.holder)
+    const earlier = known.poll
+    known.poll = undefined
     earlier?.onReply({ what: 'superseded' })
-    if (step.fromRevision === 0) this.forget(holder)
-    else if (step.fromRevision > holder.revision || step.revision < holder.revision) return onReply({ what: 'unknown' })
+    const holder = step.fromRevision === 0 ? this.anew(known) : known
+    if (step.fromRevision > holder.revision || step.revision < holder.revision) return onReply({ what: 'unknown' })
     // A holder that did not wait for the answer to its last poll sends the changes of that again.
     for (const number of step.remove) this.remove(holder, number)
     for (const { number, source } of step.add) this.add(holder, number, source)
     const isChanged = step.revision !== holder.revision || step.fromRevision === 0
-    if (isChanged) this.hold(holder)
     holder.revision = step.revision
     const { clock } = this.parts
     holder.leaseUntilMs = clock.monoMs() + leaseMs
@@ -187,16 +186,25 @@ export class ChangeStreams {
     const seen = isOther ? this.ring.position : step.after.position
     holder.poll = { step, onReply, untilMs: clock.monoMs() + step.waitMs, seen }
     this.lookLater()
-    this.answer(holder, isChanged || isOther)
+    if (isChanged) this.settle(holder, step.revision)
+    this.answer(holder, isOther)
   }
 
-  /** Answers no poll of a holder until everything staged so far is durable. */
-  private hold(holder: Holder): void {
-    holder.held++
+  /** Answers a holder when everything staged so far is durable. Meanwhile it gets its changes as ever. */
+  private settle(holder: Holder, revision: number): void {
     this.parts.commit.afterAll(() => {
-      holder.held--
-      this.answer(holder, true)
+      holder.durable = Math.max(holder.durable, revision)
+      this.answer(holder, false)
     })
+  }
+
+  /** The holder without anything that it had. */
+  private anew(holder: Holder): Holder {
+    this.forget(holder)
+    const { name } = holder
+    const begun = new Holder(name)
+    this.holders.set(name, begun)
+    return begun
   }
 
   private holderOf(name: string): Holder {
@@ -273,7 +281,7 @@ export class ChangeStreams {
   /** Answers a holder's poll, if there are changes for it, or anyway. */
   private answer(holder: Holder, anyway: boolean): void {
     const { poll } = holder
-    if (!poll || holder.held > 0) return
+    if (!poll) return
     const { ring, parts } = this
     const { after } = poll.step
     const lost = (after !== undefined && after.ring !== parts.ring) || poll.seen < ring.lastGone
@@ -295,8 +303,10 @@ export class ChangeStreams {
     }
     poll.seen = position
     const isAll = position === ring.position
+    const isSettled = isAll && holder.settled < holder.durable
+    if (isSettled) holder.settled = holder.durable
     const isLost = lost || isIncomplete
-    if (!anyway && !isLost && changes.length === 0 && isAll) return
+    if (!anyway && !isSettled && !isLost && changes.length === 0 && isAll) return
     holder.poll = undefined
     const { refused } = holder
     holder.refused = []
@@ -306,7 +316,7 @@ export class ChangeStreams {
       at: { ring: parts.ring, position },
       tick,
       lost: isLost,
-      hasMore: !isAll || undefined,
+      settled: holder.settled,
       refused,
       changes,
     })

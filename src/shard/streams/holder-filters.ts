@@ -23,8 +23,10 @@ export class Holder {
   revision = 0
   readonly filters = new Map<number, OwnedFilter>()
   poll: WaitingPoll | undefined
-  /** The number of commits that have to end before its polls are answered. */
-  held = 0
+  /** The revision since which everything that was staged at its arrival is durable. */
+  durable = 0
+  /** The same, and the holder has its changes. */
+  settled = 0
   /** New filters for which there was no room; the next answer reports them. */
   refused: RefusedFilter[] = []
   /** Its filters go when it has not polled until then. */

@@ -128,11 +128,23 @@ t.test('a filter that comes while a change is on its way gets it', async t => {
   owner.ask(create('E'))
   await owner.rest()
   const replies = scene.poll({ add: [{ number: 2, source: anything }], revision: 2 })
-  await owner.rest(2 * waitMs)
+  await owner.rest(waitMs / 2)
   t.strictSame(replies, [], 'its holder learns that it is known when that is durable')
   owner.store.land()
   await owner.rest()
   t.match(replies, [{ what: 'changes', changes: [{ class: 'create', found: [2] }] }])
+})
+
+t.test('new filters delay no changes, and are settled when what was on its way is durable', async t => {
+  const scene = await Scene.with(anything)
+  const { owner } = scene
+  await owner.end(create('E'))
+  owner.store.isHeld = true
+  owner.ask(create('F'))
+  const replies = scene.poll({ add: [{ number: 2, source: anything }], revision: 2 })
+  await owner.rest()
+  t.match(replies, [{ what: 'changes', changes: [{ class: 'create', found: [1] }], settled: 1 }])
+  owner.store.land()
 })
 
 t.test('a new revision is answered when everything that was on its way is durable', async t => {
@@ -141,11 +153,11 @@ t.test('a new revision is answered when everything that was on its way is durabl
   owner.store.isHeld = true
   owner.ask(create('E'))
   const replies = scene.poll({ revision: 2 })
-  await owner.rest(2 * waitMs)
+  await owner.rest(waitMs / 2)
   t.strictSame(replies, [])
   owner.store.land()
   await owner.rest()
-  t.match(replies, [{ what: 'changes', changes: [{ class: 'create' }], hasMore: undefined }])
+  t.match(replies, [{ what: 'changes', changes: [{ class: 'create' }], settled: 2 }])
 })
 
 t.test('the first filter of a tenant is known when everything that was on its way is durable', async t => {
@@ -157,7 +169,7 @@ t.test('the first filter of a tenant is known when everything that was on its wa
   const add = [{ number: 1, source: anything }]
   const first = scene.poll({ add, revision: 1 })
   const second = scene.poll({ add: [...add, { number: 2, source: anything }], revision: 2 })
-  await owner.rest(2 * waitMs)
+  await owner.rest(waitMs / 2)
   t.strictSame([first, second], [[{ what: 'superseded' }], []])
   owner.store.land()
   await owner.rest()
