@@ -3,9 +3,9 @@
 // A single owner, a worker and a node of a cluster differ in two things: the log of their commits, and the way in which
 // they have the register. One function for each does that. Everything else is the same.
 
+import type { GrantOfOwner } from '../domain/access/watching.js'
 import { registrationsMax, subscriptionsMax } from '../domain/limits.js'
 import { keeper, type ShardMap, workerOf } from '../domain/scope.js'
-import type { Subscription } from '../domain/subscriptions/subscription.js'
 import type { AnswerRoom, Clock, DiskRoom, Logger, Stamps, Store } from '../ports.js'
 import { BackupSource } from './backup-source.js'
 import { GroupCommit } from './commit/commit.js'
@@ -111,8 +111,8 @@ export interface ShardParts {
     readonly flowControl: FlowControl | undefined
     /** The limits for sending dead letters again automatically; undefined: they are not sent again. */
     readonly replays?: ReplayLimits | undefined
-    /** Whether the rules of its owner allow a subscription to notify now; undefined: every subscription may. */
-    readonly mayNotify?: ((subscription: Subscription) => boolean) | undefined
+    /** What the rules of its owner let a subscription notify of; undefined: everything. */
+    readonly grantOfOwner?: GrantOfOwner | undefined
   }
   /** How many records of sent notifications are kept; undefined: `deliveryLimitsDefault`. */
   readonly deliveryLimits?: DeliveryLimits | undefined

@@ -3,6 +3,7 @@
 
 import t from 'tap'
 import { newKey } from '../../src/access/keys.js'
+import type { JsonObject } from '../../src/domain/json.js'
 import { httpReceiver, until } from '../deliver/receivers.js'
 import { AccessScene, everything } from '../support/access-scene.js'
 import { IdentityProvider, signed, signingKey } from '../support/identity-provider.js'
@@ -126,7 +127,7 @@ for (const server of httpServers)
     t.equal(client.ended?.code, 1008)
   })
 
-t.test('a subscription notifies as long as its owner may subscribe to everything in its path', async t => {
+t.test('a subscription notifies of what the present file allows its owner to subscribe to', async t => {
   const scene = new AccessScene(t, rules)
   const node = await startLocalNode(t, { accessFile: scene.path })
   const [mine, roots] = [await httpReceiver(t), await httpReceiver(t)]
@@ -147,15 +148,38 @@ t.test('a subscription notifies as long as its owner may subscribe to everything
     t.equal((await ask('POST /v2/entities', 'root', { ...lamp, id })).status, 201)
     await until(() => roots.received.length === ofRoot && mine.received.length === ofMine, `${id} is notified of`)
   }
+  const allow = (city: JsonObject[]): void => {
+    scene.write({ ...rules, city })
+    node.running?.lookAtFiles()
+  }
+  const patch = async (id: string, values: JsonObject, ofRoot: number, ofMine: number): Promise<void> => {
+    t.equal((await ask(`PATCH /v2/entities/${id}/attrs?options=keyValues`, 'root', values)).status, 204)
+    await until(() => roots.received.length === ofRoot && mine.received.length === ofMine, `${id} is notified of`)
+  }
   await create('L1', 1, 1)
-  scene.write({ ...rules, city: [{ actions: ['subscribe'], tenants: ['city'], types: ['Lamp'] }] })
-  node.running?.lookAtFiles()
+  allow([{ actions: ['subscribe'], tenants: ['city'], types: ['Meter'] }])
   await create('L2', 2, 1)
+  allow([{ actions: ['subscribe'], tenants: ['city'], types: ['Lamp'], attributes: ['*', '!cost'] }])
+  await create('L3', 3, 2)
+  t.equal((await ask('POST /v2/entities/L3/attrs?options=keyValues', 'root', { cost: 5 })).status, 204)
+  await patch('L3', { cost: 6 }, 5, 2)
+  await patch('L3', { cost: 7, power: 2 }, 6, 3)
+  allow([{ actions: ['update'], tenants: ['city'] }])
+  await create('L4', 7, 3)
   scene.write(rules)
   node.running?.lookAtFiles()
-  await create('L3', 3, 2)
-  const ids = mine.received.map(({ body }) => JSON.parse(body).data[0].id)
-  t.strictSame(ids, ['L1', 'L3'], 'nothing was sent of L2')
+  await patch('L3', { cost: 8 }, 8, 4)
+  const lamps = mine.received.map(({ body }) => JSON.parse(body).data[0])
+  t.strictSame(
+    lamps.map(({ id, power, cost }) => [id, power?.value, cost?.value]),
+    [
+      ['L1', 1, undefined],
+      ['L3', 1, undefined],
+      ['L3', 2, undefined],
+      ['L3', 2, 8],
+    ],
+    'nothing was sent of L2, of L4 and of the cost alone',
+  )
 })
 
 const withKey = (node: LocalNode, key: string) => node.ask('GET /v2/entities', [`X-Auth-Token: ${key}`, ...inCity])

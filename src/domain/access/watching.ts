@@ -4,16 +4,18 @@
 // at all if the grant does not cover the entity, and without the attributes that it does not show. A change of nothing
 // but hidden attributes is no event. The notification, or the event of a stream, is made of the same event.
 //
-// Not here: the matcher, which asks `EventViews` for each watcher with a condition.
+// Not here: the matcher, which finds the watchers that the whole event matches: `matchesAsSeen` is asked about those.
 
+import type { Entity } from '../entities/entity.js'
 import type { EventWork, Pattern } from '../queries/pattern.js'
 import { compilePattern } from '../queries/pattern.js'
+import { matchesQuery } from '../queries/query.js'
 import { accepted, type Result, refused } from '../refusal.js'
 import type { FilterSource } from '../streams/change-filter.js'
-import type { Event } from '../subscriptions/event.js'
-import type { Condition, SubjectEntity, Watcher } from '../subscriptions/subscription.js'
+import { concerns, type Event } from '../subscriptions/event.js'
+import type { Condition, SubjectEntity, Subscription, Watcher } from '../subscriptions/subscription.js'
 import { matches } from '../subscriptions/triggering.js'
-import { type AttributeSet, alterationsAsSeen, asSeen, namesAsSeen } from './attribute-set.js'
+import { type AttributeSet, alterationsAsSeen, asSeen, everyAttribute, namesAsSeen } from './attribute-set.js'
 import { AccessCondition, type GrantClause } from './condition.js'
 import { namesInExpression, refuseNames } from './filters.js'
 import { type AllowedGrant, type Grant, grantWithin, refuseAction } from './grant.js'
@@ -45,6 +47,19 @@ export function grantOfWatcher(
   ]
   const refusal = refuseNames(own, place, entitiesOfSubject(entities), names)
   return refusal ? refused(refusal) : accepted(own)
+}
+
+/** What the present rules of its owner let a subscription notify of; undefined: of nothing. */
+export type GrantOfOwner = (subscription: Subscription) => AllowedGrant | undefined
+
+/** The attributes of an entity under a grant; undefined: it is not covered, or there is no grant. */
+export function attributesUnder(
+  grant: AllowedGrant | undefined,
+  { id, type }: Pick<Entity, 'id' | 'type'>,
+  path: string,
+): AttributeSet | undefined {
+  if (!grant) return undefined
+  return grant.kind === 'all' ? everyAttribute : grant.condition.attributesOf({ path, type, id })
 }
 
 /** The entities that a subject may mean. */
@@ -125,6 +140,18 @@ function eventWith(set: AttributeSet, event: Event): Event {
     changedValues,
     changedMetadata,
   }
+}
+
+// [hot] Once per event and narrowed watcher that matched it.
+/** Whether a watcher that matches the whole event also matches it as it is seen. */
+export function matchesAsSeen(
+  { condition, notification: { propagateDeletes } }: Watcher,
+  seen: Event,
+  work?: EventWork,
+): boolean {
+  if (!concerns(seen, condition, propagateDeletes)) return false
+  const { q } = condition.expression
+  return q === undefined || matchesQuery(q, seen.entity, seen.path, work)
 }
 
 /** Whether a watcher with a condition is about the event: the plain rule that the matcher follows. */

@@ -76,7 +76,7 @@ export async function openShards(
         isKept: config.notifications.delivery === 'atLeastOnce',
         descendantsMax: config.notifications.descendantsMax,
         flowControl: config.notifications.flowControl,
-        mayNotify: accessFile && new OwnerRules(accessFile).mayNotify,
+        grantOfOwner: accessFile && new OwnerRules(accessFile).grantOfOwner,
         replays: config.notifications.replays ? replayLimitsDefault : undefined,
       },
       deliveryLimits: {
