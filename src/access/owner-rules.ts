@@ -1,4 +1,5 @@
-// What the rules of the owner of a subscription allow, by the present access file (docs/interface/access.md#subscriptions).
+// What the rules of the owner of a subscription allow, by the present access file
+// (docs/interface/access.md#subscriptions), and which documents a reader sees (docs/interface/access.md#owners).
 //
 // A subscription without an owner, or of one that the file does not have any more, notifies of nothing. Neither does one
 // that would be refused now.
@@ -6,8 +7,8 @@
 // [hot] Once per subscription that a change may trigger, and per notification. The answer is remembered until the file
 // changes.
 
-import { type AllowedGrant, grantOf } from '../domain/access/grant.js'
-import { principalOf } from '../domain/access/principal.js'
+import { type AllowedGrant, grantOf, isAdminOf } from '../domain/access/grant.js'
+import { mayHandle, type PrincipalSource, principalOf, type VisibleDocuments } from '../domain/access/principal.js'
 import { grantOfWatcher } from '../domain/access/watching.js'
 import type { Subscription } from '../domain/subscriptions/subscription.js'
 import type { AccessSource } from './access-source.js'
@@ -28,6 +29,16 @@ export class OwnerRules {
     const grant = this.find(subscription)
     this.known.set(subscription, { grant })
     return grant
+  }
+
+  /** Which subscriptions or registrations of a tenant a reader sees. */
+  readonly visibleDocuments: VisibleDocuments = (reader, tenant) => {
+    const { file } = this.source
+    const principal = principalOf(file, reader)
+    if (!principal) return () => false
+    const isAdmin = isAdminOf(file, principal, tenant)
+    const creatorOf = (owner: PrincipalSource | undefined) => owner && principalOf(file, owner)
+    return ({ owner }) => mayHandle(principal, creatorOf(owner), isAdmin)
   }
 
   private find(subscription: Subscription): AllowedGrant | undefined {

@@ -49,6 +49,14 @@ const grant = filled(
   members({ paths: filled(text), types: optional(filled(text)), ids: optional(filled(idSelector)), attributes: texts }),
 )
 
+/** What a proof has shown. */
+const principalSource = either('proof', {
+  key: members({ name: text }),
+  token: members({ issuer: text, name: text, claimed: texts, tenants: optional(texts) }),
+  certificate: members({ name: text }),
+  none: members({ name: text }),
+})
+
 const targetWith = (limits: Check): Check =>
   members({ tenant: text, path: text, id: text, type: optional(text), limits })
 const target = targetWith(absent)
@@ -200,16 +208,24 @@ const readsWith = (more: Readonly<Record<string, Check>>) =>
     readonly [K in keyof typeof reads]: Check
   }
 
+/** Lists of documents that may be for one reader only, in the same way. */
+const documentLists = (reader: Check) => ({
+  listSubscriptions: members({ ...page, reader }),
+  listRegistrations: members({ ...page, reader }),
+})
+
 /** Whether it is a request with a condition of access control. */
 export const isGrantedRequest: Check = either('kind', {
   ...writesWith(limitedTarget),
   batch: value => limitedItems(value) && hasOrigin(value as Members),
   ...readsWith({ grant }),
+  ...documentLists(principalSource),
 })
 
 export const isRequest: Check = either('kind', {
   ...writeShapes,
   ...readsWith({ grant: absent }),
+  ...documentLists(absent),
   batch: value => items(value) && hasOrigin(value as Members),
   fetch: members({
     tenant: text,
@@ -222,13 +238,11 @@ export const isRequest: Check = either('kind', {
   changeSubscription: members({ tenant: text, id: text, servicePath: text, payload }),
   removeSubscription: document,
   findSubscription: document,
-  listSubscriptions: members(page),
   progress: members({ tenant: text, ids: texts }),
   createRegistration: members({ registration: text }),
   changeRegistration: members({ tenant: text, id: text, payload }),
   removeRegistration: document,
   findRegistration: document,
-  listRegistrations: members(page),
   claim: members({ tenant: text, id: text, notification: text }),
   news: members({
     tenant: text,

@@ -105,6 +105,7 @@ function encodeJson(request: ShardRequest): Buffer {
 /** Whether conditions of access control are a part of the request. */
 function isGranted(request: ShardRequest): boolean {
   if ('grant' in request) return request.grant !== undefined
+  if ('reader' in request) return request.reader !== undefined
   if ('target' in request) return request.target.limits !== undefined
   return request.kind === 'batch' && request.items.some(({ target }) => target.limits !== undefined)
 }

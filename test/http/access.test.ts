@@ -89,7 +89,6 @@ for (const server of httpServers) {
     const requests = [
       ['POST /v2/entities', { ...lamp, type: 'Meter' }],
       ['POST /v2/op/update', { actionType: 'append', entities: [lamp, { ...lamp, type: 'Meter' }] }],
-      ['GET /v2/subscriptions'],
       ['GET /v2/registrations'],
       ['GET /v2/stream'],
     ] as const
@@ -180,6 +179,51 @@ t.test('a subscription notifies of what the present file allows its owner to sub
     ],
     'nothing was sent of L2, of L4 and of the cost alone',
   )
+})
+
+t.test('principals see and change their own subscriptions, and those of principals whose roles they have', async t => {
+  const lamps = { actions: ['subscribe'], tenants: ['city'], types: ['Lamp'], attributes: ['*', '!cost'] }
+  const scene = new AccessScene(t, { root: everything, lamps: [lamps], other: [lamps] })
+  const node = await startLocalNode(t, { accessFile: scene.path })
+  const ask = (line: string, name: string, body?: unknown) => node.json(line, body, [...scene.as(name), ...inCity])
+  const notification = { http: { url: 'http://127.0.0.1:1' } }
+  const entities = [{ idPattern: '.*' }]
+  const create = (name: string, subject: JsonObject) => ask('POST /v2/subscriptions', name, { subject, notification })
+  const place = (await create('lamps', { entities })).headers.location ?? ''
+  t.equal((await create('root', { entities })).status, 201)
+
+  const costly = { entities, condition: { expression: { q: 'cost>5' } } }
+  const refused = await create('lamps', costly)
+  t.equal(refused.status, 403)
+  t.match(refused.json, { error: 'Forbidden', description: /cost/ })
+  t.equal((await create('lamps', { entities, condition: { attrs: ['cost'] } })).status, 403)
+  t.equal((await ask(`PATCH ${place}`, 'lamps', { subject: costly })).status, 403)
+  t.equal((await ask(`PATCH ${place}`, 'root', { subject: costly })).status, 403, 'its owner may not')
+  t.equal((await ask(`PATCH ${place}`, 'root', { description: 'ours' })).status, 204)
+  t.equal((await ask(`PATCH ${place}`, 'lamps', { description: 'mine' })).status, 204)
+
+  const counted = async (name: string) => {
+    const { json, headers } = await ask('GET /v2/subscriptions?options=count', name)
+    return [(json as readonly unknown[]).length, headers['ctx-total-count']]
+  }
+  t.strictSame(await counted('root'), [2, '2'])
+  t.strictSame(await counted('lamps'), [1, '1'])
+  t.strictSame(await counted('other'), [0, '0'])
+  for (const line of ['GET', 'DELETE']) t.equal((await ask(`${line} ${place}`, 'other')).status, 404, line)
+  for (const line of [
+    `GET ${place}/deliveries`,
+    `POST ${place}/deliveries/retry`,
+    `GET ${place}?options=explain&entity=L1`,
+  ])
+    t.equal((await ask(line, 'other')).status, 404, line)
+  t.equal((await ask(`PATCH ${place}`, 'other', { description: 'theirs' })).status, 404)
+
+  t.equal((await ask('POST /v2/entities', 'root', { ...lamp, cost: { value: 5 } })).status, 201)
+  t.equal((await ask('POST /v2/entities', 'root', { ...lamp, id: 'M1', type: 'Meter' })).status, 201)
+  t.equal((await ask(`GET ${place}?options=explain&entity=L1`, 'lamps')).status, 200)
+  t.equal((await ask(`GET ${place}?options=explain&entity=M1`, 'lamps')).status, 404)
+  t.equal((await ask(`GET ${place}?options=explain&entity=M1`, 'root')).status, 404, 'its owner does not see it')
+  t.equal((await ask(`DELETE ${place}`, 'lamps')).status, 204)
 })
 
 const withKey = (node: LocalNode, key: string) => node.ask('GET /v2/entities', [`X-Auth-Token: ${key}`, ...inCity])

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
 import { AccessCondition } from '../../src/domain/access/condition.js'
+import type { PrincipalSource } from '../../src/domain/access/principal.js'
 import { isDateType, type WantedAttribute } from '../../src/domain/entities/entity.js'
 import { operatorOf } from '../../src/domain/entities/operators.js'
 import type { Json } from '../../src/domain/json.js'
@@ -655,4 +656,24 @@ t.test('a write with limits has that form as well, alone and in a batch', async 
   batch[0] = 0x85
   t.throws(() => decodeRequest(batch), /is not known/)
   t.equal(encodeRequest({ kind: 'batch', items: [plain] })[0], 0x85)
+})
+
+t.test('a list of documents for one reader has the form of requests with a grant', async t => {
+  const readers: readonly PrincipalSource[] = [
+    { proof: 'key', name: 'k' },
+    { proof: 'certificate', name: 'CN=c' },
+    { proof: 'none', name: 'anonymous' },
+    { proof: 'token', issuer: 'i', name: 'n', claimed: ['r'], tenants: ['t'] },
+  ]
+  for (const kind of ['listSubscriptions', 'listRegistrations'] as const)
+    for (const reader of readers) {
+      const request = { kind, tenant: 't', servicePath: undefined, offset: 0, limit: 20, reader }
+      const bytes = encodeRequest(request)
+      t.equal(bytes[0], 0x87, 'a build that does not know readers does not understand it')
+      t.match(decodeRequest(bytes), { kind, reader })
+      const plain = Buffer.concat([Buffer.from([0x80]), bytes.subarray(1)])
+      t.throws(() => decodeRequest(plain), 'a reader in the form without')
+      const without = encodeRequest({ ...request, reader: undefined })
+      t.throws(() => decodeRequest(Buffer.concat([bytes.subarray(0, 1), without.subarray(1)])), 'no reader')
+    }
 })

@@ -10,6 +10,7 @@
 // Not here: JSON of clients (registration-parser.ts), the registrations for a request (provider-index.ts), dividing and
 // merging a query or an update (forwarded-query.ts, forwarded-update.ts).
 
+import type { PrincipalSource } from '../access/principal.js'
 import { renderDateTime } from '../date-time.js'
 import { assertVersion } from '../unreadable.js'
 
@@ -21,6 +22,8 @@ export interface Registration {
   readonly tenant: string
   /** The path of the provided entities; never a wildcard. */
   readonly servicePath: string
+  /** The principal that has created it (docs/interface/access.md#owners); undefined: there was no access control. */
+  readonly owner?: PrincipalSource | undefined
   /** '' when there is none. */
   readonly description: string
   /** The time from which on nothing is forwarded; undefined: never. It may be in the past from the start. */
