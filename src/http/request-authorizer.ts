@@ -100,24 +100,32 @@ function grantsFor(request: Request, need: RuleNeed, asker: Asker): Result<Permi
 }
 
 /** The actions whose conditions are applied further on. */
-const narrowable: ReadonlySet<AccessAction> = new Set(['read', 'create', 'update', 'delete', 'notify', 'subscribe'])
+const narrowable: ReadonlySet<AccessAction> = new Set([
+  'read',
+  'create',
+  'update',
+  'delete',
+  'notify',
+  'subscribe',
+  'register',
+])
 
 /** The refusal of an asker that may not do something to everything in a place; undefined: it may. */
 export const refuseNarrowed = (asker: Asker, action: AccessAction, place: RequestPlace): Refusal | undefined =>
   asker.grant(action, place.tenant, place.paths).kind === 'all' ? undefined : refuseAction(action, place)
 
 /**
- * What a request is about. Of subscriptions it is the first path: that of the subscription, or the one that lists
- * filter by. Registrations are those of the whole tenant.
+ * What a request is about. Of subscriptions and registrations it is the first path: that of the document, or the one
+ * that lists filter by.
  */
 function placeOf(request: Request, about: 'reading' | 'writing', action: AccessAction): Result<RequestPlace> {
   if (action === 'stream' && request.streamHead) return placeOfStream(request)
   const tenant = tenantOf(request)
   if (!tenant.ok) return tenant
-  if (action === 'subscribe')
-    return accepted({ tenant: tenant.value, paths: request.paths.length > 0 ? request.paths.slice(0, 1) : allPaths })
-  const isWhole = action === 'register' || action === 'stream'
   const byDefault = about === 'writing' ? rootPath : allPaths
+  if (action === 'subscribe' || action === 'register')
+    return accepted({ tenant: tenant.value, paths: request.paths.length > 0 ? request.paths.slice(0, 1) : byDefault })
+  const isWhole = action === 'stream'
   return accepted({
     tenant: tenant.value,
     paths: isWhole ? allPaths : request.paths.length > 0 ? request.paths : byDefault,

@@ -5,25 +5,18 @@
 // with those of the owner as well. Subscriptions that a principal does not see are not there for it. Without access
 // control all is allowed.
 //
-// Not here: the decision about an event (shard/notify/triggers.ts), lists (shard/documents/document-owner.ts).
+// Not here: the decision about an event (shard/notify/triggers.ts), which documents are seen
+// (document-rights.ts).
 
 import { type AttributeSet, asSeen } from '../domain/access/attribute-set.js'
 import type { AllowedGrant } from '../domain/access/grant.js'
-import type { OwnedDocument, PrincipalSource } from '../domain/access/principal.js'
+import type { OwnedDocument } from '../domain/access/principal.js'
 import { attributesUnder, grantOfWatcher, type WatchedPart } from '../domain/access/watching.js'
 import type { Entity } from '../domain/entities/entity.js'
 import type { Refusal } from '../domain/refusal.js'
 import type { Subscription } from '../domain/subscriptions/subscription.js'
 import type { DeliveryReport } from '../messages/messages.js'
 import type { Permit } from './access-guard.js'
-
-/** For whom a list of documents is; undefined: all of the tenant are in it. */
-export const readerOf = (permit: Permit | undefined, tenant: string): PrincipalSource | undefined =>
-  permit && !permit.asker.isAdminOf(tenant) ? permit.asker.source : undefined
-
-/** Whether a document of a tenant is there for the request. */
-export const isThere = (permit: Permit | undefined, document: OwnedDocument, tenant: string): boolean =>
-  !permit || permit.asker.maySee(document, tenant)
 
 /** The refusal of a subscription by the rules of the principal that asks; undefined: they allow it. */
 export function refuseSubscription(permit: Permit | undefined, wanted: WatchedPart): Refusal | undefined {

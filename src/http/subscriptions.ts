@@ -26,10 +26,11 @@ import { decodeEntity } from '../encoded-entity.js'
 import type { DeliveryRecord, DeliveryReport, KnownSubscription } from '../messages/messages.js'
 import type { Clock } from '../ports.js'
 import { noteLegacyFormat } from './call.js'
+import { isThere, readerOf } from './document-rights.js'
 import { replyWithList } from './list-body.js'
 import type { Reply } from './reply.js'
 import { jsonPayload, type Request, readScope, tenantOf } from './request.js'
-import { isThere, readerOf, refuseOfOwner, refuseSubscription, reportShownBy, shownBy } from './subscription-rights.js'
+import { refuseOfOwner, refuseSubscription, reportShownBy, shownBy } from './subscription-rights.js'
 
 /** Whether messages may be sent to a URL, as far as the URL shows it (docs/operations/egress.md). */
 export type MayReach = (url: string) => boolean

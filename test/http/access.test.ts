@@ -89,7 +89,6 @@ for (const server of httpServers) {
     const requests = [
       ['POST /v2/entities', { ...lamp, type: 'Meter' }],
       ['POST /v2/op/update', { actionType: 'append', entities: [lamp, { ...lamp, type: 'Meter' }] }],
-      ['GET /v2/registrations'],
       ['GET /v2/stream'],
     ] as const
     for (const [line, body] of requests) t.equal((await ask(line, 'narrow', '/north/a', body)).status, 403, line)
@@ -223,6 +222,40 @@ t.test('principals see and change their own subscriptions, and those of principa
   t.equal((await ask(`GET ${place}?options=explain&entity=L1`, 'lamps')).status, 200)
   t.equal((await ask(`GET ${place}?options=explain&entity=M1`, 'lamps')).status, 404)
   t.equal((await ask(`GET ${place}?options=explain&entity=M1`, 'root')).status, 404, 'its owner does not see it')
+  t.equal((await ask(`DELETE ${place}`, 'lamps')).status, 204)
+})
+
+t.test('a principal registers what its rules cover, and sees its own registrations', async t => {
+  const lamps = { actions: ['register'], tenants: ['city'], types: ['Lamp'], attributes: ['power'] }
+  const scene = new AccessScene(t, { root: everything, lamps: [lamps], other: [lamps] })
+  const node = await startLocalNode(t, { accessFile: scene.path })
+  const ask = (line: string, name: string, body?: unknown) => node.json(line, body, [...scene.as(name), ...inCity])
+  const provider = { http: { url: 'http://127.0.0.1:1' } }
+  const provided = (type: string, attrs: string[]) => ({ entities: [{ idPattern: '.*', type }], attrs })
+  const create = (name: string, dataProvided: JsonObject) =>
+    ask('POST /v2/registrations', name, { dataProvided, provider })
+  const { status, headers } = await create('lamps', provided('Lamp', ['power']))
+  t.equal(status, 201)
+  const place = headers.location ?? ''
+  for (const wrong of [provided('Meter', ['power']), provided('Lamp', []), provided('Lamp', ['cost'])])
+    t.equal((await create('lamps', wrong)).status, 403, JSON.stringify(wrong))
+  t.equal((await create('root', provided('Meter', []))).status, 201)
+  t.match((await ask(`GET ${place}`, 'lamps')).json, { owner: 'lamps' })
+
+  const wider = { dataProvided: provided('Lamp', ['power', 'cost']) }
+  t.equal((await ask(`PATCH ${place}`, 'lamps', wider)).status, 403)
+  t.equal((await ask(`PATCH ${place}`, 'root', wider)).status, 403, 'its owner may not')
+  t.equal((await ask(`PATCH ${place}`, 'root', { description: 'ours' })).status, 204)
+  t.match((await ask(`GET ${place}`, 'lamps')).json, { owner: 'lamps', description: 'ours' })
+  const counted = async (name: string) => {
+    const { json, headers } = await ask('GET /v2/registrations?options=count', name)
+    return [(json as readonly unknown[]).length, headers['ctx-total-count']]
+  }
+  t.strictSame(await counted('root'), [2, '2'])
+  t.strictSame(await counted('lamps'), [1, '1'])
+  t.strictSame(await counted('other'), [0, '0'])
+  for (const line of ['GET', 'DELETE']) t.equal((await ask(`${line} ${place}`, 'other')).status, 404, line)
+  t.equal((await ask(`PATCH ${place}`, 'other', { description: 'theirs' })).status, 404)
   t.equal((await ask(`DELETE ${place}`, 'lamps')).status, 204)
 })
 

@@ -65,7 +65,7 @@ export type RegistrationStatus = 'active' | 'inactive'
 
 /** A registration as `GET` shows it (docs/interface/registrations.md#registration-operations). */
 export function renderRegistration(registration: Registration): string {
-  const { id, description, expiresMs, dataProvided, provider, status } = registration
+  const { id, owner, description, expiresMs, dataProvided, provider, status } = registration
   const { url, supportedForwardingMode, legacyForwarding } = provider
   return JSON.stringify({
     id,
@@ -77,6 +77,8 @@ export function renderRegistration(registration: Registration): string {
     },
     provider: { http: { url }, supportedForwardingMode, legacyForwarding },
     status,
+    // Ours: only shown when there is one.
+    owner: owner?.name,
   })
 }
 
@@ -91,8 +93,9 @@ export const encodeRegistration = (registration: Registration): string => JSON.s
 export function decodeRegistration(stored: string): Registration {
   const found = JSON.parse(stored) as Registration & { readonly version: number }
   assertVersion('a stored registration', found.version, version)
-  const { id, tenant, servicePath, description, expiresMs, dataProvided, provider, status } = found
-  return { id, tenant, servicePath, description, expiresMs, dataProvided, provider, status }
+  const { id, tenant, servicePath, owner, description, expiresMs, dataProvided, provider, status } = found
+  const whole = { id, tenant, servicePath, description, expiresMs, dataProvided, provider, status }
+  return owner ? { ...whole, owner } : whole
 }
 
 /** The two kinds of requests that are forwarded. */
