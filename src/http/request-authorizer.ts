@@ -92,7 +92,7 @@ function grantsFor(request: Request, need: RuleNeed, asker: Asker): Result<Permi
     const place = placeOf(request, need.about, action)
     if (!place.ok) return place
     const grant = asker.grant(action, place.value.tenant, place.value.paths)
-    if (grant.kind === 'all' || (grant.kind === 'narrowed' && narrowable.has(action))) grants[action] = grant
+    if (grant.kind === 'all' || (grant.kind === 'narrowed' && isNarrowable(action, request))) grants[action] = grant
     else refusal ??= refuseAction(action, place.value)
   }
   const isEnough = need.note === undefined ? refusal === undefined : Object.keys(grants).length > 0
@@ -109,6 +109,10 @@ const narrowable: ReadonlySet<AccessAction> = new Set([
   'subscribe',
   'register',
 ])
+
+/** Of the paths with streams only the live feed is narrowed. */
+const isNarrowable = (action: AccessAction, { streamHead }: Request): boolean =>
+  narrowable.has(action) || (action === 'stream' && streamHead !== undefined)
 
 /** The refusal of an asker that may not do something to everything in a place; undefined: it may. */
 export const refuseNarrowed = (asker: Asker, action: AccessAction, place: RequestPlace): Refusal | undefined =>

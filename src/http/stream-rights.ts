@@ -5,7 +5,10 @@
 //
 // Not here: who asks (access/), what ends a stream otherwise (event-stream.ts, stream-socket.ts).
 
-import type { Refusal } from '../domain/refusal.js'
+import type { AllowedGrant } from '../domain/access/grant.js'
+import { grantOfWatcher, type WatchedPart, withGrant } from '../domain/access/watching.js'
+import { accepted, type Refusal, type Result } from '../domain/refusal.js'
+import type { Watch } from '../domain/streams/watch.js'
 import type { WatchScope } from '../domain/streams/watch-parser.js'
 import type { Clock } from '../ports.js'
 import type { Asker } from './access-guard.js'
@@ -20,8 +23,15 @@ export interface StreamReaderRights {
   readonly scope: WatchScope
 }
 
+/** What a watch of a stream was allowed when it began. */
+interface WatchedRight {
+  readonly part: WatchedPart
+  /** The grant, as text. */
+  readonly grant: string
+}
+
 export class StreamRights {
-  private readonly scopes: WatchScope[] = []
+  private readonly watched: WatchedRight[] = []
   private stopLooking = (): void => {}
   private isOver = false
 
@@ -34,17 +44,27 @@ export class StreamRights {
     this.lookLater()
   }
 
-  /** The refusal of a further watch; undefined: the reader may have it, from now on until the right ends. */
-  add(scope: WatchScope): Refusal | undefined {
-    const refusal = refusalOf(this.asker.now() ?? this.asker, scope)
-    if (!refusal) this.scopes.push(scope)
+  /** The watch as the reader may have it, from now on until the right ends, or its refusal. */
+  add(watch: Watch): Result<Watch> {
+    const part = { ...watch.filter, entities: watch.source.entities }
+    const grant = grantNow(this.asker.now() ?? this.asker, part)
+    if (!grant.ok) return grant
+    this.watched.push({ part, grant: textOf(grant.value) })
+    return accepted({ ...watch, source: withGrant(watch.source, grant.value) })
+  }
+
+  /** The refusal of everything in a place; undefined: the reader may have it, from now on until the right ends. */
+  addWhole({ tenant, servicePath }: WatchScope): Refusal | undefined {
+    const refusal = refuseNarrowed(this.asker.now() ?? this.asker, 'stream', { tenant, paths: [servicePath] })
+    const part = { tenant, servicePath, entities: [], condition: noCondition }
+    if (!refusal) this.watched.push({ part, grant: wholeText })
     return refusal
   }
 
-  /** Ends it, if the present file allows the reader less than it reads. */
+  /** Ends it, if the present file does not allow the reader what it reads. A wider grant changes nothing. */
   look(): void {
     const now = this.asker.now()
-    if (this.isOver || (now && !this.scopes.some(scope => refusalOf(now, scope)))) return
+    if (this.isOver || (now && this.watched.every(watched => isAllowed(now, watched)))) return
     this.stop()
     this.onOver()
   }
@@ -65,5 +85,21 @@ export class StreamRights {
   }
 }
 
-const refusalOf = (asker: Asker, { tenant, servicePath }: WatchScope): Refusal | undefined =>
-  refuseNarrowed(asker, 'stream', { tenant, paths: [servicePath] })
+const grantNow = (asker: Asker, part: WatchedPart): Result<AllowedGrant> =>
+  grantOfWatcher(asker.grant('stream', part.tenant, [part.servicePath]), 'stream', part)
+
+/** Whether a watch may go on: with everything, or with the grant with which it began. */
+function isAllowed(asker: Asker, { part, grant }: WatchedRight): boolean {
+  const now = grantNow(asker, part)
+  return now.ok && (now.value.kind === 'all' || textOf(now.value) === grant)
+}
+
+const wholeText = ''
+
+const noCondition: WatchedPart['condition'] = {
+  attrs: [],
+  expression: { source: {}, q: undefined, mq: undefined, geo: undefined },
+}
+
+const textOf = (grant: AllowedGrant): string =>
+  grant.kind === 'all' ? wholeText : JSON.stringify(grant.condition.clauses)

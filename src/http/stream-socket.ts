@@ -110,7 +110,7 @@ export class StreamSocket implements SocketListener, OpenStream {
     if (this.endReason) return close(socket, this.endReason)
     this.socket = socket
     tallies.begin('websocket')
-    if (first) this.addWatch('', this.parts.scope, first)
+    if (first) this.addWatch('', first)
   }
 
   onMessage(bytes: Uint8Array): void {
@@ -208,7 +208,7 @@ export class StreamSocket implements SocketListener, OpenStream {
     if (this.watches.size >= watchesMax)
       return this.refuse(id, refusals.tooMany('watches', this.watches.size + 1, watchesMax))
     const scope = this.scopeOf(message)
-    if (scope.ok) this.addWatch(id, scope.value, watchOfMessage(scope.value, message))
+    if (scope.ok) this.addWatch(id, watchOfMessage(scope.value, message))
     else this.refuse(id, scope.refusal)
   }
 
@@ -266,10 +266,13 @@ export class StreamSocket implements SocketListener, OpenStream {
 
   // Watches
 
-  private addWatch(id: string, scope: WatchScope, watch: Result<Watch>): void {
+  private addWatch(id: string, watch: Result<Watch>): void {
     if (!watch.ok) return this.refuse(id, watch.refusal)
-    const refusal = this.rights?.add(scope)
-    if (refusal) return this.refuse(id, refusal)
+    const allowed = this.rights ? this.rights.add(watch.value) : watch
+    if (!allowed.ok) {
+      this.parts.access?.onForbidden()
+      return this.refuse(id, allowed.refusal)
+    }
     const { hub, clock, tallies } = this.parts
     const reader = new SocketWatch(clock, {
       onBegun: cursor => this.write(`{"op":"watching","id":${JSON.stringify(id)},"cursor":"${cursor}"}`),
@@ -285,7 +288,7 @@ export class StreamSocket implements SocketListener, OpenStream {
       whenRoom: next => this.writer.whenRoom(next),
     })
     this.watches.set(id, reader)
-    reader.read(hub.open(watch.value, reader, this.turn))
+    reader.read(hub.open(allowed.value, reader, this.turn))
   }
 
   private refuse(id: string | undefined, refusal: Refusal): void {

@@ -151,23 +151,29 @@ const progress = members({
 
 const deletions = list(members({ tenant: text, stamp: count }))
 
-const filterSource = members({
-  tenant: text,
-  servicePath: text,
-  entities: list(
-    members({ id: optional(text), idPattern: optional(text), type: optional(text), typePattern: optional(text) }),
-  ),
-  attrs: texts,
-  expression: members({
-    q: optional(text),
-    mq: optional(text),
-    georel: optional(text),
-    geometry: optional(text),
-    coords: optional(text),
-  }),
-  alterationTypes: list(word('entityCreate', 'entityChange', 'entityUpdate', 'entityDelete')),
-  leaves: flag,
-})
+/** The filter of a stream. `grant`: what its readers may see. */
+const filterWith = (grant: Check) =>
+  members({
+    tenant: text,
+    servicePath: text,
+    entities: list(
+      members({ id: optional(text), idPattern: optional(text), type: optional(text), typePattern: optional(text) }),
+    ),
+    attrs: texts,
+    expression: members({
+      q: optional(text),
+      mq: optional(text),
+      georel: optional(text),
+      geometry: optional(text),
+      coords: optional(text),
+    }),
+    alterationTypes: list(word('entityCreate', 'entityChange', 'entityUpdate', 'entityDelete')),
+    leaves: flag,
+    grant,
+  })
+const filterSource = filterWith(absent)
+const eitherFilter = filterWith(value => absent(value) || grant(value))
+const grantedFilter = filterWith(grant)
 const streamPosition = members({ ring: text, position: count })
 const sentChanges = list(
   members({
@@ -214,12 +220,38 @@ const documentLists = (reader: Check) => ({
   listRegistrations: members({ ...page, reader }),
 })
 
+const streamWith = (source: Check) =>
+  members({
+    step: either('what', {
+      poll: members({
+        holder: text,
+        after: optional(streamPosition),
+        fromRevision: count,
+        revision: count,
+        add: list(members({ number: count, source })),
+        remove: list(count),
+        waitMs: count,
+      }),
+      replay: members({ source, ring: text, sinceTick: count, after: count, upTo: count }),
+    }),
+  })
+
+const isGrantedFilter = (one: unknown): boolean => grantedFilter((one as Members).source)
+
+/** At least one of its filters has a grant. */
+const grantedStream: Check = value => {
+  if (!streamWith(eitherFilter)(value)) return false
+  const { step } = value as { readonly step: Members }
+  return step.what === 'replay' ? isGrantedFilter(step) : (step.add as readonly unknown[]).some(isGrantedFilter)
+}
+
 /** Whether it is a request with a condition of access control. */
 export const isGrantedRequest: Check = either('kind', {
   ...writesWith(limitedTarget),
   batch: value => limitedItems(value) && hasOrigin(value as Members),
   ...readsWith({ grant }),
   ...documentLists(principalSource),
+  stream: grantedStream,
 })
 
 export const isRequest: Check = either('kind', {
@@ -283,20 +315,7 @@ export const isRequest: Check = either('kind', {
       purged: members({ deletions }),
     }),
   }),
-  stream: members({
-    step: either('what', {
-      poll: members({
-        holder: text,
-        after: optional(streamPosition),
-        fromRevision: count,
-        revision: count,
-        add: list(members({ number: count, source: filterSource })),
-        remove: list(count),
-        waitMs: count,
-      }),
-      replay: members({ source: filterSource, ring: text, sinceTick: count, after: count, upTo: count }),
-    }),
-  }),
+  stream: streamWith(filterSource),
   backup: members({
     step: either('what', {
       begin: members({ session: text }),

@@ -89,7 +89,6 @@ for (const server of httpServers) {
     const requests = [
       ['POST /v2/entities', { ...lamp, type: 'Meter' }],
       ['POST /v2/op/update', { actionType: 'append', entities: [lamp, { ...lamp, type: 'Meter' }] }],
-      ['GET /v2/stream'],
     ] as const
     for (const [line, body] of requests) t.equal((await ask(line, 'narrow', '/north/a', body)).status, 403, line)
   })
@@ -258,5 +257,51 @@ t.test('a principal registers what its rules cover, and sees its own registratio
   t.equal((await ask(`PATCH ${place}`, 'other', { description: 'theirs' })).status, 404)
   t.equal((await ask(`DELETE ${place}`, 'lamps')).status, 204)
 })
+
+for (const server of httpServers)
+  t.test(`a stream shows what its reader may see, over ${server}`, async t => {
+    const lamps = { actions: ['stream'], tenants: ['city'], types: ['Lamp'], attributes: ['*', '!cost'] }
+    const scene = new AccessScene(t, { root: everything, lamps: [lamps] })
+    const node = await startLocalNode(t, { server, accessFile: scene.path })
+    const ask = (line: string, body?: unknown) => node.json(line, body, [...scene.as('root'), ...inCity])
+    const url = `ws://127.0.0.1:${node.port}/v2/stream`
+    const headers = { Authorization: `Bearer ${scene.keyOf('lamps')}`, 'Ctx-Service': 'city' }
+    t.equal((await ask('POST /v2/entities', { ...lamp, cost: { value: 5 } })).status, 201)
+    t.equal((await ask('POST /v2/entities', { ...lamp, id: 'M1', type: 'Meter' })).status, 201)
+    const client = await StreamSocketClient.open(t, url, { headers })
+    const has = (length: number) => client.until(`${length} messages`, ({ messages }) => messages.length >= length)
+    client.send({ op: 'watch', id: 'costly', q: 'cost>5' })
+    await has(1)
+    t.match(client.messages[0], { op: 'error', id: 'costly', error: 'Forbidden' })
+    client.send({ op: 'watch', id: 'a', options: ['snapshot', 'leave', 'keyValues'], q: 'power<5' })
+    await client.until('the snapshot', ({ messages }) => messages.some(({ end }) => end === true))
+    const events = () => client.messages.filter(({ op, event }) => op === 'event' && event !== 'bookmark')
+    t.strictSame(
+      events().map(({ data, count }) => data ?? count),
+      [[{ id: 'L1', type: 'Lamp', power: 1 }], 1],
+    )
+    const change = async (values: JsonObject) =>
+      t.equal((await ask('PATCH /v2/entities/L1/attrs?options=keyValues', values)).status, 204)
+    await change({ cost: 6 })
+    await change({ cost: 7, power: 2 })
+    await change({ cost: 8, power: 2 })
+    await change({ cost: 9, power: 9 })
+    t.equal((await ask('DELETE /v2/entities/M1')).status, 204)
+    await client.until('the leave', () => events().some(({ event }) => event === 'entityLeave'))
+    t.strictSame(
+      events()
+        .slice(2)
+        .map(({ event, data, changed }) => [event, data?.[0]?.power, changed]),
+      [
+        ['entityChange', 2, ['power']],
+        ['entityUpdate', 2, []],
+        ['entityLeave', undefined, undefined],
+      ],
+    )
+    t.notMatch(JSON.stringify(client.messages.slice(1)), /cost|M1/)
+    scene.write({ root: everything, lamps: [{ ...lamps, attributes: ['power'] }] })
+    node.running?.lookAtFiles()
+    await client.until('the end', ({ ended }) => ended !== undefined)
+  })
 
 const withKey = (node: LocalNode, key: string) => node.ask('GET /v2/entities', [`X-Auth-Token: ${key}`, ...inCity])

@@ -16,7 +16,7 @@ import { concerns, type Event } from '../subscriptions/event.js'
 import type { Condition, SubjectEntity, Subscription, Watcher } from '../subscriptions/subscription.js'
 import { matches } from '../subscriptions/triggering.js'
 import { type AttributeSet, alterationsAsSeen, asSeen, everyAttribute, namesAsSeen } from './attribute-set.js'
-import { AccessCondition, type GrantClause } from './condition.js'
+import type { AccessCondition } from './condition.js'
 import { namesInExpression, refuseNames } from './filters.js'
 import { type AllowedGrant, type Grant, grantWithin, refuseAction } from './grant.js'
 import type { AskedEntities } from './rule-overlap.js'
@@ -79,20 +79,12 @@ const compiled = (pattern: string | undefined): Pattern | 'any' =>
   (pattern === undefined ? undefined : compilePattern(pattern)) ?? 'any'
 
 /** The filter of a stream with the grant of its readers: plain data, as it is sent to the owners of shards. */
-export interface GrantedFilterSource extends FilterSource {
-  /** undefined: all that the filter finds. */
-  readonly grant: readonly GrantClause[] | undefined
-}
+export const withGrant = (source: FilterSource, grant: AllowedGrant): FilterSource =>
+  grant.kind === 'all' ? source : { ...source, grant: grant.condition.clauses }
 
-/** The filter with a grant. */
-export const withGrant = (source: FilterSource, grant: AllowedGrant): GrantedFilterSource => ({
-  ...source,
-  grant: grant.kind === 'all' ? undefined : grant.condition.clauses,
-})
-
-/** The condition in a filter that another process has sent; undefined: there is none. */
-export const conditionOf = ({ grant }: GrantedFilterSource): AccessCondition | undefined =>
-  grant && new AccessCondition(grant)
+/** Whether it is an update of nothing that is seen. */
+export const isUnseen = ({ class: kind, named, changedValues, changedMetadata }: Event): boolean =>
+  (kind === 'change' || kind === 'update') && named.size + changedValues.size + changedMetadata.size === 0
 
 /**
  * One event as watchers with different conditions see it. Watchers that share a condition object share its view of the
