@@ -3,6 +3,7 @@
 
 import t from 'tap'
 import { newKey } from '../../src/access/keys.js'
+import { tokenLeewayS } from '../../src/access/limits.js'
 import type { JsonObject } from '../../src/domain/json.js'
 import { httpReceiver, until } from '../deliver/receivers.js'
 import { AccessScene, everything } from '../support/access-scene.js'
@@ -303,5 +304,42 @@ for (const server of httpServers)
     node.running?.lookAtFiles()
     await client.until('the end', ({ ended }) => ended !== undefined)
   })
+
+t.test('a WebSocket goes on with a new token', async t => {
+  const key = await signingKey('ES256', 'k1')
+  const provider = await IdentityProvider.start(t, [key])
+  const issuer = provider.entry({ roles: { claim: 'roles', map: { people: 'city', readers: 'reader' } } })
+  const scene = new AccessScene(t, rules, { issuers: [issuer] })
+  const node = await startLocalNode(t, { accessFile: scene.path })
+  const tokenOf = (roles: string[], endsS: number) => {
+    const claims = provider.claims(Date.now(), 'ada')
+    return signed(key, { ...claims, roles, exp: Math.floor(Date.now() / 1000) + endsS })
+  }
+  // Tokens are accepted for some time after their end.
+  const [first, second] = [await tokenOf(['people'], 2 - tokenLeewayS), await tokenOf(['people'], 600)]
+  const url = `ws://127.0.0.1:${node.port}/v2/stream`
+  const open = () =>
+    StreamSocketClient.open(t, url, { headers: { Authorization: `Bearer ${first}`, 'Ctx-Service': 'city' } })
+  const [renewed, over] = [await open(), await open()]
+  renewed.send({ op: 'watch', id: 'w' })
+  await renewed.until('the watch', ({ messages }) => messages.length === 1)
+  const powerless = await tokenOf(['readers'], 600)
+  renewed.send({ op: 'token', token: 'nonsense' }, { op: 'token', token: powerless }, { op: 'token', token: second })
+  const update = { op: 'update', ref: 1, body: { actionType: 'append', entities: [lamp] } }
+  renewed.send(update)
+  await renewed.until('the update', ({ messages }) => messages.some(({ op }) => op === 'done'))
+  const answers = renewed.messages.filter(({ event }) => event === undefined)
+  t.match(answers, [
+    { op: 'watching' },
+    { op: 'error', error: 'Unauthorized' },
+    { op: 'error', error: 'Forbidden' },
+    { op: 'ok' },
+    { op: 'done', status: 204 },
+  ])
+  await over.until('the end', ({ ended }) => ended !== undefined)
+  t.equal(renewed.ended, undefined)
+  renewed.send({ op: 'ping' })
+  await renewed.until('a pong', ({ messages }) => messages.some(({ op }) => op === 'pong'))
+})
 
 const withKey = (node: LocalNode, key: string) => node.ask('GET /v2/entities', [`X-Auth-Token: ${key}`, ...inCity])
