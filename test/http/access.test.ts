@@ -342,4 +342,39 @@ t.test('a WebSocket goes on with a new token', async t => {
   await renewed.until('a pong', ({ messages }) => messages.some(({ op }) => op === 'pong'))
 })
 
+t.test('what a provider answers goes through the grant of the reader', async t => {
+  const lamps = { actions: ['read'], tenants: ['city'], types: ['Lamp'], attributes: ['*', '!cost'] }
+  const scene = new AccessScene(t, { root: everything, lamps: [lamps] })
+  const node = await startLocalNode(t, { accessFile: scene.path })
+  const ask = (line: string, name: string, body?: unknown) => node.json(line, body, [...scene.as(name), ...inCity])
+  const attributes = { power: { value: 3, type: 'Number' }, cost: { value: 7, type: 'Number' } }
+  const provider = await httpReceiver(t, (_request, response) => {
+    const body = [
+      { id: 'M1', type: 'Meter', ...attributes },
+      { id: 'P1', type: 'Lamp', ...attributes },
+      { id: 'L1', type: 'Lamp', ...attributes },
+    ]
+    response.writeHead(200, { 'Content-Type': 'application/json', 'Fiware-Total-Count': '3' })
+    response.end(JSON.stringify(body))
+  })
+  t.equal((await ask('POST /v2/entities', 'root', { id: 'L1', type: 'Lamp', cost: { value: 1 } })).status, 201)
+  const dataProvided = { entities: [{ idPattern: '.*' }] }
+  const registration = { dataProvided, provider: { http: { url: provider.url } } }
+  t.equal((await ask('POST /v2/registrations', 'root', registration)).status, 201)
+  const list = '/v2/entities?options=keyValues,count'
+  const seen = await ask(`GET ${list}`, 'lamps')
+  t.strictSame(seen.json, [
+    { id: 'L1', type: 'Lamp', power: 3 },
+    { id: 'P1', type: 'Lamp', power: 3 },
+  ])
+  t.notMatch(seen.text, /cost|Meter/)
+  t.match((await ask(`GET ${list}`, 'root')).text, /Meter/)
+  t.strictSame((await ask(`GET ${list}&offset=1&limit=1`, 'lamps')).json, [{ id: 'P1', type: 'Lamp', power: 3 }])
+  const one = (id: string, name: string) => ask(`GET /v2/entities/${id}?options=keyValues`, name)
+  t.strictSame((await one('P1', 'lamps')).json, { id: 'P1', type: 'Lamp', power: 3 })
+  t.equal((await one('M1', 'lamps')).status, 404)
+  t.equal((await one('M1', 'root')).status, 200)
+  t.equal((await ask('GET /v2/entities/P1/attrs/cost', 'lamps')).status, 404)
+})
+
 const withKey = (node: LocalNode, key: string) => node.ask('GET /v2/entities', [`X-Auth-Token: ${key}`, ...inCity])
