@@ -9,8 +9,21 @@
 
 import type { AccessFile } from '../domain/access/access-file.js'
 import type { AccessAction } from '../domain/access/access-rule.js'
-import { type BrokerAction, brokerGrantOf, type Grant, grantOf, grantWithin } from '../domain/access/grant.js'
-import type { Principal, PrincipalSource } from '../domain/access/principal.js'
+import {
+  type BrokerAction,
+  brokerGrantOf,
+  type Grant,
+  grantOf,
+  grantWithin,
+  isAdminOf,
+} from '../domain/access/grant.js'
+import {
+  mayHandle,
+  type OwnedDocument,
+  type Principal,
+  type PrincipalSource,
+  principalOf,
+} from '../domain/access/principal.js'
 import type { Refusal } from '../domain/refusal.js'
 import type { AccessSource, AccessSourceNumbers } from './access-source.js'
 import type { Authenticator, AuthenticatorNumbers, Identification, Identified } from './authenticator.js'
@@ -104,6 +117,21 @@ export class PrincipalRights {
     const grant = grantWithin(grantOf(this.file, this.principal, tenant, action), paths)
     this.grants.set(this.principal, key, grant)
     return grant
+  }
+
+  /** Whether it sees and changes all subscriptions and registrations of a tenant. */
+  isAdminOf(tenant: string): boolean {
+    return isAdminOf(this.file, this.principal, tenant)
+  }
+
+  /** Whether it sees and changes a subscription or registration of a tenant. */
+  maySee({ owner }: OwnedDocument, tenant: string): boolean {
+    return mayHandle(this.principal, owner && principalOf(this.file, owner), this.isAdminOf(tenant))
+  }
+
+  /** What the owner of a document may do in its tenant. */
+  grantOfOwner({ owner }: OwnedDocument, action: AccessAction, tenant: string): Grant {
+    return grantOf(this.file, owner && principalOf(this.file, owner), tenant, action)
   }
 
   mayDoToBroker(action: BrokerAction): boolean {

@@ -61,10 +61,7 @@ export class Entities {
     this.shards.list({ ...request, kind: 'list' }, onResult)
   }
 
-  /**
-   * The same including entities of providers, unless `elsewhere` is undefined. A reader that may not see everything gets
-   * stored entities only.
-   */
+  /** The same including entities of providers, unless `elsewhere` is undefined. */
   listEverywhere(
     request: Omit<ListRequest, 'kind'> & ReadScope,
     elsewhere: Elsewhere | undefined,
@@ -72,14 +69,13 @@ export class Entities {
   ): void {
     const { grant } = request
     const wanted: ListRequest = { ...request, kind: 'list' }
-    if (grant)
-      return this.shards.list(wanted, result => {
-        if (!result.ok) return onResult(result)
-        const { entities, total } = result.value
-        onResult(accepted({ entities: entities.map(one => shownUnder(grant, one)), total }))
-      })
     const take = elsewhere && this.forwarded?.reads.list(wanted, elsewhere, onResult)
-    this.shards.list(wanted, take ?? onResult)
+    if (take || !grant) return this.shards.list(wanted, take ?? onResult)
+    this.shards.list(wanted, result => {
+      if (!result.ok) return onResult(result)
+      const { entities, total } = result.value
+      onResult(accepted({ entities: entities.map(one => shownUnder(grant, one)), total }))
+    })
   }
 
   /** `GET /v2/entities/{id}` and all reads below it: exactly one entity that is stored here, or a refusal. */
@@ -96,10 +92,9 @@ export class Entities {
   /** The same including entities of providers, as in a list. */
   retrieveEverywhere(target: ReadTarget, elsewhere: Elsewhere | undefined, onResult: OnResult<Shown>): void {
     const { grant } = target
-    if (grant)
-      return this.retrieve(target, result => onResult(result.ok ? accepted(shownUnder(grant, result.value)) : result))
     const take = elsewhere && this.forwarded?.reads.retrieve(target, elsewhere, onResult)
-    this.retrieve(target, take ?? onResult)
+    if (take || !grant) return this.retrieve(target, take ?? onResult)
+    this.retrieve(target, result => onResult(result.ok ? accepted(shownUnder(grant, result.value)) : result))
   }
 
   /**

@@ -13,7 +13,7 @@ import { decodeEntity, encodedType } from '../encoded-entity.js'
 import type { FoundEntity, ListRequest } from '../messages/messages.js'
 import type { AnswerRoom } from '../ports.js'
 import type { Forwarding, Outward, RefusedBy } from './forwarding.js'
-import type { Listed, OnResult, ReadTarget, Shown, ShownPage } from './replies.js'
+import { type Listed, type OnResult, type ReadTarget, type Shown, type ShownPage, shownUnder } from './replies.js'
 
 export interface Elsewhere {
   /** The requested attributes; empty: all. */
@@ -60,9 +60,11 @@ export class ForwardedReads {
       const found = local.ok ? [local.value] : []
       const type = local.ok ? encodedType(local.value.encoded) : target.type
       const selection = selectionOf(target.id, type)
-      const query = { selection, paths: target.paths, limit: pageLimitDefault, offset: 0 }
+      const query = { selection, paths: target.paths, limit: pageLimitDefault, offset: 0, grant: target.grant }
       this.extend(index, query, elsewhere, found, found.length, ({ entities: [only, another] }, refusedBy) => {
-        if (!only) return onResult(refusedBy.length > 0 ? refused(refusals.entityRefusedByProviders(refusedBy)) : local)
+        // A reader that may not see everything does not learn of providers.
+        const isRefused = refusedBy.length > 0 && !target.grant
+        if (!only) return onResult(isRefused ? refused(refusals.entityRefusedByProviders(refusedBy)) : local)
         onResult(another ? refused(refusals.entityAmbiguous) : accepted(only))
       })
     }
@@ -70,16 +72,20 @@ export class ForwardedReads {
 
   private extend(
     index: ProviderIndex,
-    { selection, paths, limit, offset }: Pick<ListRequest, 'selection' | 'paths' | 'limit' | 'offset'>,
+    { selection, paths, limit, offset, grant }: Pick<ListRequest, 'selection' | 'paths' | 'limit' | 'offset' | 'grant'>,
     { attrs, outward }: Elsewhere,
     found: readonly FoundEntity[],
     total: number,
     onPage: (page: ShownPage, refusedBy: RefusedBy) => void,
   ): void {
-    const entities = found.map(({ encoded, path }): LocatedEntity => ({ entity: decodeEntity(encoded), path }))
+    const entities = found.map(({ encoded, path }): LocatedEntity => {
+      const entity = decodeEntity(encoded)
+      // The owner has left out what is not covered.
+      return { entity: grant ? grant.seen(entity, path)! : entity, path }
+    })
     const query = new ForwardedQuery(
       index,
-      { selection, paths, attrs },
+      { selection, paths, attrs, grant },
       { limit, offset },
       { entities, total },
       placeOf(paths),
@@ -89,7 +95,8 @@ export class ForwardedReads {
     this.forwarding.query(query, outward, refusedBy => {
       const { entities, total } = query.result()
       // An entity to which no provider has added is answered in its stored form.
-      onPage({ entities: entities.map((one, at) => (one.isJoined ? one : found[at]!)), total }, refusedBy)
+      const stored = (one: FoundEntity): Shown => (grant ? shownUnder(grant, one) : one)
+      onPage({ entities: entities.map((one, at) => (one.isJoined ? one : stored(found[at]!))), total }, refusedBy)
     })
   }
 }

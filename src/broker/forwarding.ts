@@ -102,7 +102,7 @@ export class Forwarding {
         const entities = entitiesOf(answer.body, entity.type ?? defaultEntityType)
         if (!entities)
           return `${answer.body.length === 0 ? 'empty' : 'unexpected'} answer to a query, response code: ${answer.status}`
-        query.take(entities, totalOf(answer))
+        query.take(entities, totalOf(answer), registration.servicePath)
         return undefined
       }
       relay.ask('query', registration, parameters, queryBody(request), take, step)

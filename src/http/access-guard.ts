@@ -4,7 +4,7 @@
 
 import type { AccessAction } from '../domain/access/access-rule.js'
 import type { AllowedGrant, BrokerAction, Grant } from '../domain/access/grant.js'
-import type { PrincipalSource } from '../domain/access/principal.js'
+import type { OwnedDocument, PrincipalSource } from '../domain/access/principal.js'
 import type { Refusal } from '../domain/refusal.js'
 
 /** The headers that may show a proof. */
@@ -35,6 +35,12 @@ export interface Asker {
   readonly endsMs: number | undefined
   /** What it may do in some paths of a tenant. */
   grant(action: AccessAction, tenant: string, paths: readonly string[]): Grant
+  /** Whether it sees and changes all subscriptions and registrations of a tenant. */
+  isAdminOf(tenant: string): boolean
+  /** Whether it sees and changes a subscription or registration of a tenant. */
+  maySee(document: OwnedDocument, tenant: string): boolean
+  /** What the owner of a document may do in its tenant. */
+  grantOfOwner(document: OwnedDocument, action: AccessAction, tenant: string): Grant
   mayDoToBroker(action: BrokerAction): boolean
   /** The same principal under the present file; undefined: its proof has ended, or the file does not have it any more. */
   now(): Asker | undefined

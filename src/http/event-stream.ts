@@ -5,8 +5,9 @@
 
 import type { Reading, StreamReader } from '../broker/streams/reading.js'
 import type { StreamEvent } from '../broker/streams/stream-event.js'
-import { type Refusal, refusals } from '../domain/refusal.js'
+import { accepted, type Refusal, refusals } from '../domain/refusal.js'
 import type { Watch } from '../domain/streams/watch.js'
+import type { Asker } from './access-guard.js'
 import { EventWriter } from './event-writer.js'
 import type { EventAnswer } from './front.js'
 import {
@@ -21,7 +22,7 @@ import {
   silenceMsMax,
 } from './open-stream.js'
 import type { Reply } from './reply.js'
-import { type StreamReaderRights, StreamRights } from './stream-rights.js'
+import { StreamRights } from './stream-rights.js'
 
 export class EventStream implements StreamReader, OpenStream {
   private readonly writer: EventWriter
@@ -39,11 +40,10 @@ export class EventStream implements StreamReader, OpenStream {
     private readonly watch: Watch,
     private readonly parts: StreamParts,
     private readonly onOver: () => void,
-    reader?: StreamReaderRights | undefined,
+    asker: Asker | undefined,
   ) {
     const { hub, tallies, clock } = parts
-    this.rights = reader && new StreamRights(reader.asker, clock, () => this.end('token over', 'refused'))
-    if (reader) this.rights?.add(reader.scope)
+    this.rights = asker && new StreamRights(asker, clock, () => this.end('token over', 'refused'))
     this.writer = new EventWriter({
       frame,
       texts: hub.texts,
@@ -56,7 +56,12 @@ export class EventStream implements StreamReader, OpenStream {
 
   begin(): void {
     this.stopWaiting = this.parts.clock.after(beginMsMax, () => this.onRefused(refusals.unanswered(filterUnknown)))
-    this.reading = this.parts.hub.open(this.watch, this)
+    const watch = this.rights ? this.rights.add(this.watch) : accepted(this.watch)
+    if (!watch.ok) {
+      this.parts.access?.onForbidden()
+      return this.onRefused(watch.refusal)
+    }
+    this.reading = this.parts.hub.open(watch.value, this)
     // The client may have gone in that call.
     if (this.isOver) this.reading.end()
   }

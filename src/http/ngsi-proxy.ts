@@ -133,7 +133,7 @@ class SourceReader implements ChannelReader {
     right: StreamReaderRights | undefined,
   ) {
     this.rights = right && new StreamRights(right.asker, parts.clock, () => this.end('refused'))
-    if (right) this.rights?.add(right.scope)
+    if (right) this.rights?.addWhole(right.scope)
   }
 
   begin(init: string): void {

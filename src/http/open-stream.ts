@@ -32,7 +32,7 @@ export interface StreamParts {
   readonly clock: Pick<Clock, 'after' | 'wallMs'>
   readonly tallies: StreamCounts
   /** undefined: any client may read everything. */
-  readonly access?: Pick<AccessGuard, 'onChange'> | undefined
+  readonly access?: AccessGuard | undefined
   /** Whether the node is about to end. */
   readonly isEnding: () => boolean
 }

@@ -6,14 +6,16 @@
 import type { RegistrationOperations } from '../broker/documents.js'
 import type { Payload } from '../domain/entities/entity.js'
 import { isObject } from '../domain/json.js'
-import { renderRegistration } from '../domain/providers/registration.js'
+import { type Registration, renderRegistration } from '../domain/providers/registration.js'
 import {
   checkRegistrationPatch,
   parseRegistration,
+  providedByPatch,
   type RegistrationHead,
 } from '../domain/providers/registration-parser.js'
 import { refusals } from '../domain/refusal.js'
 import { noteLegacyForwarding } from './call.js'
+import { isThere, readerOf, refuseProviding, refuseProvidingOfOwner } from './document-rights.js'
 import { replyWithList } from './list-body.js'
 import type { Reply } from './reply.js'
 import { jsonPayload, oneScope, type Request, tenantOf } from './request.js'
@@ -38,7 +40,16 @@ export class RegistrationHandlers {
     const scope = oneScope(request)
     if (!scope.ok) return reply.refuse(scope.refusal)
     const { tenant, path } = scope.value
-    this.registrations.create({ ...wanted.value, tenant, servicePath: path }, result => {
+    const { permit } = request
+    const registration = {
+      ...wanted.value,
+      tenant,
+      servicePath: path,
+      ...(permit && { owner: permit.asker.source }),
+    }
+    const refusal = refuseProviding(permit, registration)
+    if (refusal) return reply.refuse(refusal)
+    this.registrations.create(registration, result => {
       if (!result.ok) return reply.refuse(result.refusal)
       noteLegacyForwarding(wanted.value, 'creation', result.value, reply.call)
       reply.created(`/v2/registrations/${result.value}`, false)
@@ -51,7 +62,8 @@ export class RegistrationHandlers {
     const { limit, offset, options } = request.parameters
     // Only the first path of a list counts (docs/interface/subscriptions.md#list).
     const servicePath = request.paths[0]
-    this.registrations.list({ tenant: tenant.value, servicePath, offset, limit }, result => {
+    const reader = readerOf(request.permit, tenant.value)
+    this.registrations.list({ tenant: tenant.value, servicePath, offset, limit, reader }, result => {
       if (!result.ok) return reply.refuse(result.refusal)
       const { registrations, total } = result.value
       for (const one of registrations) noteLegacyForwarding(one, 'retrieval', one.id, reply.call)
@@ -63,10 +75,23 @@ export class RegistrationHandlers {
   retrieve(request: Request, reply: Reply): void {
     const tenant = tenantOf(request)
     if (!tenant.ok) return reply.refuse(tenant.refusal)
-    this.registrations.retrieve(tenant.value, request.components[2] as string, result => {
+    this.find(request, reply, tenant.value, registration => {
+      noteLegacyForwarding(registration, 'retrieval', registration.id, reply.call)
+      reply.json(renderRegistration(registration))
+    })
+  }
+
+  /** Calls back with the registration, if it is there for the request; refuses the request otherwise. */
+  private find(
+    { permit, components }: Request,
+    reply: Reply,
+    tenant: string,
+    onFound: (found: Registration) => void,
+  ): void {
+    this.registrations.retrieve(tenant, components[2] as string, result => {
       if (!result.ok) return reply.refuse(result.refusal)
-      noteLegacyForwarding(result.value, 'retrieval', result.value.id, reply.call)
-      reply.json(renderRegistration(result.value))
+      if (!isThere(permit, result.value, tenant)) return reply.refuse(refusals.registrationNotFound)
+      onFound(result.value)
     })
   }
 
@@ -80,13 +105,26 @@ export class RegistrationHandlers {
     const tenant = tenantOf(request)
     if (!tenant.ok) return reply.refuse(tenant.refusal)
     const id = request.components[2] as string
-    this.registrations.change({ tenant: tenant.value, id, payload: payload.value }, result => reply.conclude(result))
+    const change = { tenant: tenant.value, id, payload: payload.value }
+    const carryOut = (): void => this.registrations.change(change, result => reply.conclude(result))
+    const { permit } = request
+    if (!permit) return carryOut()
+    const given = providedByPatch(payload.value)
+    this.find(request, reply, tenant.value, registration => {
+      const changed = given ? { ...registration, dataProvided: given } : registration
+      const refusal = refuseProviding(permit, changed) ?? refuseProvidingOfOwner(permit, changed)
+      if (refusal) reply.refuse(refusal)
+      else carryOut()
+    })
   }
 
   remove(request: Request, reply: Reply): void {
     const tenant = tenantOf(request)
     if (!tenant.ok) return reply.refuse(tenant.refusal)
-    this.registrations.remove(tenant.value, request.components[2] as string, result => reply.conclude(result))
+    const id = request.components[2] as string
+    const remove = (): void => this.registrations.remove(tenant.value, id, result => reply.conclude(result))
+    if (request.permit) this.find(request, reply, tenant.value, remove)
+    else remove()
   }
 }
 

@@ -92,7 +92,7 @@ function grantsFor(request: Request, need: RuleNeed, asker: Asker): Result<Permi
     const place = placeOf(request, need.about, action)
     if (!place.ok) return place
     const grant = asker.grant(action, place.value.tenant, place.value.paths)
-    if (grant.kind === 'all' || (grant.kind === 'narrowed' && narrowable.has(action))) grants[action] = grant
+    if (grant.kind === 'all' || (grant.kind === 'narrowed' && isNarrowable(action, request))) grants[action] = grant
     else refusal ??= refuseAction(action, place.value)
   }
   const isEnough = need.note === undefined ? refusal === undefined : Object.keys(grants).length > 0
@@ -100,19 +100,36 @@ function grantsFor(request: Request, need: RuleNeed, asker: Asker): Result<Permi
 }
 
 /** The actions whose conditions are applied further on. */
-const narrowable: ReadonlySet<AccessAction> = new Set(['read', 'create', 'update', 'delete', 'notify'])
+const narrowable: ReadonlySet<AccessAction> = new Set([
+  'read',
+  'create',
+  'update',
+  'delete',
+  'notify',
+  'subscribe',
+  'register',
+])
+
+/** Of the paths with streams only the live feed is narrowed. */
+const isNarrowable = (action: AccessAction, { streamHead }: Request): boolean =>
+  narrowable.has(action) || (action === 'stream' && streamHead !== undefined)
 
 /** The refusal of an asker that may not do something to everything in a place; undefined: it may. */
 export const refuseNarrowed = (asker: Asker, action: AccessAction, place: RequestPlace): Refusal | undefined =>
   asker.grant(action, place.tenant, place.paths).kind === 'all' ? undefined : refuseAction(action, place)
 
-/** What a request is about. Subscriptions and registrations are those of the whole tenant. */
+/**
+ * What a request is about. Of subscriptions and registrations it is the first path: that of the document, or the one
+ * that lists filter by.
+ */
 function placeOf(request: Request, about: 'reading' | 'writing', action: AccessAction): Result<RequestPlace> {
   if (action === 'stream' && request.streamHead) return placeOfStream(request)
   const tenant = tenantOf(request)
   if (!tenant.ok) return tenant
-  const isWhole = action === 'subscribe' || action === 'register' || action === 'stream'
   const byDefault = about === 'writing' ? rootPath : allPaths
+  if (action === 'subscribe' || action === 'register')
+    return accepted({ tenant: tenant.value, paths: request.paths.length > 0 ? request.paths.slice(0, 1) : byDefault })
+  const isWhole = action === 'stream'
   return accepted({
     tenant: tenant.value,
     paths: isWhole ? allPaths : request.paths.length > 0 ? request.paths : byDefault,

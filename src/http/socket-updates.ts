@@ -18,8 +18,8 @@ export const unansweredMax = 256
 /** What updates need of their connection. */
 export interface UpdateParts {
   readonly inner: InnerRequests
-  /** Who has opened the connection; undefined: there is no access control. */
-  readonly asker: Asker | undefined
+  /** Who acts on the connection now; undefined: there is no access control. */
+  readonly asker: () => Asker | undefined
   /** Bytes of all updates together that are not answered yet. */
   readonly bytesMax: number
   readonly onDone: (text: string) => void
@@ -104,7 +104,7 @@ export class SocketUpdates {
       this.start()
       if (this.count === 0) this.parts.onBusy(false)
     })
-    this.parts.inner.serveParsed(exchange, payload, this.parts.asker)
+    this.parts.inner.serveParsed(exchange, payload, this.parts.asker())
   }
 }
 

@@ -13,7 +13,7 @@ import { parseServicePaths, parseTenant } from '../domain/scope.js'
 import { type Watch, watchesMax, watchIdLengthMax } from '../domain/streams/watch.js'
 import { type WatchScope, watchOfMessage } from '../domain/streams/watch-parser.js'
 import { watchedPath } from '../domain/subscriptions/subscription.js'
-import type { Asker } from './access-guard.js'
+import type { Asker, ClientHeaders } from './access-guard.js'
 import { parsedInTurnsFrom, parseJson, parseJsonInTurns } from './body.js'
 import { EventWriter } from './event-writer.js'
 import type { MessageSocket, SocketListener } from './front.js'
@@ -71,7 +71,7 @@ export class StreamSocket implements SocketListener, OpenStream {
   /** When its watches get their bookmarks. */
   private readonly turn: number
   private socket: MessageSocket | undefined
-  /** Messages behind one that is being parsed; undefined: none is. */
+  /** Messages behind one that is being parsed, or whose token is being verified; undefined: there is none. */
   private arrived: { readonly messages: Buffer[]; bytes: number } | undefined
   /** It ends when its updates have been answered. */
   private ending: { readonly reason: EndReason; readonly by: ClosedBy } | undefined
@@ -98,7 +98,7 @@ export class StreamSocket implements SocketListener, OpenStream {
     this.turn = hub.bookmarks.anyTurn()
     this.updates = new SocketUpdates({
       inner,
-      asker,
+      asker: () => this.rights?.asker,
       bytesMax: messagesWaiting * messageBytesMax,
       onDone: text => this.onDone(text),
       onBusy: isBusy => this.socket?.expectsAnswers(isBusy),
@@ -110,7 +110,7 @@ export class StreamSocket implements SocketListener, OpenStream {
     if (this.endReason) return close(socket, this.endReason)
     this.socket = socket
     tallies.begin('websocket')
-    if (first) this.addWatch('', this.parts.scope, first)
+    if (first) this.addWatch('', first)
   }
 
   onMessage(bytes: Uint8Array): void {
@@ -208,7 +208,7 @@ export class StreamSocket implements SocketListener, OpenStream {
     if (this.watches.size >= watchesMax)
       return this.refuse(id, refusals.tooMany('watches', this.watches.size + 1, watchesMax))
     const scope = this.scopeOf(message)
-    if (scope.ok) this.addWatch(id, scope.value, watchOfMessage(scope.value, message))
+    if (scope.ok) this.addWatch(id, watchOfMessage(scope.value, message))
     else this.refuse(id, scope.refusal)
   }
 
@@ -221,12 +221,24 @@ export class StreamSocket implements SocketListener, OpenStream {
     this.write(`{"op":"unwatched","id":${JSON.stringify(id)}}`)
   }
 
-  /** With access control the proof of a connection is that of its request. */
+  /** A new proof. Messages behind it are handled when it is known who has shown it. */
   private token({ token }: JsonObject): void {
     if (typeof token !== 'string' || token.length > tokenLengthMax)
       return this.refuse(undefined, refusals.socketToken(tokenLengthMax))
-    if (this.rights) return this.refuse(undefined, refusals.proofMissing)
-    this.write('{"op":"ok"}')
+    const { rights } = this
+    const { access } = this.parts
+    if (!rights || !access) return this.write('{"op":"ok"}')
+    this.arrived = { messages: [], bytes: 0 }
+    access.identify(bearerOf(token), answer => {
+      const messages = this.arrived?.messages ?? []
+      this.arrived = undefined
+      if (this.isOver) return
+      const refusal = answer.ok ? rights.renew(answer.asker) : answer.refusal
+      if (refusal?.kind === 'Forbidden') access.onForbidden()
+      if (refusal) this.refuse(undefined, refusal)
+      else this.write('{"op":"ok"}')
+      for (const message of messages) this.onMessage(message)
+    })
   }
 
   private update(message: JsonObject, payload: Payload, length: number): void {
@@ -266,10 +278,13 @@ export class StreamSocket implements SocketListener, OpenStream {
 
   // Watches
 
-  private addWatch(id: string, scope: WatchScope, watch: Result<Watch>): void {
+  private addWatch(id: string, watch: Result<Watch>): void {
     if (!watch.ok) return this.refuse(id, watch.refusal)
-    const refusal = this.rights?.add(scope)
-    if (refusal) return this.refuse(id, refusal)
+    const allowed = this.rights ? this.rights.add(watch.value) : watch
+    if (!allowed.ok) {
+      this.parts.access?.onForbidden()
+      return this.refuse(id, allowed.refusal)
+    }
     const { hub, clock, tallies } = this.parts
     const reader = new SocketWatch(clock, {
       onBegun: cursor => this.write(`{"op":"watching","id":${JSON.stringify(id)},"cursor":"${cursor}"}`),
@@ -285,7 +300,7 @@ export class StreamSocket implements SocketListener, OpenStream {
       whenRoom: next => this.writer.whenRoom(next),
     })
     this.watches.set(id, reader)
-    reader.read(hub.open(watch.value, reader, this.turn))
+    reader.read(hub.open(allowed.value, reader, this.turn))
   }
 
   private refuse(id: string | undefined, refusal: Refusal): void {
@@ -348,6 +363,12 @@ class SocketWatch implements StreamReader {
     this.reading?.end()
   }
 }
+
+/** The headers of a request with this key or token. */
+const bearerOf = (token: string): ClientHeaders => ({
+  header: name => (name === 'authorization' ? `Bearer ${token}` : ''),
+  headerTimes: name => (name === 'authorization' ? 1 : 0),
+})
 
 function close(socket: MessageSocket, reason: EndReason): void {
   socket.send([frame(endEvent(reason), '')])

@@ -44,7 +44,7 @@ export class StreamHandlers {
     if (isEnding()) return reply.refuse(refusals.stopping)
     if (this.open.size >= streamsMax) return reply.refuse(refusals.streamsTooMany(streamsMax))
     if (asksForWebSocket) this.openSocket(request, streamHead, reply, inner, scope.value, watch)
-    else if (watch?.ok) this.openEvents(request, reply, scope.value, watch.value)
+    else if (watch?.ok) this.openEvents(request, reply, watch.value)
   }
 
   /** Ends all streams: the node stops. */
@@ -52,9 +52,8 @@ export class StreamHandlers {
     for (const stream of [...this.open]) stream.end('stopping', 'stopping')
   }
 
-  private openEvents({ permit }: Request, reply: Reply, scope: WatchScope, watch: Watch): void {
-    const reader = permit && { asker: permit.asker, scope }
-    const stream = new EventStream(reply, watch, this.parts, () => this.open.delete(stream), reader)
+  private openEvents({ permit }: Request, reply: Reply, watch: Watch): void {
+    const stream = new EventStream(reply, watch, this.parts, () => this.open.delete(stream), permit?.asker)
     this.open.add(stream)
     stream.begin()
   }

@@ -8,21 +8,29 @@
 
 import type { SubscriptionOperations } from '../broker/documents.js'
 import type { Entities } from '../broker/entities.js'
+import { refuseAction } from '../domain/access/grant.js'
 import { renderDateTime } from '../domain/date-time.js'
-import { checkIdentifier, type Payload } from '../domain/entities/entity.js'
+import { checkIdentifier, type Entity, type Payload } from '../domain/entities/entity.js'
 import { isObject } from '../domain/json.js'
 import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
 import { explain } from '../domain/subscriptions/explanation.js'
 import { checkSubscriptionId, watchedPath } from '../domain/subscriptions/subscription.js'
 import { renderSubscription } from '../domain/subscriptions/subscription-json.js'
-import { checkPatch, parseSubscription, type SubscriptionHead } from '../domain/subscriptions/subscription-parser.js'
+import {
+  checkPatch,
+  parseSubscription,
+  type SubscriptionHead,
+  subjectOfPatch,
+} from '../domain/subscriptions/subscription-parser.js'
 import { decodeEntity } from '../encoded-entity.js'
-import type { DeliveryRecord, DeliveryReport, FoundEntity, KnownSubscription } from '../messages/messages.js'
+import type { DeliveryRecord, DeliveryReport, KnownSubscription } from '../messages/messages.js'
 import type { Clock } from '../ports.js'
 import { noteLegacyFormat } from './call.js'
+import { isThere, readerOf } from './document-rights.js'
 import { replyWithList } from './list-body.js'
 import type { Reply } from './reply.js'
 import { jsonPayload, type Request, readScope, tenantOf } from './request.js'
+import { refuseOfOwner, refuseSubscription, reportShownBy, shownBy } from './subscription-rights.js'
 
 /** Whether messages may be sent to a URL, as far as the URL shows it (docs/operations/egress.md). */
 export type MayReach = (url: string) => boolean
@@ -51,7 +59,10 @@ export class SubscriptionHandlers {
     const path = watchedPath(request.paths)
     if (!path.ok) return reply.refuse(path.refusal)
     const owner = request.permit && { owner: request.permit.asker.source }
-    this.subscriptions.create({ ...wanted.value, tenant: tenant.value, servicePath: path.value, ...owner }, result => {
+    const subscription = { ...wanted.value, tenant: tenant.value, servicePath: path.value, ...owner }
+    const refusal = refuseSubscription(request.permit, subscription)
+    if (refusal) return reply.refuse(refusal)
+    this.subscriptions.create(subscription, result => {
       if (!result.ok) return reply.refuse(result.refusal)
       noteLegacyFormat(wanted.value, 'creation', result.value, reply.call)
       reply.created(`/v2/subscriptions/${result.value}`, false)
@@ -64,7 +75,8 @@ export class SubscriptionHandlers {
     const { limit, offset, options } = request.parameters
     // Only the first path of a list counts (docs/interface/subscriptions.md#list).
     const servicePath = request.paths[0]
-    this.subscriptions.list({ tenant: tenant.value, servicePath, offset, limit }, result => {
+    const reader = readerOf(request.permit, tenant.value)
+    this.subscriptions.list({ tenant: tenant.value, servicePath, offset, limit, reader }, result => {
       if (!result.ok) return reply.refuse(result.refusal)
       const { subscriptions, total } = result.value
       const nowMs = this.clock.wallMs()
@@ -82,12 +94,23 @@ export class SubscriptionHandlers {
     if (request.parameters.options.has('explain')) return this.explain(request, reply)
     const named = namedSubscription(request)
     if (!named.ok) return reply.refuse(named.refusal)
-    const { tenant, id } = named.value
+    this.find(request, reply, named.value, ({ subscription, progress }) => {
+      noteLegacyFormat(subscription, 'retrieval', subscription.id, reply.call)
+      reply.json(renderSubscription(subscription, progress, this.clock.wallMs()))
+    })
+  }
+
+  /** Calls back with the subscription, if it is there for the request; refuses the request otherwise. */
+  private find(
+    { permit }: Request,
+    reply: Reply,
+    { tenant, id }: NamedSubscription,
+    onFound: (known: KnownSubscription) => void,
+  ): void {
     this.subscriptions.retrieve(tenant, id, result => {
       if (!result.ok) return reply.refuse(result.refusal)
-      const { subscription, progress } = result.value
-      noteLegacyFormat(subscription, 'retrieval', id, reply.call)
-      reply.json(renderSubscription(subscription, progress, this.clock.wallMs()))
+      if (!isThere(permit, result.value.subscription, tenant)) return reply.refuse(refusals.subscriptionNotFound)
+      onFound(result.value)
     })
   }
 
@@ -102,11 +125,20 @@ export class SubscriptionHandlers {
     if (!named.ok) return reply.refuse(named.refusal)
     const scope = readScope(request)
     if (!scope.ok) return reply.refuse(scope.refusal)
-    this.subscriptions.retrieve(named.value.tenant, named.value.id, known => {
-      if (!known.ok) return reply.refuse(known.refusal)
-      this.entities.retrieve({ ...scope.value, id, type: values.get('type') }, found => {
-        if (found.ok) reply.json(renderExplanation(known.value, found.value, this.clock.wallMs()))
-        else reply.refuse(found.refusal)
+    const { permit } = request
+    const grant = permit?.asker.grant('subscribe', scope.value.tenant, scope.value.paths)
+    if (grant?.kind === 'denied') return reply.refuse(refuseAction('subscribe', scope.value))
+    const condition = grant?.kind === 'narrowed' ? grant.condition : undefined
+    this.find(request, reply, named.value, known => {
+      const target = { ...scope.value, id, type: values.get('type'), grant: condition }
+      this.entities.retrieve(target, found => {
+        if (!found.ok) return reply.refuse(found.refusal)
+        const { encoded, path } = found.value
+        const whole = decodeEntity(encoded)
+        const seen = condition ? condition.seen(whole, path) : whole
+        const entity = seen && shownBy(permit, known.subscription, seen, path)
+        if (!entity) return reply.refuse(refusals.entityNotFound)
+        reply.json(renderExplanation(known, entity, path, this.clock.wallMs()))
       })
     })
   }
@@ -115,20 +147,24 @@ export class SubscriptionHandlers {
     const named = namedSubscription(request)
     if (!named.ok) return reply.refuse(named.refusal)
     const { tenant, id } = named.value
-    this.subscriptions.deliveries(tenant, id, request.parameters.limit, result => {
-      if (result.ok) reply.json(renderDeliveries(result.value))
-      else reply.refuse(result.refusal)
-    })
+    this.find(request, reply, named.value, ({ subscription }) =>
+      this.subscriptions.deliveries(tenant, id, request.parameters.limit, result => {
+        if (result.ok) reply.json(renderDeliveries(reportShownBy(request.permit, subscription, result.value)))
+        else reply.refuse(result.refusal)
+      }),
+    )
   }
 
   retryDeliveries(request: Request, reply: Reply): void {
     const named = namedSubscription(request)
     if (!named.ok) return reply.refuse(named.refusal)
     const { tenant, id } = named.value
-    this.subscriptions.retryDeliveries(tenant, id, result => {
-      if (result.ok) reply.json(JSON.stringify({ retried: result.value }))
-      else reply.refuse(result.refusal)
-    })
+    this.find(request, reply, named.value, () =>
+      this.subscriptions.retryDeliveries(tenant, id, result => {
+        if (result.ok) reply.json(JSON.stringify({ retried: result.value }))
+        else reply.refuse(result.refusal)
+      }),
+    )
   }
 
   change(request: Request, reply: Reply, body: Uint8Array): void {
@@ -144,18 +180,38 @@ export class SubscriptionHandlers {
     if (!path.ok) return reply.refuse(path.refusal)
     const id = request.components[2] as string
     const change = { tenant: tenant.value, id, servicePath: path.value, payload: payload.value }
-    this.subscriptions.change(change, result => reply.conclude(result))
+    const carryOut = (): void => this.subscriptions.change(change, result => reply.conclude(result))
+    const { permit } = request
+    if (!permit) return carryOut()
+    const place = { tenant: tenant.value, servicePath: path.value }
+    const subject = subjectOfPatch(payload.value)
+    const early = subject && refuseSubscription(permit, { ...subject, ...place })
+    if (early) return reply.refuse(early)
+    this.find(request, reply, { tenant: tenant.value, id }, ({ subscription }) => {
+      const changed = { ...subscription, ...subject, ...place }
+      const refusal = refuseSubscription(permit, changed) ?? refuseOfOwner(permit, changed)
+      if (refusal) reply.refuse(refusal)
+      else carryOut()
+    })
   }
 
   remove(request: Request, reply: Reply): void {
     const tenant = tenantOf(request)
     if (!tenant.ok) return reply.refuse(tenant.refusal)
-    this.subscriptions.remove(tenant.value, request.components[2] as string, result => reply.conclude(result))
+    const id = request.components[2] as string
+    const remove = (): void => this.subscriptions.remove(tenant.value, id, result => reply.conclude(result))
+    if (request.permit) this.find(request, reply, { tenant: tenant.value, id }, remove)
+    else remove()
   }
 }
 
+interface NamedSubscription {
+  readonly tenant: string
+  readonly id: string
+}
+
 /** The subscription in the path, if the id has a possible form (docs/interface/subscriptions.md#read). */
-function namedSubscription(request: Request): Result<{ readonly tenant: string; readonly id: string }> {
+function namedSubscription(request: Request): Result<NamedSubscription> {
   const id = request.components[2] as string
   const refusal = checkSubscriptionId(id)
   if (refusal) return refused(refusal)
@@ -165,10 +221,10 @@ function namedSubscription(request: Request): Result<{ readonly tenant: string; 
 
 function renderExplanation(
   { subscription, progress }: KnownSubscription,
-  { encoded, path }: FoundEntity,
+  entity: Entity,
+  path: string,
   nowMs: number,
 ): string {
-  const entity = decodeEntity(encoded)
   const { id, type } = entity
   const about = { subscription: subscription.id, entity: { id, type, servicePath: path } }
   return JSON.stringify({ ...about, ...explain(subscription, progress, entity, path, nowMs) })

@@ -3,6 +3,7 @@
 // One process decides about the documents of all tenants: the document owner, which owns the register
 // (`ShardMap.register`). All other owners keep copies, and a change is complete when all of them have it.
 
+import type { PrincipalSource } from '../domain/access/principal.js'
 import type { Payload } from '../domain/entities/entity.js'
 import type { Registration } from '../domain/providers/registration.js'
 import type { Subscription, SubscriptionProgress } from '../domain/subscriptions/subscription.js'
@@ -25,6 +26,8 @@ interface DocumentPage<Kind extends string> {
   readonly servicePath: string | undefined
   readonly offset: number
   readonly limit: number
+  /** Only documents that this principal sees (docs/interface/access.md#owners); undefined: all. */
+  readonly reader?: PrincipalSource | undefined
 }
 
 // Requests to the document owner

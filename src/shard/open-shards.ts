@@ -3,9 +3,10 @@
 // A single owner, a worker and a node of a cluster differ in two things: the log of their commits, and the way in which
 // they have the register. One function for each does that. Everything else is the same.
 
+import type { VisibleDocuments } from '../domain/access/principal.js'
+import type { GrantOfOwner } from '../domain/access/watching.js'
 import { registrationsMax, subscriptionsMax } from '../domain/limits.js'
 import { keeper, type ShardMap, workerOf } from '../domain/scope.js'
-import type { Subscription } from '../domain/subscriptions/subscription.js'
 import type { AnswerRoom, Clock, DiskRoom, Logger, Stamps, Store } from '../ports.js'
 import { BackupSource } from './backup-source.js'
 import { GroupCommit } from './commit/commit.js'
@@ -111,9 +112,11 @@ export interface ShardParts {
     readonly flowControl: FlowControl | undefined
     /** The limits for sending dead letters again automatically; undefined: they are not sent again. */
     readonly replays?: ReplayLimits | undefined
-    /** Whether the rules of its owner allow a subscription to notify now; undefined: every subscription may. */
-    readonly mayNotify?: ((subscription: Subscription) => boolean) | undefined
+    /** What the rules of its owner let a subscription notify of; undefined: everything. */
+    readonly grantOfOwner?: GrantOfOwner | undefined
   }
+  /** Which subscriptions and registrations a reader sees; undefined: there is no access control. */
+  readonly visibleDocuments?: VisibleDocuments | undefined
   /** How many records of sent notifications are kept; undefined: `deliveryLimitsDefault`. */
   readonly deliveryLimits?: DeliveryLimits | undefined
   /** Receives dead letters that are to be sent again; undefined: they are sent here. */
@@ -229,13 +232,13 @@ function ownsNow({ share, shardMap }: ShardParts): (shard: number) => boolean {
 }
 
 async function readDocuments(
-  { store, shardMap, clock, limits, room }: ShardParts,
+  { store, shardMap, clock, limits, room, visibleDocuments }: ShardParts,
   commit: GroupCommit,
   register: Register,
 ): Promise<KnownDocuments> {
   const subscriptions = await Documents.read(subscriptionForm, store, register, shardMap)
   const registrations = await Documents.read(registrationForm, store, register, shardMap)
-  const documentOwner = new DocumentOwner(commit, register, limits.mailboxLengthMax, room)
+  const documentOwner = new DocumentOwner(commit, register, limits.mailboxLengthMax, room, visibleDocuments)
   const patterns = new PatternAccounts(subscriptions, clock)
   return {
     subscriptions,

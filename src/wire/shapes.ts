@@ -49,6 +49,14 @@ const grant = filled(
   members({ paths: filled(text), types: optional(filled(text)), ids: optional(filled(idSelector)), attributes: texts }),
 )
 
+/** What a proof has shown. */
+const principalSource = either('proof', {
+  key: members({ name: text }),
+  token: members({ issuer: text, name: text, claimed: texts, tenants: optional(texts) }),
+  certificate: members({ name: text }),
+  none: members({ name: text }),
+})
+
 const targetWith = (limits: Check): Check =>
   members({ tenant: text, path: text, id: text, type: optional(text), limits })
 const target = targetWith(absent)
@@ -143,23 +151,29 @@ const progress = members({
 
 const deletions = list(members({ tenant: text, stamp: count }))
 
-const filterSource = members({
-  tenant: text,
-  servicePath: text,
-  entities: list(
-    members({ id: optional(text), idPattern: optional(text), type: optional(text), typePattern: optional(text) }),
-  ),
-  attrs: texts,
-  expression: members({
-    q: optional(text),
-    mq: optional(text),
-    georel: optional(text),
-    geometry: optional(text),
-    coords: optional(text),
-  }),
-  alterationTypes: list(word('entityCreate', 'entityChange', 'entityUpdate', 'entityDelete')),
-  leaves: flag,
-})
+/** The filter of a stream. `grant`: what its readers may see. */
+const filterWith = (grant: Check) =>
+  members({
+    tenant: text,
+    servicePath: text,
+    entities: list(
+      members({ id: optional(text), idPattern: optional(text), type: optional(text), typePattern: optional(text) }),
+    ),
+    attrs: texts,
+    expression: members({
+      q: optional(text),
+      mq: optional(text),
+      georel: optional(text),
+      geometry: optional(text),
+      coords: optional(text),
+    }),
+    alterationTypes: list(word('entityCreate', 'entityChange', 'entityUpdate', 'entityDelete')),
+    leaves: flag,
+    grant,
+  })
+const filterSource = filterWith(absent)
+const eitherFilter = filterWith(value => absent(value) || grant(value))
+const grantedFilter = filterWith(grant)
 const streamPosition = members({ ring: text, position: count })
 const sentChanges = list(
   members({
@@ -200,16 +214,50 @@ const readsWith = (more: Readonly<Record<string, Check>>) =>
     readonly [K in keyof typeof reads]: Check
   }
 
+/** Lists of documents that may be for one reader only, in the same way. */
+const documentLists = (reader: Check) => ({
+  listSubscriptions: members({ ...page, reader }),
+  listRegistrations: members({ ...page, reader }),
+})
+
+const streamWith = (source: Check) =>
+  members({
+    step: either('what', {
+      poll: members({
+        holder: text,
+        after: optional(streamPosition),
+        fromRevision: count,
+        revision: count,
+        add: list(members({ number: count, source })),
+        remove: list(count),
+        waitMs: count,
+      }),
+      replay: members({ source, ring: text, sinceTick: count, after: count, upTo: count }),
+    }),
+  })
+
+const isGrantedFilter = (one: unknown): boolean => grantedFilter((one as Members).source)
+
+/** At least one of its filters has a grant. */
+const grantedStream: Check = value => {
+  if (!streamWith(eitherFilter)(value)) return false
+  const { step } = value as { readonly step: Members }
+  return step.what === 'replay' ? isGrantedFilter(step) : (step.add as readonly unknown[]).some(isGrantedFilter)
+}
+
 /** Whether it is a request with a condition of access control. */
 export const isGrantedRequest: Check = either('kind', {
   ...writesWith(limitedTarget),
   batch: value => limitedItems(value) && hasOrigin(value as Members),
   ...readsWith({ grant }),
+  ...documentLists(principalSource),
+  stream: grantedStream,
 })
 
 export const isRequest: Check = either('kind', {
   ...writeShapes,
   ...readsWith({ grant: absent }),
+  ...documentLists(absent),
   batch: value => items(value) && hasOrigin(value as Members),
   fetch: members({
     tenant: text,
@@ -222,13 +270,11 @@ export const isRequest: Check = either('kind', {
   changeSubscription: members({ tenant: text, id: text, servicePath: text, payload }),
   removeSubscription: document,
   findSubscription: document,
-  listSubscriptions: members(page),
   progress: members({ tenant: text, ids: texts }),
   createRegistration: members({ registration: text }),
   changeRegistration: members({ tenant: text, id: text, payload }),
   removeRegistration: document,
   findRegistration: document,
-  listRegistrations: members(page),
   claim: members({ tenant: text, id: text, notification: text }),
   news: members({
     tenant: text,
@@ -269,20 +315,7 @@ export const isRequest: Check = either('kind', {
       purged: members({ deletions }),
     }),
   }),
-  stream: members({
-    step: either('what', {
-      poll: members({
-        holder: text,
-        after: optional(streamPosition),
-        fromRevision: count,
-        revision: count,
-        add: list(members({ number: count, source: filterSource })),
-        remove: list(count),
-        waitMs: count,
-      }),
-      replay: members({ source: filterSource, ring: text, sinceTick: count, after: count, upTo: count }),
-    }),
-  }),
+  stream: streamWith(filterSource),
   backup: members({
     step: either('what', {
       begin: members({ session: text }),

@@ -15,6 +15,7 @@ import type { Json } from '../domain/json.js'
 import { encodeRegistration } from '../domain/providers/registration.js'
 import { compileSelection, type SelectionSource } from '../domain/queries/selection.js'
 import { refusalFromWire, refusalText, refusalToWire } from '../domain/refusal.js'
+import type { FilterSource } from '../domain/streams/change-filter.js'
 import { noProgress, type SubscriptionProgress } from '../domain/subscriptions/subscription.js'
 import { encodeSubscription } from '../domain/subscriptions/subscription-json.js'
 import { Unreadable } from '../domain/unreadable.js'
@@ -27,6 +28,7 @@ import type {
   SentChange,
   ShardReply,
   ShardRequest,
+  StreamRequest,
   WriteReply,
   WriteRequest,
 } from '../messages/messages.js'
@@ -105,8 +107,15 @@ function encodeJson(request: ShardRequest): Buffer {
 /** Whether conditions of access control are a part of the request. */
 function isGranted(request: ShardRequest): boolean {
   if ('grant' in request) return request.grant !== undefined
+  if ('reader' in request) return request.reader !== undefined
+  if (request.kind === 'stream') return filtersOf(request).some(({ grant }) => grant !== undefined)
   if ('target' in request) return request.target.limits !== undefined
   return request.kind === 'batch' && request.items.some(({ target }) => target.limits !== undefined)
+}
+
+/** The filters that a request about streams has. */
+function filtersOf({ step }: StreamRequest): readonly FilterSource[] {
+  return step.what === 'poll' ? step.add.map(({ source }) => source) : [step.source]
 }
 
 /** The condition in plain data; undefined: there is none. */

@@ -15,7 +15,7 @@ const requestsWanted = Number(process.env.ACCESS_REQUESTS ?? 20_000)
 /** Nodes answer more slowly, and the rules are the same. */
 const shares: Readonly<Record<BrokerKind, number>> = { 'one process': 0.65, 'two workers': 0.25, 'three nodes': 0.1 }
 /** What the broker does not decide yet; nothing, once it decides everything. */
-const undecided = 'documents,providers,streams'
+const undecided = ''
 const without = (process.env.ACCESS_WITHOUT ?? undecided).split(',')
 const isCompared = (part: string) => !without.includes(part)
 const parts = {

@@ -4,10 +4,12 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
 import { AccessCondition } from '../../src/domain/access/condition.js'
+import type { PrincipalSource } from '../../src/domain/access/principal.js'
 import { isDateType, type WantedAttribute } from '../../src/domain/entities/entity.js'
 import { operatorOf } from '../../src/domain/entities/operators.js'
 import type { Json } from '../../src/domain/json.js'
 import { type Refusal, refusals } from '../../src/domain/refusal.js'
+import type { FilterSource } from '../../src/domain/streams/change-filter.js'
 import { type Expression, noProgress } from '../../src/domain/subscriptions/subscription.js'
 import { encodeEntity } from '../../src/encoded-entity.js'
 import type {
@@ -655,4 +657,59 @@ t.test('a write with limits has that form as well, alone and in a batch', async 
   batch[0] = 0x85
   t.throws(() => decodeRequest(batch), /is not known/)
   t.equal(encodeRequest({ kind: 'batch', items: [plain] })[0], 0x85)
+})
+
+t.test('a list of documents for one reader has the form of requests with a grant', async t => {
+  const readers: readonly PrincipalSource[] = [
+    { proof: 'key', name: 'k' },
+    { proof: 'certificate', name: 'CN=c' },
+    { proof: 'none', name: 'anonymous' },
+    { proof: 'token', issuer: 'i', name: 'n', claimed: ['r'], tenants: ['t'] },
+  ]
+  for (const kind of ['listSubscriptions', 'listRegistrations'] as const)
+    for (const reader of readers) {
+      const request = { kind, tenant: 't', servicePath: undefined, offset: 0, limit: 20, reader }
+      const bytes = encodeRequest(request)
+      t.equal(bytes[0], 0x87, 'a build that does not know readers does not understand it')
+      t.match(decodeRequest(bytes), { kind, reader })
+      const plain = Buffer.concat([Buffer.from([0x80]), bytes.subarray(1)])
+      t.throws(() => decodeRequest(plain), 'a reader in the form without')
+      const without = encodeRequest({ ...request, reader: undefined })
+      t.throws(() => decodeRequest(Buffer.concat([bytes.subarray(0, 1), without.subarray(1)])), 'no reader')
+    }
+})
+
+t.test('a filter of a stream with a grant crosses in the form of requests with a grant', async t => {
+  const grant = [{ paths: ['/#'], types: ['Lamp'], ids: undefined, attributes: ['*', '!cost'] }]
+  const source: FilterSource = {
+    tenant: 't',
+    servicePath: '/#',
+    entities: [{ idPattern: '.*' }],
+    attrs: [],
+    expression: {},
+    alterationTypes: ['entityChange'],
+    leaves: false,
+  }
+  const poll = (...sources: FilterSource[]): ShardRequest => {
+    const add = sources.map((one, number) => ({ number, source: one }))
+    const step = { holder: 'h', after: undefined, fromRevision: 0, revision: 1, add, remove: [], waitMs: 5 }
+    return { kind: 'stream', step: { what: 'poll', ...step } }
+  }
+  const replay = (one: FilterSource): ShardRequest => ({
+    kind: 'stream',
+    step: { what: 'replay', source: one, ring: 'r', sinceTick: 1, after: 0, upTo: 2 },
+  })
+  const granted = { ...source, grant }
+  for (const request of [poll(granted), poll(source, granted), replay(granted)]) {
+    const bytes = encodeRequest(request)
+    t.equal(bytes[0], 0x87, 'a build that does not know grants of streams does not understand it')
+    t.match(JSON.stringify(decodeRequest(bytes)), /"!cost"/)
+    const plain = Buffer.concat([encodeRequest(poll(source)).subarray(0, 1), bytes.subarray(1)])
+    t.throws(() => decodeRequest(plain), /is not known/, 'a grant in the form without')
+  }
+  for (const request of [poll(source), poll(), replay(source)]) {
+    const bytes = encodeRequest(request)
+    t.not(bytes[0], 0x87)
+    t.throws(() => decodeRequest(Buffer.concat([Buffer.from([0x87]), bytes.subarray(1)])), 'no grant')
+  }
 })

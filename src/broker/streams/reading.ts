@@ -13,6 +13,7 @@
 // With `minInterval` the latest state of an entity waits for its time. As long as anything waits, the reader's cursor
 // stays behind it.
 
+import type { AccessCondition } from '../../domain/access/condition.js'
 import { renderEntity } from '../../domain/entities/representation.js'
 import type { Refusal } from '../../domain/refusal.js'
 import { stampMs } from '../../domain/stamp.js'
@@ -27,7 +28,7 @@ import type { Bookmarked } from './bookmark-turns.js'
 import type { CatchUpBudget } from './catch-up-budget.js'
 import type { OwnerFeed } from './owner-feed.js'
 import { Snapshot, selectionOfFilter, snapshotEntitiesMax } from './snapshot.js'
-import { type ChangeTexts, folded, type ReadChange, type StreamEvent } from './stream-event.js'
+import { type ChangeTexts, changeAsSeen, folded, type ReadChange, type StreamEvent } from './stream-event.js'
 
 /** The connection of a reader. */
 export interface StreamReader {
@@ -45,6 +46,8 @@ export interface FilterGroup {
   readonly number: number
   readonly key: string
   readonly source: FilterSource
+  /** What its readers may see; undefined: all that the filter finds. */
+  readonly grant: AccessCondition | undefined
   readonly readings: Set<Reading>
   /** The revision in which it was added. */
   readonly revision: number
@@ -346,7 +349,9 @@ export class Reading implements Bookmarked {
         if (earlier && earlier.feed !== step.feed) return this.onGap('owner lost')
         state.replayed.set(change.shard, { feed: step.feed, stamp: change.stamp })
         this.hub.noteOrder(step.feed, change)
-        this.pass(change, change.found.length > 0 ? 'found' : 'left', undefined)
+        const { grant } = this.group
+        const seen = grant ? changeAsSeen(grant, change) : change
+        if (seen) this.pass(seen, change.found.length > 0 ? 'found' : 'left', undefined)
       }
       this.reader.whenRoom(() =>
         told.isLast ? this.replayNext(state, from, others, 0) : this.replayNext(state, from, steps, told.position),
@@ -372,7 +377,7 @@ export class Reading implements Bookmarked {
     const selection = selectionOfFilter(this.group.source)
     if (!selection.ok) return this.onRefused(selection.refusal)
     const { parts, budget } = this.hub
-    const snapshot = new Snapshot(parts.shards, this.group.source, selection.value, budget)
+    const snapshot = new Snapshot(parts.shards, this.group, selection.value, budget)
     const state: State = { kind: 'snapshot', snapshot, waiting: [], isOverrun: false }
     this.enter(state)
     this.readPart(state, snapshot, cursor, 0, 0)

@@ -6,6 +6,7 @@
 //
 // If a shard changes its owner meanwhile, its entities may be read twice, or not at all: the snapshot is worthless then.
 
+import type { AccessCondition } from '../../domain/access/condition.js'
 import type { Entity } from '../../domain/entities/entity.js'
 import {
   compileSelection,
@@ -27,6 +28,13 @@ export const snapshotEntitiesMax = 100
 const fetchBytesMax = 1024 * 1024
 /** Entities of a snapshot: the keys of a million take 20 MB. */
 export const snapshotKeysMax = 1_000_000
+
+/** The entities of a snapshot. */
+export interface WatchedEntities {
+  readonly source: FilterSource
+  /** What its reader may see; undefined: all of them. */
+  readonly grant: AccessCondition | undefined
+}
 
 /** An entity of a snapshot. */
 export interface SnapshotEntity {
@@ -61,7 +69,7 @@ export class Snapshot {
 
   constructor(
     private readonly shards: Shards,
-    private readonly source: FilterSource,
+    private readonly group: WatchedEntities,
     private readonly selection: Selection,
     private readonly budget: CatchUpBudget,
   ) {
@@ -94,8 +102,8 @@ export class Snapshot {
   }
 
   private list(shard: number, onRead: (result: Result<readonly SnapshotEntity[] | undefined>) => void): void {
-    const { tenant, servicePath } = this.source
-    const { selection } = this
+    const { selection, group } = this
+    const { tenant, servicePath } = group.source
     this.shards.ask(
       shard,
       {
@@ -107,6 +115,7 @@ export class Snapshot {
         offset: 0,
         limit: snapshotKeysMax,
         part: 'keys',
+        grant: group.grant,
       },
       reply => {
         const keys = reply.kind === 'part' ? positionsOf(reply.keys) : []
@@ -131,14 +140,17 @@ export class Snapshot {
 
   private fetch(onRead: (result: Result<readonly SnapshotEntity[]>) => void): void {
     const places = this.keys.slice(this.next, this.next + snapshotEntitiesMax)
-    const { tenant } = this.source
+    const { source, grant } = this.group
+    const { tenant } = source
     this.shards.ask(this.owner, { kind: 'fetch', tenant, places, bytesMax: fetchBytesMax }, reply => {
       if (reply.kind !== 'fetched') return onRead(refusedBy(reply))
       const found: SnapshotEntity[] = []
       for (const [at, encoded] of reply.encodedEntities.entries()) {
         if (!encoded) continue
-        const one = { path: places[at]!.path, entity: decodeEntity(encoded) }
-        if (this.isMeant(one)) found.push(one)
+        const { path } = places[at]!
+        const whole = decodeEntity(encoded)
+        const entity = grant ? grant.seen(whole, path) : whole
+        if (entity && this.isMeant({ path, entity })) found.push({ path, entity })
       }
       this.next += reply.encodedEntities.length
       onRead(accepted(found))

@@ -1,11 +1,13 @@
 // The events of streams: changes rendered as text, once for all readers that want the same form.
 
+import { asSeen, shows } from '../../domain/access/attribute-set.js'
+import type { AccessCondition } from '../../domain/access/condition.js'
 import { isFullView, renderEntity, type View } from '../../domain/entities/representation.js'
 import { stampMs } from '../../domain/stamp.js'
 import { alterationOf, changeText, leaveText, viewOfChange } from '../../domain/streams/event-text.js'
 import type { EventForm } from '../../domain/streams/watch.js'
 import type { AlterationType } from '../../domain/subscriptions/subscription.js'
-import { decodeEntity, encodedJson, isAnswer } from '../../encoded-entity.js'
+import { decodeEntity, encodedJson, encodeEntity, isAnswer } from '../../encoded-entity.js'
 import type { SentChange } from '../../messages/streams.js'
 
 export type EventKind = AlterationType | 'entityLeave' | 'snapshot' | 'bookmark' | 'gap' | 'coalesced' | 'end'
@@ -28,6 +30,24 @@ export interface ReadChange {
   readonly how: 'found' | 'left'
   /** Identifies the entity. */
   readonly key: string
+}
+
+/** A change as readers under a condition see it; undefined: the entity is not there for them. */
+export function changeAsSeen(condition: AccessCondition, change: SentChange): SentChange | undefined {
+  const { path, class: kind } = change
+  const entity = decodeEntity(change.encoded)
+  const set = condition.attributesOf({ path, type: entity.type, id: entity.id })
+  if (!set || set.kind === 'all') return set && change
+  const changed = change.changed.filter(name => shows(set, name))
+  const named = change.named.filter(name => shows(set, name))
+  const isUpdate = kind === 'change' && changed.length === 0
+  return {
+    ...change,
+    class: isUpdate ? 'update' : kind,
+    changed,
+    named,
+    encoded: encodeEntity(asSeen(set, entity), ''),
+  }
 }
 
 /** The identity of the entity of the last change, and its texts: readers get one change after the other. */

@@ -9,6 +9,7 @@
 //
 // Not here: one reader (reading.ts), connections (http/), the filters at an owner (shard/streams/).
 
+import { AccessCondition } from '../../domain/access/condition.js'
 import { xxHash64 } from '../../domain/hash.js'
 import { eventWorkMax } from '../../domain/limits.js'
 import { refusals } from '../../domain/refusal.js'
@@ -25,7 +26,7 @@ import { EndOfTick } from './end-of-tick.js'
 import { type FilterChanges, type FiltersSince, OwnerFeed, type OwnerFeedParts } from './owner-feed.js'
 import { WaitingBudget } from './reader-queue.js'
 import { type FeedState, type FilterGroup, Reading, type ReadingHub, type StreamReader } from './reading.js'
-import { ChangeTexts } from './stream-event.js'
+import { ChangeTexts, changeAsSeen } from './stream-event.js'
 
 /** How often the owners of shards are looked at, and bookmarks are sent. */
 const ownersMs = 500
@@ -195,6 +196,7 @@ export class StreamHub implements FilterChanges, ReadingHub {
     if (!group) {
       group = {
         ...{ number: ++this.numbers, key, source, readings: new Set(), revision: ++this.revision },
+        grant: source.grant && new AccessCondition(source.grant),
         ...{ state: undefined, cursor: undefined, rings: '', digest: '' },
       }
       this.groups.set(key, group)
@@ -319,7 +321,9 @@ export class StreamHub implements FilterChanges, ReadingHub {
 
   private passTo(number: number, change: SentChange, how: 'found' | 'left'): void {
     const group = this.byNumber.get(number)
-    if (group) for (const reading of group.readings) reading.onChange(change, how)
+    if (!group) return
+    const seen = group.grant ? changeAsSeen(group.grant, change) : change
+    if (seen) for (const reading of group.readings) reading.onChange(seen, how)
   }
 
   private onChanges(feed: OwnerFeed, { tick, refused, changes }: Extract<StreamReply, { what: 'changes' }>): void {

@@ -135,6 +135,14 @@ function tenantsOf({ issuers }: AccessFile, source: PrincipalSource): ReadonlySe
   return isNarrowed ? new Set(source.tenants) : undefined
 }
 
+/** A subscription or registration, as far as it is seen or not. */
+export interface OwnedDocument {
+  readonly owner?: PrincipalSource | undefined
+}
+
+/** Which documents of a tenant a reader sees, by the present file. */
+export type VisibleDocuments = (reader: PrincipalSource, tenant: string) => (document: OwnedDocument) => boolean
+
 /** Whether two proofs show one principal. Names count only within one kind of proof, and one issuer. */
 export function isSamePrincipal(a: PrincipalSource, b: PrincipalSource): boolean {
   if (a.proof !== b.proof || a.name !== b.name) return false

@@ -36,6 +36,7 @@ const read: RuleNeed = { actions: ['read'], about: 'reading' }
 const stream: RuleNeed = { actions: ['stream'], about: 'reading' }
 const subscribe: RuleNeed = { actions: ['subscribe'], about: 'reading' }
 const register = writing(['register'])
+const listRegistrations: RuleNeed = { actions: ['register'], about: 'reading' }
 const admin: RuleNeed = { actions: ['admin'], about: 'broker' }
 const metrics: RuleNeed = { actions: ['metrics'], about: 'broker' }
 const backup: RuleNeed = { actions: ['admin', 'read'], about: 'broker' }
@@ -73,7 +74,7 @@ export const routeNeeds = {
   '/v2/subscriptions/{id}': { GET: subscribe, DELETE: subscribe, PATCH: subscribe },
   '/v2/subscriptions/{id}/deliveries': { GET: subscribe },
   '/v2/subscriptions/{id}/deliveries/retry': { POST: subscribe },
-  '/v2/registrations': { POST: register, GET: register },
+  '/v2/registrations': { POST: register, GET: listRegistrations },
   '/v2/registrations/{id}': { GET: register, DELETE: register, PATCH: register },
   '/v2/stream': { GET: stream },
   '/eventsource': { POST: stream },

@@ -4,17 +4,19 @@
 // at all if the grant does not cover the entity, and without the attributes that it does not show. A change of nothing
 // but hidden attributes is no event. The notification, or the event of a stream, is made of the same event.
 //
-// Not here: the matcher, which asks `EventViews` for each watcher with a condition.
+// Not here: the matcher, which finds the watchers that the whole event matches: `matchesAsSeen` is asked about those.
 
+import type { Entity } from '../entities/entity.js'
 import type { EventWork, Pattern } from '../queries/pattern.js'
 import { compilePattern } from '../queries/pattern.js'
+import { matchesQuery } from '../queries/query.js'
 import { accepted, type Result, refused } from '../refusal.js'
 import type { FilterSource } from '../streams/change-filter.js'
-import type { Event } from '../subscriptions/event.js'
-import type { Condition, SubjectEntity, Watcher } from '../subscriptions/subscription.js'
+import { concerns, type Event } from '../subscriptions/event.js'
+import type { Condition, SubjectEntity, Subscription, Watcher } from '../subscriptions/subscription.js'
 import { matches } from '../subscriptions/triggering.js'
-import { type AttributeSet, alterationsAsSeen, asSeen, namesAsSeen } from './attribute-set.js'
-import { AccessCondition, type GrantClause } from './condition.js'
+import { type AttributeSet, alterationsAsSeen, asSeen, everyAttribute, namesAsSeen } from './attribute-set.js'
+import type { AccessCondition } from './condition.js'
 import { namesInExpression, refuseNames } from './filters.js'
 import { type AllowedGrant, type Grant, grantWithin, refuseAction } from './grant.js'
 import type { AskedEntities } from './rule-overlap.js'
@@ -47,6 +49,19 @@ export function grantOfWatcher(
   return refusal ? refused(refusal) : accepted(own)
 }
 
+/** What the present rules of its owner let a subscription notify of; undefined: of nothing. */
+export type GrantOfOwner = (subscription: Subscription) => AllowedGrant | undefined
+
+/** The attributes of an entity under a grant; undefined: it is not covered, or there is no grant. */
+export function attributesUnder(
+  grant: AllowedGrant | undefined,
+  { id, type }: Pick<Entity, 'id' | 'type'>,
+  path: string,
+): AttributeSet | undefined {
+  if (!grant) return undefined
+  return grant.kind === 'all' ? everyAttribute : grant.condition.attributesOf({ path, type, id })
+}
+
 /** The entities that a subject may mean. */
 export function entitiesOfSubject(subject: readonly SubjectEntity[]): AskedEntities {
   const types = subject.flatMap(({ type }) => type ?? [])
@@ -64,20 +79,12 @@ const compiled = (pattern: string | undefined): Pattern | 'any' =>
   (pattern === undefined ? undefined : compilePattern(pattern)) ?? 'any'
 
 /** The filter of a stream with the grant of its readers: plain data, as it is sent to the owners of shards. */
-export interface GrantedFilterSource extends FilterSource {
-  /** undefined: all that the filter finds. */
-  readonly grant: readonly GrantClause[] | undefined
-}
+export const withGrant = (source: FilterSource, grant: AllowedGrant): FilterSource =>
+  grant.kind === 'all' ? source : { ...source, grant: grant.condition.clauses }
 
-/** The filter with a grant. */
-export const withGrant = (source: FilterSource, grant: AllowedGrant): GrantedFilterSource => ({
-  ...source,
-  grant: grant.kind === 'all' ? undefined : grant.condition.clauses,
-})
-
-/** The condition in a filter that another process has sent; undefined: there is none. */
-export const conditionOf = ({ grant }: GrantedFilterSource): AccessCondition | undefined =>
-  grant && new AccessCondition(grant)
+/** Whether it is an update of nothing that is seen. */
+export const isUnseen = ({ class: kind, named, changedValues, changedMetadata }: Event): boolean =>
+  (kind === 'change' || kind === 'update') && named.size + changedValues.size + changedMetadata.size === 0
 
 /**
  * One event as watchers with different conditions see it. Watchers that share a condition object share its view of the
@@ -125,6 +132,18 @@ function eventWith(set: AttributeSet, event: Event): Event {
     changedValues,
     changedMetadata,
   }
+}
+
+// [hot] Once per event and narrowed watcher that matched it.
+/** Whether a watcher that matches the whole event also matches it as it is seen. */
+export function matchesAsSeen(
+  { condition, notification: { propagateDeletes } }: Watcher,
+  seen: Event,
+  work?: EventWork,
+): boolean {
+  if (!concerns(seen, condition, propagateDeletes)) return false
+  const { q } = condition.expression
+  return q === undefined || matchesQuery(q, seen.entity, seen.path, work)
 }
 
 /** Whether a watcher with a condition is about the event: the plain rule that the matcher follows. */

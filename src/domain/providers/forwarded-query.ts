@@ -11,6 +11,7 @@
 //
 // Not here: sending, bytes to JSON (broker/forwarding.ts).
 
+import type { AccessCondition } from '../access/condition.js'
 import {
   type Attribute,
   defaultType,
@@ -20,7 +21,7 @@ import {
   type Metadata,
 } from '../entities/entity.js'
 import { isArray, isObject, type Json } from '../json.js'
-import { identifierLengthMax } from '../limits.js'
+import { identifierLengthMax, pageLimitMax } from '../limits.js'
 import { meansIdentity, type Selection } from '../queries/selection.js'
 import { anyCoversPath } from '../scope.js'
 import type { Provided, ProviderIndex } from './provider-index.js'
@@ -33,6 +34,8 @@ export interface Sought {
   readonly paths: readonly string[]
   /** The requested attributes; empty: all. */
   readonly attrs: readonly string[]
+  /** What the reader may see (docs/interface/access.md#registrations); undefined: everything. */
+  readonly grant?: AccessCondition | undefined
 }
 
 export interface PageWindow {
@@ -125,13 +128,24 @@ export class ForwardedQuery {
       const attrs = planned.attrs && lacking(planned.attrs, known)
       if (attrs?.length === 0) continue
       const room = this.limit - this.page.length
-      const window = known ? { limit: Math.max(1, room), offset: 0 } : { limit: room, offset: this.offset }
+      const window = known ? { limit: Math.max(1, room), offset: 0 } : this.windowOf(room)
       return { registration, entity, attrs: attrs ?? [], ...window }
     }
   }
 
-  /** Takes an answer. `total`: the number that the provider reports; by default the number that it has sent. */
-  take(entities: readonly Entity[], total = entities.length): void {
+  /** A provider does not know which of its entities the reader may see: what is to be skipped is skipped here. */
+  private windowOf(room: number): PageWindow {
+    const { offset } = this
+    return this.sought.grant ? { limit: Math.min(room + offset, pageLimitMax), offset: 0 } : { limit: room, offset }
+  }
+
+  /**
+   * Takes an answer. `total`: the number that the provider reports; by default the number that it has sent. `path`: that
+   * of its registration.
+   */
+  take(entities: readonly Entity[], total = entities.length, path = this.path): void {
+    const { grant } = this.sought
+    if (grant) return this.takeSeen(grant, entities, path)
     this.sum += total
     this.offset = Math.max(0, this.offset - total)
     for (const entity of entities) {
@@ -139,6 +153,22 @@ export class ForwardedQuery {
       const known = this.byId.get(entity.id)?.find(one => one.entity.type === entity.type)
       if (known) join(known, entity)
       else if (this.hasRoom) this.append({ entity, path: this.path }, false)
+    }
+  }
+
+  /** The same for a reader that may not see everything: the rest is not there. */
+  private takeSeen(grant: AccessCondition, entities: readonly Entity[], path: string): void {
+    for (const entity of entities) {
+      const seen = meansIdentity(this.sought.selection, entity.id, entity.type) ? grant.seen(entity, path) : undefined
+      if (!seen) continue
+      this.sum++
+      const known = this.byId.get(entity.id)?.find(one => one.entity.type === entity.type)
+      // A stored entity may be in another path, where less is allowed.
+      const added = known?.isLocal ? grant.seen(seen, known.path) : seen
+      if (known) {
+        if (added) join(known, added)
+      } else if (this.offset > 0) this.offset--
+      else if (this.hasRoom) this.append({ entity: seen, path: this.path }, false)
     }
   }
 

@@ -50,6 +50,12 @@ export function checkRegistrationPatch(payload: Payload): Refusal | undefined {
   return members.ok ? undefined : members.refusal
 }
 
+/** What a PATCH provides, which has passed `checkRegistrationPatch`; undefined: the registration keeps its own. */
+export function providedByPatch(payload: Payload): DataProvided | undefined {
+  const members = parseMembers(payload, false)
+  return members.ok ? members.value.dataProvided : undefined
+}
+
 /**
  * The registration after a PATCH: given members are replaced as a whole
  * (docs/interface/registrations.md#registration-operations). Its path stays.

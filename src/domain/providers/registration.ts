@@ -10,6 +10,7 @@
 // Not here: JSON of clients (registration-parser.ts), the registrations for a request (provider-index.ts), dividing and
 // merging a query or an update (forwarded-query.ts, forwarded-update.ts).
 
+import type { PrincipalSource } from '../access/principal.js'
 import { renderDateTime } from '../date-time.js'
 import { assertVersion } from '../unreadable.js'
 
@@ -21,6 +22,8 @@ export interface Registration {
   readonly tenant: string
   /** The path of the provided entities; never a wildcard. */
   readonly servicePath: string
+  /** The principal that has created it (docs/interface/access.md#owners); undefined: there was no access control. */
+  readonly owner?: PrincipalSource | undefined
   /** '' when there is none. */
   readonly description: string
   /** The time from which on nothing is forwarded; undefined: never. It may be in the past from the start. */
@@ -62,7 +65,7 @@ export type RegistrationStatus = 'active' | 'inactive'
 
 /** A registration as `GET` shows it (docs/interface/registrations.md#registration-operations). */
 export function renderRegistration(registration: Registration): string {
-  const { id, description, expiresMs, dataProvided, provider, status } = registration
+  const { id, owner, description, expiresMs, dataProvided, provider, status } = registration
   const { url, supportedForwardingMode, legacyForwarding } = provider
   return JSON.stringify({
     id,
@@ -74,6 +77,8 @@ export function renderRegistration(registration: Registration): string {
     },
     provider: { http: { url }, supportedForwardingMode, legacyForwarding },
     status,
+    // Ours: only shown when there is one.
+    owner: owner?.name,
   })
 }
 
@@ -88,8 +93,9 @@ export const encodeRegistration = (registration: Registration): string => JSON.s
 export function decodeRegistration(stored: string): Registration {
   const found = JSON.parse(stored) as Registration & { readonly version: number }
   assertVersion('a stored registration', found.version, version)
-  const { id, tenant, servicePath, description, expiresMs, dataProvided, provider, status } = found
-  return { id, tenant, servicePath, description, expiresMs, dataProvided, provider, status }
+  const { id, tenant, servicePath, owner, description, expiresMs, dataProvided, provider, status } = found
+  const whole = { id, tenant, servicePath, description, expiresMs, dataProvided, provider, status }
+  return owner ? { ...whole, owner } : whole
 }
 
 /** The two kinds of requests that are forwarded. */

@@ -6,6 +6,7 @@
 //
 // Not here: the parts of a watch that only the holder of the stream needs (watch.ts).
 
+import { AccessCondition, type GrantClause } from '../access/condition.js'
 import type { Entity } from '../entities/entity.js'
 import { EventWork } from '../queries/pattern.js'
 import { matchesQuery } from '../queries/query.js'
@@ -36,12 +37,16 @@ export interface FilterSource {
   readonly alterationTypes: readonly AlterationType[]
   /** Whether readers also receive that an entity does not match any more. */
   readonly leaves: boolean
+  /** What its readers may see (docs/interface/access.md#streams); undefined: all that the filter finds. */
+  readonly grant?: readonly GrantClause[] | undefined
 }
 
 /** A compiled filter. */
 export interface ChangeFilter extends Watcher {
   readonly tenant: string
   readonly leaves: boolean
+  /** undefined: its readers may see all that it finds. */
+  readonly grant: AccessCondition | undefined
 }
 
 /** Compiles a filter. A text that another build accepted may be refused here. */
@@ -66,6 +71,7 @@ export const filterWith = (id: string, source: FilterSource, expression: Express
   },
   notification: { propagateDeletes: undefined },
   leaves: source.leaves,
+  grant: source.grant && new AccessCondition(source.grant),
 })
 
 /**

@@ -71,6 +71,14 @@ export function checkPatch(payload: Payload): Refusal | undefined {
   return blocks.ok ? undefined : blocks.refusal
 }
 
+/** The subject that a PATCH gives, which has passed `checkPatch`; undefined: the subscription keeps its own. */
+export function subjectOfPatch(payload: Payload): Pick<Subscription, 'entities' | 'condition'> | undefined {
+  const blocks = parseBlocks(payload, false)
+  if (!blocks.ok || !blocks.value.subject) return undefined
+  const { entities, condition = noCondition } = blocks.value.subject
+  return { entities, condition }
+}
+
 /**
  * The subscription after a PATCH (docs/interface/subscriptions.md#change), or a refusal for the first mistake in the
  * body (docs/interface/errors.md#subscriptions). The path is always that of the request, even when it names none.

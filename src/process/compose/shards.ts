@@ -58,6 +58,7 @@ export async function openShards(
   const { store, shardMap, stamps, scanner, disk } = storage
   const answers = new AnswersInFlight(config.answers)
   const processAdmin = new ProcessAdmin()
+  const ownerRules = accessFile && new OwnerRules(accessFile)
   let failed = false
   const open = async (share: Share | undefined): Promise<Opened> => {
     const shards = await openLocalShards({
@@ -76,9 +77,10 @@ export async function openShards(
         isKept: config.notifications.delivery === 'atLeastOnce',
         descendantsMax: config.notifications.descendantsMax,
         flowControl: config.notifications.flowControl,
-        mayNotify: accessFile && new OwnerRules(accessFile).mayNotify,
+        grantOfOwner: ownerRules?.grantOfOwner,
         replays: config.notifications.replays ? replayLimitsDefault : undefined,
       },
+      visibleDocuments: ownerRules?.visibleDocuments,
       deliveryLimits: {
         ...deliveryLimitsDefault,
         deadLetterBytesMax: config.notifications.deadLetters.bytesMax,

@@ -8,6 +8,7 @@
 //
 // Not here: the requests and decisions (subscription-owner.ts, registration-owner.ts).
 
+import type { OwnedDocument, PrincipalSource, VisibleDocuments } from '../../domain/access/principal.js'
 import { accepted, type Refusal, type Result, refused } from '../../domain/refusal.js'
 import type { ShardReply } from '../../messages/messages.js'
 import type { DiskRoom } from '../../ports.js'
@@ -48,12 +49,23 @@ export class DocumentOwner {
   private readonly room: DiskRoom
   private waiting = 0
 
-  /** `waitingMax`: changes whose reply waits. */
-  constructor(commit: GroupCommit, register: Register, waitingMax: number, room: DiskRoom) {
+  /** `waitingMax`: changes whose reply waits. `visible` undefined: there is no access control. */
+  constructor(
+    commit: GroupCommit,
+    register: Register,
+    waitingMax: number,
+    room: DiskRoom,
+    private readonly visible?: VisibleDocuments,
+  ) {
     this.commit = commit
     this.register = register
     this.waitingMax = waitingMax
     this.room = room
+  }
+
+  /** Which documents a list for a reader has; undefined: all. Without access control no reader sees any. */
+  visibleFor(reader: PrincipalSource | undefined, tenant: string): ((document: OwnedDocument) => boolean) | undefined {
+    return reader && (this.visible?.(reader, tenant) ?? (() => false))
   }
 
   /** Decides about a change and makes it, if one can be made now. */

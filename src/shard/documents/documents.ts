@@ -145,14 +145,20 @@ export class TenantDocuments<T extends Document, P> {
     for (const held of this.held.values()) held.progress = this.noProgress
   }
 
-  /** A page in the order of ids, of those with exactly the path (undefined: of all), and how many these are. */
+  /**
+   * A page in the order of ids, of those with exactly the path (undefined: of all) that are visible, and how many these
+   * are.
+   */
   page(
     servicePath: string | undefined,
     offset: number,
     limit: number,
+    isVisible?: (document: T) => boolean,
   ): { readonly known: readonly Known<T, P>[]; readonly total: number } {
     // A pass over 100,000 takes 10 ms. Lists by path are rare, and every owner would have to keep an index for them.
-    const ids = servicePath === undefined ? this.ids : this.ids.filter(id => this.get(id)!.servicePath === servicePath)
+    const ofPath =
+      servicePath === undefined ? this.ids : this.ids.filter(id => this.get(id)!.servicePath === servicePath)
+    const ids = isVisible ? ofPath.filter(id => isVisible(this.get(id)!)) : ofPath
     const known = ids.slice(offset, offset + limit).map(id => {
       const held = this.held.get(id)!
       return { document: held.document(this.read), progress: held.progress }

@@ -36,8 +36,10 @@ export class RegistrationOwner {
         )
       }
       case 'listRegistrations': {
-        const { tenant, servicePath, offset, limit } = request
-        const { known, total } = registrations.of(tenant)?.page(servicePath, offset, limit) ?? { known: [], total: 0 }
+        const { tenant, servicePath, offset, limit, reader } = request
+        const isVisible = owner.visibleFor(reader, tenant)
+        const found = registrations.of(tenant)?.page(servicePath, offset, limit, isVisible)
+        const { known, total } = found ?? { known: [], total: 0 }
         const page = known.map(({ document }) => document)
         return owner.afterStaged(registrations, { kind: 'registrations', registrations: page, total }, onReply)
       }

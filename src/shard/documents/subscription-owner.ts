@@ -44,8 +44,10 @@ export class SubscriptionOwner {
         return owner.afterStaged(subscriptions, { kind: 'subscriptions', subscriptions: [known], total: 1 }, onReply)
       }
       case 'listSubscriptions': {
-        const { tenant, servicePath, offset, limit } = request
-        const { known, total } = subscriptions.of(tenant)?.page(servicePath, offset, limit) ?? { known: [], total: 0 }
+        const { tenant, servicePath, offset, limit, reader } = request
+        const isVisible = owner.visibleFor(reader, tenant)
+        const found = subscriptions.of(tenant)?.page(servicePath, offset, limit, isVisible)
+        const { known, total } = found ?? { known: [], total: 0 }
         const page = known.map(({ document, progress }) => ({ subscription: document, progress }))
         return owner.afterStaged(subscriptions, { kind: 'subscriptions', subscriptions: page, total }, onReply)
       }

@@ -1,6 +1,7 @@
 // Opens the parts of an owner that notify, with the content of its store.
 
 import { randomBytes } from 'node:crypto'
+import type { GrantOfOwner } from '../../domain/access/watching.js'
 import type { ShardMap } from '../../domain/scope.js'
 import type { Subscription } from '../../domain/subscriptions/subscription.js'
 import type { Clock, Logger, Stamps, Store } from '../../ports.js'
@@ -38,8 +39,8 @@ export interface NotificationNeeds {
   readonly descendantsMax: number
   /** The limits for sending dead letters again automatically; undefined: they are not sent again. */
   readonly replays?: ReplayLimits | undefined
-  /** Whether the rules of its owner allow a subscription to notify now; undefined: every subscription may. */
-  readonly mayNotify?: ((subscription: Subscription) => boolean) | undefined
+  /** What the rules of its owner let a subscription notify of; undefined: everything. */
+  readonly grantOfOwner?: GrantOfOwner | undefined
   /** Receives dead letters that are to be sent again; undefined: they are sent here. */
   readonly onRetry?: ((message: Buffer) => void) | undefined
 }
@@ -65,7 +66,7 @@ export async function openNotifications(needs: NotificationNeeds): Promise<Notif
       correlator: root,
     }),
   )
-  const triggers = new Triggers(subscriptions, book, permits, descendants, clock, logger, needs.mayNotify)
+  const triggers = new Triggers(subscriptions, book, permits, descendants, clock, logger, needs.grantOfOwner)
   const reportFlush = isOfShards
     ? new ReportFlush(book, commit, shardMap, clock, randomBytes(6).toString('base64url'))
     : undefined
@@ -91,6 +92,7 @@ export async function openNotifications(needs: NotificationNeeds): Promise<Notif
     deliveries,
     letters,
     replays,
+    grantOfOwner: needs.grantOfOwner,
     isKept,
     shardMap,
     stamps,

@@ -6,6 +6,7 @@
 //
 // When its shard gets another owner, that owner sends it. Here it has ended: it gives no input, and ignores outcomes.
 
+import type { GrantOfOwner } from '../../domain/access/watching.js'
 import type { ShardMap } from '../../domain/scope.js'
 import type { NotificationInput } from '../../domain/subscriptions/message.js'
 import type { DeliveryRecord, ProgressReport } from '../../messages/messages.js'
@@ -40,6 +41,8 @@ export interface NotificationParts {
   readonly letters: Letters
   /** undefined: dead letters are sent again when a client asks for it. */
   readonly replays: Replays | undefined
+  /** What the rules of its owner let a subscription notify of; undefined: everything. */
+  readonly grantOfOwner: GrantOfOwner | undefined
   readonly shardMap: ShardMap
   readonly stamps: Pick<Stamps, 'next'>
   /** Whether pending notifications outlive the process (`-notifDelivery atLeastOnce`). */
@@ -90,9 +93,9 @@ export class PendingIntent implements PendingNotification {
     const subscription = this.parts.subscriptions.of(this.tenant)?.get(this.subscription)
     const event = subscription && (this.event ?? this.recall())
     this.release()
-    if (event) return inputOf(event, this.intent, subscription)
-    this.end()
-    return undefined
+    const input = event && inputOf(event, this.intent, subscription, this.parts.grantOfOwner)
+    if (!input) this.end()
+    return input
   }
 
   private get isOver(): boolean {

@@ -67,9 +67,10 @@ class PendingLetter implements PendingNotification {
     const isActive = subscription && subscription.status !== 'inactive' && !isExpired(subscription, clock.wallMs())
     const row = isActive && !this.isOver ? letters.rowOf(this.letter) : undefined
     const event = row && this.eventOf(row)
-    if (event?.intents[0]) return inputOf(event, event.intents[0], subscription!)
-    this.end('void')
-    return undefined
+    const intent = event?.intents[0]
+    const input = intent && inputOf(event, intent, subscription!, this.parts.grantOfOwner)
+    if (!input) this.end('void')
+    return input
   }
 
   /** undefined: this build cannot read it, so it is not replayed automatically. */

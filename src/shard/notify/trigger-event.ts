@@ -7,6 +7,8 @@
 //
 // Not here: which subscriptions are triggered (triggers.ts), how long a row stays (outbox.ts).
 
+import { asSeen, everyAttribute, shows } from '../../domain/access/attribute-set.js'
+import { attributesUnder, type GrantOfOwner } from '../../domain/access/watching.js'
 import { type Attribute, type Entity, ignoresType, noMetadata } from '../../domain/entities/entity.js'
 import { quoted } from '../../domain/entities/representation.js'
 import type { Json } from '../../domain/json.js'
@@ -62,11 +64,24 @@ export interface TriggerEvent {
   readonly intents: readonly DeliveryIntent[]
 }
 
-/** The input from which the message of an intent is rendered, with its subscription as it is now. */
-export function inputOf(event: TriggerEvent, intent: DeliveryIntent, subscription: Subscription): NotificationInput {
-  const { tenant, path, correlator, authToken, entity, encoded, named } = event
+/**
+ * The input from which the message of an intent is rendered, with its subscription as it is now; undefined: the present
+ * rules of the owner of the subscription do not cover the entity. `grantOfOwner` undefined: there is no access control.
+ */
+export function inputOf(
+  event: TriggerEvent,
+  intent: DeliveryIntent,
+  subscription: Subscription,
+  grantOfOwner: GrantOfOwner | undefined,
+): NotificationInput | undefined {
+  const { tenant, path, correlator, authToken, encoded } = event
   const { number, alteration } = intent
-  const isOfEncoded = isAnswer(encoded) && isOfText(subscription.notification)
+  const shown = grantOfOwner ? attributesUnder(grantOfOwner(subscription), event.entity, path) : everyAttribute
+  if (!shown) return undefined
+  const isWhole = shown.kind === 'all'
+  const entity = asSeen(shown, event.entity)
+  const named = isWhole ? event.named : event.named.filter(({ name }) => shows(shown, name))
+  const isOfEncoded = isWhole && isAnswer(encoded) && isOfText(subscription.notification)
   const normalizedText = isOfEncoded ? encodedJson(encoded).toString() : undefined
   return {
     subscription,

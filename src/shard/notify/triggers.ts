@@ -5,6 +5,7 @@
 // whether a subscription that depends on its own past is triggered. If that is this owner, the progress book is written
 // at once; otherwise a permit is requested later (permits.ts).
 
+import { EventViews, type GrantOfOwner, matchesAsSeen } from '../../domain/access/watching.js'
 import type { Entity } from '../../domain/entities/entity.js'
 import type { Change } from '../../domain/entities/update.js'
 import { eventWorkMax } from '../../domain/limits.js'
@@ -51,8 +52,8 @@ export class Triggers {
   private readonly logger: Pick<Logger, 'warn'>
   private readonly permits: Permits
   private readonly descendants: Descendants
-  /** undefined: every subscription may. */
-  private readonly mayNotify: ((subscription: Subscription) => boolean) | undefined
+  /** undefined: there is no access control. */
+  private readonly grantOfOwner: GrantOfOwner | undefined
   private readonly found: Subscription[] = []
   private readonly work = new EventWork()
   private exceededLoggedMs = Number.NEGATIVE_INFINITY
@@ -64,9 +65,9 @@ export class Triggers {
     descendants: Descendants,
     clock: Clock,
     logger: Pick<Logger, 'warn'>,
-    mayNotify: ((subscription: Subscription) => boolean) | undefined = undefined,
+    grantOfOwner: GrantOfOwner | undefined = undefined,
   ) {
-    this.mayNotify = mayNotify
+    this.grantOfOwner = grantOfOwner
     this.book = book
     this.permits = permits
     this.descendants = descendants
@@ -163,11 +164,13 @@ export class Triggers {
     const nowMs = this.clock.wallMs()
     const intents: DeliveryIntent[] = []
     let tooMany = 0
+    const views = this.grantOfOwner && new EventViews(event, this.work)
     for (const subscription of found) {
       const { id, condition } = subscription
-      if (this.mayNotify?.(subscription) === false) continue
       if (isOfCustom && isCustom(subscription.notification.transport)) continue
-      if (decideTrigger(subscription, this.book.of(event.tenant, id), event, nowMs, this.work) !== 'fires') continue
+      const seen = views ? this.seenBy(subscription, views) : event
+      if (!seen) continue
+      if (decideTrigger(subscription, this.book.of(event.tenant, id), seen, nowMs, this.work) !== 'fires') continue
       if (intents.length === room) {
         tooMany++
         continue
@@ -182,7 +185,7 @@ export class Triggers {
         id: notification,
         subscription: id,
         number: numbering.next,
-        alteration: alterationTypeOf(event, condition),
+        alteration: alterationTypeOf(seen, condition),
         needsPermit,
         isGranted,
       })
@@ -190,6 +193,15 @@ export class Triggers {
     }
     if (tooMany > 0) this.descendants.drop(origin.correlatorRoot, tooMany)
     return intents
+  }
+
+  /** The event as the rules of its owner show it to a subscription that it matches; undefined: it is none for that. */
+  private seenBy(subscription: Subscription, views: EventViews): Event | undefined {
+    const grant = this.grantOfOwner?.(subscription)
+    if (!grant) return undefined
+    if (grant.kind === 'all') return views.under(undefined)
+    const seen = views.under(grant.condition)
+    return seen && matchesAsSeen(subscription, seen, this.work) ? seen : undefined
   }
 
   /** Logs that patterns were left out: subscriptions that are older than the bound exceed it (pattern-account.ts). */

@@ -15,6 +15,7 @@
 // A tenant costs something only while it has filters, and for a while afterwards, so that its readers may come back.
 
 import assert from 'node:assert/strict'
+import { EventViews, eventAsSeen, isUnseen, matchesAsSeen } from '../../domain/access/watching.js'
 import { eventWorkMax } from '../../domain/limits.js'
 import { EventWork } from '../../domain/queries/pattern.js'
 import { stampMs } from '../../domain/stamp.js'
@@ -136,29 +137,43 @@ export class ChangeStreams {
   private concernedBy(tenant: TenantStreams, event: Event): Pick<RingEntry, 'found' | 'left' | 'isIncomplete'> {
     const { work } = this
     work.begin()
-    const found = this.foundBy(tenant.after, event)
+    const views = new EventViews(event, work)
+    const found = this.foundBy(tenant.after, event, views)
     const isIncomplete = work.isExceeded
     if (tenant.before.size === 0) return { found, left: none, isIncomplete }
     work.begin()
-    const left = this.leftBy(tenant.before, event, found)
+    const left = this.leftBy(tenant.before, event, found, views)
     return { found, left, isIncomplete: isIncomplete || work.isExceeded }
   }
 
-  private foundBy(matcher: Matcher<OwnedFilter>, event: Event): readonly OwnedFilter[] {
+  private foundBy(matcher: Matcher<OwnedFilter>, event: Event, views: EventViews): readonly OwnedFilter[] {
     if (matcher.size === 0) return none
     const { found, work } = this
     found.length = 0
     matcher.touched(event, found, work)
     if (found.length === 0) return none
-    return found.filter(({ condition }) => unmetExpression(condition, event, work) === undefined)
+    return found.filter(filter => {
+      const { grant, condition } = filter
+      const seen = views.under(grant)
+      if (!seen || (grant && !matchesAsSeen(filter, seen, work))) return false
+      return unmetExpression(condition, seen, work) === undefined
+    })
   }
 
-  private leftBy(matcher: Matcher<OwnedFilter>, event: Event, now: readonly OwnedFilter[]): readonly OwnedFilter[] {
+  private leftBy(
+    matcher: Matcher<OwnedFilter>,
+    event: Event,
+    now: readonly OwnedFilter[],
+    views: EventViews,
+  ): readonly OwnedFilter[] {
     if (!event.before) return none
     const isFound = new Set(now.map(({ id }) => id))
-    return this.foundBy(matcher, eventBefore(event, event.before)).filter(({ id, holder, number }) => {
+    const earlier = eventBefore(event, event.before)
+    return this.foundBy(matcher, earlier, new EventViews(earlier, this.work)).filter(({ id, holder, number }) => {
       const filter = holder.filters.get(number)
-      return filter !== undefined && !isFound.has(id) && leaves(filter, event, this.work)
+      const seen = filter && views.under(filter.grant)
+      if (!seen || isFound.has(id) || (filter.grant && isUnseen(seen))) return false
+      return leaves(filter, seen, this.work)
     })
   }
 
@@ -400,11 +415,13 @@ const numbersOf = (filters: readonly OwnedFilter[], holder: Holder): readonly nu
 function replayedFor(entry: RingEntry, filter: ChangeFilter): SentChange | undefined {
   const before = entry.encodedBefore && decodeEntity(entry.encodedBefore)
   const after = entry.class === 'delete' ? undefined : decodeEntity(entry.encoded)
-  const event = eventOf({ before, after, alterations: entry.alterations }, entry)
+  const whole = eventOf({ before, after, alterations: entry.alterations }, entry)
+  const event = filter.grant ? eventAsSeen(filter.grant, whole) : whole
+  if (!event) return undefined
   const isFound = matches(filter, event) && unmetExpression(filter.condition, event) === undefined
   if (isFound) return sent(entry, [0], none)
-  if (!filter.leaves || !before) return undefined
-  const earlier = eventBefore(event, before)
+  if (!filter.leaves || !event.before || (filter.grant && isUnseen(event))) return undefined
+  const earlier = eventBefore(event, event.before)
   const filterOfBefore = filterBefore(filter)
   const matched = matches(filterOfBefore, earlier) && unmetExpression(filterOfBefore.condition, earlier) === undefined
   return matched && leaves(filter, event) ? sent(entry, none, [0]) : undefined

@@ -18,6 +18,8 @@ import {
   notificationIdOf,
   type TriggerEvent,
 } from '../../../src/shard/notify/trigger-event.js'
+import { grantsOf } from '../../support/access.js'
+import { room } from '../../support/events.js'
 import { options, sink, subscriptionOf } from '../../support/notification-inputs.js'
 import { oddEntities } from '../../support/odd-entities.js'
 import { Random } from '../../support/random.js'
@@ -83,7 +85,7 @@ const again = (event: TriggerEvent, intents?: readonly DeliveryIntent[]): Trigge
 
 /** All messages of an event. */
 const messagesOf = (event: TriggerEvent): unknown[] =>
-  event.intents.map(intent => messageOf(inputOf(event, intent, subscriptions[indexOf(intent)]!), options))
+  event.intents.map(intent => messageOf(inputOf(event, intent, subscriptions[indexOf(intent)]!, undefined)!, options))
 
 /** The index in `subscriptions` of an intent's subscription: they all have one id. */
 const indexOf = ({ id }: DeliveryIntent): number => Number.parseInt(id.slice(-6), 16)
@@ -192,4 +194,24 @@ t.test('no two notifications have one id, and ids of a shard sort in the order o
     }),
     { numRuns: 2000 },
   )
+})
+
+t.test('a notification, a dead letter too, is rendered under the present grant of its owner', async t => {
+  const entity = room('{"temp": 20, "cost": 5}')
+  const cost: NamedAttribute = { name: 'cost', action: 'update', previous: entity.attributes.get('cost') }
+  const event = eventOf(entity, { named: [{ name: 'temp', action: 'update' }, cost] })
+  const hidesCost: JsonObject = { actions: ['subscribe'], attributes: ['*', '!cost'] }
+  const underRules = (...rules: JsonObject[]) => {
+    const grant = grantsOf(rules, '')('subscribe')
+    const grantOfOwner = () => (grant.kind === 'denied' ? undefined : grant)
+    return inputOf(event, event.intents[0]!, subscriptions[0]!, grantOfOwner)
+  }
+  const input = underRules(hidesCost)!
+  t.strictSame([...input.entity.attributes.keys()], ['temp'])
+  t.strictSame(input.named, [{ name: 'temp', action: 'update' }])
+  t.equal(input.normalizedText, undefined, 'the text of the whole entity is not used')
+  t.notMatch(JSON.stringify(messageOf(input, options)), /cost/)
+  t.equal(underRules({ actions: ['subscribe'] })?.entity, entity)
+  t.equal(underRules({ ...hidesCost, types: ['Meter'] }), undefined, 'the entity is not covered')
+  t.equal(underRules({ actions: ['read'] }), undefined)
 })

@@ -308,3 +308,34 @@ t.test('a replay of another ring, or of a tenant without readers, is a gap', asy
   t.match(scene.replay({ source: { ...anything, tenant: 'elsewhere' }, sinceTick: scene.tick }), { what: 'gap' })
   t.match(scene.replay({ sinceTick: 0 }), { what: 'gap', reason: 'too old' }, 'a tick of long ago')
 })
+
+t.test('a filter with a grant finds what its readers may see, also in a replay', async t => {
+  const grant = [{ paths: ['/#'], types: undefined, ids: [{ pattern: '^E' }], attributes: ['n'] }]
+  const source: FilterSource = { ...anything, expression: { q: 'n<5' }, leaves: true, grant }
+  const scene = await Scene.with(anything, source)
+  const { owner, tick } = scene
+  await owner.end(create('E', { n: 1, m: 1 }))
+  await owner.end(create('F', { n: 1 }))
+  await owner.end(update('E', { m: 2 }))
+  await owner.end(update('E', { n: 2, m: 3 }))
+  await owner.end(update('E', { n: 2, m: 4 }))
+  await owner.end(update('E', { n: 9 }))
+  await owner.end(update('E', { m: 5 }))
+  const live = (await scene.next()).map(({ found, left }) => [found.includes(2), left.includes(2)])
+  const [isFound, isNothing, hasLeft] = [
+    [true, false],
+    [false, false],
+    [false, true],
+  ]
+  t.strictSame(live, [isFound, isNothing, isNothing, isFound, isFound, hasLeft, isNothing])
+  const replayed = scene.replay({ sinceTick: tick, source })
+  t.strictSame(
+    replayed?.what === 'replayed' && replayed.changes.map(({ found, left }) => [found.length, left.length]),
+    [
+      [1, 0],
+      [1, 0],
+      [1, 0],
+      [0, 1],
+    ],
+  )
+})
