@@ -338,7 +338,7 @@ export class AccessReference {
     const roles = rolesNow(this.file, owner)
     if (!roles) return false
     if (owner.kind === principal.kind && owner.name === principal.name) return true
-    return roles.every(role => principal.roles.includes(role))
+    return roles.length > 0 && roles.every(role => principal.roles.includes(role))
   }
 
   // docs/interface/access.md#registrations
