@@ -220,7 +220,8 @@ export class AccessReference {
   ): boolean {
     const { path, id } = change
     const rules = inPaths(this.rules(principal, action, tenant), [path])
-    if (hasType(change, isTyped, kind)) {
+    // What a write creates without a type is a `Thing`.
+    if (action === 'create' || hasType(change, isTyped, kind)) {
       if (names === 'all') return allowsAll(rules, change)
       return coversAny(rules, change) && names.every(name => allows(rules, change, name))
     }
@@ -263,7 +264,7 @@ export class AccessReference {
     const [only] = found
     if (only) return { ...change, type: only.type }
     const creation = { ...change, type: 'Thing' }
-    // Open: where it may not create a `Thing`, the entity is missing. A 403 would depend on what is stored.
+    // Where rules for `update` do not cover a `Thing`, the entity is missing.
     return 'creates' in change && change.creates && isCovered(creation) ? creation : 'no entity'
   }
 
