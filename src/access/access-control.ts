@@ -1,7 +1,8 @@
 // Access control as the HTTP front asks for it: a principal for the headers of a request, and its grants.
 //
 // A grant depends on the file, the principal, the action, the tenant and the paths alone, so it is remembered. That
-// costs memory in proportion to the names in its rules, which is bounded: beyond, all grants are forgotten at once.
+// costs memory in proportion to the names in its rules and to the tenant and paths of the request, which is bounded:
+// beyond, all grants are forgotten at once.
 //
 // [hot] Once per request with access control.
 //
@@ -36,7 +37,7 @@ export interface AccessControlNumbers extends AuthenticatorNumbers {
   readonly source: AccessSourceNumbers
 }
 
-/** Who asks, or the answer to a request that does not show it. */
+/** A principal with its rights, or the refusal of the proof that a request shows. */
 export type RightsOrRefusal =
   | { readonly ok: true; readonly asker: PrincipalRights }
   | { readonly ok: false; readonly refusal: Refusal; readonly challenge: string | undefined }
@@ -58,6 +59,10 @@ export class AccessControl {
 
   onForbidden(): void {
     this.forbidden++
+  }
+
+  onBusy(): void {
+    this.authenticator.onBusy()
   }
 
   /** Calls the listener after each change of the file. Returns a function that ends it. */
@@ -149,10 +154,11 @@ class RememberedGrants {
   }
 
   set(principal: Principal, key: string, grant: Grant): void {
-    this.names += namesIn(grant)
+    const names = namesIn(grant) + Math.ceil(key.length / nameLength)
+    this.names += names
     if (this.names > rememberedNamesMax) {
       this.ofPrincipals.clear()
-      this.names = namesIn(grant)
+      this.names = names
     }
     const known = this.ofPrincipals.get(principal)
     if (known) known.set(key, grant)
@@ -172,3 +178,6 @@ function namesIn(grant: Grant): number {
 }
 
 const grantNames = 10
+
+/** Characters of a tenant and of paths that count as one name. */
+const nameLength = 100

@@ -175,6 +175,11 @@ export class Authenticator {
     return principalOf(this.known.file, source)
   }
 
+  /** Counts a request that is refused because too much waits for verifications. */
+  onBusy(): void {
+    this.denied.busy++
+  }
+
   numbers(): AuthenticatorNumbers {
     return { tokens: this.tokens.numbers(), denied: { ...this.denied } }
   }

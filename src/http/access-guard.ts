@@ -18,6 +18,8 @@ export interface AccessGuard {
   identify(headers: ClientHeaders, onDone: (identification: AskerResult) => void): void
   /** Counts a request that no rule allows. */
   onForbidden(): void
+  /** Counts a request that is refused because too much waits for verifications. */
+  onBusy(): void
   /** Calls the listener after each change of the access file. Returns a function that ends it. */
   onChange(listener: () => void): () => void
 }

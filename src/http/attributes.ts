@@ -18,10 +18,11 @@ import { type Json, renderJson } from '../domain/json.js'
 import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
 import { noteOldLocations } from './call.js'
 import { pathId, updateOptions, writeTarget } from './entities.js'
+import { readScope } from './entity-rights.js'
 import { entityOf } from './list-body.js'
 import type { Reply } from './reply.js'
 import type { Accept, Request } from './request.js'
-import { elsewhereOf, jsonPayload, originOf, outwardOf, parsedJson, readScope } from './request.js'
+import { elsewhereOf, jsonPayload, originOf, outwardOf, parsedJson } from './request.js'
 import { listParameter } from './url.js'
 
 export class AttributeHandlers {

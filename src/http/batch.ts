@@ -15,19 +15,10 @@ import { compileSelection } from '../domain/queries/selection.js'
 import type { Result } from '../domain/refusal.js'
 import { noteOldLocations } from './call.js'
 import { updateOptions } from './entities.js'
+import { readScope, refuseFilters, scopeOfWrites, writeScope } from './entity-rights.js'
 import { entityItems, replyWithList, viewOf } from './list-body.js'
 import type { Reply } from './reply.js'
-import {
-  elsewhereOf,
-  jsonPayload,
-  originOf,
-  outwardOf,
-  type Request,
-  readScope,
-  refuseFilters,
-  scopeOfWrites,
-  writeScope,
-} from './request.js'
+import { elsewhereOf, jsonPayload, originOf, outwardOf, type Request } from './request.js'
 
 export class BatchHandlers {
   constructor(

@@ -14,18 +14,10 @@ import { compileSelection, type SelectionSource } from '../domain/queries/select
 import { accepted, type Refusal, type Result, refusals, refused } from '../domain/refusal.js'
 import type { AttributesRequest, EntityTarget } from '../messages/messages.js'
 import { noteOldLocations } from './call.js'
+import { readScope, refuseFilters, writeScope } from './entity-rights.js'
 import { attributesItem, entityItem, entityItems, replyWithItem, replyWithList, viewOfParameters } from './list-body.js'
 import type { Reply } from './reply.js'
-import {
-  elsewhereOf,
-  jsonPayload,
-  originOf,
-  outwardOf,
-  type Request,
-  readScope,
-  refuseFilters,
-  writeScope,
-} from './request.js'
+import { elsewhereOf, jsonPayload, originOf, outwardOf, type Request } from './request.js'
 import { listParameter, type Parameters } from './url.js'
 
 const plainUpdate: UpdateOptions = { overrideMetadata: false, forcedUpdate: false }

@@ -14,7 +14,8 @@ import { actionsOf, type RequestNeed, type RuleNeed } from '../domain/access/rou
 import { accepted, type Refusal, type Result, refusals, refused } from '../domain/refusal.js'
 import { allPaths } from '../domain/scope.js'
 import type { AccessGuard, Asker, AskerResult, Permit } from './access-guard.js'
-import type { BodyHandler, Excess, Exchange } from './front.js'
+import type { BodyHandler, Exchange } from './front.js'
+import { HeldBodies, HeldBody } from './held-bodies.js'
 import type { Reply } from './reply.js'
 import { type Request, tenantOf } from './request.js'
 import { streamScope } from './stream-scope.js'
@@ -30,6 +31,8 @@ export interface CandidateRequest {
 }
 
 export class RequestAuthorizer {
+  private readonly bodies = new HeldBodies()
+
   constructor(readonly access: AccessGuard) {}
 
   /**
@@ -41,8 +44,12 @@ export class RequestAuthorizer {
     serve: (permit: Permit | undefined) => BodyHandler | undefined,
   ): BodyHandler | undefined {
     if (candidate.need === 'nothing') return serve(undefined)
-    const body = new HeldBody()
+    const body = new HeldBody(this.bodies, () => {
+      this.access.onBusy()
+      candidate.reply.refuse(refusals.verificationsTooMany)
+    })
     this.access.identify(candidate.exchange, identification => {
+      if (body.isRefused) return
       const permit = this.permitOrRefuse(candidate, identification)
       body.give(permit && serve(permit))
     })
@@ -141,29 +148,4 @@ const rootPath: readonly string[] = ['/']
 function placeOfStream(request: Request): Result<RequestPlace> {
   const scope = streamScope(request)
   return scope.ok ? accepted({ tenant: scope.value.tenant, paths: [scope.value.servicePath] }) : scope
-}
-
-/** The body of a request that may come before it is known who asks. */
-class HeldBody {
-  private isDecided = false
-  private handler: BodyHandler | undefined
-  private came: { readonly bytes: Uint8Array; readonly excess: Excess | undefined } | undefined
-
-  /** `handler` undefined: the request is answered without its body. */
-  give(handler: BodyHandler | undefined): void {
-    this.isDecided = true
-    this.handler = handler
-    if (this.came) handler?.(this.came.bytes, this.came.excess)
-    this.came = undefined
-  }
-
-  /** What the front gets as the receiver of the body. */
-  handlerNow(awaitsBody: boolean): BodyHandler | undefined {
-    if (this.isDecided || !awaitsBody) return this.handler
-    return (body, excess) => {
-      if (this.isDecided) this.handler?.(body, excess)
-      // The bytes are valid during the call only.
-      else this.came = { bytes: Uint8Array.from(body), excess }
-    }
-  }
 }

@@ -7,19 +7,8 @@
 
 import type { Elsewhere } from '../broker/forwarded-reads.js'
 import type { Outward } from '../broker/forwarding.js'
-import type { ReadScope } from '../broker/replies.js'
-import { refuseSelection } from '../domain/access/filters.js'
-import {
-  decideWrites,
-  type GrantByAction,
-  type WriteKind,
-  type WriteLimits,
-  type WrittenEntity,
-} from '../domain/access/writing.js'
 import type { Payload } from '../domain/entities/entity.js'
 import { isLooped } from '../domain/providers/registration.js'
-import type { OrderKey } from '../domain/queries/order.js'
-import type { Selection } from '../domain/queries/selection.js'
 import { accepted, type Refusal, type Result, refusals, refused } from '../domain/refusal.js'
 import { allPaths, parseServicePaths, parseTenant, type Scope, updatePath } from '../domain/scope.js'
 import type { Origin } from '../messages/messages.js'
@@ -346,42 +335,6 @@ export function tenantOf(request: Request): Result<string> {
   return request.tenants ? tenant : accepted('')
 }
 
-/** A place in which a write is allowed. */
-export interface WriteScope extends Scope {
-  /** Of writes without a type; undefined: they may be about any entity of their id. */
-  readonly limits: WriteLimits | undefined
-}
-
-/** The scope of a write of some entities, if the rules allow it for all of them. `entities` is called only with access control. */
-export function writeScope(
-  request: Request,
-  kind: WriteKind,
-  entities: () => readonly WrittenEntity[],
-): Result<WriteScope> {
-  return scopeOfWrites(request, () => [{ kind, entities: entities() }])
-}
-
-/** The same for writes of several kinds, in their order. */
-export function scopeOfWrites(
-  request: Request,
-  writes: () => Iterable<{ readonly kind: WriteKind; readonly entities: readonly WrittenEntity[] }>,
-): Result<WriteScope> {
-  const scope = oneScope(request)
-  const { permit } = request
-  if (!scope.ok || !permit) return scope.ok ? accepted({ ...scope.value, limits: undefined }) : scope
-  const grantOf: GrantByAction = action => permit.grants[action] ?? { kind: 'denied', reason: 'action' }
-  let limits: WriteLimits = []
-  for (const { kind, entities } of writes()) {
-    const decided = decideWrites(grantOf, scope.value, kind, entities)
-    if (!decided.ok) {
-      permit.onForbidden()
-      return decided
-    }
-    if (decided.value.length > 0) limits = decided.value
-  }
-  return accepted({ ...scope.value, limits: limits.length > 0 ? limits : undefined })
-}
-
 /** The one scope of a write or a registration (docs/interface/tenants-and-paths.md#service-paths). */
 export function oneScope(request: Request): Result<Scope> {
   const tenant = tenantOf(request)
@@ -392,26 +345,6 @@ export function oneScope(request: Request): Result<Scope> {
 
 /** The paths of a read: those of the header, or all paths of the tenant. */
 export const readPaths = ({ paths }: Request): readonly string[] => (paths.length === 0 ? allPaths : paths)
-
-/** The scope of a read, with what the rules for `read` allow there. */
-export function readScope(request: Request): Result<ReadScope> {
-  const tenant = tenantOf(request)
-  if (!tenant.ok) return tenant
-  const grant = request.permit?.grants.read
-  if (grant?.kind !== 'narrowed') return accepted({ tenant: tenant.value, paths: readPaths(request), grant: undefined })
-  return accepted({ tenant: tenant.value, paths: grant.condition.paths, grant: grant.condition })
-}
-
-/** The refusal of a list that filters or sorts by an attribute that its reader may not see; undefined: it does not. */
-export function refuseFilters(
-  request: Request,
-  { tenant }: ReadScope,
-  selection: Selection,
-  order: readonly OrderKey[],
-): Refusal | undefined {
-  const grant = request.permit?.grants.read
-  return grant && refuseSelection(grant, { tenant, paths: readPaths(request) }, selection, order)
-}
 
 /** The body of an operation that accepts only JSON. */
 export function jsonPayload(request: Request, body: Uint8Array): Result<Payload> {

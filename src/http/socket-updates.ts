@@ -18,7 +18,7 @@ export const unansweredMax = 256
 /** What updates need of their connection. */
 export interface UpdateParts {
   readonly inner: InnerRequests
-  /** Who acts on the connection now; undefined: there is no access control. */
+  /** The principal of the connection at this moment; undefined: there is no access control. */
   readonly asker: () => Asker | undefined
   /** Bytes of all updates together that are not answered yet. */
   readonly bytesMax: number

@@ -17,7 +17,7 @@ import { refuseNarrowed } from './request-authorizer.js'
 /** The longest time between two looks at a proof that has an end. */
 const lookMsMax = 3_600_000
 
-/** Who reads a stream, and what it is about. */
+/** The reader of a stream, and the place that it reads. */
 export interface StreamReaderRights {
   readonly asker: Asker
   readonly scope: WatchScope
@@ -44,7 +44,7 @@ export class StreamRights {
     this.lookLater()
   }
 
-  /** Who reads, as it has shown itself last. */
+  /** The reader, by its latest proof. */
   get asker(): Asker {
     return this.reader
   }

@@ -57,7 +57,7 @@ export interface SocketParts extends StreamParts {
   readonly updateScope: Pick<MessageHead, 'tenant' | 'path'>
   readonly inner: InnerRequests
   readonly origin: Pick<MessageHead, 'client' | 'authToken'>
-  /** Who has opened the connection; undefined: there is no access control. */
+  /** The principal that has opened the connection; undefined: there is no access control. */
   readonly asker: Asker | undefined
   /** The watch that the parameters describe, or the reason why there is none; undefined: they describe none. */
   readonly first: Result<Watch> | undefined

@@ -52,12 +52,7 @@ export function shownBy(
 }
 
 /** The report without entities that are not there for the owner of the subscription. */
-export function reportShownBy(
-  permit: Permit | undefined,
-  subscription: Subscription,
-  report: DeliveryReport,
-): DeliveryReport {
-  if (!permit) return report
+export function reportShownBy(permit: Permit, subscription: Subscription, report: DeliveryReport): DeliveryReport {
   const grant = grantNow(permit, subscription)
   const isShown = (one: { readonly id: string; readonly type: string; readonly path: string }): boolean =>
     attributesOf(grant, one, one.path) !== undefined

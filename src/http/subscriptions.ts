@@ -27,9 +27,10 @@ import type { DeliveryRecord, DeliveryReport, KnownSubscription } from '../messa
 import type { Clock } from '../ports.js'
 import { noteLegacyFormat } from './call.js'
 import { isThere, readerOf } from './document-rights.js'
+import { readScope } from './entity-rights.js'
 import { replyWithList } from './list-body.js'
 import type { Reply } from './reply.js'
-import { jsonPayload, type Request, readScope, tenantOf } from './request.js'
+import { jsonPayload, type Request, tenantOf } from './request.js'
 import { refuseOfOwner, refuseSubscription, reportShownBy, shownBy } from './subscription-rights.js'
 
 /** Whether messages may be sent to a URL, as far as the URL shows it (docs/operations/egress.md). */
@@ -147,11 +148,15 @@ export class SubscriptionHandlers {
     const named = namedSubscription(request)
     if (!named.ok) return reply.refuse(named.refusal)
     const { tenant, id } = named.value
-    this.find(request, reply, named.value, ({ subscription }) =>
+    const send = (shown: (report: DeliveryReport) => DeliveryReport): void =>
       this.subscriptions.deliveries(tenant, id, request.parameters.limit, result => {
-        if (result.ok) reply.json(renderDeliveries(reportShownBy(request.permit, subscription, result.value)))
+        if (result.ok) reply.json(renderDeliveries(shown(result.value)))
         else reply.refuse(result.refusal)
-      }),
+      })
+    const { permit } = request
+    if (!permit) return send(report => report)
+    this.find(request, reply, named.value, ({ subscription }) =>
+      send(report => reportShownBy(permit, subscription, report)),
     )
   }
 
@@ -159,12 +164,12 @@ export class SubscriptionHandlers {
     const named = namedSubscription(request)
     if (!named.ok) return reply.refuse(named.refusal)
     const { tenant, id } = named.value
-    this.find(request, reply, named.value, () =>
+    const retry = (): void =>
       this.subscriptions.retryDeliveries(tenant, id, result => {
         if (result.ok) reply.json(JSON.stringify({ retried: result.value }))
         else reply.refuse(result.refusal)
-      }),
-    )
+      })
+    this.ifThere(request, reply, named.value, retry)
   }
 
   change(request: Request, reply: Reply, body: Uint8Array): void {
@@ -199,9 +204,15 @@ export class SubscriptionHandlers {
     const tenant = tenantOf(request)
     if (!tenant.ok) return reply.refuse(tenant.refusal)
     const id = request.components[2] as string
-    const remove = (): void => this.subscriptions.remove(tenant.value, id, result => reply.conclude(result))
-    if (request.permit) this.find(request, reply, { tenant: tenant.value, id }, remove)
-    else remove()
+    this.ifThere(request, reply, { tenant: tenant.value, id }, () =>
+      this.subscriptions.remove(tenant.value, id, result => reply.conclude(result)),
+    )
+  }
+
+  /** With access control, calls back only if the subscription is there for the request. */
+  private ifThere(request: Request, reply: Reply, named: NamedSubscription, carryOut: () => void): void {
+    if (request.permit) this.find(request, reply, named, carryOut)
+    else carryOut()
   }
 }
 

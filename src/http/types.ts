@@ -6,9 +6,10 @@ import { checkIdentifier, hasIdentifierCharacters } from '../domain/entities/ent
 import { Pace, sorted, type Ticks } from '../domain/pace.js'
 import { refusals } from '../domain/refusal.js'
 import type { TypeSummary } from '../messages/messages.js'
+import { readScope } from './entity-rights.js'
 import { type ListItems, replyWithList } from './list-body.js'
 import type { Reply } from './reply.js'
-import { type Request, readScope } from './request.js'
+import type { Request } from './request.js'
 
 export class TypeHandlers {
   constructor(

@@ -19,9 +19,7 @@ export interface NumberedFilter {
   readonly source: FilterSource
 }
 
-/**
- * Asks for changes behind a position, after a change of the holder's filters. It ends an earlier poll of the holder.
- */
+/** Asks for changes behind a position, after a change of the holder's filters. It ends an earlier poll of the holder. */
 export interface StreamPoll {
   readonly what: 'poll'
   /** Unique for each holder and each time it begins. */

@@ -1,4 +1,5 @@
-// Limits of the access file, and of what a token may bring (docs/interface/access.md#limits).
+// Limits of the access file, of what a token may bring, and of requests under access control
+// (docs/interface/access.md#limits).
 //
 // The operator writes the file. So the limits are wide: they bound what a file costs, and do not get in the way of one
 // that makes sense. A file beyond a limit is refused as a whole.
@@ -73,7 +74,10 @@ export const egressPatternsMax = 1_000
 export const claimValuesMax = 1_000
 
 /**
- * Comparisons of rules that a request with a filter may need, some 10 ms. Beyond, the filter is refused. There are some
- * 5 for each rule, unless long lists of a rule or of the request overlap with other rules.
+ * Comparisons of rules that a request may need for its filters, or for its writes without types: some 10 ms. Beyond, it is
+ * refused. There are some 5 for each rule, unless long lists of a rule or of the request overlap with other rules.
  */
 export const ruleComparisonsMax = 300_000
+
+/** Bytes of bodies of requests that are kept while their tokens are being verified. Beyond, a request is refused. */
+export const heldBodyBytesMax = 64 * 1024 * 1024

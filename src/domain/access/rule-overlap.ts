@@ -34,15 +34,29 @@ export const entitiesOf = (type: string | undefined, id: string | undefined): As
   ids: id === undefined ? undefined : new Set([id]),
 })
 
-/** The clauses that a request can reach, cut to it. Work is done when it is needed, and has a limit. */
+/** The comparisons of rules that one request may cost. */
+export class RuleComparisons {
+  private done = 0
+
+  constructor(private readonly max = ruleComparisonsMax) {}
+
+  /** Counts some more. False: there are too many. */
+  count(number: number): boolean {
+    this.done += number
+    return this.done <= this.max
+  }
+}
+
+/** The clauses that a request can reach, cut to it. Work is done when it is needed, once for each name. */
 export class ReachedClauses {
-  private comparisons = 0
+  private readonly shown = new Map<string, boolean>()
   /** The types of clauses that were compared with the request, since clauses often name the same. */
   private readonly meant = new Map<string, boolean>()
 
   constructor(
     private readonly clauses: readonly CompiledClause[],
     private readonly asked: AskedEntities,
+    private readonly comparisons = new RuleComparisons(),
   ) {}
 
   /** Whether the request can reach none. */
@@ -52,7 +66,11 @@ export class ReachedClauses {
 
   /** Whether each entity that the request may be about shows the attribute, as far as the clauses tell. */
   showAll(name: string): boolean {
-    return this.showAllThat(({ attributes }) => shows(attributes, name))
+    const known = this.shown.get(name)
+    if (known !== undefined) return known
+    const isShown = this.showAllThat(({ attributes }) => shows(attributes, name))
+    this.shown.set(name, isShown)
+    return isShown
   }
 
   /** The same for all attributes, whatever their names: for a name that no clause has, and for each excluded one. */
@@ -82,10 +100,9 @@ export class ReachedClauses {
       const onPath = by.filter(({ paths }) => paths.some(one => coversPattern(one, path)))
       for (const type of types ?? [undefined]) {
         const ofType = onPath.filter(one => one.types === undefined || (type !== undefined && one.types.has(type)))
-        this.comparisons += by.length + onPath.length
+        if (!this.comparisons.count(by.length + onPath.length)) return false
         for (const id of ids ?? [undefined]) {
-          this.comparisons += ofType.length + 1
-          if (this.comparisons > ruleComparisonsMax) return false
+          if (!this.comparisons.count(ofType.length + 1)) return false
           if (!ofType.some(one => one.ids === undefined || (id !== undefined && holds(one.ids, id)))) return false
         }
       }
@@ -95,8 +112,7 @@ export class ReachedClauses {
 
   /** Counts comparisons of a number of ids with a set. False: there are too many. */
   private mayCompare(count: number, ids: IdSet | undefined): boolean {
-    this.comparisons += ids ? count * (1 + ids.patterns.length) : count
-    return this.comparisons <= ruleComparisonsMax
+    return this.comparisons.count(ids ? count * (1 + ids.patterns.length) : count)
   }
 
   /** The types of the rest of a clause; undefined: every type. Without types, nothing is left. */

@@ -4,18 +4,16 @@
 // has happened, and the refusal tells nothing of stored entities. A write without a type may mean entities of several
 // types. Then each attribute that it names has to be allowed for all of them, and in the turn the entities that the
 // rules do not cover are as if they were not there: `WriteLimits`.
-//
-// `refuseChange` looks at a finished change, for tests and assertions: what `decideWrites` lets pass, passes it.
 
 import { defaultEntityType } from '../entities/entity.js'
-import { type Change, entityLabel } from '../entities/update.js'
+import { entityLabel } from '../entities/update.js'
 import { accepted, type Refusal, type Result, refusals, refused } from '../refusal.js'
 import { type Scope, tenantShown } from '../scope.js'
 import type { AccessAction } from './access-rule.js'
 import { shows } from './attribute-set.js'
-import type { AccessCondition } from './condition.js'
+import type { AccessCondition, EntityInPath } from './condition.js'
 import { type AllowedGrant, type Grant, grantWithin, refuseAction } from './grant.js'
-import { entitiesOf, ReachedClauses } from './rule-overlap.js'
+import { entitiesOf, ReachedClauses, RuleComparisons } from './rule-overlap.js'
 
 /** The kinds of writes, by what rules have to allow for them. */
 export const writeKinds = {
@@ -58,30 +56,68 @@ export type WriteLimits = readonly AccessCondition[]
 export type GrantByAction = (action: AccessAction) => Grant
 
 /**
- * Whether a write is allowed, for all of its entities: the limits of those without a type, or the refusal for the first
- * entity and attribute that no rule allows.
+ * Decides the writes of one request. What does not depend on single entities is done once, and the comparisons of rules
+ * have one limit: a batch may have many thousands of entities.
  */
-export function decideWrites(
-  grantOf: GrantByAction,
-  scope: Scope,
-  kind: WriteKind,
-  entities: readonly WrittenEntity[],
-): Result<WriteLimits> {
-  const { actions, means } = writeKinds[kind]
-  const grants: (readonly [AccessAction, AllowedGrant])[] = []
-  for (const action of actions) {
-    const grant = grantWithin(grantOf(action), [scope.path])
-    if (grant.kind === 'denied') return refused(refuseAction(action, placeOf(scope)))
-    grants.push([action, grant])
-  }
-  if (grants.every(([, { kind }]) => kind === 'all')) return accepted([])
-  for (const entity of entities) {
-    for (const [action, grant] of grants) {
-      const refusal = refuseEntity(grant, scope, action, means, entity)
-      if (refusal) return refused(refusal)
+export class WriteDecisions {
+  private readonly grants = new Map<AccessAction, Grant>()
+  private readonly untyped = new UntypedEntities()
+
+  constructor(
+    private readonly grantOf: GrantByAction,
+    private readonly scope: Scope,
+  ) {}
+
+  /**
+   * Whether writes of a kind are allowed, for all of their entities: the limits of those without a type, or the refusal
+   * for the first entity and attribute that no rule allows.
+   */
+  decide(kind: WriteKind, entities: readonly WrittenEntity[]): Result<WriteLimits> {
+    const { actions, means } = writeKinds[kind]
+    const grants: (readonly [AccessAction, AllowedGrant])[] = []
+    for (const action of actions) {
+      const grant = this.grantHere(action)
+      if (grant.kind === 'denied') return refused(refuseAction(action, placeOf(this.scope)))
+      grants.push([action, grant])
     }
+    if (grants.every(([, grant]) => grant.kind === 'all')) return accepted([])
+    for (const entity of entities) {
+      for (const [action, grant] of grants) {
+        const refusal = this.refuseEntity(grant, action, means, entity)
+        if (refusal) return refused(refusal)
+      }
+    }
+    return accepted(limitsOf(grants, entities))
   }
-  return accepted(limitsOf(grants, entities))
+
+  private grantHere(action: AccessAction): Grant {
+    let grant = this.grants.get(action)
+    if (!grant) {
+      grant = grantWithin(this.grantOf(action), [this.scope.path])
+      this.grants.set(action, grant)
+    }
+    return grant
+  }
+
+  private refuseEntity(
+    grant: AllowedGrant,
+    action: AccessAction,
+    means: 'named' | 'all',
+    { id, type, names }: WrittenEntity,
+  ): Refusal | undefined {
+    if (grant.kind === 'all') return undefined
+    const { scope } = this
+    const place = [entityLabel(id, type), scope.path, tenantShown(scope.tenant)] as const
+    const known = action === 'create' ? createdType(type) : type
+    const allowed =
+      known === undefined
+        ? this.untyped.of(grant.condition, id)
+        : attributesAllowed(grant.condition, { path: scope.path, type: known, id })
+    if (!allowed) return refusals.entityNotAllowed(action, ...place)
+    for (const name of names) if (!allowed.showAll(name)) return refusals.attributeNotAllowed(action, name, ...place)
+    if (means === 'all' && !allowed.showEverything()) return refusals.attributesNotAllowed(action, ...place)
+    return undefined
+  }
 }
 
 const placeOf = ({ tenant, path }: Scope) => ({ tenant, paths: [path] })
@@ -95,86 +131,37 @@ function limitsOf(
   return grants.flatMap(([action, grant]) => (action === 'create' || grant.kind === 'all' ? [] : [grant.condition]))
 }
 
-function refuseEntity(
-  grant: AllowedGrant,
-  scope: Scope,
-  action: AccessAction,
-  means: 'named' | 'all',
-  entity: WrittenEntity,
-): Refusal | undefined {
-  if (grant.kind === 'all') return undefined
-  const { id, type, names } = entity
-  const label = entityLabel(id, type)
-  const place = [label, scope.path, tenantShown(scope.tenant)] as const
-  const allowed = attributesAllowed(grant.condition, scope.path, id, action === 'create' ? createdType(type) : type)
-  if (!allowed) return refusals.entityNotAllowed(action, ...place)
-  for (const name of names) if (!allowed.shows(name)) return refusals.attributeNotAllowed(action, name, ...place)
-  if (means === 'all' && !allowed.showsAll()) return refusals.attributesNotAllowed(action, ...place)
-  return undefined
-}
-
 const createdType = (type: string | undefined): string => type ?? defaultEntityType
 
-interface Allowed {
-  shows(name: string): boolean
-  showsAll(): boolean
+/** The attributes that may be written of an entity, or of all entities of an id. */
+type Allowed = Pick<ReachedClauses, 'showAll' | 'showEverything'>
+
+/** undefined: the entity may not be written. */
+function attributesAllowed(condition: AccessCondition, entity: EntityInPath): Allowed | undefined {
+  const set = condition.attributesOf(entity)
+  return set && { showAll: name => shows(set, name), showEverything: () => set.kind === 'all' }
 }
 
-/** The attributes that may be written of an entity, or of all entities of an id; undefined: it may not be written. */
-function attributesAllowed(
-  condition: AccessCondition,
-  path: string,
-  id: string,
-  type: string | undefined,
-): Allowed | undefined {
-  if (type !== undefined) {
-    const set = condition.attributesOf({ path, type, id })
-    return set && { shows: name => shows(set, name), showsAll: () => set.kind === 'all' }
+/** Entities without a type. Those whose ids the same clauses have share what was found out. */
+class UntypedEntities {
+  private readonly comparisons = new RuleComparisons()
+  /** By condition, and by the clauses that have the id. */
+  private readonly known = new Map<AccessCondition, Map<string, Allowed | undefined>>()
+
+  /** undefined: entities of this id may not be written. */
+  of(condition: AccessCondition, id: string): Allowed | undefined {
+    const { compiled } = condition
+    const clauses = compiled.map(({ ids }) => (ids === undefined || ids.has(id) ? '+' : '-')).join('')
+    const known = this.known.get(condition) ?? new Map<string, Allowed | undefined>()
+    this.known.set(condition, known)
+    if (!known.has(clauses)) {
+      const reached = new ReachedClauses(compiled, entitiesOf(undefined, id), this.comparisons)
+      known.set(clauses, reached.isEmpty ? undefined : reached)
+    }
+    return known.get(clauses)
   }
-  const reached = new ReachedClauses(condition.compiled, entitiesOf(undefined, id))
-  if (reached.isEmpty) return undefined
-  return { shows: name => reached.showAll(name), showsAll: () => reached.showEverything() }
 }
 
 /** Whether a write without a type may be about an entity. */
 export const isWithinLimits = (limits: WriteLimits, path: string, type: string, id: string): boolean =>
   limits.every(condition => condition.covers({ path, type, id }))
-
-/**
- * Whether a write without a type may go to a provider, whose entity may have any type
- * (docs/interface/access.md#registrations).
- */
-export const mayForward = (limits: WriteLimits, path: string, id: string): boolean =>
-  limits.every(condition => condition.attributesOfArea(path, undefined, id) !== undefined)
-
-/**
- * The refusal of a finished change; undefined: all of it is allowed. An entity has the same place, type and id before
- * and after it. `isNotified`: it came as a notification, for which other rules count.
- */
-export function refuseChange(
-  grantOf: GrantByAction,
-  scope: Scope,
-  { before, after, alterations }: Change,
-  isNotified: boolean,
-): Refusal | undefined {
-  const { id, type } = (after ?? before)!
-  const place = [entityLabel(id, type), scope.path, tenantShown(scope.tenant)] as const
-  const refuse = (action: AccessAction, name?: string): Refusal | undefined => {
-    const grant = grantWithin(grantOf(action), [scope.path])
-    if (grant.kind === 'denied') return refuseAction(action, placeOf(scope))
-    if (grant.kind === 'all') return undefined
-    const set = grant.condition.attributesOf({ path: scope.path, type, id })
-    if (!set) return refusals.entityNotAllowed(action, ...place)
-    return name === undefined || shows(set, name) ? undefined : refusals.attributeNotAllowed(action, name, ...place)
-  }
-  const whole: AccessAction = isNotified ? 'notify' : !before ? 'create' : !after ? 'delete' : 'update'
-  const isEmpty = alterations.length === 0
-  const first = isEmpty || !before || !after ? refuse(whole) : undefined
-  if (first) return first
-  for (const { name, action } of alterations) {
-    const needed = isNotified || !before || !after ? whole : action === 'delete' ? 'delete' : 'update'
-    const refusal = refuse(needed, name)
-    if (refusal) return refusal
-  }
-  return undefined
-}

@@ -1,5 +1,5 @@
-// Who may do what at a node: the access file and its proofs. undefined everywhere: there is no `-access`, and any client
-// may do everything.
+// Access control of a node: the access file and its proofs. Without `-access` there is none, and any client may do
+// everything.
 //
 // The file is read before anything else is opened, so a node never serves without it. The node that a client is connected
 // to decides; other workers and nodes trust it.

@@ -10,13 +10,7 @@ import { type AccessAction, accessActions } from '../../../src/domain/access/acc
 import { refuseSelection } from '../../../src/domain/access/filters.js'
 import { type Grant, grantOf, grantWithin, pathsOf } from '../../../src/domain/access/grant.js'
 import { eventAsSeen } from '../../../src/domain/access/watching.js'
-import {
-  decideWrites,
-  isWithinLimits,
-  refuseChange,
-  type WriteKind,
-  writeKinds,
-} from '../../../src/domain/access/writing.js'
+import { isWithinLimits, WriteDecisions, type WriteKind, writeKinds } from '../../../src/domain/access/writing.js'
 import type { Entity } from '../../../src/domain/entities/entity.js'
 import {
   appendAttributes,
@@ -35,6 +29,7 @@ import { stampOf } from '../../../src/domain/stamp.js'
 import { eventOf } from '../../../src/domain/subscriptions/event.js'
 import { demand, fileOfRules, tester } from '../../support/access.js'
 import { attribute, entityOf } from '../../support/entities.js'
+import { refuseChange } from '../../support/finished-changes.js'
 import { Random } from '../../support/random.js'
 import { isAllowed, isCovered, type PlainEntity, type PlainRule } from '../../support/reference-access.js'
 
@@ -271,7 +266,7 @@ t.test('a write that is allowed does nothing that no rule allows', async t => {
     const type = chance(60) || isNotice(kind) ? random.pick(types) : undefined
     const list = [...new Set(Array.from({ length: random.between(0, 2) }, () => random.pick(names)))]
     const scope = { tenant: scene.tenant, path }
-    const decision = decideWrites(scene.grant, scope, kind, [{ id, type, names: list }])
+    const decision = new WriteDecisions(scene.grant, scope).decide(kind, [{ id, type, names: list }])
     if (!decision.ok) {
       if (decision.refusal.kind !== 'Forbidden') return void t.fail(decision.refusal.code)
       continue
@@ -311,7 +306,9 @@ t.test('a write with a type is refused exactly when an action, the entity or an 
       action =>
         isCovered(rules, action, tenant, place) && needed.every(name => isAllowed(rules, action, tenant, place, name)),
     )
-    const decision = decideWrites(scene.grant, { tenant, path: place.path }, kind, [{ ...place, names: list }])
+    const decision = new WriteDecisions(scene.grant, { tenant, path: place.path }).decide(kind, [
+      { ...place, names: list },
+    ])
     if (decision.ok !== expected) return void t.fail(JSON.stringify({ rules, tenant, kind, place, list, expected }))
   }
   t.pass(`${rounds * 5} writes`)

@@ -7,7 +7,7 @@ import { refuseSelection } from '../../../src/domain/access/filters.js'
 import { brokerGrantOf, type Grant, grantWithin } from '../../../src/domain/access/grant.js'
 import { refuseRegistration } from '../../../src/domain/access/providing.js'
 import { grantOfWatcher } from '../../../src/domain/access/watching.js'
-import { decideWrites, type WriteKind, type WriteLimits } from '../../../src/domain/access/writing.js'
+import { WriteDecisions, type WriteKind, type WriteLimits } from '../../../src/domain/access/writing.js'
 import type { JsonObject } from '../../../src/domain/json.js'
 import { parseRegistration } from '../../../src/domain/providers/registration-parser.js'
 import { parseOrder } from '../../../src/domain/queries/order.js'
@@ -101,7 +101,10 @@ function limitsText(limits: WriteLimits): string {
 for (const [says, rules, request, expected] of writeCases)
   t.test(`write: ${says}`, async t => {
     const [, kind, path, items] = /^(\w+) (\S+) (.*)$/.exec(request) as unknown as [string, WriteKind, string, string]
-    const result = decideWrites(grantsOf(rules, 'city'), { tenant: 'city', path }, kind, writtenEntities(items))
+    const result = new WriteDecisions(grantsOf(rules, 'city'), { tenant: 'city', path }).decide(
+      kind,
+      writtenEntities(items),
+    )
     t.equal(result.ok ? limitsText(result.value) : shortText(result.refusal), expected)
     if (!result.ok) t.equal(result.refusal.kind, 'Forbidden')
   })
