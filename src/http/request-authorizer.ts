@@ -133,14 +133,21 @@ function placeOf(request: Request, about: 'reading' | 'writing', action: AccessA
   if (action === 'stream' && request.streamHead) return placeOfStream(request)
   const tenant = tenantOf(request)
   if (!tenant.ok) return tenant
-  const byDefault = about === 'writing' ? rootPath : allPaths
-  if (action === 'subscribe' || action === 'register')
-    return accepted({ tenant: tenant.value, paths: request.paths.length > 0 ? request.paths.slice(0, 1) : byDefault })
-  const isWhole = action === 'stream'
-  return accepted({
-    tenant: tenant.value,
-    paths: isWhole ? allPaths : request.paths.length > 0 ? request.paths : byDefault,
-  })
+  const named = request.paths.length > 0 ? request.paths : about === 'writing' ? rootPath : allPaths
+  return accepted({ tenant: tenant.value, paths: pathsMeant(action, named) })
+}
+
+/** Of the paths that a request names, those that an action is about. */
+function pathsMeant(action: AccessAction, named: readonly string[]): readonly string[] {
+  switch (action) {
+    case 'subscribe':
+    case 'register':
+      return named.slice(0, 1)
+    case 'stream':
+      return allPaths
+    default:
+      return named
+  }
 }
 
 const rootPath: readonly string[] = ['/']

@@ -8,7 +8,7 @@
 // Not here: the decision about an event (shard/notify/triggers.ts), which documents are seen
 // (document-rights.ts).
 
-import { type AttributeSet, asSeen } from '../domain/access/attribute-set.js'
+import { asSeen } from '../domain/access/attribute-set.js'
 import type { AllowedGrant } from '../domain/access/grant.js'
 import type { OwnedDocument } from '../domain/access/principal.js'
 import { attributesUnder, grantOfWatcher, type WatchedPart } from '../domain/access/watching.js'
@@ -47,7 +47,7 @@ export function shownBy(
   path: string,
 ): Entity | undefined {
   if (!permit) return entity
-  const set = attributesOf(grantNow(permit, subscription), entity, path)
+  const set = attributesUnder(grantNow(permit, subscription), entity, path)
   return set && asSeen(set, entity)
 }
 
@@ -55,7 +55,7 @@ export function shownBy(
 export function reportShownBy(permit: Permit, subscription: Subscription, report: DeliveryReport): DeliveryReport {
   const grant = grantNow(permit, subscription)
   const isShown = (one: { readonly id: string; readonly type: string; readonly path: string }): boolean =>
-    attributesOf(grant, one, one.path) !== undefined
+    attributesUnder(grant, one, one.path) !== undefined
   return {
     ...report,
     deliveries: report.deliveries.filter(isShown),
@@ -71,9 +71,3 @@ function grantNow({ asker }: Permit, subscription: Subscription): AllowedGrant |
   )
   return grant.ok ? grant.value : undefined
 }
-
-const attributesOf = (
-  grant: AllowedGrant | undefined,
-  entity: Pick<Entity, 'id' | 'type'>,
-  path: string,
-): AttributeSet | undefined => attributesUnder(grant, entity, path)
