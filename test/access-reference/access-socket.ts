@@ -7,6 +7,9 @@ import type { Answer } from '../support/http-client.js'
 import type { HttpRequest } from '../support/reference-requests.js'
 import { StreamSocketClient } from '../support/stream-socket-client.js'
 
+/** Connections that may be cut off, one after the other. */
+const triesMax = 3
+
 export class UpdateSockets {
   readonly #t: Teardown
   readonly #sockets = new Map<string, Promise<StreamSocketClient>>()
@@ -32,8 +35,20 @@ export class UpdateSockets {
     return answerOf(Number(message.status), message)
   }
 
-  #open(url: string, proof: Readonly<Record<string, string>>): Promise<StreamSocketClient> {
-    return StreamSocketClient.open(this.#t, `${url.replace(/^http/, 'ws')}/v2/stream`, { headers: proof })
+  /**
+   * Opens a connection, and again if it is cut off before it has answered anything: uWebSockets may do that in rare cases
+   * when a response becomes a WebSocket (src/http/uws-socket.ts).
+   */
+  async #open(url: string, proof: Readonly<Record<string, string>>): Promise<StreamSocketClient> {
+    for (let tries = 1; ; tries++) {
+      const socket = await StreamSocketClient.open(this.#t, `${url.replace(/^http/, 'ws')}/v2/stream`, {
+        headers: proof,
+      })
+      if (socket.refused !== undefined) return socket
+      if (socket.native.readyState === socket.native.OPEN) socket.send({ op: 'ping' })
+      await socket.until('a pong', ({ messages, ended }) => messages.length > 0 || ended !== undefined)
+      if (!socket.ended || tries === triesMax) return socket
+    }
   }
 
   /** Closes all connections: the next file begins with new ones. */
