@@ -249,7 +249,7 @@ export class Reading implements Bookmarked {
 
   private show(read: ReadChange, cursor: StreamCursor | undefined): void {
     const text = this.hub.texts.textOf(read, this.watch.form)
-    if (text) this.send({ ...text, cursor: this.cursorText(cursor), change: read })
+    if (text) this.send({ kind: text.kind, cursor: this.cursorText(cursor), data: text.data, change: read })
   }
 
   private send(event: StreamEvent): void {
