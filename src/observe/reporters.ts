@@ -95,8 +95,7 @@ export class LogReporter {
       const shards = `${allListed(some.map(({ shard }) => shard))} of this node`
       const lost = node === undefined ? `no node owns ${shards}` : `${node} has taken over ${shards}`
       this.logger[isExpected ? 'info' : 'warn'](
-        `cluster: ${lost}${certain}. ` +
-          `The event loop of this node was late by up to ${inMs(loopDelayMs)}`,
+        `cluster: ${lost}${certain}. ` + `The event loop of this node was late by up to ${inMs(loopDelayMs)}`,
       )
     }
   }
