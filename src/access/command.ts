@@ -8,6 +8,7 @@
 
 import { systemClock } from '../clock.js'
 import { usageOf } from '../config/commands.js'
+import { Egress } from '../deliver/sockets/egress.js'
 import { openSockets } from '../deliver/sockets/sockets.js'
 import { explainAccess, explanationLines } from '../domain/access/access-explanation.js'
 import { type AccessFile, accessFileOf } from '../domain/access/access-file.js'
@@ -111,10 +112,12 @@ async function sourceOf(
   const text = asking.kind === 'token' ? asking.text : ''
   if (proofInText(text).kind !== 'token') return '401: --token is no token: for a key give --as with its name'
   const log = (line: string): unknown => process.stderr.write(`${line}\n`)
+  const egress = new Egress({ allow: [], deny: [], reserved: [] })
+  egress.useFile(file)
   const tokens = new TokenVerifier({
     clock: systemClock,
     logger: { info: () => {}, warn: log },
-    fetch: fetchOver(openSockets(tls)),
+    fetch: fetchOver(openSockets(tls, egress)),
     keysDirectory: undefined,
   })
   // Timers of the clock do not keep the process alive.

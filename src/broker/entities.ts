@@ -152,8 +152,7 @@ export class Entities {
     onResult: OnResult<undefined>,
     outward: (() => Outward) | undefined,
   ): void {
-    // What rules cover of an entity at a provider is not known without its type.
-    const updates = outward && !request.target.limits && this.forwarded?.updates
+    const updates = outward && this.forwarded?.updates
     if (updates) updates.write(request, outward, onResult)
     else this.shards.write(request, onResult)
   }

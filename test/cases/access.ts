@@ -559,6 +559,46 @@ export const writeCases: readonly (readonly [string, Rules, string, string])[] =
   ],
 ]
 
+/** Writes to providers in the tenant `city`: what it shows, rules, `kind path id/type attributes`, where it may go. */
+export const forwardedWriteCases: readonly (readonly [string, Rules, string, 'to providers' | 'stored only'])[] = [
+  ['with a type', [city('update', { types: ['Lamp'] })], 'update /a m1/Lamp power', 'to providers'],
+  ['every type, without narrowing', [city('update')], 'update /a m1 power', 'to providers'],
+  ['some types', [city('update', { types: ['Lamp', 'Meter'] })], 'update /a m1 power', 'stored only'],
+  ['some attributes of every type', [city('update', { attributes: ['power'] })], 'update /a m1 power', 'to providers'],
+  ['one id, with every type', [city('update', { ids: ['m1'] })], 'update /a m1 power', 'to providers'],
+  ['a pattern', [city('update', { ids: [{ pattern: '^m' }] })], 'update /a m1 power', 'to providers'],
+  [
+    'every type of another id',
+    [city('update', { ids: ['m2'] }), city('update', { types: ['Lamp'] })],
+    'update /a m1 power',
+    'stored only',
+  ],
+  [
+    'every type in another path',
+    [city('update', { paths: ['/b/#'] }), city('update', { types: ['Lamp'] })],
+    'update /a m1 power',
+    'stored only',
+  ],
+  [
+    'every type, and more of lamps',
+    [city('update', { attributes: ['power'] }), city('update', { types: ['Lamp'] })],
+    'update /a m1 power',
+    'to providers',
+  ],
+  [
+    'every type for one of two actions',
+    [city('update'), city('delete', { types: ['Lamp'] })],
+    'replace /a m1 power',
+    'stored only',
+  ],
+  [
+    'every type for both, of one id and of one path',
+    [city('update', { ids: ['m1'] }), city('delete', { paths: ['/a'] })],
+    'replace /a m1 power',
+    'to providers',
+  ],
+]
+
 /**
  * Subscriptions in the tenant `city`: what it shows, rules, the subject with its service path, and `allowed` or the text
  * of the refusal.

@@ -162,6 +162,17 @@ class UntypedEntities {
   }
 }
 
+/**
+ * Whether a write may go to a provider, which may have entities of any type (docs/interface/access.md#registrations): the
+ * rules have allowed its type, or they cover every type of its id.
+ */
+export const mayGoToProvider = (
+  limits: WriteLimits | undefined,
+  path: string,
+  { id, type }: Pick<WrittenEntity, 'id' | 'type'>,
+): boolean =>
+  limits === undefined || type !== undefined || limits.every(condition => condition.coversArea(path, undefined, id))
+
 /** Whether a write without a type may be about an entity. */
 export const isWithinLimits = (limits: WriteLimits, path: string, type: string, id: string): boolean =>
   limits.every(condition => condition.covers({ path, type, id }))

@@ -57,6 +57,11 @@ export function openDelivery(
   const speech = { vocabulary: config.vocabulary ?? 'Ctx', userAgent: `ctxbroker/${version}` } as const
   const egress = new Egress({ ...config.egress, reserved: reservedBy(config), ownPorts: portsOf(config) })
   joined?.onMembers?.(addresses => egress.reserveMembers(addresses))
+  if (accessFile) {
+    egress.useFile(accessFile.file)
+    // Comes before the listener of the issuers, which may begin to fetch keys.
+    accessFile.on(file => egress.useFile(file))
+  }
   const statistics: StatisticsBook = new StatisticsBook(config.statistics, clock, () =>
     countedBy(dispatcher, local.parts),
   )
