@@ -6,7 +6,8 @@
 //
 // Reserved are the engine of the log and the ports of the cluster, including those of members known only through
 // gossip: a client that reaches them can change everything. No option opens them. A reserved endpoint that is given by
-// a DNS name reserves its port on every host, since its addresses may change at any time.
+// a DNS name reserves its port on every host, since its addresses may change at any time. The broker's own port for
+// operators is denied at every address of this machine.
 
 import { BlockList, isIP, type Socket } from 'node:net'
 import { networkInterfaces } from 'node:os'
@@ -20,6 +21,8 @@ export interface EgressOptions {
   readonly reserved: readonly string[]
   /** Ports where this broker listens for clients; `listensAt` may add more. */
   readonly ownPorts?: readonly number[]
+  /** Ports where it listens for operators, which no message may reach; `listensForOperatorsAt` may add more. */
+  readonly adminPorts?: readonly number[]
 }
 
 /** A connection was not opened because its target is denied here. */
@@ -71,10 +74,12 @@ export class Egress {
   private reserved: readonly Endpoint[]
 
   private readonly ownPorts: Set<number>
+  private readonly adminPorts: Set<number>
 
   /** Throws an error with a sentence when a pattern is invalid. */
-  constructor({ allow, deny, reserved, ownPorts = [] }: EgressOptions) {
+  constructor({ allow, deny, reserved, ownPorts = [], adminPorts = [] }: EgressOptions) {
     this.ownPorts = new Set(ownPorts)
+    this.adminPorts = new Set(adminPorts)
     this.allow = allow.map(ruleOf)
     this.deny = deny.map(ruleOf)
     this.given = reserved.map(endpointOf)
@@ -89,6 +94,11 @@ export class Egress {
   /** The broker listens for clients at this port as well. */
   listensAt(port: number): void {
     this.ownPorts.add(port)
+  }
+
+  /** The broker listens for operators at this port as well. */
+  listensForOperatorsAt(port: number): void {
+    this.adminPorts.add(port)
   }
 
   /** Whether a connected socket ends at a listener of this broker. */
@@ -112,6 +122,7 @@ export class Egress {
     const host = hostOf(written)
     const address = plainAddress(resolved)
     if (this.reserved.some(one => one.port === port && isReserved(one.host, address))) return false
+    if (this.adminPorts.has(port) && isLocal(address)) return false
     if (this.deny.some(rule => matches(rule, host, port, address))) return false
     if (this.allow.length === 0) return !linkLocal.check(address, familyOf(address))
     return this.allow.some(rule => matches(rule, host, port, address))
