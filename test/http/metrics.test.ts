@@ -14,8 +14,9 @@ import { root } from '../support/project.js'
 import { Wire } from './wire.js'
 
 async function read(node: LocalNode, headers: readonly string[] = []): Promise<Exposition> {
-  const { status, headers: told, text } = await node.ask('GET /metrics', headers)
-  if (status !== 200 || told['content-type'] !== 'text/plain; version=0.0.4; charset=utf-8') throw new Error(text)
+  const { status, headers: replyHeaders, text } = await node.ask('GET /metrics', headers)
+  if (status !== 200 || replyHeaders['content-type'] !== 'text/plain; version=0.0.4; charset=utf-8')
+    throw new Error(text)
   return parseExposition(text)
 }
 
@@ -100,8 +101,8 @@ t.test('docs/operations/metrics.md has all metrics, with kinds and labels, and n
   // The count of entities appears a little later.
   const metrics = await eventually(node, found => found.families.has('orrery_entities'))
   t.ok(metrics.value('orrery_forwarding_requests_total', { provider: new URL(provider.url).host }) > 0)
-  // This node has no families of a cluster, of certificates or of access control, and none of the last backup, since there was none. They
-  // are added here.
+  // This node has no families of a cluster, of certificates or of access control, and none of the last backup, since
+  // there was none. They are added here.
   const last = { succeeded: true, endedMs: 0, durationMs: 0, bytes: 0 }
   const others = [
     ...clusterFamilies(noCluster),

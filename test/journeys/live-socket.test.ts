@@ -251,7 +251,7 @@ for (const server of ['uws', 'node'] as const)
       t.match(await client.ask({ op: 'watch', id: 'more' }), { op: 'error', id: 'more', description: /watches/ })
     })
 
-    t.test('a snapshot, and what a reader has missed, come before the changes', async t => {
+    t.test('a snapshot, and the changes that a reader has missed, come before new changes', async t => {
       const { open, set } = clientOf(port, 'snapshot')
       const entities = Array.from({ length: 150 }, (_, at) => lamp(`l${at}`, at))
       const client = await open(t)

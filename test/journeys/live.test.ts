@@ -53,7 +53,7 @@ for (const args of [[], ['-httpServer', 'node'], ['-workers', '2']])
   t.test(args.join(' ') || 'one process', async t => {
     const { broker } = await begin(t, args)
 
-    t.test('a reader receives each change of what it watches, in order', async t => {
+    t.test('a reader receives each change of the watched entities, in order', async t => {
       const { stream, send, upsert } = clientOf(broker.port, 'order')
       const reader = await stream(t, 'type=Lamp&options=leave&q=level<100')
       await upsert('lamp', 1)
@@ -178,7 +178,7 @@ t.test('minInterval sends the latest state, and loses none', async t => {
   t.strictSame(folded(reader), { a: 30, b: 1 })
 })
 
-t.test('a reader that stops delays nobody, and gets the newest states when it goes on', async t => {
+t.test('a reader that stops delays no other one, and gets the newest states when it continues', async t => {
   const { url, send } = await begin(t)
   const path = `${url}/v2/stream?type=Lamp`
   const slow = await EventReader.open(t, path)
@@ -218,7 +218,7 @@ t.test('how many streams there may be, and none at all', async t => {
   t.match((await EventReader.open(t, `${off.url}/v2/stream`)).refused, { status: 404 })
 })
 
-t.test('what is wrong is answered before anything is sent', async t => {
+t.test('a wrong request is answered before anything is sent', async t => {
   const { url } = await begin(t)
   for (const [query, status, text] of [
     ['q=a<', 400, /./],

@@ -4,8 +4,8 @@
 //   above          of each entity only the newest state waits; `coalesced` says how many events were folded
 //   above 4 MB     the reader is too slow, and its connection is closed
 //
-// A folded event comes later than it would have come. With `onlyChangedAttrs` a cursor in between would be behind changes
-// that only the folded event shows, so those that are folded have none.
+// A folded event comes later than it would have come. With `onlyChangedAttrs` a cursor in between would be behind
+// changes that only the folded event shows, so those that are folded have none.
 //
 // Not here: the frames of a transport, and how fast it takes them.
 
@@ -97,7 +97,7 @@ export class ReaderQueue {
     let length = 0
     for (const [key, { text, change }] of this.items) {
       if (length > 0 && length + text.length > takenMax) break
-      if (change) this.tellFolded(change.watch, taken)
+      if (change) this.pushFoldedCount(change.watch, taken)
       taken.push(text)
       length += text.length
       this.items.delete(key)
@@ -108,7 +108,7 @@ export class ReaderQueue {
   }
 
   /** Before an event of a watch: how many were folded since the last one. */
-  private tellFolded(watch: string, taken: string[]): void {
+  private pushFoldedCount(watch: string, taken: string[]): void {
     const count = this.folded.get(watch)
     if (count === undefined) return
     this.folded.delete(watch)
