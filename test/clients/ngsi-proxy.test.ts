@@ -3,7 +3,7 @@
 //
 // ngsijs runs in Node here, over its own adapter. A browser has `EventSource`; event-source.ts takes its place.
 //
-// Not here: the paths themselves, and what means no good (test/http/ngsi-proxy.test.ts).
+// Not here: the paths themselves, and hostile clients (test/http/ngsi-proxy.test.ts).
 
 import { createRequire } from 'node:module'
 import { join } from 'node:path'

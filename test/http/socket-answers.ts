@@ -1,4 +1,4 @@
-// The contract of WebSocket: what a front sends while it receives, and what it does with clients that send too early or
+// The contract of WebSocket: the writes of a front while it receives, and its treatment of clients that send too early or
 // read nothing. socket-contract.ts runs it.
 
 import type { Test } from 'tap'

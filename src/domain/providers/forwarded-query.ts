@@ -140,8 +140,8 @@ export class ForwardedQuery {
   }
 
   /**
-   * Takes an answer. `total`: the number that the provider reports; by default the number that it has sent. `path`: that
-   * of its registration.
+   * Takes an answer. `total`: the number that the provider reports; by default the number that it has sent. `path`:
+   * that of its registration.
    */
   take(entities: readonly Entity[], total = entities.length, path = this.path): void {
     const { grant } = this.sought
