@@ -330,7 +330,7 @@ async function amongLanes(options: NotificationsOptions, perSecond: number, hasD
     receiver,
     perSecond,
     path: (n: number) => entityPath(idOf(n)),
-    isHeard: (n: number) => !hasDead || n % lanes !== lanes - 1,
+    isExpected: (n: number) => !hasDead || n % lanes !== lanes - 1,
   }
   const warmUp = await waysOf({ ...paced, seconds: warmUpSeconds })
   const way = await waysOf({ ...paced, seconds: deadSeconds })
