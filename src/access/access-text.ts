@@ -1,6 +1,7 @@
 // Reads an access file from disk (docs/interface/access.md#the-file): JSON, or YAML.
 //
-// The extension of its name decides which. If it is neither of the two, the first character of the text decides.
+// The extension of its name decides: `.json`, `.yaml` or `.yml`. With any other extension the first character of the
+// text decides.
 //
 // Not here: when it is read (access-source.ts).
 

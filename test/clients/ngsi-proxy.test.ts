@@ -194,7 +194,7 @@ t.test('after a refused subscription the page goes on, with callbacks of its own
   await t.rejects(page.proxy.closeCallback(id), { name: 'InvalidResponse' })
 })
 
-t.test('without -ngsiProxy the page is told that there is no proxy', async t => {
+t.test('without -ngsiProxy the page gets the answer that there is no proxy', async t => {
   const broker = await startBroker(t)
   const page = new Page(broker.baseUrl)
   await t.rejects(page.subscribe('Room'), { name: 'InvalidResponse', message: /400/ })

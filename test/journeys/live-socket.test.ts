@@ -293,7 +293,7 @@ for (const server of ['uws', 'node'] as const)
       t.equal((await client.end()).code, server === 'node' ? 1009 : 1006)
     })
 
-    t.test('a reader that is too slow is told so, and loses its connection with 1013', async t => {
+    t.test('a reader that is too slow gets a message about it, and loses its connection with 1013', async t => {
       const { open, send } = clientOf(port, 'slow')
       const [slow, quick] = [await open(t), await open(t)]
       for (const client of [slow, quick]) await client.watch('w1', { options: 'keyValues' })

@@ -132,26 +132,23 @@ for (const args of [[], ['-httpServer', 'node'], ['-workers', '2']])
     })
   })
 
-t.test(
-  'after a restart a reader that comes back is told of a gap, and gets a new snapshot if it wants one',
-  async t => {
-    const { broker, url, upsert, dataDir } = await begin(t)
-    const reader = await EventReader.open(t, `${url}/v2/stream?type=Lamp&options=snapshot,keyValues`)
-    await upsert('a', 1)
-    const created = await reader.first('entityCreate')
-    await broker.kill('SIGTERM')
-    t.match(reader.events.at(-1), { kind: 'end', data: { reason: 'stopping' } })
-    t.ok(reader.isClosed)
-    const second = await begin(t, [], dataDir)
-    await second.upsert('b', 2)
-    const headers = { 'Last-Event-ID': created.cursor as string }
-    const again = await EventReader.open(t, `${second.url}/v2/stream?type=Lamp&options=snapshot,keyValues`, headers)
-    await again.until('the snapshot', ({ events }) => events.some(({ data }) => data.end))
-    t.strictSame(again.kinds(), ['gap', 'snapshot', 'snapshot'])
-    t.match(again.events[0]?.data, { reason: 'restarted', since: /^\d{4}-/ })
-    t.strictSame(folded(again), { a: 1, b: 2 })
-  },
-)
+t.test('after a restart a reader that comes back gets a gap, and a new snapshot if it wants one', async t => {
+  const { broker, url, upsert, dataDir } = await begin(t)
+  const reader = await EventReader.open(t, `${url}/v2/stream?type=Lamp&options=snapshot,keyValues`)
+  await upsert('a', 1)
+  const created = await reader.first('entityCreate')
+  await broker.kill('SIGTERM')
+  t.match(reader.events.at(-1), { kind: 'end', data: { reason: 'stopping' } })
+  t.ok(reader.isClosed)
+  const second = await begin(t, [], dataDir)
+  await second.upsert('b', 2)
+  const headers = { 'Last-Event-ID': created.cursor as string }
+  const again = await EventReader.open(t, `${second.url}/v2/stream?type=Lamp&options=snapshot,keyValues`, headers)
+  await again.until('the snapshot', ({ events }) => events.some(({ data }) => data.end))
+  t.strictSame(again.kinds(), ['gap', 'snapshot', 'snapshot'])
+  t.match(again.events[0]?.data, { reason: 'restarted', since: /^\d{4}-/ })
+  t.strictSame(folded(again), { a: 1, b: 2 })
+})
 
 t.test('changes that do not fit the buffer are a gap', async t => {
   const { url, send, upsert } = await begin(t, ['-streamBuffer', '1'])

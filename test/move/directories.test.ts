@@ -408,7 +408,7 @@ t.test('lines behind the last one, and a first one of something else, are refuse
   })
 })
 
-t.test('a bad line stops the import in front of it, and is passed over when that is asked for', async t => {
+t.test('a bad line stops the import in front of it, and is skipped when that is requested', async t => {
   const directory = fresh(t)
   const lines = [entityLine('E1'), entityLine('E2', {}, { a: 1 }), entityLine('E3')]
   const file = written(t, exportWith(lines))

@@ -343,7 +343,7 @@ export class FeedChecker {
     return expected
   }
 
-  /** The versions between two places that have happened for certain, and of which the reader must be told. */
+  /** The versions between two places that have happened for certain, and which the reader must receive. */
   private requiredBetween({ versions }: EntityHistory, from: number, to: number): Version[] {
     const required: Version[] = []
     for (let at = from + 1; at < to; at++) {

@@ -53,7 +53,7 @@ export class FeedReader {
     return this.fault ?? this.plan.feeds.find(({ problem }) => problem !== undefined)?.problem
   }
 
-  /** Reads, with all that may happen to a reader, until it is told to stop. */
+  /** Reads, with all that may happen to a reader, until `stop`. */
   async read(isOver: () => boolean): Promise<void> {
     const { random } = this.plan
     while (!isOver() && !this.problem) {

@@ -215,7 +215,7 @@ export class RandomInterface {
       const options = sometimes(random, 0.6, () => 'count')
       return { method: 'GET', target: route + queryOf({ limit, offset, options }), headers, isLate: true }
     }
-    // Documents that are gone are often asked for again.
+    // Deleted documents are often requested again.
     if (chance(random, 0.8)) documents.splice(documents.indexOf(number), 1)
     return { method: 'DELETE', target: one, headers }
   }

@@ -128,7 +128,7 @@ class Ticks {
   }
 }
 
-t.test('reads go on one in each turn, in the order in which they asked', async t => {
+t.test('reads go on one in each turn, in the order of their requests', async t => {
   const clock = new Ticks()
   const turns = new Turns(clock)
   const steps: string[] = []

@@ -192,7 +192,7 @@ t.test('an entity that matches no more is left, and comes back', async t => {
   ])
 })
 
-t.test('without its deletions a watch of leaving entities is told of them as well', async t => {
+t.test('a watch of leaving entities without its deletions receives them as well', async t => {
   const scene = await Scene.with({ ...anything, alterationTypes: ['entityChange'], leaves: true })
   await scene.owner.end(create('E', { n: 7 }))
   await scene.owner.end(remove('E'))
