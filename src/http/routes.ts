@@ -1,8 +1,8 @@
 // The table of routes: every path and method, with its handler. The order of methods is that of the `Allow` header
 // (docs/interface/requests.md#methods).
 //
-// What rules have to allow for a path and method is in domain/access/route-needs.ts. That table gives this one its
-// type: a route without needs does not compile, and neither do needs without a route.
+// What rules have to allow for a path and method is in domain/access/route-needs.ts. That table gives this one its type:
+// a route without needs does not compile, and neither do needs without a route.
 
 import {
   type NeedsOfPath,

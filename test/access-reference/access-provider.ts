@@ -1,6 +1,6 @@
-// A provider of one entity, in a tenant of its own: it answers every request with everything that it has.
+// A provider of one entity, in a tenant of its own: it answers with everything that it has, whatever it is asked for.
 //
-// Its answers go through the grant of the principal that asked (docs/interface/access.md#registrations). The entity is not
+// What it answers goes through the grant of who asked (docs/interface/access.md#registrations). The entity is not
 // stored, so an answer has nothing but the provider's part.
 
 import { createServer, type Server } from 'node:http'

@@ -1,4 +1,4 @@
-// The meaning of rules, written from docs/interface/access.md#rules, #the-decision, #filters and #writes, and from nothing
+// What rules allow, written from docs/interface/access.md#rules, #the-decision, #filters and #writes, and from nothing
 // else.
 //
 // Plain on purpose: a question about one entity asks each rule. A question about all entities of a request (a filter, a
@@ -65,7 +65,7 @@ export const coversAny = (rules: readonly AccessRule[], entity: Covered): boolea
 export const allows = (rules: readonly AccessRule[], entity: Covered, name: string): boolean =>
   rules.some(rule => covers(rule, entity) && allowsName(rule, name))
 
-/** docs/interface/access.md#writes: every attribute that the entity may have. */
+/** docs/interface/access.md#writes: every attribute of the entity, whatever it has. */
 export const allowsAll = (rules: readonly AccessRule[], entity: Covered): boolean =>
   coversAny(rules, entity) && exampleNames(rules).every(name => allows(rules, entity, name))
 
@@ -87,7 +87,7 @@ export function visiblePart(rules: readonly AccessRule[], entity: Entity): Entit
 
 // Questions about all entities that a request may be about
 
-/** The entities that a request names; without `selectors` it may be about every entity of its paths. */
+/** What a request names; without `selectors` it may be about every entity of its paths. */
 export interface About {
   readonly paths: readonly string[]
   readonly selectors: readonly Selector[]
@@ -179,7 +179,7 @@ export const allowsAllUntyped = (rules: readonly AccessRule[], path: string, id:
 
 // Registrations
 
-/** The entities of an element of a registration: every id without `id`, every type without `type`. */
+/** What an element of a registration provides: every id without `id`, every type without `type`. */
 export interface Provided {
   readonly path: string
   readonly id?: string

@@ -101,8 +101,8 @@ t.test('docs/operations/metrics.md has all metrics, with kinds and labels, and n
   // The count of entities appears a little later.
   const metrics = await eventually(node, found => found.families.has('orrery_entities'))
   t.ok(metrics.value('orrery_forwarding_requests_total', { provider: new URL(provider.url).host }) > 0)
-  // This node has no families of a cluster, of certificates or of access control, and none of the last backup, since
-  // there was none. They are added here.
+  // This node has no families of a cluster, of certificates or of access control, and none of the last backup, since there was none. They
+  // are added here.
   const last = { succeeded: true, endedMs: 0, durationMs: 0, bytes: 0 }
   const others = [
     ...clusterFamilies(noCluster),

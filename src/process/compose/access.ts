@@ -1,8 +1,8 @@
 // Access control of a node: the access file and its proofs. Without `-access` there is none, and any client may do
 // everything.
 //
-// The file is read before anything else is opened, so a node never serves without it. The node that a client is
-// connected to decides; other workers and nodes trust it.
+// The file is read before anything else is opened, so a node never serves without it. The node that a client is connected
+// to decides; other workers and nodes trust it.
 
 import { join } from 'node:path'
 import { AccessControl } from '../../access/access-control.js'
@@ -23,9 +23,7 @@ export interface NodeAccess {
   stop(): void
 }
 
-/**
- * Reads the access file. Throws an error with a sentence if it cannot be used. The regular looks start with `begin`.
- */
+/** Reads the access file. Throws an error with a sentence if it cannot be used. The regular looks start with `begin`. */
 export function openAccessFile(
   { access }: Config,
   { clock, logger, place }: Pick<Surroundings, 'clock' | 'logger' | 'place'>,
