@@ -231,7 +231,7 @@ export class Appender implements HostReplication {
   }
 }
 
-/** What is known of a shard that another node has taken over. */
+/** The known facts about a shard that another node has taken over. */
 export function lossOf({ replica: { shard }, latest, certainMs }: OwnedShard, nowMs: number): Loss {
   const { owner, epoch } = latest ?? { owner: noOwner, epoch: 0 }
   return {

@@ -57,7 +57,7 @@ export interface StreamReplay {
 /** A change as it crosses to a holder. */
 export interface SentChange {
   readonly shard: number
-  /** The stamp of its turn: it orders the changes of a shard, whoever owned it. */
+  /** The stamp of its turn: it orders the changes of a shard, also across owners. */
   readonly stamp: number
   /** Its tick in the ring. */
   readonly tick: number

@@ -190,7 +190,7 @@ function attributesOf(json: Json): Attributes {
   return allFromWire(json as unknown as WireAttributes)
 }
 
-/** For the log: a short text, whatever was sent. */
+/** For the log: a short text, from any bytes. */
 const kindOf = (json: unknown): string =>
   typeof json === 'object' && json !== null && 'kind' in json ? String(json.kind).slice(0, 30) : '(none)'
 

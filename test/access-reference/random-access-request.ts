@@ -1,5 +1,6 @@
 // Random requests by random principals: reads with filters, writes one by one and in batches, subscriptions,
-// registrations, streams, and paths for operators. Most are about stored entities, so that rules decide about something.
+// registrations, streams, and paths for operators. Most are about stored entities, so that rules decide about
+// something.
 //
 // Each value that is written is a marker, a text that occurs once. So a marker in an answer names its attribute, and
 // filters compare with markers.

@@ -1,4 +1,5 @@
-// The way from the proof of a request to a principal or a refusal, also while keys and files change under load. Files and the issuer are real, time is not.
+// The way from the proof of a request to a principal or a refusal, also while keys and files change under load. Files
+// and the issuer are real, time is not.
 
 import { existsSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
-// The events that a watch of a live feed should report about a change, written from docs/interface/live.md and from the rules of
-// subscriptions and lists that it names, and from nothing else.
+// The events that a watch of a live feed should report about a change, written from docs/interface/live.md and from the
+// rules of subscriptions and lists that it names, and from nothing else.
 //
 // Plain on purpose: every rule is asked for every watch. It shares no line with src/. A result that reference-geo
 // leaves undefined makes several reports possible.

@@ -1,4 +1,4 @@
-// What waits for one connection of a reader (docs/interface/live.md#slow-readers).
+// The events that wait for one connection of a reader (docs/interface/live.md#slow-readers).
 //
 //   up to 256 KB   every event waits
 //   above          of each entity only the newest state waits; `coalesced` says how many events were folded
@@ -17,7 +17,7 @@ export const foldedFrom = 256 * 1024
 export const waitingMax = 4 * 1024 * 1024
 /** Characters that wait for all readers of a process. Beyond them, readers whose events are folded are too slow. */
 export const waitingTogetherMax = 256 * 1024 * 1024
-/** What an item takes besides its text, in characters: otherwise a client could fill the memory with short answers. */
+/** The cost of an item besides its text, in characters: otherwise a client could fill the memory with short answers. */
 export const itemCharacters = 100
 /** Characters that are taken at once. */
 const takenMax = 64 * 1024
@@ -36,7 +36,7 @@ interface FoldedEvent {
   readonly form: EventForm
 }
 
-/** What waits for all readers of a process. */
+/** The characters that wait for all readers of a process. */
 export class WaitingBudget {
   characters = 0
 

@@ -33,7 +33,7 @@ export const snapshotKeysMax = 1_000_000
 /** The entities of a snapshot. */
 export interface WatchedEntities {
   readonly source: FilterSource
-  /** What its reader may see; undefined: all of them. */
+  /** The entities that its reader may see; undefined: all of them. */
   readonly grant: AccessCondition | undefined
 }
 

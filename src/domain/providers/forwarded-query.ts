@@ -34,7 +34,7 @@ export interface Sought {
   readonly paths: readonly string[]
   /** The requested attributes; empty: all. */
   readonly attrs: readonly string[]
-  /** What the reader may see (docs/interface/access.md#registrations); undefined: everything. */
+  /** The grant of the reader (docs/interface/access.md#registrations); undefined: everything. */
   readonly grant?: AccessCondition | undefined
 }
 

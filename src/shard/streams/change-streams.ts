@@ -61,7 +61,7 @@ interface TenantStreams {
   readonly after: Matcher<OwnedFilter>
   /** Filters whose readers want to know that an entity does not match any more. */
   readonly before: Matcher<OwnedFilter>
-  /** What an event of the tenant may cost in patterns of filters. */
+  /** The possible cost of an event of the tenant in patterns of filters. */
   readonly patterns: PatternAccount
   filters: number
   /** When its last filter has gone: the end of its changes in the ring. */
