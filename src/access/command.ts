@@ -1,8 +1,8 @@
 // `orrery access key` and `orrery access explain` (docs/interface/access.md#commands).
 //
-// `key` prints a new key, which is nowhere else, and the line for the access file. `explain` prints the decision about
-// a request, and what each rule of the principal says to it. It reads the file as a broker does; a token is verified
-// with the keys of its issuer, which are fetched.
+// `key` prints a new key, which is stored nowhere, and its line for the access file. `explain` prints the decision
+// about a request, and for each rule of the principal whether it allows the request. It reads the file as a broker
+// does. It verifies a token with the keys of its issuer, which it fetches.
 //
 // Exit status of `explain`: 0 if the request is allowed, also in part; 1 if it is denied, or if something is wrong.
 

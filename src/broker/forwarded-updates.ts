@@ -3,7 +3,7 @@
 //
 // The local part is executed first, durably, in one turn that reports the missing attributes. So an update that finds
 // everything here costs nothing extra. Only a replacement has to be split before, since it would add the missing
-// attributes here. The local part stays, whatever the providers do. A local part that is refused for another reason
+// attributes here. The local part stays, even if every provider fails. A local part that is refused for another reason
 // than missing names decides alone.
 //
 // With access control, entities of types that the rules do not cover do not exist for a write without a type. A provider

@@ -1,6 +1,6 @@
 // The HTTP port: what a server must offer to the broker, and the code that both servers share: where a head ends, how
 // long it may be, and the body of an answer in pieces. uws-front.ts and node-front.ts implement it, and one test suite
-// runs both. Where they cannot agree, the README's table lists the difference.
+// runs both. Where they cannot agree, the table in docs/operations/http-servers.md lists the difference.
 //
 // A front knows bytes, headers and connections. It knows no route, no status by name and no entity.
 
@@ -45,8 +45,8 @@ export interface Exchange {
   /** Whether the client asks to speak WebSocket, with a handshake that this front can answer. */
   readonly asksForWebSocket: boolean
   /**
-   * Answers 101 and speaks WebSocket, perhaps in a later turn. `protocol`: the chosen subprotocol, '' for none. It may be
-   * called after `onRequest`. False: the client is gone, or has got another answer, and nothing is called.
+   * Answers 101 and speaks WebSocket, perhaps in a later turn. `protocol`: the chosen subprotocol, '' for none. It may
+   * be called after `onRequest`. False: the client is gone, or has got another answer, and nothing is called.
    */
   webSocket(headers: readonly string[], protocol: string, listener: SocketListener): boolean
   /** Like `reply`, and then closes the connection: for a request whose body is not wanted. */
@@ -67,9 +67,13 @@ export interface EventAnswer {
 export interface MessageSocket {
   /** Sends messages of text, in order. False: the system takes no more at the moment; they are sent later. */
   send(texts: readonly string[]): boolean
-  /** Whether the client waits for answers: meanwhile a front that stops does not take the connection for an idle one. */
+  /**
+   * Whether the client waits for answers: meanwhile a front that stops does not take the connection for an idle one.
+   */
   expectsAnswers(isExpecting: boolean): void
-  /** Begins the closing handshake, behind the messages that were sent. A client that does not complete it is cut off. */
+  /**
+   * Begins the closing handshake, behind the messages that were sent. A client that does not complete it is cut off.
+   */
   close(code: number, reason: string): void
   /** Closes the connection at once. */
   destroy(): void

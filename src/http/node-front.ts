@@ -181,9 +181,9 @@ class NodeFront implements Front {
   }
 
   /**
-   * node takes every request with an `Upgrade` header away from the server. Requests for a WebSocket at one of our paths
-   * take the path of all others, and become one when their handler says so. The others, as the offer of HTTP/2 by some
-   * clients, are ordinary requests: the server reads them once more, without that header.
+   * node takes every request with an `Upgrade` header away from the server. Requests for a WebSocket at one of our
+   * paths take the path of all others, and become one when their handler says so. The others, as the offer of HTTP/2 by
+   * some clients, are ordinary requests: the server reads them once more, without that header.
    */
   #serveSockets(options: SocketOptions, handler: FrontHandler): void {
     const server = socketServer(options)

@@ -17,8 +17,8 @@ import type { RunningNode, Surroundings } from './surroundings.js'
 /** How long a stopping node waits for requests, and then for notifications in flight. */
 const drainMsMax = 5_000
 /**
- * The same for requests at a node of a cluster: such a request waits for an owner of its shard, and then for the log. By
- * then it has its answer, if only that its outcome is unknown.
+ * The same for requests at a node of a cluster: such a request waits for an owner of its shard, and then for the log.
+ * By then it has its answer, if only that its outcome is unknown.
  */
 const askedMsMax = 8_000
 /** How long a node of a cluster that ends may take to write down the outcomes of its notifications. */

@@ -38,7 +38,7 @@ import { notificationFor, visibleHappening } from './reference-events.js'
 import { allows, type Covered } from './reference-grant.js'
 import { recognize, rolesNow } from './reference-principal.js'
 
-/** What is compared besides reads: while the broker decides only some of it, the others are left out. */
+/** The parts that are compared besides reads. A part that the broker does not decide yet is left out. */
 export interface CampaignParts {
   /** Otherwise only the strong key writes, and asks for paths of operators. */
   readonly writes: boolean
@@ -68,7 +68,7 @@ interface Sent {
   readonly isMessage: boolean
 }
 
-/** What a campaign has compared. */
+/** The numbers of comparisons of a campaign. */
 export interface CampaignCounts {
   requests: number
   statuses: Record<number, number>
@@ -185,7 +185,7 @@ export class AccessCampaign {
     return { request, http, proof, judged, isMessage: this.#isMessage(request, proof) }
   }
 
-  /** Without access control nobody is asked for a proof. */
+  /** Without access control no request needs a proof. */
   #nextProof(isWrite: boolean): Proof {
     const { seed } = this.#random
     if (isWrite && this.#broker.withAccess && !this.#parts.writes) return strongProof(seed)

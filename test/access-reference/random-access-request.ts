@@ -1,5 +1,6 @@
 // Random requests by random principals: reads with filters, writes one by one and in batches, subscriptions,
-// registrations, streams, and paths for operators. Most are about what is stored, so that rules decide about something.
+// registrations, streams, and paths for operators. Most are about stored entities, so that rules decide about
+// something.
 //
 // Each value that is written is a marker, a text that occurs once. So a marker in an answer names its attribute, and
 // filters compare with markers.
@@ -45,8 +46,8 @@ const subscriptionsMax = 30
 const registrationsMax = 20
 
 /**
- * The headers by which a client shows who asks; mostly a key, which the present file may have or not. Every fourth write
- * is by the strong key.
+ * The headers by which a client shows who asks; mostly a key, which the present file may have or not. Every fourth
+ * write is by the strong key.
  */
 export function nextProof(random: Random, seed: number, isWrite: boolean): Readonly<Record<string, string>> {
   if (isWrite && chance(random, 0.25)) return strongProof(seed)

@@ -1,13 +1,13 @@
 // The answer of a broker with an access file, written from docs/interface/access.md as plainly as possible: one
 // function for each section. It is slow: each request looks at every entity and at every rule.
 //
-// A principal gets the answer of a broker that has only what it may see. So reads are answered by the plain reference of
-// lists (reference-query) about the visible parts of the entities. Writes are decided before anything happens, by the
-// request and the file alone; then the plain reference of entities carries them out (reference-entities).
+// A principal gets the answer of a broker that has only what it may see. So reads are answered by the plain reference
+// of lists (reference-query) about the visible parts of the entities. Writes are decided before anything happens, by
+// the request and the file alone; then the plain reference of entities carries them out (reference-entities).
 //
 // Where the document leaves something open, the stricter reading holds; `// Open:` marks the place.
 //
-// Not here: who asks (reference-principal), what rules allow (reference-grant), events (reference-events).
+// Not here: principals (reference-principal), the meaning of rules (reference-grant), events (reference-events).
 
 import { type Change, type Entity, type Json, type Outcome, Reference } from '../support/reference-entities.js'
 import { answerTo, coversPath, type Query, shownEntity } from '../support/reference-query.js'
@@ -183,7 +183,7 @@ export class AccessReference {
     }
   }
 
-  // docs/interface/access.md#registrations: what a provider answers
+  // docs/interface/access.md#registrations: the answers of a provider
 
   #provided({ form, tenant, paths = ['/#'] }: RequestOf<'provided'>, principal: RolesOfAsking): ExpectedAnswer {
     const rules = inPaths(this.rules(principal, 'read', tenant), paths)
@@ -242,7 +242,7 @@ export class AccessReference {
   ): boolean {
     const { path, id } = change
     const rules = inPaths(this.rules(principal, action, tenant), [path])
-    // What a write creates without a type is a `Thing`.
+    // A write without a type creates a `Thing`.
     if (action === 'create' || hasType(change, isTyped, kind)) {
       if (names === 'all') return allowsAll(rules, change)
       return coversAny(rules, change) && names.every(name => allows(rules, change, name))

@@ -1,4 +1,4 @@
-// Access control: rules, requests, and what is decided (docs/interface/access.md).
+// Access control: rules, requests, and decisions (docs/interface/access.md).
 //
 // Rules are written as in the access file, without the role around them. A row is read from left to right: what it
 // shows, the rules of the one role of the principal, the request, the decision.
@@ -29,8 +29,8 @@ const city = (actions: string, parts: JsonObject = {}): JsonObject => ({
 })
 
 /**
- * What the rules come to: what it shows, rules, `action tenant paths`, the grant. A grant is `all` and its paths,
- * `denied` and the reason, or its clauses in words.
+ * The grant that results from rules: purpose of the row, rules, `action tenant paths`, the grant. A grant is `all` and
+ * its paths, `denied` and the reason, or its clauses in words.
  */
 export const grantCases: readonly (readonly [string, Rules, string, string])[] = [
   // Deny by default
@@ -150,8 +150,8 @@ export const grantCases: readonly (readonly [string, Rules, string, string])[] =
 ]
 
 /**
- * What is seen of an entity: what it shows, rules, `action tenant path id/type`, its attributes. The entity has `name`,
- * `cost` and `place`; `not there` is an entity that is not covered.
+ * The visible part of an entity: purpose of the row, rules, `action tenant path id/type`, its attributes. The entity
+ * has `name`, `cost` and `place`; `not there` is an entity that is not covered.
  */
 export const seenCases: readonly (readonly [string, Rules, string, string])[] = [
   ['all of it', [city('read')], 'read city /a m1/Museum', 'name cost place'],
@@ -276,8 +276,8 @@ export const seenCases: readonly (readonly [string, Rules, string, string])[] = 
 const mostlyHidden: Rules = [city('read', { attributes: ['*', '!cost'] }), city('read', { types: ['Lamp'] })]
 
 /**
- * Filters: what it shows, rules, the request in the path `/#` of `city` (or another one at its end), and `allowed` or
- * the attribute with the part of the request that may not name it.
+ * Filters: purpose of the row, rules, the request in the path `/#` of `city` (or another one at its end), and `allowed`
+ * or the attribute with the part of the request that may not name it.
  */
 export const filterCases: readonly (readonly [string, Rules, string, string])[] = [
   ['no filter', [guest], 'type=Museum', 'allowed'],
@@ -407,8 +407,8 @@ export const filterCases: readonly (readonly [string, Rules, string, string])[] 
 ]
 
 /**
- * Writes in the tenant `city`: what it shows, rules, `kind path id/type attributes`, and `allowed`, the text of the
- * refusal, or what a write without a type is about.
+ * Writes in the tenant `city`: purpose of the row, rules, `kind path id/type attributes`, and `allowed`, the text of
+ * the refusal, or what a write without a type is about.
  */
 export const writeCases: readonly (readonly [string, Rules, string, string])[] = [
   ['a meter of the example', [gateway], 'create /north/a m1/Meter power', 'allowed'],
@@ -600,8 +600,8 @@ export const forwardedWriteCases: readonly (readonly [string, Rules, string, 'to
 ]
 
 /**
- * Subscriptions in the tenant `city`: what it shows, rules, the subject with its service path, and `allowed` or the text
- * of the refusal.
+ * Subscriptions in the tenant `city`: purpose of the row, rules, the subject with its service path, and `allowed` or
+ * the text of the refusal.
  */
 export const subscriptionCases: readonly (readonly [string, Rules, string, JsonObject, string])[] = [
   ['everything', [city('subscribe')], '/#', { entities: [{ idPattern: '.*' }] }, 'allowed'],
@@ -671,7 +671,9 @@ export const subscriptionCases: readonly (readonly [string, Rules, string, JsonO
   ],
 ]
 
-/** Registrations in `/a` of `city`: what it shows, rules, `dataProvided`, and `allowed` or the text of the refusal. */
+/**
+ * Registrations in `/a` of `city`: purpose of the row, rules, `dataProvided`, and `allowed` or the text of the refusal.
+ */
 export const registrationCases: readonly (readonly [string, Rules, JsonObject, string])[] = [
   ['everything', [city('register')], { entities: [{ idPattern: '.*' }] }, 'allowed'],
   ['in a path without rules', [city('register', { paths: ['/b'] })], { entities: [{ id: 'm1' }] }, 'register in /a'],
@@ -727,7 +729,7 @@ export const registrationCases: readonly (readonly [string, Rules, JsonObject, s
   ],
 ]
 
-/** The whole broker: what it shows, rules, `admin` or `metrics`, `allowed` or `denied` and the reason. */
+/** The whole broker: purpose of the row, rules, `admin` or `metrics`, `allowed` or `denied` and the reason. */
 export const brokerCases: readonly (readonly [string, Rules, 'admin' | 'metrics', string])[] = [
   ['the operator of the example', [everything], 'admin', 'allowed'],
   ['and metrics', [everything], 'metrics', 'allowed'],
