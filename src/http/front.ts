@@ -133,14 +133,18 @@ export interface TlsPair {
   readonly cert: Buffer
 }
 
-export interface FrontOptions {
+/** Where a front listens. */
+export interface ListenAddress {
   /** 0 lets the system choose. */
   readonly port: number
-  /** A second port for node:http, whichever server uses `port`; undefined: none. 0 lets the system choose. */
-  readonly http1Port?: number | undefined
-  /** Address to listen on; undefined: all addresses of the family. */
+  /** undefined: all addresses of the family. */
   readonly host?: string | undefined
   readonly family: 'both' | 'ipv4' | 'ipv6'
+}
+
+export interface FrontOptions extends ListenAddress {
+  /** A second port for node:http, whichever server uses `port`; undefined: none. 0 lets the system choose. */
+  readonly http1Port?: number | undefined
   /** Sibling processes listen on the same port, and the system spreads connections among them (`uws` only). */
   readonly shared?: boolean
   /**
@@ -175,7 +179,7 @@ export interface FrontOptions {
 /** The source of connections that another process has accepted. */
 export interface ConnectionSource {
   /** Resolves with the port when that process listens there. */
-  open(port: number, take: (socket: Socket) => void): Promise<number>
+  open(at: ListenAddress, take: (socket: Socket) => void): Promise<number>
 }
 
 /** The number of open client connections at one server. */
@@ -190,6 +194,8 @@ export interface Front {
   readonly connections: readonly OpenConnections[]
   /** The actual port for `FrontOptions.http1Port`, after `listen` has ended; undefined: none. */
   readonly http1Port?: number | undefined
+  /** The actual port for operators, after `listen` has ended; undefined: none of its own. */
+  readonly adminPort?: number | undefined
   /** Starts to listen, and returns the port. Fails when the address is in use or not permitted. */
   listen(): Promise<number>
   /**
@@ -325,16 +331,13 @@ export function headerText(value: string): string {
 }
 
 /** The listen options of node:net. */
-export function listenOptions({ port, host, family }: Pick<FrontOptions, 'port' | 'host' | 'family'>): ListenOptions {
+export function listenOptions({ port, host, family }: ListenAddress): ListenOptions {
   const address = host ?? (family === 'ipv4' ? '0.0.0.0' : family === 'ipv6' ? '::' : undefined)
   return { port, host: address, ipv6Only: family === 'ipv6' }
 }
 
 /** The error for an address that cannot be listened on, with the same text for both fronts. */
-export function listenFailure(
-  cause: NodeJS.ErrnoException | undefined,
-  options: Pick<FrontOptions, 'port' | 'host' | 'family'>,
-): Error {
+export function listenFailure(cause: NodeJS.ErrnoException | undefined, options: ListenAddress): Error {
   const host = options.host ?? (options.family === 'ipv4' ? '0.0.0.0' : '::')
   const address = `${isIPv6(host) ? `[${host}]` : host}:${options.port}`
   if (cause === undefined) return new Error(`cannot listen: ${address}`)

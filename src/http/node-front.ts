@@ -111,10 +111,10 @@ class NodeFront implements Front {
   }
 
   listen(): Promise<number> {
-    const { source, port } = this.#options
+    const { source, port, host, family } = this.#options
     if (source) {
       this.#server.emit('listening') // From then on node checks for heads that are late.
-      return source.open(port, socket => this.#onHanded(socket))
+      return source.open({ port, host, family }, socket => this.#onHanded(socket))
     }
     return new Promise((resolve, reject) => {
       const onError = (error: Error) => reject(listenFailure(error, this.#options))

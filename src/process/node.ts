@@ -113,6 +113,7 @@ async function openNode(config: Config, surroundings: Surroundings, files: Watch
   certificates.on('https', ({ key, cert }) => key && cert && front.renewTls({ key, cert }))
   const port = await orUndone(() => front.listen(), closeDelivery)
   for (const own of [port, front.http1Port]) if (own !== undefined) egress.listensAt(own)
+  if (front.adminPort !== undefined) egress.listensForOperatorsAt(front.adminPort)
   const owned = share?.kind === 'node' ? share.ownership.owned : undefined
   const { expiryIntervalMs: intervalMs } = config
   const expiry = new Expiry({ store, shards, clock, logger, intervalMs, mark, owned })
@@ -126,6 +127,7 @@ async function openNode(config: Config, surroundings: Surroundings, files: Watch
   })
   return {
     port,
+    adminPort: front.adminPort,
     store: store.name,
     lookAtFiles: () => {
       accessFile?.readAgain()

@@ -8,7 +8,8 @@
 //
 // Reserved are the engine of the log and the ports of the cluster, including those of members known only through
 // gossip: a client that reaches them can change everything. Neither an option nor the file opens them. A reserved
-// endpoint that is given by a DNS name reserves its port on every host, since its addresses may change at any time.
+// endpoint that is given by a DNS name reserves its port on every host, since its addresses may change at any time. The
+// broker's own port for operators is denied at every address of this machine.
 
 import { isIP, type Socket } from 'node:net'
 import type { AccessEgress, AccessFile } from '../../domain/access/access-file.js'
@@ -23,6 +24,8 @@ export interface EgressOptions {
   readonly reserved: readonly string[]
   /** Ports where this broker listens for clients; `listensAt` may add more. */
   readonly ownPorts?: readonly number[]
+  /** Ports where it listens for operators, which no message may reach; `listensForOperatorsAt` may add more. */
+  readonly adminPorts?: readonly number[]
 }
 
 /** A connection was not opened, or was closed, because its target is denied here. */
@@ -59,11 +62,13 @@ export class Egress {
   /** The given ones and those of the cluster's members, as they come and go. */
   private reserved: readonly ReservedEndpoint[]
   private readonly ownPorts: Set<number>
+  private readonly adminPorts: Set<number>
   private readonly listeners: (() => void)[] = []
 
   /** Throws an error with a sentence when a pattern is invalid. */
-  constructor({ allow, deny, reserved, ownPorts = [] }: EgressOptions) {
+  constructor({ allow, deny, reserved, ownPorts = [], adminPorts = [] }: EgressOptions) {
     this.ownPorts = new Set(ownPorts)
+    this.adminPorts = new Set(adminPorts)
     this.ofOptions = new TargetLists({ allow, deny })
     this.given = reserved.map(endpointOf)
     this.reserved = this.given
@@ -91,6 +96,11 @@ export class Egress {
     this.ownPorts.add(port)
   }
 
+  /** The broker listens for operators at this port as well. */
+  listensForOperatorsAt(port: number): void {
+    this.adminPorts.add(port)
+  }
+
   /** Whether a connected socket ends at a listener of this broker. */
   isOwn({ remoteAddress, remotePort }: Socket): boolean {
     if (remoteAddress === undefined || remotePort === undefined || !this.ownPorts.has(remotePort)) return false
@@ -110,6 +120,7 @@ export class Egress {
     const host = hostOf(written)
     const address = plainAddress(resolved)
     if (this.reserved.some(one => one.port === port && isReserved(one.host, address))) return false
+    if (this.adminPorts.has(port) && isLocal(address)) return false
     // The stricter reading: with a file, only the file opens link-local addresses.
     const { namesAllowed } = this.ofFile ?? this.ofOptions
     if (!namesAllowed && isLinkLocal(address)) return false
