@@ -68,7 +68,7 @@ const bytesAreCut =
 
 /**
  * The front at `-port`, and node:http at `-http1Port` (docs/operations/http-servers.md#http10) and at `-adminPort`
- * (docs/operations/http-servers.md#the-port-for-operators). Each has the limits of its own options: `-maxConnections`
+ * (docs/interface/administration.md#the-port-for-operators). Each has the limits of its own options: `-maxConnections`
  * counts for each listener. They start and stop together.
  */
 class SeveralFronts implements Front {
