@@ -58,7 +58,13 @@ export interface Config {
     readonly family: 'both' | 'ipv4' | 'ipv6'
     /** undefined: plain HTTP. */
     readonly tls:
-      | { readonly keyFile: string; readonly certFile: string; readonly minVersion: '1.2' | '1.3' }
+      | {
+          readonly keyFile: string
+          readonly certFile: string
+          readonly minVersion: '1.2' | '1.3'
+          /** undefined: clients are not asked for certificates. */
+          readonly clients: { readonly caFile: string; readonly isRequired: boolean } | undefined
+        }
       | undefined
     readonly connectionsMax: number
     readonly connectionsPerAddressMax: number
@@ -283,6 +289,12 @@ function contradictions(values: Values, given: ReadonlyMap<OptionName, Given>): 
   }
   if (values.tlsMin === '1.3' && values.httpServer === 'uws')
     lines.push(`${where('tlsMin')}: not together with -httpServer uws, which cannot leave out TLS 1.2`)
+  // Without them a port that is meant to be closed to others would be open.
+  if (values.clientCa !== undefined && !values.https) lines.push(`${where('clientCa')}: needs -https`)
+  if (given.has('clientAuth') && values.clientCa === undefined && !isBad('clientCa'))
+    lines.push(`${where('clientAuth')}: needs -clientCa`)
+  if (values.clientCa !== undefined && values.httpServer === 'uws')
+    lines.push(`${where('clientCa')}: not together with -httpServer uws, which cannot require certificates of clients`)
   if (values.http1Port === values.port && !isBad('port'))
     lines.push(`${where('http1Port')}: is the port of -port already; it needs one of its own`)
   for (const name of ['port', 'http1Port'] as const)
@@ -370,7 +382,7 @@ const bytesPerMb = 1024 * 1024
 const subscriptionShare = 1 / 16
 
 function configOf(values: Values, cores: () => number): Config {
-  const { https, key, cert, ipv4, ipv6, workers } = values
+  const { ipv4, ipv6, workers } = values
   return frozen<Config>({
     http: {
       server: values.httpServer,
@@ -379,7 +391,7 @@ function configOf(values: Values, cores: () => number): Config {
       livePort: values.livePort,
       host: values.localIp,
       family: ipv4 ? 'ipv4' : ipv6 ? 'ipv6' : 'both',
-      tls: https && key && cert ? { keyFile: key, certFile: cert, minVersion: values.tlsMin } : undefined,
+      tls: tlsOf(values),
       connectionsMax: values.maxConnections,
       connectionsPerAddressMax: values.maxConnectionsPerAddress,
       idleTimeoutS: values.reqTimeout,
@@ -462,6 +474,12 @@ function configOf(values: Values, cores: () => number): Config {
       byService: !values.disableMetrics,
     },
   })
+}
+
+function tlsOf({ https, key, cert, tlsMin, clientCa, clientAuth }: Values): Config['http']['tls'] {
+  if (!https || key === undefined || cert === undefined) return undefined
+  const clients = clientCa === undefined ? undefined : { caFile: clientCa, isRequired: clientAuth === 'required' }
+  return { keyFile: key, certFile: cert, minVersion: tlsMin, clients }
 }
 
 /** Freezes a value and all objects in it. */
