@@ -6,17 +6,20 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { Wire } from '../http/wire.js'
-import { startBroker, tempDir } from '../support/broker-process.js'
+import { startBroker, type Teardown, tempDir } from '../support/broker-process.js'
 
 t.setTimeout(400_000)
 
 /** A machine that is busy with other tests may be late; docs/operations/certificates.md promises 3 s. */
 const servedMsMax = 15_000
 
-t.test('a new certificate is served by all workers, and no connection is refused or cut meanwhile', async t => {
+const names = ['first', 'second', 'third'] as const
+
+/** Files of a key and a certificate, and a function that puts one of three pairs there. */
+function pairs(t: Teardown) {
   const folder = tempDir(t)
   const [key, cert] = [join(folder, 'key'), join(folder, 'cert')]
-  for (const name of ['first', 'second', 'third']) {
+  for (const name of names) {
     const files = ['-keyout', `${key}.${name}`, '-out', `${cert}.${name}`, '-days', '2', '-subj', `/CN=${name}`]
     const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
     execFileSync('openssl', ['req', '-x509', ...curve, ...files], { stdio: 'ignore' })
@@ -26,6 +29,11 @@ t.test('a new certificate is served by all workers, and no connection is refused
     copyFileSync(`${cert}.${name}`, cert)
   }
   put('first')
+  return { key, cert, put }
+}
+
+t.test('a new certificate is served by all workers, and no connection is refused or cut meanwhile', async t => {
+  const { key, cert, put } = pairs(t)
   const args = ['-https', '-key', key, '-cert', cert, '-workers', '2', '-logLevel', 'INFO']
   const broker = await startBroker(t, { args, readyWaitMs: 60_000 })
   const ask = async (wire: Wire, path: string): Promise<string> => {
@@ -69,3 +77,45 @@ t.test('a new certificate is served by all workers, and no connection is refused
   t.match(metrics, /orrery_certificate_reloads_total\{use="https",result="renewed"\} [2-4]\n/)
   t.equal((await broker.kill('SIGTERM')).code, 0)
 })
+
+const changes = 6
+
+for (const server of ['uws', 'node'])
+  t.test(`certificates change under a load of short connections, and none fails: ${server}`, async t => {
+    const { key, cert, put } = pairs(t)
+    const args = ['-https', '-key', key, '-cert', cert, '-httpServer', server, '-logLevel', 'INFO']
+    const broker = await startBroker(t, { args, readyWaitMs: 60_000 })
+    const failures: string[] = []
+    const served = new Map<string, number>()
+    let isOver = false
+    const load = Array.from({ length: 4 }, async () => {
+      while (!isOver) {
+        try {
+          const wire = await Wire.overTls(broker.port)
+          await wire.request('GET /v2')
+          const { status } = await wire.answer()
+          wire.leave()
+          if (status !== 200) failures.push(`status ${status}`)
+          served.set(wire.subject ?? '', (served.get(wire.subject ?? '') ?? 0) + 1)
+        } catch (error) {
+          failures.push((error as Error).message)
+        }
+      }
+    })
+    for (let change = 1; change <= changes; change++) {
+      const name = names[change % names.length]!
+      put(name)
+      // Half of the changes are noticed without a signal.
+      if (change % 2 === 0) process.kill(broker.child.pid as number, 'SIGHUP')
+      const before = served.get(name) ?? 0
+      for (const untilMs = performance.now() + servedMsMax; (served.get(name) ?? 0) < before + 20; await pause(20))
+        if (performance.now() > untilMs) throw new Error(`${name} is not served\n${broker.printed()}`)
+    }
+    isOver = true
+    await Promise.all(load)
+    const count = [...served.values()].reduce((sum, one) => sum + one, 0)
+    t.strictSame(failures, [], `${count} connections, one request each`)
+    t.equal((broker.stdout.match(/-key, -cert read again/g) ?? []).length, changes)
+    t.comment(`${count} connections over ${server}, ${changes} changes`)
+    t.equal((await broker.kill('SIGTERM')).code, 0)
+  })
