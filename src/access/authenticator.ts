@@ -8,7 +8,7 @@
 //
 // Principals are remembered for one file, so a request with a key costs one hash. Processor time with the reading of
 // headers, in a loop over 1,000 keys and 1,000 tokens of RS256 with 0.9 KB, on a machine busy with other work: nothing
-// 60 ns, certificate 90 ns, key 1,300 ns, remembered token 2,100 ns.
+// 60 ns, certificate of one of 1,000 connections 270 ns, key 1,300 ns, remembered token 2,100 ns.
 //
 // Not here: what a principal may do (domain/access/grant.ts), statuses and headers (http).
 
