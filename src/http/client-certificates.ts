@@ -13,6 +13,7 @@
 // Not here: the settings of TLS (tls.ts), the principals of certificates (access/).
 
 import type { X509Certificate } from 'node:crypto'
+import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import { certificatesOfText, endOf } from './pem.js'
 
@@ -30,20 +31,8 @@ export interface RevocableConnection {
   revoke(): void
 }
 
-/** What a client has shown. `certificate` undefined: nothing. */
-export type ShownByClient =
-  | { readonly isAccepted: true; readonly certificate: X509Certificate | undefined }
-  | { readonly isAccepted: false }
-
-/** What the client of a new connection has shown. A certificate that TLS could not verify is never accepted. */
-export function shownOn(socket: TLSSocket, isRequired: boolean): ShownByClient {
-  const certificate = socket.getPeerX509Certificate()
-  const isAccepted = certificate ? socket.authorized : !isRequired
-  return isAccepted ? { isAccepted, certificate } : { isAccepted }
-}
-
 /** Whether a connection was refused because its client has shown no certificate, or one that could not be verified. */
-export const isUnverified = (error: NodeJS.ErrnoException, socket: TLSSocket): boolean =>
+const isUnverified = (error: NodeJS.ErrnoException, socket: TLSSocket): boolean =>
   error.code === 'ERR_SSL_PEER_DID_NOT_RETURN_A_CERTIFICATE' || Boolean(socket.authorizationError)
 
 interface Followed {
@@ -51,22 +40,51 @@ interface Followed {
   readonly endsMs: number
 }
 
+/** What a front does with connections, as far as certificates need it. */
+export interface CertificateRules {
+  readonly isRequired: boolean
+  /** Called for each connection that is refused or revoked. */
+  onDropped(): void
+}
+
 export class ClientCertificates {
+  /** By the socket of their requests. */
+  readonly #shown = new WeakMap<Duplex, X509Certificate>()
   readonly #followed = new Map<RevocableConnection, Followed>()
-  readonly #onRevoked: () => void
+  readonly #rules: CertificateRules
   #authorities: readonly X509Certificate[]
   #timer: NodeJS.Timeout | undefined
 
-  /** `clientCa`: the authorities, as PEM. `onRevoked` is called for each connection that is revoked. */
-  constructor(clientCa: Buffer, onRevoked: () => void) {
+  /** `clientCa`: the authorities, as PEM. */
+  constructor(clientCa: Buffer, rules: CertificateRules) {
     this.#authorities = authoritiesIn(clientCa)
-    this.#onRevoked = onRevoked
+    this.#rules = rules
   }
 
-  /** Follows a connection until it is removed, or revoked. */
-  add(connection: RevocableConnection, certificate: X509Certificate): void {
-    this.#followed.set(connection, { certificate, endsMs: endOf(certificate) })
-    this.#timer ??= setInterval(() => this.#look(), lookMs).unref()
+  /**
+   * Whether the requests of a new connection may be served. Then it is followed until it is removed, or revoked. A
+   * certificate that TLS could not verify is never accepted, even where none is needed.
+   */
+  admit(socket: TLSSocket, connection: RevocableConnection): boolean {
+    const certificate = socket.getPeerX509Certificate()
+    const isAccepted = certificate ? socket.authorized : !this.#rules.isRequired
+    if (!isAccepted) this.#rules.onDropped()
+    else if (certificate) {
+      this.#shown.set(socket, certificate)
+      this.#followed.set(connection, { certificate, endsMs: endOf(certificate) })
+      this.#timer ??= setInterval(() => this.#look(), lookMs).unref()
+    }
+    return isAccepted
+  }
+
+  /** The handshake of a connection has failed. */
+  onFailed(error: NodeJS.ErrnoException, socket: TLSSocket): void {
+    if (isUnverified(error, socket)) this.#rules.onDropped()
+  }
+
+  /** What the client of a connection has shown; undefined: nothing. */
+  of(socket: Duplex): X509Certificate | undefined {
+    return this.#shown.get(socket)
   }
 
   remove(connection: RevocableConnection): void {
@@ -93,7 +111,7 @@ export class ClientCertificates {
     const over = [...this.#followed].filter(([, followed]) => isOver(followed))
     for (const [connection] of over) {
       this.remove(connection)
-      this.#onRevoked()
+      this.#rules.onDropped()
       connection.revoke()
     }
   }

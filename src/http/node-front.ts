@@ -16,7 +16,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import type { WebSocketServer } from 'ws'
-import { ClientCertificates, isUnverified, type RevocableConnection, shownOn } from './client-certificates.js'
+import { ClientCertificates, type RevocableConnection } from './client-certificates.js'
 import type { ArrivingBody, WaitingConnection } from './connections.js'
 import {
   Admission,
@@ -97,7 +97,9 @@ class NodeFront implements Front {
     this.eventStalls = new StallWatch(options.eventsStallMs ?? eventsStallMsDefault, options.onStall ?? (() => {}))
     this.#sockets = new NodeSockets(this.eventStalls)
     this.#admission = new Admission(options)
-    this.#certificates = clientCa && new ClientCertificates(clientCa, () => this.#admission.dropped('certificate'))
+    const isRequired = options.tls?.clients?.isRequired ?? true
+    const onDropped = (): void => this.#admission.dropped('certificate')
+    this.#certificates = clientCa && new ClientCertificates(clientCa, { isRequired, onDropped })
     this.#pace = new BodyPace(this.#admission.dropped)
     server.maxHeadersCount = 0
     // node's own close() calls this, and treats a connection as idle while its answer is still being sent.
@@ -145,7 +147,7 @@ class NodeFront implements Front {
   }
 
   certificateOf(socket: Duplex): X509Certificate | undefined {
-    return this.#bySocket.get(socket)?.certificate
+    return this.#certificates?.of(socket)
   }
 
   dismiss(): void {
@@ -284,10 +286,11 @@ class NodeFront implements Front {
     this.#admission.waits(connection)
   }
 
-  /** Node does not expose the accepted socket below a TLS socket. The client's address and port identify it. */
+  /** Node does not expose the accepted socket below a TLS socket. The addresses and ports of both sides identify it. */
   #knowTlsSockets(): void {
     const accepted = new Map<string, NodeConnection>()
-    const nameOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`
+    const nameOf = ({ remoteAddress, remotePort, localAddress, localPort }: Socket): string =>
+      `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`
     this.#server.on('connection', (socket: Socket) => {
       const connection = this.#bySocket.get(socket)
       if (!connection) return
@@ -300,30 +303,14 @@ class NodeFront implements Front {
     this.#server.on('secureConnection', (socket: TLSSocket) => {
       const connection = accepted.get(nameOf(socket))
       if (this.#bySocket.has(socket)) return
-      if (!connection || !this.#isVerified(socket, connection)) {
+      if (!connection || this.#certificates?.admit(socket, connection) === false) {
         socket.destroy()
         return
       }
       connection.speaksOver(socket)
       this.#bySocket.set(socket, connection)
     })
-    this.#server.on('tlsClientError', (error, socket) => {
-      if (this.#certificates && isUnverified(error, socket)) this.#admission.dropped('certificate')
-    })
-  }
-
-  /** Whether requests of a new connection may be served. */
-  #isVerified(socket: TLSSocket, connection: NodeConnection): boolean {
-    const clients = this.#options.tls?.clients
-    if (!clients) return true
-    const shown = shownOn(socket, clients.isRequired)
-    if (!shown.isAccepted) {
-      this.#admission.dropped('certificate')
-      return false
-    }
-    connection.certificate = shown.certificate
-    if (shown.certificate) this.#certificates?.add(connection, shown.certificate)
-    return true
+    this.#server.on('tlsClientError', (error, socket) => this.#certificates?.onFailed(error, socket))
   }
 
   /** Follows a request: its connection waits for the rest of the body, and after the answer for the next request. */
@@ -403,8 +390,6 @@ const revokedMsMax = 2_000
 class NodeConnection implements WaitingConnection, ArrivingBody, RevocableConnection {
   isOpen = true
   requests = 0
-  /** The certificate of its client; undefined: it has shown none. */
-  certificate: X509Certificate | undefined
   /** Its certificate does not count any more: no further request is served. */
   isRevoked = false
   /** Whether a request has come. */

@@ -1,7 +1,9 @@
 // Certificates that clients show to the node:http front: which connections it serves, what it reports of them, and when
 // they end.
 
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
 import t, { type Test } from 'tap'
 import type { FrontHandler, FrontOptions } from '../../src/http/front.js'
@@ -94,6 +96,28 @@ t.test('the requests of a connection have one certificate', async t => {
   for (let nth = 0; nth < 3; nth++) for (const wire of wires) await ask(wire)
   t.equal(seen.size, 2)
   for (const wire of wires) wire.leave()
+})
+
+t.test('connections from one port of a client to two addresses are kept apart', async t => {
+  const { port } = await serve(t, false, { host: '0.0.0.0' })
+  const probe = await Wire.to(port)
+  const localPort = probe.localPort!
+  probe.reset()
+  await probe.closed
+  const sockets: Socket[] = []
+  for (const host of ['127.0.0.1', '127.0.0.2']) {
+    const socket = connect({ port, host, localAddress: '127.0.0.1', localPort })
+    await once(socket, 'connect')
+    sockets.push(socket)
+  }
+  const [one, two] = [sockets[0]!, sockets[1]!]
+  const shown = await Wire.overTls(port, { socket: one, ...ours })
+  const hidden = await Wire.overTls(port, { socket: two })
+  for (let nth = 0; nth < 2; nth++) {
+    t.equal(await ask(hidden), 'nothing')
+    t.equal(await ask(shown), gateway)
+  }
+  for (const wire of [shown, hidden]) wire.leave()
 })
 
 for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const)

@@ -123,6 +123,11 @@ export class Wire {
     }
   }
 
+  /** The port of this side. */
+  get localPort(): number | undefined {
+    return this.#socket.localPort
+  }
+
   /** The received bytes that were not read as an answer. */
   get unread(): string {
     return this.#gathered().toString('latin1')
