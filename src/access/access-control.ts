@@ -24,6 +24,7 @@ import {
   type Principal,
   type PrincipalSource,
   principalOf,
+  type ShownKind,
 } from '../domain/access/principal.js'
 import type { Refusal } from '../domain/refusal.js'
 import type { AccessSource, AccessSourceNumbers } from './access-source.js'
@@ -40,7 +41,12 @@ export interface AccessControlNumbers extends AuthenticatorNumbers {
 /** A principal with its rights, or the refusal of the proof that a request shows. */
 export type RightsOrRefusal =
   | { readonly ok: true; readonly asker: PrincipalRights }
-  | { readonly ok: false; readonly refusal: Refusal; readonly challenge: string | undefined }
+  | {
+      readonly ok: false
+      readonly refusal: Refusal
+      readonly challenge: string | undefined
+      readonly shown: ShownKind
+    }
 
 export class AccessControl {
   private readonly rights = new WeakMap<Identified, PrincipalRights>()
@@ -54,7 +60,8 @@ export class AccessControl {
 
   /** Finds out who asks. Calls `onDone` once: before it returns, unless a token has to be verified. */
   identify(headers: ProofHeaders, onDone: (answer: RightsOrRefusal) => void): void {
-    this.authenticator.authenticate(shownProof(headers), identification => onDone(this.answerTo(identification)))
+    const shown = shownProof(headers)
+    this.authenticator.authenticate(shown, identification => onDone(this.answerTo(identification, shown.kind)))
   }
 
   onForbidden(): void {
@@ -74,8 +81,11 @@ export class AccessControl {
     return { ...this.authenticator.numbers(), forbidden: this.forbidden, source: this.source.numbers() }
   }
 
-  private answerTo(identification: Identification): RightsOrRefusal {
-    if (!identification.ok) return identification
+  private answerTo(identification: Identification, shown: ShownKind): RightsOrRefusal {
+    if (!identification.ok) {
+      const { refusal, challenge } = identification
+      return { ok: false, refusal, challenge, shown }
+    }
     const known = this.rights.get(identification)
     if (known) return { ok: true, asker: known }
     const asker = this.askerOf(identification)

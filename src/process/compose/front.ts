@@ -77,13 +77,14 @@ export async function openNodeFront(
   const compression = config.compresses ? { compressor: new Compressor(), inflater: new Inflater() } : undefined
   const { bodyBytesMax } = listening
   const ngsiProxy = config.streams.ngsiProxy ? { isTls: listening.tls !== undefined } : undefined
-  const { watch } = delivery
+  const { watch, audit } = delivery
   const access = delivery.access?.control
   const settings = { bodyBytesMax, tenants, cors, vocabulary, forwards, answers, compression, access, ngsiProxy }
   const readers = readersFor(config, surroundings, behind)
   const server = new Server(routesFor(config, surroundings, behind, readers), settings, chance, logger, {
     watch,
     clock,
+    audit,
   })
   const onStall = (): void => {
     answers.failures.stalled++
@@ -119,8 +120,9 @@ function readersFor(
   { nodeShards, delivery, observation: { streams: tallies }, isEnding }: FrontParts,
 ): ReaderHandlers {
   const access = delivery.access?.control
+  const { audit } = delivery
   const hub = new StreamHub({ shards: nodeShards.shards, clock, chance, holder: chance.uuid(), filtersMax })
-  const streams = new StreamHandlers({ hub, streamsMax, messageBytesMax, clock, tallies, access, isEnding })
+  const streams = new StreamHandlers({ hub, streamsMax, messageBytesMax, clock, tallies, access, audit, isEnding })
   if (!ngsiProxy) return { streams, proxy: undefined }
   const channels = new ProxyChannels({ clock, chance })
   return { streams, proxy: new ProxyHandlers({ channels, clock, tallies, access, isEnding }) }
