@@ -84,11 +84,17 @@ export class MessageAudit {
     private readonly head: Omit<AuditedHead, 'method' | 'status'>,
   ) {}
 
-  add(op: 'token' | 'watch', status: number, who: PrincipalSource | ShownKind): void {
+  /** `place`: what the message is about; undefined: the place of its connection. */
+  add(
+    op: 'token' | 'watch',
+    status: number,
+    who: PrincipalSource | ShownKind,
+    place?: Pick<AuditEntry, 'tenant' | 'servicePath'>,
+  ): void {
     const isKnown = typeof who !== 'string'
     const principal = isKnown ? who : undefined
     const shown = isKnown ? shownBy(who) : who
     const about = { principal, shown, entities: undefined, id: undefined, isMessage: true }
-    this.trail.add({ ...this.head, method: op, status, ...about })
+    this.trail.add({ ...this.head, ...place, method: op, status, ...about })
   }
 }

@@ -289,7 +289,9 @@ export class StreamSocket implements SocketListener, OpenStream {
     const allowed = rights ? rights.add(watch.value) : watch
     if (!allowed.ok) {
       this.parts.access?.onForbidden()
-      if (rights) this.parts.messages?.add('watch', statusOf[allowed.refusal.kind], rights.asker.source)
+      const { tenant, servicePath } = watch.value.filter
+      const status = statusOf[allowed.refusal.kind]
+      if (rights) this.parts.messages?.add('watch', status, rights.asker.source, { tenant, servicePath })
       return this.refuse(id, allowed.refusal)
     }
     const { hub, clock, tallies } = this.parts

@@ -41,8 +41,9 @@ export function auditLine(entry: AuditEntry, atMs: number, isMultitenant: boolea
 
 /** As it counts; a text that is no tenant as it was sent. */
 function tenantOf({ tenant }: AuditEntry): string {
+  const sent = shownText(tenant)
   const parsed = parseTenant(tenant)
-  return parsed.ok ? parsed.value : shownText(tenant)
+  return parsed.ok && sent !== notShown ? parsed.value : sent
 }
 
 /** undefined: nothing is kept. */
@@ -56,7 +57,7 @@ function keptOf(query: string): string | undefined {
 
 function shownText(text: string): string {
   const cut = text.length > auditTextLengthMax ? `${text.slice(0, auditTextLengthMax)}…` : text
-  return maySecret(cut) ? notShown : cut
+  return isLikeSecret(cut) ? notShown : cut
 }
 
 const keyForm = /ok_[\w-]{43}/
@@ -65,7 +66,7 @@ const keyForm = /ok_[\w-]{43}/
 const tokenPart = 'eyJ'
 
 // [hot] Most texts have neither beginning.
-function maySecret(text: string): boolean {
+function isLikeSecret(text: string): boolean {
   if (text.includes('ok_') && keyForm.test(text)) return true
   if (!text.includes(tokenPart)) return false
   const parts = text.split('.')
