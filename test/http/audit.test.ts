@@ -188,8 +188,8 @@ for (const server of httpServers) {
           ['POST', '/v2/op/update', 403, 'other', 'key'],
         ],
       )
-      const origin = { via: 'websocket', address: '192.0.2.7', peer: '127.0.0.1', servicePath: '/north', tenant: '' }
-      for (const line of found) t.match(line, origin)
+      const origin = { via: 'websocket', address: '192.0.2.7', peer: '127.0.0.1', servicePath: '/north' }
+      for (const [at, line] of found.entries()) t.match(line, { ...origin, tenant: at === 2 ? 'elsewhere' : '' })
       for (const secret of [scene.keyOf('city'), scene.keyOf('other'), 'hunter2']) t.notOk(text().includes(secret))
     },
   )
