@@ -94,7 +94,7 @@ export class Call implements AnsweredRequest {
 
   leaveHead(): void {
     // The client of a request that is answered later may be gone by then, and with it the address of its connection.
-    if (this.audit && !this.isEnded) {
+    if (this.audit?.mayBeLogged && !this.isEnded) {
       this.noteOrigin()
       this.connected = this.exchange.clientAddress()
     }

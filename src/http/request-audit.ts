@@ -25,6 +25,8 @@ const shownBy = ({ proof }: PrincipalSource): ShownKind => (proof === 'none' ? '
 export class RequestAudit {
   /** Whether the request is a message on a WebSocket. */
   isMessage = false
+  /** Whether access control decides about it, perhaps in a later turn. */
+  isGuarded = false
   private as: AuditedAs = 'other'
   private principal: PrincipalSource | undefined
   private shown: ShownKind | undefined
@@ -67,13 +69,35 @@ export class RequestAudit {
     return this.isLeftOut
   }
 
+  /** Whether it may still have an entry, as far as its head says. */
+  get mayBeLogged(): boolean {
+    return this.as !== 'other' || this.isGuarded
+  }
+
   isLogged(status: number): boolean {
     return !this.isLeftOut && (this.as !== 'other' || auditedStatuses.has(status))
   }
 
+  // [hot] Once per entry: without spreads, which copy all members one more time.
   add(head: AuditedHead): void {
     const { principal, shown, entities, id, isMessage } = this
-    this.trail.add({ ...head, principal, shown, entities, id, isMessage })
+    const { address, peer, method, path, query, tenant, servicePath, status, correlator } = head
+    this.trail.add({
+      principal,
+      shown,
+      address,
+      peer,
+      method,
+      path,
+      query,
+      tenant,
+      servicePath,
+      status,
+      correlator,
+      entities,
+      id,
+      isMessage,
+    })
   }
 }
 

@@ -129,6 +129,8 @@ export class Server implements FrontHandler, InnerRequests {
     request: Request,
     reply: Reply,
   ): BodyHandler | undefined {
+    const audit = reply.call?.audit
+    if (audit) audit.isGuarded = true
     const isPreflight = request.method === 'OPTIONS' && this.settings.cors !== undefined
     const need = isPreflight ? 'nothing' : route ? needOf(route, request.method) : 'principal'
     const awaitsBody = route?.write.has(request.method) ?? false

@@ -1,7 +1,7 @@
 // The writer of the audit log, with a file that fails as the test wants.
 
 import t, { type Test } from 'tap'
-import { AuditLog, type AuditParts, auditProbeMs, auditReportMs } from '../../src/observe/audit/audit-log.js'
+import { AuditLog, type AuditParts, auditDelayMs, auditProbeMs, auditReportMs } from '../../src/observe/audit/audit-log.js'
 import type { LineFile, Reopened } from '../../src/observe/audit/line-file.js'
 import type { AuditEntry } from '../../src/ports.js'
 import { FakeClock } from '../support/fake-clock.js'
@@ -97,22 +97,22 @@ function scene(t: Test, given: Partial<AuditParts> = {}) {
   }
   /** Lets the writer begin, and ends what it does. */
   const write = (): void => {
-    clock.tick()
+    clock.advance(auditDelayMs)
     file.end()
   }
   return { clock, file, logged, log, add, write }
 }
 
-t.test('lines keep their order, and those of one turn are written together', async t => {
+t.test('lines keep their order, and those of 20 ms are written together', async t => {
   const { clock, file, add, log } = scene(t)
   add('1', '2')
   t.equal(file.isBusy, false, 'nothing is written in the turn of a request')
-  clock.tick()
+  clock.advance(auditDelayMs)
   add('3')
   t.strictSame(file.ids, [])
   file.end()
   add('4')
-  clock.tick()
+  clock.advance(auditDelayMs)
   file.end()
   t.strictSame(file.ids, ['1', '2', '3', '4'])
   t.match(log.numbers(), { written: 4, lost: 0, waitingBytes: 0, isFailing: false })
@@ -231,7 +231,7 @@ t.test('and while half of the room is taken, so that lines of requests under way
   const { clock, file, add, log } = scene(t, { isRequired: true, waitingBytesMax: 1_000 })
   add(...Array.from({ length: 6 }, () => 'slow'))
   t.equal(log.refusesChanges, true)
-  clock.tick()
+  clock.advance(auditDelayMs)
   file.end()
   t.equal(log.refusesChanges, false)
 })
@@ -239,7 +239,7 @@ t.test('and while half of the room is taken, so that lines of requests under way
 t.test('the file is opened again between two writes', async t => {
   const { clock, file, add, log } = scene(t)
   add('1')
-  clock.tick()
+  clock.advance(auditDelayMs)
   log.reopen()
   t.equal(file.reopened, 0, 'a write is under way')
   file.end()

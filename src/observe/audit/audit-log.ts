@@ -1,8 +1,8 @@
 // The audit log of a process: lines wait in memory, and one writer appends them to the file in batches
 // (docs/operations/audit.md).
 //
-// A request only adds its line, and never waits for the disk. Lines of one turn of the event loop are written together,
-// one write at a time, so they keep the order of the answers. What a failed write has not written stays first in the
+// A request only adds its line, and never waits for the disk. Lines of some milliseconds are written together, one
+// write at a time, so they keep the order of the answers. What a failed write has not written stays first in the
 // queue, and is tried again once a second, with the file opened anew. Lines are lost only when the queue is full, or when
 // the process ends before they could be written.
 //
@@ -18,6 +18,9 @@ import type { LineFile } from './line-file.js'
 
 /** Bytes of lines that wait to be written; further lines are lost. Raising it lets a disk be away for longer. */
 export const auditWaitingBytesMax = 16 * 1024 * 1024
+
+/** How long lines wait for others, to be written together: a write costs as much as making ten lines. */
+export const auditDelayMs = 20
 
 /** The pause before a failed write is tried again. */
 export const auditProbeMs = 1_000
@@ -46,7 +49,7 @@ export interface AuditParts {
   readonly isRequired: boolean
   /** Whether the tenant header has an effect. */
   readonly isMultitenant: boolean
-  readonly clock: Pick<Clock, 'wallMs' | 'monoMs' | 'after' | 'endOfTick'>
+  readonly clock: Pick<Clock, 'wallMs' | 'monoMs' | 'after'>
   readonly logger: Pick<Logger, 'error' | 'warn'>
   /** undefined: `auditWaitingBytesMax`. */
   readonly waitingBytesMax?: number
@@ -109,7 +112,7 @@ export class AuditLog implements AuditTrail {
     } else this.batches.push({ lines: [line], bytes })
     if (this.state !== 'idle') return
     this.state = 'scheduled'
-    clock.endOfTick(() => {
+    clock.after(auditDelayMs, () => {
       if (this.state === 'scheduled') this.goOn()
     })
   }
