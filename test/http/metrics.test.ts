@@ -5,7 +5,13 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { ClusterNumbers } from '../../src/messages/cluster-status.js'
-import { accessFamilies, auditFamilies, backupFamilies, certificateFamilies, clusterFamilies } from '../../src/observe/families.js'
+import {
+  accessFamilies,
+  auditFamilies,
+  backupFamilies,
+  certificateFamilies,
+  clusterFamilies,
+} from '../../src/observe/families.js'
 import { httpReceiver } from '../deliver/receivers.js'
 import { type Exposition, parseExposition } from '../support/exposition-parser.js'
 import { httpServers, type LocalNode, startLocalNode } from '../support/local-node.js'

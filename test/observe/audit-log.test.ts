@@ -1,7 +1,13 @@
 // The writer of the audit log, with a file that fails as the test wants.
 
 import t, { type Test } from 'tap'
-import { AuditLog, type AuditParts, auditDelayMs, auditProbeMs, auditReportMs } from '../../src/observe/audit/audit-log.js'
+import {
+  AuditLog,
+  type AuditParts,
+  auditDelayMs,
+  auditProbeMs,
+  auditReportMs,
+} from '../../src/observe/audit/audit-log.js'
 import type { LineFile, Reopened } from '../../src/observe/audit/line-file.js'
 import type { AuditEntry } from '../../src/ports.js'
 import { FakeClock } from '../support/fake-clock.js'
