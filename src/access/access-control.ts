@@ -25,6 +25,7 @@ import {
   type Principal,
   type PrincipalSource,
   principalOf,
+  type ShownKind,
 } from '../domain/access/principal.js'
 import type { Refusal } from '../domain/refusal.js'
 import type { AccessSource, AccessSourceNumbers } from './access-source.js'
@@ -42,7 +43,12 @@ export interface AccessControlNumbers extends AuthenticatorNumbers {
 /** A principal with its rights, or the refusal of the proof that a request shows. */
 export type RightsOrRefusal =
   | { readonly ok: true; readonly asker: PrincipalRights }
-  | { readonly ok: false; readonly refusal: Refusal; readonly challenge: string | undefined }
+  | {
+      readonly ok: false
+      readonly refusal: Refusal
+      readonly challenge: string | undefined
+      readonly shown: ShownKind
+    }
 
 export class AccessControl {
   private readonly rights = new WeakMap<Identified, PrincipalRights>()
@@ -66,7 +72,7 @@ export class AccessControl {
     onDone: (answer: RightsOrRefusal) => void,
   ): void {
     const shown = shownProof(headers, certificate && this.shownIn(certificate))
-    this.authenticator.authenticate(shown, identification => onDone(this.answerTo(identification)))
+    this.authenticator.authenticate(shown, identification => onDone(this.answerTo(identification, shown.kind)))
   }
 
   onForbidden(): void {
@@ -94,8 +100,11 @@ export class AccessControl {
     return shown
   }
 
-  private answerTo(identification: Identification): RightsOrRefusal {
-    if (!identification.ok) return identification
+  private answerTo(identification: Identification, shown: ShownKind): RightsOrRefusal {
+    if (!identification.ok) {
+      const { refusal, challenge } = identification
+      return { ok: false, refusal, challenge, shown }
+    }
     const known = this.rights.get(identification)
     if (known) return { ok: true, asker: known }
     const asker = this.askerOf(identification)

@@ -420,6 +420,7 @@ export const refusalRules = {
   ),
   /** `freeBytes`: free bytes above the reserve. */
   noRoom: noStorage`no room on the disk of this node: ${megabytes('freeBytes')} free, ${megabytes('reservedBytes')} reserved`,
+  auditUnwritable: unavailable('the audit log cannot be written: no request may change anything until it can'),
   stopping: unavailable('the node is stopping or its store has failed'),
   copiesWait: unavailable('the disk of this node is full: its copies wait for room'),
   /** `reason`: what the log engine has lost, compared with what this node knows. */

@@ -2,7 +2,7 @@
 
 import type { StreamEvent } from '../broker/streams/stream-event.js'
 import type { StreamHub } from '../broker/streams/stream-hub.js'
-import type { Clock } from '../ports.js'
+import type { AuditTrail, Clock } from '../ports.js'
 import type { AccessGuard } from './access-guard.js'
 
 export type StreamTransport = 'sse' | 'websocket'
@@ -33,6 +33,8 @@ export interface StreamParts {
   readonly tallies: StreamCounts
   /** undefined: any client may read everything. */
   readonly access?: AccessGuard | undefined
+  /** undefined: there is no audit log. */
+  readonly audit?: AuditTrail | undefined
   /** Whether the node is about to end. */
   readonly isEnding: () => boolean
 }

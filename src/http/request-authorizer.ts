@@ -62,6 +62,7 @@ export class RequestAuthorizer {
    * request was refused.
    */
   admitInner(request: Request, reply: Reply, need: RequestNeed, asker: Asker | undefined): Permit | undefined {
+    if (asker) reply.call?.audit?.identified(asker.source)
     const now = asker?.now()
     const permit = now ? this.permitOf(request, need, now) : refused(refusals.proofExpired)
     if (permit.ok) return permit.value
@@ -70,10 +71,13 @@ export class RequestAuthorizer {
   }
 
   private permitOrRefuse({ request, reply, need }: CandidateRequest, identification: AskerResult): Permit | undefined {
+    const audit = reply.call?.audit
     if (!identification.ok) {
+      audit?.unidentified(identification.shown)
       reply.refuseUnidentified(identification.refusal, identification.challenge)
       return undefined
     }
+    audit?.identified(identification.asker.source)
     const permit = this.permitOf(request, need, identification.asker)
     if (permit.ok) return permit.value
     reply.refuse(permit.refusal)

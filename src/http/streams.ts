@@ -7,9 +7,11 @@ import type { Watch } from '../domain/streams/watch.js'
 import { type WatchScope, watchOfParameters } from '../domain/streams/watch-parser.js'
 import { EventStream } from './event-stream.js'
 import type { InnerRequests } from './inner-requests.js'
+import type { MessageHead } from './message-exchange.js'
 import type { OpenStream, StreamParts } from './open-stream.js'
 import type { Reply } from './reply.js'
 import type { Request, StreamHead } from './request.js'
+import { MessageAudit } from './request-audit.js'
 import { streamScope } from './stream-scope.js'
 import { StreamSocket, subprotocol } from './stream-socket.js'
 
@@ -68,15 +70,27 @@ export class StreamHandlers {
   ): void {
     const { call, permit, authToken, parameters, tenantHeader, paths, tenants: isMultitenant } = request
     const { values } = parameters
-    const origin = { client: call?.from() ?? '', authToken }
+    const origin = { client: call?.from() ?? '', peer: call?.peer(), authToken }
     const updateScope = { tenant: values.get('tenant') ?? tenantHeader, path: values.get('path') ?? paths.join() }
-    const asked = { scope, updateScope, inner, origin, certificate, asker: permit?.asker, first, isMultitenant }
+    const { audit } = this.parts
+    const messages = audit && new MessageAudit(audit, headOf(request, reply, origin, updateScope))
+    const asked = { scope, updateScope, inner, origin, certificate, asker: permit?.asker, first, isMultitenant, messages }
     const parts = { ...this.parts, ...asked }
     const socket = new StreamSocket(parts, () => this.open.delete(socket))
     this.open.add(socket)
     const protocol = protocols.includes(subprotocol) ? subprotocol : ''
     if (!reply.webSocket(protocol, socket)) this.open.delete(socket)
   }
+}
+
+/** What the entries of messages in the audit log have in common. */
+function headOf(
+  { path }: Request,
+  { correlator }: Reply,
+  { client, peer }: Pick<MessageHead, 'client' | 'peer'>,
+  { tenant, path: servicePath }: Pick<MessageHead, 'tenant' | 'path'>,
+) {
+  return { address: client, peer, path, query: '', tenant, servicePath, correlator }
 }
 
 /** Whether the parameters of a WebSocket describe its first watch. */

@@ -6,6 +6,7 @@ import type { CutOff } from '../http/drain.js'
 import { backupKeyIn } from '../move/backup-key.js'
 import { Expiry } from '../shard/expiry.js'
 import { openAccessFile } from './compose/access.js'
+import { openAudit } from './compose/audit.js'
 import { openCertificates } from './compose/certificates.js'
 import { openDelivery, type WatchedFiles } from './compose/delivery.js'
 import { openNodeFront } from './compose/front.js'
@@ -32,6 +33,8 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const { place } = surroundings
   // Comes before anything else is opened: there is no node without its access file.
   const accessFile = openAccessFile(config, surroundings)
+  // The same holds for its audit log.
+  const audit = openAudit(config, surroundings)
   // Comes before anything reads the files that it watches.
   const certificates = openCertificates(config, surroundings)
   if (place?.kind === 'node')
@@ -39,9 +42,10 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   // Starts here because the node may wait for the engine of the log, whose certificate has ended.
   certificates.begin()
   try {
-    return await openNode(config, surroundings, { certificates, accessFile })
+    return await openNode(config, surroundings, { certificates, accessFile, audit })
   } catch (error) {
     accessFile?.stop()
+    await audit?.close()
     certificates.stop()
     throw error
   }
@@ -49,7 +53,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
 
 async function openNode(config: Config, surroundings: Surroundings, files: WatchedFiles): Promise<RunningNode> {
   const { clock, logger } = surroundings
-  const { certificates, accessFile } = files
+  const { certificates, accessFile, audit } = files
   const { keyFile } = config.backup
   const backupKey = keyFile === undefined ? undefined : backupKeyIn(keyFile)
   const observation = openObservation(config, surroundings)
@@ -131,6 +135,7 @@ async function openNode(config: Config, surroundings: Surroundings, files: Watch
     store: store.name,
     lookAtFiles: () => {
       accessFile?.readAgain()
+      audit?.reopen()
       void certificates.look()
     },
     unlisten: () =>
@@ -176,6 +181,7 @@ async function openNode(config: Config, surroundings: Surroundings, files: Watch
         await learned
         await scanner.close()
         await store.close()
+        await audit?.close()
       }),
   }
 }

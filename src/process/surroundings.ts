@@ -121,7 +121,10 @@ export interface RunningNode {
   readonly port: number
   /** undefined: operators have no port of their own. */
   readonly adminPort: number | undefined
-  /** Reads the access file and changed certificates now; a node looks at these files every second anyway. */
+  /**
+   * Reads the access file and changed certificates now, and opens the audit log again; a node looks at these files
+   * regularly anyway.
+   */
   lookAtFiles(): void
   /** The name of its store, for the line that reports readiness. */
   readonly store: string

@@ -457,6 +457,7 @@ export const refusalTexts: { readonly [Code in RefusalCode]: readonly [RefusalKi
     'reason',
   ],
   noRoom: ['InsufficientStorage', 'no room on the disk of this node: 41 MB free, 64 MB reserved', 42991616, 67108864],
+  auditUnwritable: ['Unavailable', 'the audit log cannot be written: no request may change anything until it can'],
   stopping: ['Unavailable', 'the node is stopping or its store has failed'],
   copiesWait: ['Unavailable', 'the disk of this node is full: its copies wait for room'],
   notReady: ['Unavailable', 'reason', 'reason'],

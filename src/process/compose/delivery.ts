@@ -10,6 +10,7 @@ import { Egress, mayNotifyItself, mayNotifyPages } from '../../deliver/sockets/e
 import { openSockets, Trust } from '../../deliver/sockets/sockets.js'
 import { transportsOf } from '../../deliver/transports.js'
 import { certificatesOfText } from '../../http/pem.js'
+import type { AuditLog } from '../../observe/audit/audit-log.js'
 import { ProcessReports } from '../../observe/operator.js'
 import { listedIds, StatisticsBook } from '../../observe/statistics.js'
 import { TrafficWatcher } from '../../observe/traffic-watcher.js'
@@ -30,15 +31,19 @@ export interface Delivery {
   readonly statistics: StatisticsBook
   /** undefined: any client may do everything. */
   readonly access: NodeAccess | undefined
+  /** undefined: there is no audit log. */
+  readonly audit: AuditLog | undefined
   /** Resolves when the notifications that were pending at the start have been read. */
   readonly recovered: Promise<void>
 }
 
-/** Files that are read again while the node runs. */
+/** Files that are read, or opened, again while the node runs. */
 export interface WatchedFiles {
   readonly certificates: CertificateWatch
   /** undefined: there is no access control. */
   readonly accessFile: AccessSource | undefined
+  /** undefined: there is no audit log. */
+  readonly audit: AuditLog | undefined
 }
 
 /** Starts sending pending notifications and executing the orders of operators. */
@@ -48,7 +53,7 @@ export function openDelivery(
   { ownedCount, disk, store }: Storage,
   { local, shards, joined, answers, processAdmin }: NodeShards,
   observation: Observation,
-  { certificates, accessFile }: WatchedFiles,
+  { certificates, accessFile, audit }: WatchedFiles,
 ): Delivery {
   const { clock, chance, place } = surroundings
   const { logger, log, alarms, summary, requests, connections, services, tenants, loop } = observation
@@ -121,6 +126,7 @@ export function openDelivery(
         backup: () => local.parts.backup.numbers,
         certificates: () => certificates.numbers(),
         access: access && (() => access.control.numbers()),
+        audit: audit && (() => audit.numbers()),
       },
       cache: () => cacheOf(local.parts),
     }),
@@ -144,7 +150,7 @@ export function openDelivery(
       },
     },
   )
-  return { egress, dispatcher, forwarder, forwarding, watch, statistics, recovered, access }
+  return { egress, dispatcher, forwarder, forwarding, watch, statistics, recovered, access, audit }
 }
 
 function countedBy(dispatcher: Dispatcher, { commit: { times } }: LocalParts) {

@@ -78,12 +78,12 @@ export async function openNodeFront(
   const compression = config.compresses ? { compressor: new Compressor(), inflater: new Inflater() } : undefined
   const { bodyBytesMax } = listening
   const ngsiProxy = config.streams.ngsiProxy ? { isTls: listening.tls !== undefined } : undefined
-  const { watch } = delivery
+  const { watch, audit } = delivery
   const access = delivery.access?.control
   const settings = { bodyBytesMax, tenants, cors, vocabulary, forwards, answers, compression, access, ngsiProxy }
   const readers = readersFor(config, surroundings, behind)
   const handlers = handlersFor(config, surroundings, behind, readers)
-  const watching = { watch, clock }
+  const watching = { watch, clock, audit }
   const server = new Server(routesOf(handlers, admin ? 'main' : 'only'), settings, chance, logger, watching)
   const onStall = (): void => {
     answers.failures.stalled++
@@ -128,8 +128,9 @@ function readersFor(
   { nodeShards, delivery, observation: { streams: tallies }, isEnding }: FrontParts,
 ): ReaderHandlers {
   const access = delivery.access?.control
+  const { audit } = delivery
   const hub = new StreamHub({ shards: nodeShards.shards, clock, chance, holder: chance.uuid(), filtersMax })
-  const streams = new StreamHandlers({ hub, streamsMax, messageBytesMax, clock, tallies, access, isEnding })
+  const streams = new StreamHandlers({ hub, streamsMax, messageBytesMax, clock, tallies, access, audit, isEnding })
   if (!ngsiProxy) return { streams, proxy: undefined }
   const channels = new ProxyChannels({ clock, chance })
   return { streams, proxy: new ProxyHandlers({ channels, clock, tallies, access, isEnding }) }
