@@ -146,6 +146,7 @@ export const refusalRules = {
 
   // docs/interface/requests.md#paths, docs/interface/requests.md#methods: path and method
   unknownPath: bad('Service not found. Check your URL as probably it is wrong.'),
+  pathElsewhere: rule('NotFound', 'Service not found at this port of the broker'),
   charactersInPath: bad('invalid character in URI'),
   method: rule('MethodNotAlowed', 'method not allowed'),
 

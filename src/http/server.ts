@@ -77,7 +77,7 @@ export class Server implements FrontHandler, InnerRequests {
       const request = head.value
       const route = this.route(request.components)
       const write = route?.write.get(request.method)
-      if (!route || !write) return reply.refuse(refusals.unknownPath)
+      if (!route || !write) return this.refusePath(request, reply)
       const need = needOf(route, request.method)
       reply.call?.routed(route.template, request.contentType, request.hasBody)
       const audit = reply.call?.audit
@@ -147,7 +147,7 @@ export class Server implements FrontHandler, InnerRequests {
 
   private handle(route: Route | undefined, request: Request, reply: Reply): BodyHandler | undefined {
     if (!route) {
-      reply.refuse(refusals.unknownPath)
+      this.refusePath(request, reply)
       return undefined
     }
     if (route.isCompressed) reply.compressor = this.settings.compression?.compressor
@@ -157,6 +157,10 @@ export class Server implements FrontHandler, InnerRequests {
     if (!read) this.otherMethod(request.method, route, reply)
     else if (!isUnaudited(reply)) read(request, reply, this)
     return undefined
+  }
+
+  private refusePath({ components }: Request, reply: Reply): void {
+    reply.refuse(this.settings.isElsewhere?.(components) ? refusals.pathElsewhere : refusals.unknownPath)
   }
 
   private onBody(write: WithBody, request: Request, reply: Reply, body: Uint8Array, excess?: Excess): void {

@@ -74,7 +74,17 @@ export class StreamHandlers {
     const updateScope = { tenant: values.get('tenant') ?? tenantHeader, path: values.get('path') ?? paths.join() }
     const { audit } = this.parts
     const messages = audit && new MessageAudit(audit, headOf(request, reply, origin, updateScope))
-    const asked = { scope, updateScope, inner, origin, certificate, asker: permit?.asker, first, isMultitenant, messages }
+    const asked = {
+      scope,
+      updateScope,
+      inner,
+      origin,
+      certificate,
+      asker: permit?.asker,
+      first,
+      isMultitenant,
+      messages,
+    }
     const parts = { ...this.parts, ...asked }
     const socket = new StreamSocket(parts, () => this.open.delete(socket))
     this.open.add(socket)

@@ -40,6 +40,7 @@ export const refusalTexts: { readonly [Code in RefusalCode]: readonly [RefusalKi
   emptyPayload: ['BadRequest', 'empty payload'],
   notJson: ['ParseError', 'Errors found in incoming JSON buffer'],
   nestedTooDeep: ['ParseError', 'attribute or metadata value has overpassed maximum nesting limit: 17', 17],
+  pathElsewhere: ['NotFound', 'Service not found at this port of the broker'],
   unknownPath: ['BadRequest', 'Service not found. Check your URL as probably it is wrong.'],
   charactersInPath: ['BadRequest', 'invalid character in URI'],
   method: ['MethodNotAlowed', 'method not allowed'],

@@ -25,6 +25,7 @@ import { Inflater } from '../../http/inflater.js'
 import { ProxyHandlers } from '../../http/ngsi-proxy.js'
 import { type AdminFront, openFront } from '../../http/open-front.js'
 import { RegistrationHandlers } from '../../http/registrations.js'
+import { elsewhereOf } from '../../http/route-ports.js'
 import { type Handlers, routesOf } from '../../http/routes.js'
 import { Server } from '../../http/server.js'
 import { ServiceHandlers } from '../../http/service.js'
@@ -84,7 +85,9 @@ export async function openNodeFront(
   const readers = readersFor(config, surroundings, behind)
   const handlers = handlersFor(config, surroundings, behind, readers)
   const watching = { watch, clock, audit }
-  const server = new Server(routesOf(handlers, admin ? 'main' : 'only'), settings, chance, logger, watching)
+  const role = admin ? 'main' : 'only'
+  const ofMain = { ...settings, isElsewhere: admin && elsewhereOf(role) }
+  const server = new Server(routesOf(handlers, role), ofMain, chance, logger, watching)
   const onStall = (): void => {
     answers.failures.stalled++
   }
@@ -94,7 +97,13 @@ export async function openNodeFront(
   const common = { ...listening, ...sharing, onStall, onDropped }
   const openAdmin = (at: NonNullable<typeof admin>): AdminFront => {
     // Clients can use up neither the connections nor the answers of operators.
-    const own = { ...settings, answers: answers.forOneMore(), cors: undefined, ngsiProxy: undefined }
+    const own = {
+      ...settings,
+      answers: answers.forOneMore(),
+      cors: undefined,
+      ngsiProxy: undefined,
+      isElsewhere: elsewhereOf('admin'),
+    }
     return {
       options: { ...common, ...at, connectionsMax: adminConnectionsMax, connectionsPerAddressMax: 0 },
       handler: new Server(routesOf(handlers, 'admin'), own, chance, logger, watching),
