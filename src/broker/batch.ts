@@ -16,6 +16,7 @@ import { done, type Refusal, type Result, refusals, refused } from '../domain/re
 import type { Scope } from '../domain/scope.js'
 import type { EntityTarget, Origin, ShardReply, WriteRequest } from '../messages/messages.js'
 import type { Clock } from '../ports.js'
+import type { BatchQuotas, Release } from './batch-quotas.js'
 import { type ForwardedUpdates, isPartly, missingOf } from './forwarded-updates.js'
 import type { Outward } from './forwarding.js'
 import { type OnResult, refusalOf } from './replies.js'
@@ -28,11 +29,15 @@ const itemsPerStep = 128
 export type BatchScope = Scope & Pick<EntityTarget, 'limits'>
 
 export class BatchOperations {
-  /** `updates`: passes attributes on to providers; undefined: nothing is forwarded. */
+  /**
+   * `updates`: passes attributes on to providers; undefined: nothing is forwarded. `quotas` undefined: tenants may have
+   * any number of entities.
+   */
   constructor(
     private readonly shards: ShardClient,
     private readonly clock: Clock,
     private readonly updates?: ForwardedUpdates,
+    private readonly quotas?: BatchQuotas,
   ) {}
 
   /** `POST /v2/op/update`. Without `outward` nothing is forwarded. */
@@ -50,9 +55,10 @@ export class BatchOperations {
       const index = this.updates.indexOf(scope.tenant)
       if (index) return this.updateEverywhere(this.updates, index, scope, batch, options, origin, outward, onResult)
     }
-    this.write(batch, scope, options, origin, answered => {
+    const onReplies: OnReplies = answered => {
       onResult(resultOf(answered, known => refusalOfUpdate(action, known)))
-    })
+    }
+    this.writeWithin(batch, scope, options, origin, onReplies, onResult)
   }
 
   /** An update that providers may execute in part: it keeps the payload until it ends. */
@@ -85,8 +91,26 @@ export class BatchOperations {
   /** `POST /v2/op/notify`: the sender gets an error only for changes that were not, or perhaps not, made durable. */
   notify(scope: BatchScope, batch: BatchUpdate, origin: Origin, onResult: OnResult<undefined>): void {
     const options = { overrideMetadata: false, forcedUpdate: false }
-    this.write(batch, scope, options, origin, answered => {
+    const onReplies: OnReplies = answered => {
       onResult(resultOf(answered, refusalOfNotification))
+    }
+    this.writeWithin(batch, scope, options, origin, onReplies, onResult)
+  }
+
+  /** Writes a batch; if it creates entities, then once they fit into the quota of its tenant. */
+  private writeWithin(
+    batch: BatchUpdate,
+    scope: BatchScope,
+    options: UpdateOptions,
+    origin: Origin,
+    onReplies: OnReplies,
+    onResult: OnResult<undefined>,
+  ): void {
+    const { quotas } = this
+    if (!quotas?.isLimited(scope.tenant) || !creates(batch)) return this.write(batch, scope, options, origin, onReplies)
+    quotas.reserve(scope, batch.items, reserved => {
+      if (reserved.ok) this.write(batch, scope, options, origin, releasedBy(reserved.value, onReplies))
+      else onResult(reserved)
     })
   }
 
@@ -113,6 +137,17 @@ export class BatchOperations {
 }
 
 type OnReplies = (answered: Pending) => void
+
+const creates = ({ action, items }: BatchUpdate): boolean =>
+  (action === 'append' || action === 'appendStrict') && items.length > 0
+
+/** A function of its own, so that its closure does not keep the payload. */
+const releasedBy =
+  (release: Release, onReplies: OnReplies): OnReplies =>
+  answered => {
+    release()
+    onReplies(answered)
+  }
 
 /**
  * A batch that waits for its answers. [hot] It waits as long as a commit takes, so it keeps only the parts of the
@@ -171,7 +206,12 @@ const refusalOfNotification = (all: readonly Ended[]): Refusal | undefined =>
   all.find(({ refusal }) => refusal !== undefined && notDurable.has(refusal.kind))?.refusal
 
 /** Refusals of changes that the rules would have accepted. */
-const notDurable: ReadonlySet<Refusal['kind']> = new Set(['Unavailable', 'InternalServerError', 'InsufficientStorage'])
+const notDurable: ReadonlySet<Refusal['kind']> = new Set([
+  'Unavailable',
+  'InternalServerError',
+  'InsufficientStorage',
+  'QuotaExceeded',
+])
 
 /**
  * Divides a batch into items for this broker and items of providers. Only replacements are divided, since they would

@@ -12,15 +12,18 @@ import type { Reply } from './reply.js'
 import type { Request, StreamHead } from './request.js'
 import { streamScope } from './stream-scope.js'
 import { StreamSocket, subprotocol } from './stream-socket.js'
+import { StreamsOfTenants } from './streams-of-tenants.js'
 
 /** Parameters that do not make a watch: they are the scope of all watches of a connection. */
 const scopeNames: ReadonlySet<string> = new Set(['tenant', 'path'])
 
 export class StreamHandlers {
   private readonly open = new Set<OpenStream>()
+  readonly ofTenants: StreamsOfTenants
 
   constructor(private readonly parts: StreamParts) {
-    const { hub, tallies, access } = parts
+    const { hub, tallies, access, quotas } = parts
+    this.ofTenants = new StreamsOfTenants(quotas)
     tallies.watch(() => hub.waiting.characters)
     access?.onChange(() => {
       for (const stream of [...this.open]) stream.lookAtRights()
@@ -43,8 +46,11 @@ export class StreamHandlers {
     if (watch && !watch.ok && !asksForWebSocket) return reply.refuse(watch.refusal)
     if (isEnding()) return reply.refuse(refusals.stopping)
     if (this.open.size >= streamsMax) return reply.refuse(refusals.streamsTooMany(streamsMax))
+    const { tenant } = scope.value
+    const refusal = this.ofTenants.refusalFor(tenant)
+    if (refusal) return reply.refuse(refusal)
     if (asksForWebSocket) this.openSocket(request, streamHead, reply, inner, scope.value, watch)
-    else if (watch?.ok) this.openEvents(request, reply, watch.value)
+    else if (watch?.ok) this.openEvents(request, reply, tenant, watch.value)
   }
 
   /** Ends all streams: the node stops. */
@@ -52,9 +58,18 @@ export class StreamHandlers {
     for (const stream of [...this.open]) stream.end('stopping', 'stopping')
   }
 
-  private openEvents({ permit }: Request, reply: Reply, watch: Watch): void {
-    const stream = new EventStream(reply, watch, this.parts, () => this.open.delete(stream), permit?.asker)
+  private begin(stream: OpenStream, tenant: string): void {
     this.open.add(stream)
+    this.ofTenants.begin(tenant)
+  }
+
+  private over(stream: OpenStream, tenant: string): void {
+    if (this.open.delete(stream)) this.ofTenants.end(tenant)
+  }
+
+  private openEvents({ permit }: Request, reply: Reply, tenant: string, watch: Watch): void {
+    const stream = new EventStream(reply, watch, this.parts, () => this.over(stream, tenant), permit?.asker)
+    this.begin(stream, tenant)
     stream.begin()
   }
 
@@ -71,10 +86,10 @@ export class StreamHandlers {
     const origin = { client: call?.from() ?? '', authToken }
     const updateScope = { tenant: values.get('tenant') ?? tenantHeader, path: values.get('path') ?? paths.join() }
     const parts = { ...this.parts, scope, updateScope, inner, origin, asker: permit?.asker, first, isMultitenant }
-    const socket = new StreamSocket(parts, () => this.open.delete(socket))
-    this.open.add(socket)
+    const socket = new StreamSocket(parts, () => this.over(socket, scope.tenant))
+    this.begin(socket, scope.tenant)
     const protocol = protocols.includes(subprotocol) ? subprotocol : ''
-    if (!reply.webSocket(protocol, socket)) this.open.delete(socket)
+    if (!reply.webSocket(protocol, socket)) this.over(socket, scope.tenant)
   }
 }
 

@@ -41,7 +41,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   try {
     return await openNode(config, surroundings, { certificates, accessFile })
   } catch (error) {
-    accessFile?.stop()
+    accessFile?.source.stop()
     certificates.stop()
     throw error
   }
@@ -50,6 +50,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
 async function openNode(config: Config, surroundings: Surroundings, files: WatchedFiles): Promise<RunningNode> {
   const { clock, logger } = surroundings
   const { certificates, accessFile } = files
+  const quotas = accessFile?.quotas
   const { keyFile } = config.backup
   const backupKey = keyFile === undefined ? undefined : backupKeyIn(keyFile)
   const observation = openObservation(config, surroundings)
@@ -66,6 +67,7 @@ async function openNode(config: Config, surroundings: Surroundings, files: Watch
   )
   const isNode = share?.kind === 'node'
   const { local, shards, joined, unusedTenants, deletions } = nodeShards
+  quotas?.onJoined(joined)
   const closeShards = async (): Promise<void> => {
     unusedTenants?.end()
     local.end()
@@ -98,7 +100,7 @@ async function openNode(config: Config, surroundings: Surroundings, files: Watch
     )
   }
   let isEnding = false
-  const behind = { storage, nodeShards, delivery, observation, backupKey, isEnding: () => isEnding }
+  const behind = { storage, nodeShards, delivery, observation, backupKey, quotas, isEnding: () => isEnding }
   const closeDelivery = async (): Promise<void> => {
     access?.stop()
     forwarder.close()
@@ -128,7 +130,7 @@ async function openNode(config: Config, surroundings: Surroundings, files: Watch
     port,
     store: store.name,
     lookAtFiles: () => {
-      accessFile?.readAgain()
+      accessFile?.source.readAgain()
       void certificates.look()
     },
     unlisten: () =>
@@ -161,7 +163,7 @@ async function openNode(config: Config, surroundings: Surroundings, files: Watch
     close: () =>
       awake(async () => {
         certificates.stop()
-        accessFile?.stop()
+        accessFile?.source.stop()
         access?.stop()
         unusedTenants?.end()
         await disk?.stop()

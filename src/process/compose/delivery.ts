@@ -1,7 +1,6 @@
 // Everything that a node sends: notifications to receivers, and requests to context providers. And the counters of what
 // it sends and receives.
 
-import type { AccessSource } from '../../access/access-source.js'
 import { Forwarding } from '../../broker/forwarding.js'
 import { type Config, version } from '../../config/config.js'
 import { Dispatcher } from '../../deliver/dispatcher.js'
@@ -16,7 +15,7 @@ import type { LocalParts } from '../../shard/shards.js'
 import type { CertificateWatch } from '../certificate-watch.js'
 import { certificatesOfText } from '../pem.js'
 import type { Surroundings } from '../surroundings.js'
-import { type NodeAccess, openAccess } from './access.js'
+import { type AccessInUse, type NodeAccess, openAccess } from './access.js'
 import type { Observation } from './observation.js'
 import type { NodeShards } from './shards.js'
 import type { Storage } from './storage.js'
@@ -38,7 +37,7 @@ export interface Delivery {
 export interface WatchedFiles {
   readonly certificates: CertificateWatch
   /** undefined: there is no access control. */
-  readonly accessFile: AccessSource | undefined
+  readonly accessFile: AccessInUse | undefined
 }
 
 /** Starts sending pending notifications and executing the orders of operators. */

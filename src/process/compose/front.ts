@@ -2,6 +2,7 @@
 
 import { AdminOperations } from '../../broker/admin.js'
 import { BackupOperations } from '../../broker/backup.js'
+import { BatchQuotas } from '../../broker/batch-quotas.js'
 import { BatchOperations } from '../../broker/batch.js'
 import { documentIds, RegistrationOperations, SubscriptionOperations } from '../../broker/documents.js'
 import { Entities, TypeOperations } from '../../broker/entities.js'
@@ -38,6 +39,7 @@ import { rowFormat } from '../../storage/data-directory.js'
 import type { Surroundings } from '../surroundings.js'
 import type { Delivery } from './delivery.js'
 import type { Observation } from './observation.js'
+import type { NodeQuotas } from './quotas.js'
 import type { NodeShards } from './shards.js'
 import { idClockOf, type Storage } from './storage.js'
 
@@ -49,6 +51,8 @@ export interface FrontParts {
   readonly observation: Observation
   /** The key that clients need for a backup; undefined: there are no backups. */
   readonly backupKey: string | undefined
+  /** undefined: no tenant has quotas. */
+  readonly quotas: NodeQuotas | undefined
   /** Whether the node is about to end. */
   readonly isEnding: () => boolean
 }
@@ -116,11 +120,12 @@ interface ReaderHandlers {
 function readersFor(
   { streams: { streamsMax, ngsiProxy }, http: { bodyBytesMax: messageBytesMax } }: Config,
   { clock, chance }: Surroundings,
-  { nodeShards, delivery, observation: { streams: tallies }, isEnding }: FrontParts,
+  { nodeShards, delivery, observation: { streams: tallies }, quotas: ofTenants, isEnding }: FrontParts,
 ): ReaderHandlers {
   const access = delivery.access?.control
   const hub = new StreamHub({ shards: nodeShards.shards, clock, chance, holder: chance.uuid(), filtersMax })
-  const streams = new StreamHandlers({ hub, streamsMax, messageBytesMax, clock, tallies, access, isEnding })
+  const quotas = ofTenants && { limits: ofTenants.book, processes: ofTenants.processes }
+  const streams = new StreamHandlers({ hub, streamsMax, messageBytesMax, clock, tallies, access, quotas, isEnding })
   if (!ngsiProxy) return { streams, proxy: undefined }
   const channels = new ProxyChannels({ clock, chance })
   return { streams, proxy: new ProxyHandlers({ channels, clock, tallies, access, isEnding }) }
@@ -142,6 +147,7 @@ function routesFor(
     room: answers,
   })
   const updates = new ForwardedUpdates(client, forwarding)
+  const batchQuotas = local.parts.quotas && new BatchQuotas(client, local.parts.quotas)
   const entities = new Entities(client, { reads: new ForwardedReads(forwarding, answers), updates })
   const ids = documentIds(idClockOf(storage), chance)
   const mayReach = (url: string): boolean => {
@@ -151,7 +157,7 @@ function routesFor(
   return routesOf({
     entities: new EntityHandlers(entities),
     attributes: new AttributeHandlers(entities),
-    batch: new BatchHandlers(entities, new BatchOperations(client, clock, updates)),
+    batch: new BatchHandlers(entities, new BatchOperations(client, clock, updates, batchQuotas)),
     types: new TypeHandlers(new TypeOperations(client), clock),
     subscriptions: new SubscriptionHandlers(new SubscriptionOperations(client, ids), entities, clock, mayReach),
     streams,
