@@ -5,6 +5,7 @@ import { Forwarding } from '../../broker/forwarding.js'
 import { type Config, version } from '../../config/config.js'
 import { Dispatcher } from '../../deliver/dispatcher.js'
 import { Forwarder } from '../../deliver/forwarder.js'
+import type { NotificationPace } from '../../deliver/paced.js'
 import { Egress, mayNotifyItself, mayNotifyPages } from '../../deliver/sockets/egress.js'
 import { openSockets, Trust } from '../../deliver/sockets/sockets.js'
 import { transportsOf } from '../../deliver/transports.js'
@@ -17,6 +18,7 @@ import { certificatesOfText } from '../pem.js'
 import type { Surroundings } from '../surroundings.js'
 import { type AccessInUse, type NodeAccess, openAccess } from './access.js'
 import type { Observation } from './observation.js'
+import type { NodeQuotas } from './quotas.js'
 import type { NodeShards } from './shards.js'
 import type { Storage } from './storage.js'
 
@@ -81,6 +83,7 @@ export function openDelivery(
       isCrowded: () => local.parts.notifications.isCrowded,
       onAnswering: receiver => local.parts.notifications.onAnswering(receiver),
       transports: transportsOf({ ...sending, mayReachItself }, egress, openSocket),
+      pace: accessFile && paceOf(accessFile.quotas),
     },
     { ...speech, disableCustomNotifications, filledLengthMax: sending.messageBytesMax },
     {
@@ -138,6 +141,12 @@ export function openDelivery(
   )
   return { egress, dispatcher, forwarder, forwarding, watch, statistics, recovered, access }
 }
+
+/** The rates of notifications, which count what has to wait. */
+const paceOf = ({ book, notifications }: NodeQuotas): NotificationPace => ({
+  take: tenant => notifications.take(tenant),
+  onPaced: tenant => book.onRefused(tenant, 'notificationsPerSecond'),
+})
 
 function countedBy(dispatcher: Dispatcher, { commit: { times } }: LocalParts) {
   const { queue, simulated } = dispatcher.stats()
