@@ -25,7 +25,7 @@ export class TenantQuotaBook implements TenantLimits {
   private readonly refused = new Map<string, Tally>()
   private readonly refusedOfOthers: Tally = {}
 
-  constructor(private readonly source: Pick<AccessSource, 'file' | 'on'>) {
+  constructor(source: Pick<AccessSource, 'file' | 'on'>) {
     const { quotas } = source.file
     this.ofNamed = named(quotas)
     this.others = quotasOf(quotas, '*')
@@ -54,11 +54,6 @@ export class TenantQuotaBook implements TenantLimits {
   onRefused(tenant: string, quota: QuotaName): void {
     const tally = this.tallyOf(tenant)
     tally[quota] = (tally[quota] ?? 0) + 1
-  }
-
-  /** Calls the listener after each change of the file. */
-  onChange(listener: () => void): void {
-    this.source.on(listener)
   }
 
   /** The tenants that the file names. */

@@ -8,7 +8,7 @@ import type { TenantPace } from '../domain/access/quotas.js'
 import { fullAfterMs, TokenBucket } from '../domain/access/token-bucket.js'
 import { ownText } from '../domain/recent.js'
 import type { Clock } from '../ports.js'
-import { rateBucketsMax } from './limits.js'
+import { quotaTenantsCountedMax, rateBucketsMax } from './limits.js'
 
 export interface RateParts {
   readonly clock: Pick<Clock, 'monoMs'>
@@ -18,9 +18,21 @@ export interface RateParts {
   readonly processes: () => number
 }
 
+/** How many a tenant has taken since the start. */
+interface TakenTally {
+  count: number
+}
+
+interface CountedBucket {
+  readonly bucket: TokenBucket
+  readonly taken: TakenTally
+}
+
 export class TenantRates implements TenantPace {
-  private younger = new Map<string, TokenBucket>()
-  private older = new Map<string, TokenBucket>()
+  private younger = new Map<string, CountedBucket>()
+  private older = new Map<string, CountedBucket>()
+  private readonly taken = new Map<string, TakenTally>()
+  private readonly takenByOthers: TakenTally = { count: 0 }
   private sinceMs = Number.NEGATIVE_INFINITY
 
   constructor(private readonly parts: RateParts) {}
@@ -37,16 +49,39 @@ export class TenantRates implements TenantPace {
     const { clock, processes } = this.parts
     const nowMs = clock.monoMs()
     const perSecond = rate / processes()
-    return this.bucketOf(tenant, perSecond, nowMs).take(perSecond, nowMs)
+    const { bucket, taken } = this.bucketOf(tenant, perSecond, nowMs)
+    const waitMs = bucket.take(perSecond, nowMs)
+    if (waitMs === 0) taken.count++
+    return waitMs
   }
 
-  private bucketOf(tenant: string, perSecond: number, nowMs: number): TokenBucket {
-    if (nowMs - this.sinceMs > fullAfterMs(this.parts.processes()) || this.younger.size >= rateBucketsMax) this.age(nowMs)
+  /** How many have been taken, by tenant; under `undefined` those of the rest. */
+  *takenByTenant(): Iterable<readonly [tenant: string | undefined, count: number]> {
+    for (const [tenant, { count }] of this.taken) yield [tenant, count]
+    if (this.takenByOthers.count > 0) yield [undefined, this.takenByOthers.count]
+  }
+
+  private bucketOf(tenant: string, perSecond: number, nowMs: number): CountedBucket {
+    if (nowMs - this.sinceMs > fullAfterMs(this.parts.processes()) || this.younger.size >= rateBucketsMax)
+      this.age(nowMs)
     const known = this.younger.get(tenant)
     if (known) return known
-    const bucket = this.older.get(tenant) ?? new TokenBucket(perSecond, nowMs)
-    this.younger.set(ownText(tenant), bucket)
+    const name = ownText(tenant)
+    const bucket = this.older.get(tenant) ?? {
+      bucket: new TokenBucket(perSecond, nowMs),
+      taken: this.tallyOf(name),
+    }
+    this.younger.set(name, bucket)
     return bucket
+  }
+
+  private tallyOf(tenant: string): TakenTally {
+    const known = this.taken.get(tenant)
+    if (known) return known
+    if (this.taken.size >= quotaTenantsCountedMax) return this.takenByOthers
+    const tally = { count: 0 }
+    this.taken.set(tenant, tally)
+    return tally
   }
 
   private age(nowMs: number): void {

@@ -4,7 +4,7 @@ import type { StreamEvent } from '../broker/streams/stream-event.js'
 import type { StreamHub } from '../broker/streams/stream-hub.js'
 import type { Clock } from '../ports.js'
 import type { AccessGuard } from './access-guard.js'
-import type { StreamQuotas } from './streams-of-tenants.js'
+import type { StreamsOfTenants } from './streams-of-tenants.js'
 
 export type StreamTransport = 'sse' | 'websocket'
 
@@ -34,8 +34,8 @@ export interface StreamParts {
   readonly tallies: StreamCounts
   /** undefined: any client may read everything. */
   readonly access?: AccessGuard | undefined
-  /** undefined: the numbers of tenants are not limited. */
-  readonly quotas?: StreamQuotas | undefined
+  /** undefined: the streams of tenants are not limited. */
+  readonly ofTenants?: StreamsOfTenants | undefined
   /** Whether the node is about to end. */
   readonly isEnding: () => boolean
 }

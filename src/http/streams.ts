@@ -12,18 +12,15 @@ import type { Reply } from './reply.js'
 import type { Request, StreamHead } from './request.js'
 import { streamScope } from './stream-scope.js'
 import { StreamSocket, subprotocol } from './stream-socket.js'
-import { StreamsOfTenants } from './streams-of-tenants.js'
 
 /** Parameters that do not make a watch: they are the scope of all watches of a connection. */
 const scopeNames: ReadonlySet<string> = new Set(['tenant', 'path'])
 
 export class StreamHandlers {
   private readonly open = new Set<OpenStream>()
-  readonly ofTenants: StreamsOfTenants
 
   constructor(private readonly parts: StreamParts) {
-    const { hub, tallies, access, quotas } = parts
-    this.ofTenants = new StreamsOfTenants(quotas)
+    const { hub, tallies, access } = parts
     tallies.watch(() => hub.waiting.characters)
     access?.onChange(() => {
       for (const stream of [...this.open]) stream.lookAtRights()
@@ -47,7 +44,7 @@ export class StreamHandlers {
     if (isEnding()) return reply.refuse(refusals.stopping)
     if (this.open.size >= streamsMax) return reply.refuse(refusals.streamsTooMany(streamsMax))
     const { tenant } = scope.value
-    const refusal = this.ofTenants.refusalFor(tenant)
+    const refusal = this.parts.ofTenants?.refusalFor(tenant)
     if (refusal) return reply.refuse(refusal)
     if (asksForWebSocket) this.openSocket(request, streamHead, reply, inner, scope.value, watch)
     else if (watch?.ok) this.openEvents(request, reply, tenant, watch.value)
@@ -60,11 +57,11 @@ export class StreamHandlers {
 
   private begin(stream: OpenStream, tenant: string): void {
     this.open.add(stream)
-    this.ofTenants.begin(tenant)
+    this.parts.ofTenants?.begin(tenant)
   }
 
   private over(stream: OpenStream, tenant: string): void {
-    if (this.open.delete(stream)) this.ofTenants.end(tenant)
+    if (this.open.delete(stream)) this.parts.ofTenants?.end(tenant)
   }
 
   private openEvents({ permit }: Request, reply: Reply, tenant: string, watch: Watch): void {

@@ -12,6 +12,7 @@ import type { ClusterNumbers } from '../messages/cluster-status.js'
 import type { DiskRoom, StoreNumbers } from '../ports.js'
 import type { LoopDelay } from './loop-delay.js'
 import { byLabel, counter, family, gauge, histograms } from './metric-family.js'
+import { type QuotaNumbers, quotaFamilies } from './quota-metrics.js'
 import type { ConnectionTallies, RequestTallies } from './request-tallies.js'
 
 export interface NotifierNumbers {
@@ -91,6 +92,7 @@ export interface Sources {
   readonly certificates?: (() => readonly CertificateNumbers[]) | undefined
   /** undefined: there is no access control. */
   readonly access?: (() => AccessNumbers) | undefined
+  readonly quotas?: (() => QuotaNumbers) | undefined
 }
 
 /** Numbers of access control, of this process. */
@@ -104,8 +106,20 @@ export interface AccessNumbers {
 }
 
 export function familiesOf(sources: Sources): readonly MetricFamily[] {
-  const { requests, connections, labelled, loop, version, worker, disk, cluster, backup, certificates, access } =
-    sources
+  const {
+    requests,
+    connections,
+    labelled,
+    loop,
+    version,
+    worker,
+    disk,
+    cluster,
+    backup,
+    certificates,
+    access,
+    quotas,
+  } = sources
   const store = sources.store()
   const own: MetricLabels = worker === undefined ? {} : { worker: String(worker) }
   return [
@@ -122,6 +136,7 @@ export function familiesOf(sources: Sources): readonly MetricFamily[] {
     ...(backup ? backupFamilies(backup()) : []),
     ...(certificates ? certificateFamilies(certificates()) : []),
     ...(access ? accessFamilies(access()) : []),
+    ...(quotas ? quotaFamilies(quotas()) : []),
     histograms('orrery_event_loop_delay_seconds', 'By how much timers are late.', [
       { labels: own, histogram: loop.seconds },
     ]),

@@ -5,7 +5,14 @@
 // others' shards.
 
 import { randomUUID } from 'node:crypto'
-import { type ClusterNode, type EtcdLog, Identity, isHere, startClusterNode, type Unhealthy } from '../../cluster/index.js'
+import {
+  type ClusterNode,
+  type EtcdLog,
+  Identity,
+  isHere,
+  startClusterNode,
+  type Unhealthy,
+} from '../../cluster/index.js'
 import { AskDeadlines } from '../broker/ask-deadlines.js'
 import { ClusteredShards, type Nodes } from '../broker/clustered-shards.js'
 import { systemClock } from '../clock.js'

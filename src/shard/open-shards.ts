@@ -218,7 +218,10 @@ export async function openLocalShards(parts: ShardParts): Promise<LocalShards> {
 /** Opens the part that handles whole tenants. */
 async function openTenants(
   { store, shardMap, clock, stamps, room, share }: ShardParts,
-  own: Pick<TenantAdminParts, 'register' | 'isKeeper' | 'creations'> & { readonly commit: GroupCommit; readonly entities: Counts },
+  own: Pick<TenantAdminParts, 'register' | 'isKeeper' | 'creations'> & {
+    readonly commit: GroupCommit
+    readonly entities: Counts
+  },
   { subscriptions, registrations }: KnownDocuments,
 ): Promise<TenantAdmin> {
   const { register: number } = shardMap

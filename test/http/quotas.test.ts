@@ -24,7 +24,7 @@ function asking(node: LocalNode, files: AccessScene) {
   ]
   const ask = (line: string, body?: unknown, tenant = 'city') => node.json(line, body, headers(tenant))
   const create = async (id: string, tenant = 'city'): Promise<number> =>
-    (await ask('POST /v2/entities', { id, type: 'Lamp' }, tenant)).status
+    (await ask('POST /v2/entities', { id, type: 'Lamp', on: { value: 1 } }, tenant)).status
   const append = (ids: readonly string[], tenant = 'city', actionType = 'append') =>
     ask('POST /v2/op/update', { actionType, entities: ids.map(id => ({ id, type: 'Lamp', on: { value: 1 } })) }, tenant)
   const count = async (tenant = 'city'): Promise<number> => {
@@ -234,7 +234,10 @@ for (const server of httpServers)
     await eventuallySo('the bucket fills', async () => (await list()).status === 200)
     const foreign = await Promise.all(
       Array.from({ length: 30 }, (_, at) =>
-        node.ask('GET /v2/entities', at % 2 === 0 ? ['Ctx-Service: city'] : [...files.as('nobody'), 'Ctx-Service: city']),
+        node.ask(
+          'GET /v2/entities',
+          at % 2 === 0 ? ['Ctx-Service: city'] : [...files.as('nobody'), 'Ctx-Service: city'],
+        ),
       ),
     )
     t.ok(foreign.every(({ status }) => status === 401 || status === 403))
@@ -288,4 +291,25 @@ t.test('notifications beyond the rate come later, all of them, and those of anot
   t.ok(performance.now() - beganMs > 1_800, 'five at once, and ten in two seconds')
   const { text } = await ask('GET /metrics')
   t.match(text, /orrery_tenant_quota_refused_total\{tenant="city",quota="notificationsPerSecond"\} [1-9]/)
+})
+
+t.test('metrics have the use, the limit and the refusals of each tenant with quotas', async t => {
+  const quotas = { city: { entities: 2, subscriptions: 5, requestsPerSecond: 100 }, '*': { streams: 3 } }
+  const { ask, create } = await scene(t, quotas)
+  t.strictSame([await create('A'), await create('B'), await create('C'), await create('A', 'port')], [201, 201, 403, 201])
+  const { text } = await ask('GET /metrics')
+  const samples = text.split('\n').filter(line => line.startsWith('orrery_tenant_quota'))
+  const expected = [
+    'orrery_tenant_quota_limit{tenant="city",quota="entities"} 2',
+    'orrery_tenant_quota_limit{tenant="city",quota="requestsPerSecond"} 100',
+    'orrery_tenant_quota_limit{tenant="city",quota="streams"} 3',
+    'orrery_tenant_quota_limit{tenant="city",quota="subscriptions"} 5',
+    'orrery_tenant_quota_refused_total{tenant="city",quota="entities"} 1',
+    'orrery_tenant_quota_taken_total{tenant="city",quota="requestsPerSecond"} 3',
+    'orrery_tenant_quota_used{tenant="city",quota="entities"} 2',
+    'orrery_tenant_quota_used{tenant="city",quota="streams"} 0',
+    'orrery_tenant_quota_used{tenant="city",quota="subscriptions"} 0',
+    'orrery_tenant_quotas_unreported 0',
+  ]
+  t.strictSame(samples.sort(), expected)
 })

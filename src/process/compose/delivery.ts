@@ -18,7 +18,7 @@ import { certificatesOfText } from '../pem.js'
 import type { Surroundings } from '../surroundings.js'
 import { type AccessInUse, type NodeAccess, openAccess } from './access.js'
 import type { Observation } from './observation.js'
-import type { NodeQuotas } from './quotas.js'
+import { type NodeQuotas, quotaNumbersOf } from './quotas.js'
 import type { NodeShards } from './shards.js'
 import type { Storage } from './storage.js'
 
@@ -116,6 +116,7 @@ export function openDelivery(
         backup: () => local.parts.backup.numbers,
         certificates: () => certificates.numbers(),
         access: access && (() => access.control.numbers()),
+        quotas: accessFile && (() => quotaNumbersOf(accessFile.quotas, local.parts)),
       },
       cache: () => cacheOf(local.parts),
     }),

@@ -2,8 +2,8 @@
 
 import { AdminOperations } from '../../broker/admin.js'
 import { BackupOperations } from '../../broker/backup.js'
-import { BatchQuotas } from '../../broker/batch-quotas.js'
 import { BatchOperations } from '../../broker/batch.js'
+import { BatchQuotas } from '../../broker/batch-quotas.js'
 import { documentIds, RegistrationOperations, SubscriptionOperations } from '../../broker/documents.js'
 import { Entities, TypeOperations } from '../../broker/entities.js'
 import { ForwardedReads } from '../../broker/forwarded-reads.js'
@@ -120,12 +120,12 @@ interface ReaderHandlers {
 function readersFor(
   { streams: { streamsMax, ngsiProxy }, http: { bodyBytesMax: messageBytesMax } }: Config,
   { clock, chance }: Surroundings,
-  { nodeShards, delivery, observation: { streams: tallies }, quotas: ofTenants, isEnding }: FrontParts,
+  { nodeShards, delivery, observation: { streams: tallies }, quotas, isEnding }: FrontParts,
 ): ReaderHandlers {
   const access = delivery.access?.control
   const hub = new StreamHub({ shards: nodeShards.shards, clock, chance, holder: chance.uuid(), filtersMax })
-  const quotas = ofTenants && { limits: ofTenants.book, processes: ofTenants.processes }
-  const streams = new StreamHandlers({ hub, streamsMax, messageBytesMax, clock, tallies, access, quotas, isEnding })
+  const ofTenants = quotas?.streams
+  const streams = new StreamHandlers({ hub, streamsMax, messageBytesMax, clock, tallies, access, ofTenants, isEnding })
   if (!ngsiProxy) return { streams, proxy: undefined }
   const channels = new ProxyChannels({ clock, chance })
   return { streams, proxy: new ProxyHandlers({ channels, clock, tallies, access, isEnding }) }

@@ -96,6 +96,11 @@ export class EntityQuotas {
     return use?.own
   }
 
+  /** The tenants whose entities are counted. */
+  *tenants(): Iterable<string> {
+    for (const [tenant] of this.uses.entries()) yield tenant
+  }
+
   /**
    * Reserves the creations of a batch. `used`: the entities of the tenant at all owners; undefined: as far as is known
    * here. Returns the function that ends the reservation. `full`: there is no room, or it is not known that there is.
@@ -149,18 +154,33 @@ export class EntityQuotas {
       // An owner that does not answer keeps its entities.
       if (count !== undefined) use.others = count
       this.divide(tenant, use, others.owners)
-      this.release(use.asking)
+      this.releaseFitting(use)
+      if (use.asking.length > 0) this.ask(others, tenant, use, true)
     })
   }
 
-  /** Divides what is left among the owners. The creations that wait here come first. */
+  /**
+   * Divides what is left among the owners. The part of this one is at least what the first waiting request needs, or
+   * that would wait for ever.
+   */
   private divide(tenant: string, use: TenantUse, owners: number): void {
     const max = this.maxOf(tenant)
     const left = Math.max(0, (max ?? Number.POSITIVE_INFINITY) - use.own - use.others)
-    const wanted = use.asking.reduce((sum, { creations }) => sum + creations, 0)
-    use.allowed = use.own + Math.min(left, Math.max(wanted, Math.ceil(left / owners)))
+    const needed = use.asking[0]?.creations ?? 0
+    use.allowed = use.own + Math.min(left, Math.max(needed, Math.ceil(left / owners)))
     use.divided = max
     use.isFull = left === 0
+  }
+
+  /** Releases the first of the requests that wait for other owners, and those behind it as far as they fit. */
+  private releaseFitting(use: TenantUse): void {
+    for (let isFirst = true; use.asking.length > 0; isFirst = false) {
+      const { creations, take } = use.asking[0]!
+      if (!isFirst && !use.isFull && use.own + creations > use.allowed) return
+      use.asking.shift()
+      this.waiting--
+      take()
+    }
   }
 
   private whenCounted(tenant: string, take: () => void): boolean {
