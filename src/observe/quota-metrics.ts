@@ -1,4 +1,4 @@
-// Metrics of the quotas of tenants (docs/operations/metrics.md#access-control).
+// Metrics of the quotas of tenants (docs/operations/metrics.md#tenants).
 //
 // Names of tenants come from the access file and from clients, so their number is bounded where they are counted.
 

@@ -296,7 +296,10 @@ t.test('notifications beyond the rate come later, all of them, and those of anot
 t.test('metrics have the use, the limit and the refusals of each tenant with quotas', async t => {
   const quotas = { city: { entities: 2, subscriptions: 5, requestsPerSecond: 100 }, '*': { streams: 3 } }
   const { ask, create } = await scene(t, quotas)
-  t.strictSame([await create('A'), await create('B'), await create('C'), await create('A', 'port')], [201, 201, 403, 201])
+  t.strictSame(
+    [await create('A'), await create('B'), await create('C'), await create('A', 'port')],
+    [201, 201, 403, 201],
+  )
   const { text } = await ask('GET /metrics')
   const samples = text.split('\n').filter(line => line.startsWith('orrery_tenant_quota'))
   const expected = [

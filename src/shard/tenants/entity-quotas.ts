@@ -13,10 +13,10 @@
 import type { TenantLimits } from '../../domain/access/quotas.js'
 import { type Refusal, refusals } from '../../domain/refusal.js'
 import type { Clock } from '../../ports.js'
-import type { TenantUse, TenantUses, Waiter } from './tenant-uses.js'
+import type { TenantUse, TenantUses, WaitingCreation } from './tenant-uses.js'
 
 /** Requests that wait until they can be decided. Raising it trades memory for fewer 503s. */
-const waitingMax = 10_000
+export const waitingMax = 10_000
 /** The age at which the counts of other owners are asked for again, and that at which creations wait for them. */
 const askAgainMs = 1_000
 const askedAgeMsMax = 2_000
@@ -193,14 +193,14 @@ export class EntityQuotas {
     return true
   }
 
-  private hold(waiters: Waiter[], waiter: Waiter): boolean {
+  private hold(waiters: WaitingCreation[], waiter: WaitingCreation): boolean {
     if (this.waiting >= waitingMax) return false
     this.waiting++
     waiters.push(waiter)
     return true
   }
 
-  private release(waiters: Waiter[]): void {
+  private release(waiters: WaitingCreation[]): void {
     const released = waiters.splice(0)
     this.waiting -= released.length
     for (const { take } of released) take()

@@ -13,7 +13,7 @@ import { entityCounts } from '../layout.js'
 export const countedTenantsMax = 50_000
 
 /** Waits until something is known, with the number of entities that it may create. */
-export interface Waiter {
+export interface WaitingCreation {
   readonly creations: number
   readonly take: () => void
 }
@@ -33,9 +33,9 @@ export class TenantUse {
   /** Nothing was left then. */
   isFull = false
   /** Wait for the answer of the others. */
-  readonly asking: Waiter[] = []
+  readonly asking: WaitingCreation[] = []
   /** Wait for the end of a batch. */
-  readonly blocked: Waiter[] = []
+  readonly blocked: WaitingCreation[] = []
 
   /** `own`: entities at this owner, with the staged changes. */
   constructor(public own: number) {}
