@@ -110,7 +110,7 @@ export class EntityQuotas {
     const max = this.maxOf(tenant)
     if (max === undefined) return noReservation
     const use = this.uses.get(tenant)
-    if (!use) return 'full'
+    if (!use || (used === undefined && this.isOutdated(use))) return 'full'
     const left = max - (used ?? use.own + use.others)
     if (creations > left) return 'full'
     if (creations + use.reserved > left) return 'blocked'
@@ -130,6 +130,10 @@ export class EntityQuotas {
   /** The refusal of a batch that would create too many entities. */
   refuse(tenant: string): Refusal {
     return this.limits.refuse(tenant, 'entities', this.maxOf(tenant) ?? 0)
+  }
+
+  private isOutdated({ askedMs }: TenantUse): boolean {
+    return this.others !== undefined && this.clock.monoMs() - askedMs >= askedAgeMsMax
   }
 
   private ceilingOf({ allowed, others }: TenantUse, max: number): number {
