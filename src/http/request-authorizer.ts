@@ -48,7 +48,8 @@ export class RequestAuthorizer {
       this.access.onBusy()
       candidate.reply.refuse(refusals.verificationsTooMany)
     })
-    this.access.identify(candidate.exchange, identification => {
+    const { exchange } = candidate
+    this.access.identify(exchange, exchange.certificate, identification => {
       if (body.isRefused) return
       const permit = this.permitOrRefuse(candidate, identification)
       body.give(permit && serve(permit))
