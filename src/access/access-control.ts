@@ -27,7 +27,9 @@ import {
   principalOf,
   type ShownKind,
 } from '../domain/access/principal.js'
-import type { Refusal } from '../domain/refusal.js'
+import type { TenantLimits, TenantPace } from '../domain/access/quotas.js'
+import { type Refusal, refusals } from '../domain/refusal.js'
+import { tenantShown } from '../domain/scope.js'
 import type { AccessSource, AccessSourceNumbers } from './access-source.js'
 import type { Authenticator, AuthenticatorNumbers, Identification, Identified } from './authenticator.js'
 import { shownCertificate } from './certificate.js'
@@ -60,6 +62,8 @@ export class AccessControl {
   constructor(
     private readonly source: Pick<AccessSource, 'on' | 'numbers'>,
     private readonly authenticator: Authenticator,
+    private readonly quotas: Pick<TenantLimits, 'of' | 'onRefused'>,
+    private readonly requestRates: TenantPace,
   ) {}
 
   /**
@@ -81,6 +85,16 @@ export class AccessControl {
 
   onBusy(): void {
     this.authenticator.onBusy()
+  }
+
+  // [hot] Once per request.
+  /** Takes one request from the rate of a tenant, or refuses it. */
+  refusalByRate(tenant: string): Refusal | undefined {
+    const waitMs = this.requestRates.take(tenant)
+    if (waitMs === 0) return undefined
+    this.quotas.onRefused(tenant, 'requestsPerSecond')
+    const max = this.quotas.of(tenant).requestsPerSecond ?? 0
+    return refusals.rateUsedUp(tenantShown(tenant), max, Math.max(1, Math.ceil(waitMs / 1_000)))
   }
 
   /** Calls the listener after each change of the file. Returns a function that ends it. */

@@ -1,4 +1,4 @@
-// Limits of proofs, of the keys of issuers, and of access files in YAML (docs/interface/access.md#limits).
+// Limits of proofs, of the keys of issuers, of quotas, and of access files in YAML (docs/interface/access.md#limits).
 //
 // Any client may send tokens, so these bound the memory and the work that strangers cause.
 
@@ -46,3 +46,9 @@ export const accessYamlValuesMax = 500_000
 
 /** Names in all grants that are remembered. Raising it costs some 200 bytes each. */
 export const rememberedNamesMax = 200_000
+
+/** Tenants whose rates are in memory, some 200 bytes each; up to twice as many for a moment. */
+export const rateBucketsMax = 10_000
+
+/** Tenants whose quotas are reported and counted separately: up to 18 series each. */
+export const quotaTenantsCountedMax = 1_000

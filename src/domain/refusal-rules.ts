@@ -492,6 +492,19 @@ export const refusalRules = {
   proofsDiffer: bad('the request shows two different proofs'),
   verificationsTooMany: unavailable('too many tokens are being verified, try again later'),
   issuerKeysMissing: unavailable('the keys of the issuer of the token are missing, try again later'),
+  /** `what`: the quota. */
+  quotaUsedUp: rule(
+    'QuotaExceeded',
+    ['tenant', 'max', 'what'],
+    (tenant: string, max: number, what: string) => `tenant ${tenant} may have ${max} ${what}`,
+  ),
+  /** `seconds`: until the request may be allowed. */
+  rateUsedUp: rule(
+    'TooManyRequests',
+    ['tenant', 'max', 'seconds'],
+    (tenant: string, max: number, seconds: number) =>
+      `tenant ${tenant} may make ${max} requests in a second: try again in ${seconds} s`,
+  ),
   /** A fault of the access file, with its line and place. It is no answer to a client. */
   accessFile: bad`${'fault'}`,
 

@@ -28,6 +28,8 @@ export interface AccessGuard {
   onForbidden(): void
   /** Counts a request that is refused because too much waits for verifications. */
   onBusy(): void
+  /** Takes one request from the rate of a tenant, or refuses it. */
+  refusalByRate(tenant: string): Refusal | undefined
   /** Calls the listener after each change of the access file. Returns a function that ends it. */
   onChange(listener: () => void): () => void
 }

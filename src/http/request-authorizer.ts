@@ -86,10 +86,28 @@ export class RequestAuthorizer {
 
   private permitOf(request: Request, need: RequestNeed, asker: Asker): Result<Permit> {
     const grants = typeof need === 'string' ? accepted({}) : grantsFor(request, need, asker)
-    if (grants.ok) return accepted({ asker, grants: grants.value, onForbidden: () => this.access.onForbidden() })
-    if (grants.refusal.kind === 'Forbidden') this.access.onForbidden()
-    return grants
+    if (!grants.ok) {
+      if (grants.refusal.kind === 'Forbidden') this.access.onForbidden()
+      return grants
+    }
+    const refusal = this.refusalByRate(request, need)
+    if (refusal) return refused(refusal)
+    return accepted({ asker, grants: grants.value, onForbidden: () => this.access.onForbidden() })
   }
+
+  /** A request that the rules refuse takes nothing from the rate of its tenant: other principals need it. */
+  private refusalByRate(request: Request, need: RequestNeed): Refusal | undefined {
+    if (typeof need === 'string' || need.about === 'broker') return undefined
+    const tenant = tenantMeant(request)
+    return tenant.ok ? this.access.refusalByRate(tenant.value) : undefined
+  }
+}
+
+/** The tenant that a request is about. A stream may name it in its parameters. */
+function tenantMeant(request: Request): Result<string> {
+  if (!request.streamHead) return tenantOf(request)
+  const scope = streamScope(request)
+  return scope.ok ? accepted(scope.value.tenant) : scope
 }
 
 /** The grants that a request needs, or its refusal. Of a batch, the body decides which of them have to be there. */

@@ -45,8 +45,11 @@ export class StreamHandlers {
     if (watch && !watch.ok && !asksForWebSocket) return reply.refuse(watch.refusal)
     if (isEnding()) return reply.refuse(refusals.stopping)
     if (this.open.size >= streamsMax) return reply.refuse(refusals.streamsTooMany(streamsMax))
+    const { tenant } = scope.value
+    const refusal = this.parts.ofTenants?.refusalFor(tenant)
+    if (refusal) return reply.refuse(refusal)
     if (asksForWebSocket) this.openSocket(request, streamHead, reply, inner, scope.value, watch)
-    else if (watch?.ok) this.openEvents(request, reply, watch.value)
+    else if (watch?.ok) this.openEvents(request, reply, tenant, watch.value)
   }
 
   /** Ends all streams: the node stops. */
@@ -54,9 +57,18 @@ export class StreamHandlers {
     for (const stream of [...this.open]) stream.end('stopping', 'stopping')
   }
 
-  private openEvents({ permit }: Request, reply: Reply, watch: Watch): void {
-    const stream = new EventStream(reply, watch, this.parts, () => this.open.delete(stream), permit?.asker)
+  private begin(stream: OpenStream, tenant: string): void {
     this.open.add(stream)
+    this.parts.ofTenants?.begin(tenant)
+  }
+
+  private over(stream: OpenStream, tenant: string): void {
+    if (this.open.delete(stream)) this.parts.ofTenants?.end(tenant)
+  }
+
+  private openEvents({ permit }: Request, reply: Reply, tenant: string, watch: Watch): void {
+    const stream = new EventStream(reply, watch, this.parts, () => this.over(stream, tenant), permit?.asker)
+    this.begin(stream, tenant)
     stream.begin()
   }
 
@@ -86,10 +98,10 @@ export class StreamHandlers {
       messages,
     }
     const parts = { ...this.parts, ...asked }
-    const socket = new StreamSocket(parts, () => this.open.delete(socket))
-    this.open.add(socket)
+    const socket = new StreamSocket(parts, () => this.over(socket, scope.tenant))
+    this.begin(socket, scope.tenant)
     const protocol = protocols.includes(subprotocol) ? subprotocol : ''
-    if (!reply.webSocket(protocol, socket)) this.open.delete(socket)
+    if (!reply.webSocket(protocol, socket)) this.over(socket, scope.tenant)
   }
 }
 

@@ -13,6 +13,7 @@ import type { DiskRoom, StoreNumbers } from '../ports.js'
 import type { AuditNumbers } from './audit/audit-log.js'
 import type { LoopDelay } from './loop-delay.js'
 import { byLabel, counter, family, gauge, histograms } from './metric-family.js'
+import { type QuotaNumbers, quotaFamilies } from './quota-metrics.js'
 import type { ConnectionTallies, RequestTallies } from './request-tallies.js'
 
 export interface NotifierNumbers {
@@ -94,6 +95,7 @@ export interface Sources {
   readonly access?: (() => AccessNumbers) | undefined
   /** undefined: there is no audit log. */
   readonly audit?: (() => AuditNumbers) | undefined
+  readonly quotas?: (() => QuotaNumbers) | undefined
 }
 
 /** Numbers of access control, of this process. */
@@ -107,8 +109,8 @@ export interface AccessNumbers {
 }
 
 export function familiesOf(sources: Sources): readonly MetricFamily[] {
-  const { requests, connections, labelled, loop, version, worker, disk, cluster, backup, certificates, access, audit } =
-    sources
+  const { requests, connections, labelled, loop, version, worker, disk, cluster } = sources
+  const { backup, certificates, access, audit, quotas } = sources
   const store = sources.store()
   const own: MetricLabels = worker === undefined ? {} : { worker: String(worker) }
   return [
@@ -126,6 +128,7 @@ export function familiesOf(sources: Sources): readonly MetricFamily[] {
     ...(certificates ? certificateFamilies(certificates()) : []),
     ...(access ? accessFamilies(access()) : []),
     ...(audit ? auditFamilies(audit()) : []),
+    ...(quotas ? quotaFamilies(quotas()) : []),
     histograms('orrery_event_loop_delay_seconds', 'By how much timers are late.', [
       { labels: own, histogram: loop.seconds },
     ]),

@@ -44,7 +44,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   try {
     return await openNode(config, surroundings, { certificates, accessFile, audit })
   } catch (error) {
-    accessFile?.stop()
+    accessFile?.source.stop()
     await audit?.close()
     certificates.stop()
     throw error
@@ -54,6 +54,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
 async function openNode(config: Config, surroundings: Surroundings, files: WatchedFiles): Promise<RunningNode> {
   const { clock, logger } = surroundings
   const { certificates, accessFile, audit } = files
+  const quotas = accessFile?.quotas
   const { keyFile } = config.backup
   const backupKey = keyFile === undefined ? undefined : backupKeyIn(keyFile)
   const observation = openObservation(config, surroundings)
@@ -70,6 +71,7 @@ async function openNode(config: Config, surroundings: Surroundings, files: Watch
   )
   const isNode = share?.kind === 'node'
   const { local, shards, joined, unusedTenants, deletions } = nodeShards
+  quotas?.onJoined(joined)
   const closeShards = async (): Promise<void> => {
     unusedTenants?.end()
     local.end()
@@ -102,7 +104,7 @@ async function openNode(config: Config, surroundings: Surroundings, files: Watch
     )
   }
   let isEnding = false
-  const behind = { storage, nodeShards, delivery, observation, backupKey, isEnding: () => isEnding }
+  const behind = { storage, nodeShards, delivery, observation, backupKey, quotas, isEnding: () => isEnding }
   const closeDelivery = async (): Promise<void> => {
     access?.stop()
     forwarder.close()
@@ -134,7 +136,7 @@ async function openNode(config: Config, surroundings: Surroundings, files: Watch
     adminPort: front.adminPort,
     store: store.name,
     lookAtFiles: () => {
-      accessFile?.readAgain()
+      accessFile?.source.readAgain()
       audit?.reopen()
       void certificates.look()
     },
@@ -168,7 +170,7 @@ async function openNode(config: Config, surroundings: Surroundings, files: Watch
     close: () =>
       awake(async () => {
         certificates.stop()
-        accessFile?.stop()
+        accessFile?.source.stop()
         access?.stop()
         unusedTenants?.end()
         await disk?.stop()

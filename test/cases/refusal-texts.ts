@@ -544,6 +544,8 @@ export const refusalTexts: { readonly [Code in RefusalCode]: readonly [RefusalKi
   proofsDiffer: ['BadRequest', 'the request shows two different proofs'],
   verificationsTooMany: ['Unavailable', 'too many tokens are being verified, try again later'],
   issuerKeysMissing: ['Unavailable', 'the keys of the issuer of the token are missing, try again later'],
+  quotaUsedUp: ['QuotaExceeded', 'tenant city may have 500 subscriptions', 'city', 500, 'subscriptions'],
+  rateUsedUp: ['TooManyRequests', 'tenant city may make 50 requests in a second: try again in 2 s', 'city', 50, 2],
   accessFile: ['BadRequest', 'line 3: roles.guest[0]: must be an object', 'line 3: roles.guest[0]: must be an object'],
   badLine: ['BadRequest', 'problem', 'problem'],
   batch: [

@@ -3,6 +3,7 @@
 import { AdminOperations } from '../../broker/admin.js'
 import { BackupOperations } from '../../broker/backup.js'
 import { BatchOperations } from '../../broker/batch.js'
+import { BatchQuotas } from '../../broker/batch-quotas.js'
 import { documentIds, RegistrationOperations, SubscriptionOperations } from '../../broker/documents.js'
 import { Entities, TypeOperations } from '../../broker/entities.js'
 import { ForwardedReads } from '../../broker/forwarded-reads.js'
@@ -40,6 +41,7 @@ import { rowFormat } from '../../storage/data-directory.js'
 import type { Surroundings } from '../surroundings.js'
 import type { Delivery } from './delivery.js'
 import type { Observation } from './observation.js'
+import type { NodeQuotas } from './quotas.js'
 import type { NodeShards } from './shards.js'
 import { idClockOf, type Storage } from './storage.js'
 
@@ -51,6 +53,8 @@ export interface FrontParts {
   readonly observation: Observation
   /** The key that clients need for a backup; undefined: there are no backups. */
   readonly backupKey: string | undefined
+  /** undefined: no tenant has quotas. */
+  readonly quotas: NodeQuotas | undefined
   /** Whether the node is about to end. */
   readonly isEnding: () => boolean
 }
@@ -134,12 +138,14 @@ interface ReaderHandlers {
 function readersFor(
   { streams: { streamsMax, ngsiProxy }, http: { bodyBytesMax: messageBytesMax } }: Config,
   { clock, chance }: Surroundings,
-  { nodeShards, delivery, observation: { streams: tallies }, isEnding }: FrontParts,
+  { nodeShards, delivery, observation: { streams: tallies }, quotas, isEnding }: FrontParts,
 ): ReaderHandlers {
   const access = delivery.access?.control
   const { audit } = delivery
   const hub = new StreamHub({ shards: nodeShards.shards, clock, chance, holder: chance.uuid(), filtersMax })
-  const streams = new StreamHandlers({ hub, streamsMax, messageBytesMax, clock, tallies, access, audit, isEnding })
+  const ofTenants = quotas?.streams
+  const parts = { hub, streamsMax, messageBytesMax, clock, tallies, access, audit, ofTenants, isEnding }
+  const streams = new StreamHandlers(parts)
   if (!ngsiProxy) return { streams, proxy: undefined }
   const channels = new ProxyChannels({ clock, chance })
   return { streams, proxy: new ProxyHandlers({ channels, clock, tallies, access, isEnding }) }
@@ -161,6 +167,7 @@ function handlersFor(
     room: answers,
   })
   const updates = new ForwardedUpdates(client, forwarding)
+  const batchQuotas = local.parts.quotas && new BatchQuotas(client, local.parts.quotas)
   const entities = new Entities(client, { reads: new ForwardedReads(forwarding, answers), updates })
   const ids = documentIds(idClockOf(storage), chance)
   const mayReach = (url: string): boolean => {
@@ -170,7 +177,7 @@ function handlersFor(
   return {
     entities: new EntityHandlers(entities),
     attributes: new AttributeHandlers(entities),
-    batch: new BatchHandlers(entities, new BatchOperations(client, clock, updates)),
+    batch: new BatchHandlers(entities, new BatchOperations(client, clock, updates, batchQuotas)),
     types: new TypeHandlers(new TypeOperations(client), clock),
     subscriptions: new SubscriptionHandlers(new SubscriptionOperations(client, ids), entities, clock, mayReach),
     streams,
