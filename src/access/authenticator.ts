@@ -82,11 +82,17 @@ const answers: Readonly<Record<ProofFault, Unidentified>> = {
   keysMissing: { ok: false, fault: 'keysMissing', refusal: refusals.issuerKeysMissing, challenge: undefined },
 }
 
+/** A key of the file, with what it shows until it expires. */
+interface KnownKey {
+  readonly key: AccessKey
+  readonly identification: Identification
+}
+
 /** Principals under one file. */
 class KnownPrincipals {
   readonly anonymous: Identification
-  /** Entries of the file by the text of a key. */
-  readonly recentKeys = new RecentProofs<AccessKey>()
+  /** By the text of a key of the file. */
+  readonly recentKeys = new RecentProofs<KnownKey>()
   private readonly ofKeys = new Map<AccessKey, Identification>()
   private readonly ofCertificates = new Map<string, Identification>()
   private readonly ofTokens = new WeakMap<VerifiedToken, Identification>()
@@ -217,18 +223,21 @@ export class Authenticator {
   }
 
   private identifyKey(text: string): Identification {
-    const key = this.keyOf(text)
-    if (!key) return isKeyForm(text) ? answers.unknown : answers.malformed
-    return isKeyExpired(key, this.given.clock.wallMs()) ? answers.expired : this.known.ofKey(key)
+    const known = this.knownKey(text)
+    if (!known) return isKeyForm(text) ? answers.unknown : answers.malformed
+    return isKeyExpired(known.key, this.given.clock.wallMs()) ? answers.expired : known.identification
   }
 
-  private keyOf(text: string): AccessKey | undefined {
+  /** undefined: the file does not have the key. */
+  private knownKey(text: string): KnownKey | undefined {
     const { file, recentKeys } = this.known
     const recent = recentKeys.get(text)
     if (recent) return recent
     const key = keyIn(file, text)
-    if (key) recentKeys.set(text, key)
-    return key
+    if (!key) return undefined
+    const known = { key, identification: this.known.ofKey(key) }
+    recentKeys.set(text, known)
+    return known
   }
 
   private identifyToken(text: string, onDone: (identification: Identification) => void): Identification | undefined {

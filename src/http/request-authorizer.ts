@@ -44,14 +44,20 @@ export class RequestAuthorizer {
     serve: (permit: Permit | undefined) => BodyHandler | undefined,
   ): BodyHandler | undefined {
     if (candidate.need === 'nothing') return serve(undefined)
-    const body = new HeldBody(this.bodies, () => {
+    let isDecided = false
+    let handler: BodyHandler | undefined
+    let body: HeldBody | undefined
+    this.access.identify(candidate.exchange, identification => {
+      isDecided = true
+      if (body?.isRefused) return
+      const permit = this.permitOrRefuse(candidate, identification)
+      handler = permit && serve(permit)
+      body?.give(handler)
+    })
+    if (isDecided) return handler
+    body = new HeldBody(this.bodies, () => {
       this.access.onBusy()
       candidate.reply.refuse(refusals.verificationsTooMany)
-    })
-    this.access.identify(candidate.exchange, identification => {
-      if (body.isRefused) return
-      const permit = this.permitOrRefuse(candidate, identification)
-      body.give(permit && serve(permit))
     })
     return body.handlerNow(candidate.awaitsBody)
   }
