@@ -137,10 +137,15 @@ export class OpenIdProvider {
     return (await this.ask(form)).access_token
   }
 
-  /** Tokens of a person. */
-  tokensOf(person: string): Promise<{ readonly access_token: string; readonly refresh_token: string }> {
+  /** Tokens of a person. `program`: the one that uses them; by default the client of people. */
+  tokensOf(
+    person: string,
+    program?: string,
+  ): Promise<{ readonly access_token: string; readonly refresh_token: string }> {
     const { secret } = this.people[person]!
-    return this.ask({ grant_type: 'password', client_id: peoplesClient, username: person, password: secret })
+    const client = { client_id: program ?? peoplesClient }
+    const shown = program === undefined ? client : { ...client, client_secret: this.programs[program]!.secret }
+    return this.ask({ grant_type: 'password', ...shown, username: person, password: secret })
   }
 
   async goAway(): Promise<void> {
