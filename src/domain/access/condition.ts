@@ -61,6 +61,7 @@ export interface EntityInPath {
 
 export class AccessCondition {
   private readonly index: ClauseIndex
+  private readonly unions = new Unions()
   private knownPaths: readonly string[] | undefined
 
   /** At least one clause. */
@@ -90,7 +91,7 @@ export class AccessCondition {
     let found: AttributeSet | undefined
     for (const clause of this.index.ofType(entity.type)) {
       if (!fits(clause, entity, work)) continue
-      found = found ? union(found, clause.attributes) : clause.attributes
+      found = found ? this.unions.of(found, clause.attributes) : clause.attributes
       if (found.kind === 'all') return found
     }
     return found
@@ -160,6 +161,30 @@ export class AccessCondition {
     return this.index.all.every(({ attributes }) => attributes.kind === 'all')
   }
 }
+
+/** Unions that were made before: entities of one type nearly always fit the same clauses. */
+class Unions {
+  private readonly known = new Map<AttributeSet, Map<AttributeSet, AttributeSet>>()
+  private count = 0
+
+  of(a: AttributeSet, b: AttributeSet): AttributeSet {
+    const known = this.known.get(a)?.get(b)
+    if (known) return known
+    if (this.count >= unionsMax) {
+      this.known.clear()
+      this.count = 0
+    }
+    const made = union(a, b)
+    const ofA = this.known.get(a)
+    if (ofA) ofA.set(b, made)
+    else this.known.set(a, new Map([[b, made]]))
+    this.count++
+    return made
+  }
+}
+
+/** More are made again: that takes some microseconds. */
+const unionsMax = 100
 
 const fits = ({ paths, ids }: CompiledClause, entity: EntityInPath, work: EventWork | undefined): boolean =>
   anyCoversPath(paths, entity.path) && (ids === undefined || ids.has(entity.id, work))
