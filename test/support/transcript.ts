@@ -40,7 +40,7 @@ export interface ShownFile {
 
 /** The files of a page. */
 export function filesOfPage(markdown: string): ShownFile[] {
-  const blocks = markdown.matchAll(/^```\w+\n((?:#|\/\/) ([\w-]+\.\w+)\n[^]*?)^```$/gm)
+  const blocks = markdown.matchAll(/^```\w+\n((?:#|\/\/) ([\w-]+\.\w+)\n[\s\S]*?)^```$/gm)
   return [...blocks].map(({ index, 1: text = '', 2: name = '' }) => ({
     line: markdown.slice(0, index).split('\n').length,
     name,
