@@ -1,8 +1,8 @@
-// Access control as the HTTP front asks for it: a principal for the headers of a request, and its grants.
+// Access control for the HTTP front: finds the principal of a request, and the grants of that principal.
 //
-// A grant depends on the file, the principal, the action, the tenant and the paths alone, so it is remembered. That
-// costs memory in proportion to the names in its rules and to the tenant and paths of the request, which is bounded:
-// beyond, all grants are forgotten at once.
+// A grant depends on the file, the principal, the action, the tenant and the paths alone, so it is remembered. It costs
+// memory in proportion to the names in its rules and to the tenant and paths of the request. At the limit
+// (`rememberedNamesMax`) all remembered grants are dropped at once.
 //
 // [hot] Once per request with access control.
 //

@@ -57,6 +57,12 @@ const network = {
   livePort: option('LIVE_PORT', whole(1, 65535), undefined, {
     help: 'A port of its own for GET /health/live, plain HTTP: answered at once, also while the node is busy with a long request.',
   }),
+  adminPort: option('ADMIN_PORT', whole(1, 65535), undefined, {
+    help: 'A port of its own for operators: administration and the cluster are served only there, metrics and health there too.',
+  }),
+  adminLocalIp: option('ADMIN_LOCALIP', text(1), undefined, {
+    help: 'Address to listen on for -adminPort; without it, the loopback address: operators of this machine alone.',
+  }),
   maxConnections: option('MAX_CONN', whole(1), 1020, {
     help: 'Client connections at a time. At the limit the one that has waited longest for a request, or for the rest of one, makes room. Each one more costs a file descriptor and some memory: raise their limit too.',
   }),

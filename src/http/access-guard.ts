@@ -44,7 +44,9 @@ export interface Asker {
   /** What the owner of a document may do in its tenant. */
   grantOfOwner(document: OwnedDocument, action: AccessAction, tenant: string): Grant
   mayDoToBroker(action: BrokerAction): boolean
-  /** The same principal under the present file; undefined: its proof has ended, or the file does not have it any more. */
+  /**
+   * The same principal under the present file; undefined: its proof has ended, or the file does not have it any more.
+   */
   now(): Asker | undefined
 }
 

@@ -50,7 +50,7 @@ export class EventStream implements StreamReader, OpenStream {
       budget: hub.waiting,
       endOfTick: hub.endOfTick,
       onFolded: count => tallies.fold(count),
-      send: texts => this.write(texts.join('')),
+      send: texts => this.write(texts.length === 1 ? texts[0]! : texts.join('')),
     })
   }
 

@@ -111,10 +111,10 @@ class NodeFront implements Front {
   }
 
   listen(): Promise<number> {
-    const { source, port } = this.#options
+    const { source, port, host, family } = this.#options
     if (source) {
       this.#server.emit('listening') // From then on node checks for heads that are late.
-      return source.open(port, socket => this.#onHanded(socket))
+      return source.open({ port, host, family }, socket => this.#onHanded(socket))
     }
     return new Promise((resolve, reject) => {
       const onError = (error: Error) => reject(listenFailure(error, this.#options))
@@ -181,9 +181,9 @@ class NodeFront implements Front {
   }
 
   /**
-   * node takes every request with an `Upgrade` header away from the server. Requests for a WebSocket at one of our paths
-   * take the path of all others, and become one when their handler says so. The others, as the offer of HTTP/2 by some
-   * clients, are ordinary requests: the server reads them once more, without that header.
+   * node takes every request with an `Upgrade` header away from the server. Requests for a WebSocket at one of our
+   * paths take the path of all others, and become one when their handler says so. The others, as the offer of HTTP/2 by
+   * some clients, are ordinary requests: the server reads them once more, without that header.
    */
   #serveSockets(options: SocketOptions, handler: FrontHandler): void {
     const server = socketServer(options)

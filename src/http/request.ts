@@ -157,8 +157,8 @@ export interface Request {
   /** Of a notification: the alteration of its entities (`Ctx-Alteration`, ours); '' when the header is absent. */
   readonly notifiedAlteration: string
   /**
-   * Of a write, of a read that may be forwarded, and of a stream: `X-Auth-Token`; '' when absent. With access control it
-   * is a proof for this broker alone: others must not get it.
+   * Of a write, of a read that may be forwarded, and of a stream: `X-Auth-Token`; '' when absent. With access control
+   * it is a proof for this broker alone: others must not get it.
    */
   readonly authToken: string
   /** Empty when the header was absent. */

@@ -121,9 +121,13 @@ function lookAtDirectory({ store: { directory }, workers, cluster }: Config): vo
 // Ports
 
 function listenersOf({ http, cluster }: Config): PortToCheck[] {
-  const { host, family, port, http1Port, livePort } = http
+  const { host, family, port, http1Port, livePort, admin } = http
   const ports = Object.entries({ port, http1Port, livePort }) as [OptionName, number | undefined][]
-  const listeners = ports.flatMap(([option, port]) => (port === undefined ? [] : [{ option, port, host, family }]))
+  const listeners: PortToCheck[] = ports.flatMap(([option, port]) =>
+    port === undefined ? [] : [{ option, port, host, family }],
+  )
+  if (admin) listeners.push({ option: 'adminPort', ...admin, family })
   const own = cluster && hostPort(cluster.listen)
-  return own ? [...listeners, { option: 'clusterListen', ...own, family: 'both' }] : listeners
+  if (own) listeners.push({ option: 'clusterListen', ...own, family: 'both' })
+  return listeners
 }

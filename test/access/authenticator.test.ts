@@ -1,5 +1,5 @@
-// Who asks, from what a request shows to a principal or a refusal; and what happens while keys and files change under
-// load. Files and the issuer are real, time is not.
+// The way from the proof of a request to a principal or a refusal, also while keys and files change under load. Files
+// and the issuer are real, time is not.
 
 import { existsSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -74,7 +74,7 @@ async function authenticating(
   await authenticator.ready()
   const authenticate = (shown: ShownProof): Promise<Identification> =>
     new Promise(resolve => authenticator.authenticate(shown, resolve))
-  /** What is called back before `authenticate` returns. */
+  /** The outcome, if `authenticate` calls back before it returns. */
   const atOnce = (shown: ShownProof): Identification | undefined => {
     let found: Identification | undefined
     authenticator.authenticate(shown, identification => {
@@ -226,7 +226,7 @@ class Load {
   }
 }
 
-t.test('keys of an issuer change under load: what is right passes, and what is not does not', async t => {
+t.test('keys of an issuer change under load: right tokens pass, and wrong ones do not', async t => {
   const { provider, authenticate, token, clock, authenticator } = await authenticating(t)
   const wrong: string[] = []
   /** How the issuer signs now, and which keys must not be accepted any more. */
@@ -268,7 +268,7 @@ t.test('keys of an issuer change under load: what is right passes, and what is n
   t.comment(`${load.count} requests`)
 })
 
-t.test('the file changes under load: what is right passes, and what is not does not', async t => {
+t.test('the file changes under load: right proofs pass, and wrong ones do not', async t => {
   const { authenticate, token, put, source, clock, authenticator, provider } = await authenticating(t)
   const count = verificationsMax + 500
   const texts: string[] = []

@@ -1,4 +1,4 @@
-// What a request shows about who asks: headers in all combinations.
+// The proof that a request shows: headers in all combinations.
 
 import t from 'tap'
 import { isKeyForm, keyHash, keyIn, newKey } from '../../src/access/keys.js'
@@ -109,7 +109,7 @@ for (const [said, headers, proof] of cases)
     t.strictSame(shown(headers), proof)
   })
 
-t.test('a certificate is a proof where no header is, and is told beside one', async t => {
+t.test('a certificate is a proof without a header, and is reported beside one', async t => {
   t.strictSame(shown([], certificate), { kind: 'certificate', certificate })
   t.strictSame(shown([['x-api-key', key]], certificate), { ...keyProof, certificate })
   t.strictSame(shown([['x-auth-token', token]], certificate), { ...tokenProof, certificate })

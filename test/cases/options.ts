@@ -132,6 +132,7 @@ export const valueCases: readonly OptionCase[] = [
   number('scanRows', 'SCAN_ROWS', 10000000, 1),
   number('http1Port', 'HTTP1_PORT', undefined, 1, 65535),
   number('livePort', 'LIVE_PORT', undefined, 1, 65535),
+  number('adminPort', 'ADMIN_PORT', undefined, 1, 65535),
   {
     ...free('egressAllow', 'EGRESS_ALLOW'),
     good: ['', ...egressPatterns],
@@ -158,6 +159,13 @@ const logCa = ['-shardLogCa', 'ca.pem']
 const badAddresses = ['host', ':7000', 'host:', 'host:seven', 'a b:1', 'http://host:1']
 
 export const conditionalCases: readonly (OptionCase & { readonly along: readonly string[] })[] = [
+  {
+    name: 'adminLocalIp',
+    env: 'ADMIN_LOCALIP',
+    along: ['-adminPort', '8083'],
+    good: ['0.0.0.0', '::1', 'admin.example'],
+    bad: [''],
+  },
   {
     name: 'nodeName',
     env: 'NODE_NAME',

@@ -1,5 +1,5 @@
-// Access control over whole nodes: who asks, on both servers, and what a request is answered that the rules do not
-// allow.
+// Access control over whole nodes: the principal of a request, on both servers, and the answer to a request that the
+// rules do not allow.
 
 import t from 'tap'
 import { newKey } from '../../src/access/keys.js'
@@ -125,7 +125,7 @@ for (const server of httpServers)
     t.equal(client.ended?.code, 1008)
   })
 
-t.test('a subscription notifies of what the present file allows its owner to subscribe to', async t => {
+t.test('a subscription notifies of those changes that the present file allows its owner to subscribe to', async t => {
   const scene = new AccessScene(t, rules)
   const node = await startLocalNode(t, { accessFile: scene.path })
   const [mine, roots] = [await httpReceiver(t), await httpReceiver(t)]
@@ -342,7 +342,7 @@ t.test('a WebSocket goes on with a new token', async t => {
   await renewed.until('a pong', ({ messages }) => messages.some(({ op }) => op === 'pong'))
 })
 
-t.test('what a provider answers goes through the grant of the reader', async t => {
+t.test('the answer of a provider goes through the grant of the reader', async t => {
   const lamps = { actions: ['read'], tenants: ['city'], types: ['Lamp'], attributes: ['*', '!cost'] }
   const scene = new AccessScene(t, { root: everything, lamps: [lamps] })
   const node = await startLocalNode(t, { accessFile: scene.path })

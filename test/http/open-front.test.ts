@@ -2,6 +2,7 @@
 
 import t from 'tap'
 import { openFront } from '../../src/http/open-front.js'
+import { freePort } from '../support/broker-process.js'
 import { echo, plainOptions } from './front-contract.js'
 import { Wire } from './wire.js'
 
@@ -47,4 +48,36 @@ t.test('where the second port is taken, the first one is not kept', async t => {
   const taken = { ...plainOptions, http1Port: first.http1Port! }
   const second = await openFront('node', taken, { onRequest: echo }, silent)
   await t.rejects(second.listen(), { message: /^address already in use: / })
+})
+
+const admin = { options: { ...plainOptions, connectionsMax: 3 }, handler: { onRequest: echo } }
+
+t.test('a port for operators has limits of its own, and ends with the others', async t => {
+  const options = { ...plainOptions, http1Port: 0, connectionsMax: 1, connectionsPerAddressMax: 1 }
+  const front = await openFront('uws', options, { onRequest: echo }, silent, admin)
+  const ports = [await front.listen(), front.http1Port!, front.adminPort!]
+  t.equal(new Set(ports).size, 3)
+  const wires = await Promise.all([1, 2, 3].map(() => Wire.to(front.adminPort!)))
+  for (const wire of wires) {
+    await wire.request('POST /', [], 'x')
+    t.match(await wire.answer(), { status: 200, body: 'x' })
+  }
+  t.strictSame(
+    front.connections.map(({ server }) => server),
+    ['uws', 'node', 'node'],
+  )
+  t.equal(await front.close(1_000), undefined)
+  for (const wire of wires) t.ok(await wire.closed)
+  for (const port of ports) await t.rejects(Wire.to(port), { code: 'ECONNREFUSED' })
+})
+
+t.test('where the port for operators is taken, no other one is kept', async t => {
+  const first = await openFront('node', plainOptions, { onRequest: echo }, silent, admin)
+  await first.listen()
+  t.teardown(() => first.close(0))
+  const taken = { ...admin, options: { ...admin.options, port: first.adminPort! } }
+  const port = await freePort()
+  const second = await openFront('node', { ...plainOptions, port, http1Port: 0 }, { onRequest: echo }, silent, taken)
+  await t.rejects(second.listen(), { message: `address already in use: 127.0.0.1:${first.adminPort}` })
+  for (const one of [port, second.http1Port!]) await t.rejects(Wire.to(one), { code: 'ECONNREFUSED' })
 })

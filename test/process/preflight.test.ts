@@ -131,6 +131,11 @@ t.test('ports in use are reported, all of them at once', async t => {
     t.same((await found(...(option === '-port' ? [] : ['-port', String(own.port)]), option, taken)).faults, [
       `${option === '-port' ? '' : `${option}: `}address already in use: [::]:${taken}`,
     ])
+  const free = ['-port', String(own.port)]
+  const inUse = `-adminPort: address already in use: 127.0.0.1:${taken}`
+  t.same((await found(...free, '-adminPort', taken)).faults, [inUse])
+  const foreign = await found(...free, '-adminPort', taken, '-adminLocalIp', '192.0.2.1')
+  t.match(foreign.faults, [/^-adminPort: cannot listen: 192\.0\.2\.1:/])
   const listen = ['-clusterListen', `127.0.0.1:${taken}`, '-nodeName', 'a', ...plainLog]
   t.same((await found(...listen)).faults, [`-clusterListen: address already in use: 127.0.0.1:${taken}`])
   const { faults } = await found('-port', taken, '-notifCaFile', '/none')

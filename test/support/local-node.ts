@@ -42,6 +42,8 @@ export interface LocalNodeOptions {
   readonly surroundings?: Partial<Surroundings>
   /** When absent, an empty one is made. */
   readonly directory?: string
+  /** When absent, operators have no port of their own. */
+  readonly admin?: Config['http']['admin']
   readonly workers?: number
   /** Reserve on the disk; little when absent, for tests are many. */
   readonly reserveBytes?: number
@@ -156,6 +158,7 @@ export async function startLocalNode(
       port: 0,
       http1Port: undefined,
       livePort: undefined,
+      admin: options.admin,
       host: '127.0.0.1',
       family: 'both',
       tls: undefined,

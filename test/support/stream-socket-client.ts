@@ -4,7 +4,7 @@
 import { WebSocket } from 'ws'
 import type { Teardown } from './broker-process.js'
 
-/** What a broker has sent: the answer to a message, or an event. */
+/** A message of the broker: the answer to a message, or an event. */
 export interface SocketMessage {
   readonly op: string
   readonly id?: string

@@ -53,14 +53,15 @@ export function changeAsSeen(condition: AccessCondition, change: SentChange): Se
 /** The identity of the entity of the last change, and its texts: readers get one change after the other. */
 export class ChangeTexts {
   private change: SentChange | undefined
-  private identity: { readonly id: string; readonly type: string } | undefined
-  private readonly texts = new Map<EventForm, string | undefined>()
+  private identity: { readonly id: string; readonly type: string; readonly key: string } | undefined
+  /** By the key of a form: watches with the same parameters have forms of their own. */
+  private readonly texts = new Map<string, string | undefined>()
+  private readonly keys = new WeakMap<EventForm, string>()
   private leave: string | undefined
 
   /** Identifies the entity of a change within its tenant. */
   keyOf(change: SentChange): string {
-    const { id, type } = this.identityOf(change)
-    return `${change.path}\0${id}\0${type}`
+    return this.identityOf(change).key
   }
 
   /** The kind and the data of a change; undefined: this form shows nothing of it. */
@@ -70,15 +71,26 @@ export class ChangeTexts {
       this.leave ??= leaveText(identity, change.path)
       return { kind: 'entityLeave', data: this.leave }
     }
-    if (!this.texts.has(form)) this.texts.set(form, render(change, form))
-    const data = this.texts.get(form)
+    const key = this.formKeyOf(form)
+    if (!this.texts.has(key)) this.texts.set(key, render(change, form))
+    const data = this.texts.get(key)
     return data === undefined ? undefined : { kind: alterationOf[change.class], data }
   }
 
-  private identityOf(change: SentChange): { readonly id: string; readonly type: string } {
+  /** Equal forms have equal keys. */
+  private formKeyOf(form: EventForm): string {
+    const known = this.keys.get(form)
+    if (known !== undefined) return known
+    const key = JSON.stringify(form)
+    this.keys.set(form, key)
+    return key
+  }
+
+  private identityOf(change: SentChange): { readonly id: string; readonly type: string; readonly key: string } {
     if (change !== this.change || !this.identity) {
       this.change = change
-      this.identity = decodeEntity(change.encoded)
+      const { id, type } = decodeEntity(change.encoded)
+      this.identity = { id, type, key: `${change.path}\0${id}\0${type}` }
       this.texts.clear()
       this.leave = undefined
     }
@@ -100,7 +112,8 @@ function entityText(encoded: Buffer, path: string, view: View): string {
 
 /**
  * One change instead of two about the same entity: the later state, with the names of both. An entity that the reader
- * has not seen yet stays a new one. If it has left in between, the reader may still show what the earlier change was about.
+ * has not seen yet stays a new one. If it has left in between, the reader may still show what the earlier change was
+ * about.
  */
 export function folded(earlier: ReadChange, later: ReadChange): ReadChange {
   const { change: first } = earlier
