@@ -25,6 +25,8 @@ export interface ShownCertificate {
   readonly subject: string
   /** `URI:...` and `DNS:...`, in the order of the certificate. */
   readonly otherNames: readonly string[]
+  /** The instant from which on it is not accepted. */
+  readonly endsMs: number
 }
 
 export type ShownProof =

@@ -60,7 +60,13 @@ export interface Config {
     readonly family: 'both' | 'ipv4' | 'ipv6'
     /** undefined: plain HTTP. */
     readonly tls:
-      | { readonly keyFile: string; readonly certFile: string; readonly minVersion: '1.2' | '1.3' }
+      | {
+          readonly keyFile: string
+          readonly certFile: string
+          readonly minVersion: '1.2' | '1.3'
+          /** undefined: clients are not asked for certificates. */
+          readonly clients: { readonly caFile: string; readonly isRequired: boolean } | undefined
+        }
       | undefined
     readonly connectionsMax: number
     readonly connectionsPerAddressMax: number
@@ -290,6 +296,12 @@ function contradictions(values: Values, given: ReadonlyMap<OptionName, Given>): 
     for (const earlier of ports.slice(0, at))
       if (values[name] !== undefined && values[name] === values[earlier] && !isBad(earlier))
         lines.push(`${where(name)}: is the port of -${earlier} already; it needs one of its own`)
+  // Without them a port that is meant to be closed to others would be open.
+  if (values.clientCa !== undefined && !values.https) lines.push(`${where('clientCa')}: needs -https`)
+  if (given.has('clientAuth') && values.clientCa === undefined && !isBad('clientCa'))
+    lines.push(`${where('clientAuth')}: needs -clientCa`)
+  if (values.clientCa !== undefined && values.httpServer === 'uws')
+    lines.push(`${where('clientCa')}: not together with -httpServer uws, which cannot require certificates of clients`)
   if (values.https) {
     for (const name of ['key', 'cert'] as const) {
       if (values[name] === undefined && !isBad(name)) lines.push(`${where('https')}: needs -${name}`)
@@ -379,7 +391,7 @@ const bytesPerMb = 1024 * 1024
 const subscriptionShare = 1 / 16
 
 function configOf(values: Values, cores: () => number): Config {
-  const { https, key, cert, ipv4, ipv6, workers } = values
+  const { ipv4, ipv6, workers } = values
   return frozen<Config>({
     http: {
       server: values.httpServer,
@@ -389,7 +401,7 @@ function configOf(values: Values, cores: () => number): Config {
       admin: adminOf(values),
       host: values.localIp,
       family: ipv4 ? 'ipv4' : ipv6 ? 'ipv6' : 'both',
-      tls: https && key && cert ? { keyFile: key, certFile: cert, minVersion: values.tlsMin } : undefined,
+      tls: tlsOf(values),
       connectionsMax: values.maxConnections,
       connectionsPerAddressMax: values.maxConnectionsPerAddress,
       idleTimeoutS: values.reqTimeout,
@@ -472,6 +484,12 @@ function configOf(values: Values, cores: () => number): Config {
       byService: !values.disableMetrics,
     },
   })
+}
+
+function tlsOf({ https, key, cert, tlsMin, clientCa, clientAuth }: Values): Config['http']['tls'] {
+  if (!https || key === undefined || cert === undefined) return undefined
+  const clients = clientCa === undefined ? undefined : { caFile: clientCa, isRequired: clientAuth === 'required' }
+  return { keyFile: key, certFile: cert, minVersion: tlsMin, clients }
 }
 
 /** Freezes a value and all objects in it. */

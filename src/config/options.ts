@@ -48,6 +48,12 @@ const network = {
   tlsMin: option('TLS_MIN', word('1.2', '1.3'), '1.2', {
     help: 'Oldest version of TLS that clients may speak; 1.3 is served by node, since uws cannot leave out 1.2.',
   }),
+  clientCa: option('CLIENT_CAFILE', path, undefined, {
+    help: 'PEM file with authorities: clients are asked for a certificate of theirs; served by node. Needs -https.',
+  }),
+  clientAuth: option('CLIENT_AUTH', word('required', 'optional'), 'required', {
+    help: 'Whether a client without a certificate is refused; needs -clientCa. optional: it is as one that shows nothing.',
+  }),
   httpServer: option('HTTP_SERVER', word('uws', 'node'), undefined, {
     help: 'Which HTTP server is used; without it, uws where it can be loaded, otherwise node.',
   }),

@@ -484,7 +484,7 @@ export const refusalRules = {
   brokerNotAllowed: forbidden`not allowed: ${'action'} of this broker`,
   proofMissing: unauthorized('no key, token or certificate was shown'),
   proofMalformed: unauthorized('the key or token is malformed'),
-  proofExpired: unauthorized('the key or token has expired'),
+  proofExpired: unauthorized('the key, token or certificate has expired'),
   /** It says no more: the reason would help to find a proof that fits. */
   proofUnknown: unauthorized('the key, token or certificate is not known here'),
   proofsDiffer: bad('the request shows two different proofs'),

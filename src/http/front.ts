@@ -4,6 +4,7 @@
 //
 // A front knows bytes, headers and connections. It knows no route, no status by name and no entity.
 
+import type { X509Certificate } from 'node:crypto'
 import { isIPv6, type ListenOptions, type Socket } from 'node:net'
 import type { OnDropped } from './connections.js'
 import type { CutOff } from './drain.js'
@@ -23,6 +24,11 @@ export interface Exchange {
   /** How often a header occurs, also with an empty value; 0: it is absent. */
   headerTimes(name: string): number
   clientAddress(): string
+  /**
+   * The certificate that the client has shown at the beginning of the connection, and that TLS has verified: one object
+   * for each connection. Absent or undefined: there is none.
+   */
+  readonly certificate?: X509Certificate | undefined
   /**
    * Answers, once. A second call, and a call after the client is gone, are ignored. It may be called after `onRequest`.
    * `headers` is name, value, name, value, ... The front writes Content-Length; a 204 has no body. A large body is sent
@@ -129,12 +135,24 @@ export interface TlsFiles {
   readonly certFile: string
   /** The oldest version that is accepted; uws cannot exclude 1.2. */
   readonly minVersion: '1.2' | '1.3'
+  /** Clients are asked for certificates (`node` only); undefined: they are not. */
+  readonly clients?: ClientTrust | undefined
+}
+
+/** Which certificates of clients are accepted. */
+export interface ClientTrust {
+  /** PEM file with the authorities. */
+  readonly caFile: string
+  /** Whether a client without a certificate is refused. */
+  readonly isRequired: boolean
 }
 
 /** PEM texts. */
-export interface TlsPair {
+export interface TlsContents {
   readonly key: Buffer
   readonly cert: Buffer
+  /** The authorities of clients; undefined: clients are not asked for certificates. */
+  readonly clientCa?: Buffer | undefined
 }
 
 /** Where a front listens. */
@@ -203,11 +221,11 @@ export interface Front {
   /** Starts to listen, and returns the port. Fails when the address is in use or not permitted. */
   listen(): Promise<number>
   /**
-   * New connections get this certificate, from the files that `FrontOptions.tls` names; open connections continue.
-   * Without TLS it does nothing. If the pair cannot be used, it fails with a clear message and continues with the old
-   * one.
+   * New connections get this certificate, from the files that `FrontOptions.tls` names; open connections continue, apart
+   * from those of clients whose certificates the new authorities do not verify. Without TLS it does nothing. If the
+   * contents cannot be used, it fails with a clear message and continues with the old ones.
    */
-  renewTls(pair: TlsPair): void
+  renewTls(contents: TlsContents): void
   /**
    * From now on each answer ends its connection, while new connections are still accepted. So clients leave, each to
    * the node that its balancer chooses, before `close` ends the remaining connections.

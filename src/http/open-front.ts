@@ -8,7 +8,7 @@
 
 import type { Logger } from '../ports.js'
 import type { CutOff } from './drain.js'
-import type { Front, FrontHandler, FrontOptions, OpenConnections, TlsPair } from './front.js'
+import type { Front, FrontHandler, FrontOptions, OpenConnections, TlsContents } from './front.js'
 import { openNodeFront } from './node-front.js'
 import { loadUws, UwsMissing } from './uws-binary.js'
 import { openUwsFront } from './uws-front.js'
@@ -44,6 +44,10 @@ async function openMain(
   logger: Pick<Logger, 'info' | 'warn'>,
 ): Promise<Front> {
   if (kind === 'node') return openNodeFront(options, handler)
+  if (options.tls?.clients) {
+    logger.info('serving with node:http, because uWebSockets.js cannot require certificates of clients')
+    return openNodeFront(options, handler)
+  }
   if (options.tls?.minVersion === '1.3') {
     logger.info('serving with node:http, because uWebSockets.js cannot leave out TLS 1.2')
     return openNodeFront(options, handler)
@@ -101,11 +105,10 @@ class SeveralFronts implements Front {
   }
 
   /**
-   * A pair that the first front accepts is accepted by the others too: they make the same check, and nothing else may
-   * fail.
+   * What the first front accepts is accepted by the others too: they make the same check, and nothing else may fail.
    */
-  renewTls(pair: TlsPair): void {
-    for (const front of this.all) front.renewTls(pair)
+  renewTls(contents: TlsContents): void {
+    for (const front of this.all) front.renewTls(contents)
   }
 
   dismiss(): void {

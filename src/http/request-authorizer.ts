@@ -44,10 +44,11 @@ export class RequestAuthorizer {
     serve: (permit: Permit | undefined) => BodyHandler | undefined,
   ): BodyHandler | undefined {
     if (candidate.need === 'nothing') return serve(undefined)
+    const { exchange } = candidate
     let isDecided = false
     let handler: BodyHandler | undefined
     let body: HeldBody | undefined
-    this.access.identify(candidate.exchange, identification => {
+    this.access.identify(exchange, exchange.certificate, identification => {
       isDecided = true
       if (body?.isRefused) return
       const permit = this.permitOrRefuse(candidate, identification)

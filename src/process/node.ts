@@ -110,7 +110,7 @@ async function openNode(config: Config, surroundings: Surroundings, files: Watch
   }
   await access?.ready()
   const { front, streams } = await orUndone(() => openNodeFront(config, surroundings, behind), closeDelivery)
-  certificates.on('https', ({ key, cert }) => key && cert && front.renewTls({ key, cert }))
+  certificates.on('https', ({ key, cert, clientCa }) => key && cert && front.renewTls({ key, cert, clientCa }))
   const port = await orUndone(() => front.listen(), closeDelivery)
   for (const own of [port, front.http1Port]) if (own !== undefined) egress.listensAt(own)
   if (front.adminPort !== undefined) egress.listensForOperatorsAt(front.adminPort)

@@ -3,12 +3,12 @@
 import t from 'tap'
 import { isKeyForm, keyHash, keyIn, newKey } from '../../src/access/keys.js'
 import { proofLengthMax } from '../../src/access/limits.js'
-import { proofInText, type ShownProof, shownProof } from '../../src/access/proof.js'
+import { proofInText, type ShownCertificate, type ShownProof, shownProof } from '../../src/access/proof.js'
 import { accessFile } from '../support/access.js'
 
 type Headers = readonly (readonly [name: string, value: string])[]
 
-const shown = (headers: Headers, certificate?: { subject: string; otherNames: string[] }): ShownProof =>
+const shown = (headers: Headers, certificate?: ShownCertificate): ShownProof =>
   shownProof(
     {
       header: name => headers.find(([other]) => other === name)?.[1] ?? '',
@@ -21,7 +21,7 @@ const key = newKey()
 const other = newKey()
 const token = 'eyJhbGciOiJSUzI1NiJ9.e30.c2ln'
 const longest = `${token.slice(0, 20)}${'A'.repeat(proofLengthMax - 20)}`
-const certificate = { subject: 'CN=gateway-9,O=City', otherNames: ['DNS:gateway'] }
+const certificate = { subject: 'CN=gateway-9,O=City', otherNames: ['DNS:gateway'], endsMs: 1 }
 
 const keyProof = { kind: 'key', text: key, certificate: undefined }
 const tokenProof = { kind: 'token', text: token, certificate: undefined }

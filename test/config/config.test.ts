@@ -123,7 +123,7 @@ t.test('without any option the configuration is the default one', async t => {
 
 t.test('every option with an effect arrives in the configuration', async t => {
   const argv =
-    '-port 8080 -http1Port 8081 -livePort 8082 -adminPort 8083 -localIp ::1 -ipv6 -https -key k.pem -cert c.pem -tlsMin 1.3 -httpServer node -maxConnections 7 -maxConnectionsPerAddress 6 -reqTimeout 8 ' +
+    '-port 8080 -http1Port 8081 -livePort 8082 -adminPort 8083 -localIp ::1 -ipv6 -https -key k.pem -cert c.pem -tlsMin 1.3 -clientCa ca.pem -clientAuth optional -httpServer node -maxConnections 7 -maxConnectionsPerAddress 6 -reqTimeout 8 ' +
     '-inReqPayloadMaxSize 9 -answerBytesMax 2 -answersInFlightMax 3 -httpCompression off -multiservice -dataDir /d -durability os -diskReserve 12 -backupKeyFile /k -expiryInterval 50 ' +
     '-corsOrigin https://a.example -corsMaxAge -1 -compat fiware -workers 2 -viewMemory 3 -scanDeadline 4 -scanRows 5 -maxStreams 6 -streamBuffer 2 -streamCompression -logLevel debug -t 1,3-4 -logLineMaxSize 200 -logDeprecate ' +
     '-logFormat json -logForHumans -logDir /l -logAppend -logSummary 9 -relogAlarms -pidpath /p ' +
@@ -140,7 +140,12 @@ t.test('every option with an effect arrives in the configuration', async t => {
       admin: { port: 8083, host: '::1' },
       host: '::1',
       family: 'ipv6',
-      tls: { keyFile: 'k.pem', certFile: 'c.pem', minVersion: '1.3' },
+      tls: {
+        keyFile: 'k.pem',
+        certFile: 'c.pem',
+        minVersion: '1.3',
+        clients: { caFile: 'ca.pem', isRequired: false },
+      },
       connectionsMax: 7,
       connectionsPerAddressMax: 6,
       idleTimeoutS: 8,
@@ -455,6 +460,18 @@ t.test('TLS 1.3 alone is not for uws', async t => {
   const served = ['-https', '-key', 'k', '-cert', 'c', '-tlsMin', '1.3']
   t.match(faults([...served, '-httpServer', 'uws']), [/^-tlsMin: not together with -httpServer uws/])
   t.same(faults(served), [])
+})
+
+t.test('certificates of clients need https, and are not for uws', async t => {
+  const served = ['-https', '-key', 'k', '-cert', 'c']
+  const asking = [...served, '-clientCa', 'a']
+  t.match(faults(['-clientCa', 'a']), [/^-clientCa: needs -https$/])
+  t.match(faults([...served, '-clientAuth', 'required']), [/^-clientAuth: needs -clientCa$/])
+  t.match(faults([...served, '-clientAuth', 'optional']), [/^-clientAuth: needs -clientCa$/])
+  t.match(faults([...asking, '-httpServer', 'uws']), [/^-clientCa: not together with -httpServer uws/])
+  t.same(faults([...asking, '-clientAuth', 'optional', '-httpServer', 'node']), [])
+  t.same(config(asking).http.tls?.clients, { caFile: 'a', isRequired: true })
+  t.same(config(served).http.tls?.clients, undefined)
 })
 
 t.test('the second port has to be another one', async t => {

@@ -1,9 +1,11 @@
-// Two listeners of one program: the second one serves requests, and both end together.
+// Two listeners of one program: the second one serves requests, and both end together. And which server is chosen.
 
+import { once } from 'node:events'
+import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import t from 'tap'
 import { openFront } from '../../src/http/open-front.js'
 import { freePort } from '../support/broker-process.js'
-import { echo, plainOptions } from './front-contract.js'
+import { certificate, echo, plainOptions } from './front-contract.js'
 import { Wire } from './wire.js'
 
 const silent = { info: () => {}, warn: () => {} }
@@ -80,4 +82,47 @@ t.test('where the port for operators is taken, no other one is kept', async t =>
   const second = await openFront('node', { ...plainOptions, port, http1Port: 0 }, { onRequest: echo }, silent, taken)
   await t.rejects(second.listen(), { message: `address already in use: 127.0.0.1:${first.adminPort}` })
   for (const one of [port, second.http1Port!]) await t.rejects(Wire.to(one), { code: 'ECONNREFUSED' })
+})
+
+/** The version of TLS of a connection; `refused`: there is none. */
+async function versionAt(port: number, options: ConnectionOptions): Promise<string | null> {
+  const socket = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false, ...options })
+  try {
+    await once(socket, 'secureConnect')
+    return socket.getProtocol()
+  } catch {
+    return 'refused'
+  } finally {
+    socket.destroy()
+  }
+}
+
+t.test('the oldest version of TLS is the one that is asked for, at both ports', async t => {
+  for (const minVersion of ['1.2', '1.3'] as const) {
+    const tls = { ...certificate(t), minVersion }
+    const front = await openFront(undefined, { ...plainOptions, tls, http1Port: 0 }, { onRequest: echo }, silent)
+    const port = await front.listen()
+    t.teardown(() => front.close(0))
+    for (const one of [port, front.http1Port!]) {
+      t.equal(await versionAt(one, {}), 'TLSv1.3')
+      t.equal(await versionAt(one, { maxVersion: 'TLSv1.2' }), minVersion === '1.2' ? 'TLSv1.2' : 'refused')
+    }
+  }
+})
+
+t.test('what uws cannot do is served by node, and the log says so', async t => {
+  const lines: string[] = []
+  const logger = { ...silent, info: (line: string) => void lines.push(line) }
+  const clients = { caFile: certificate(t).certFile, isRequired: false }
+  for (const tls of [{ minVersion: '1.3' } as const, { clients }]) {
+    const front = await openFront(
+      undefined,
+      { ...plainOptions, tls: { ...certificate(t), ...tls } },
+      { onRequest: echo },
+      logger,
+    )
+    t.equal(front.connections[0]?.server, 'node')
+    await front.close(0)
+  }
+  t.match(lines, [/cannot leave out TLS 1\.2$/, /cannot require certificates of clients$/])
 })

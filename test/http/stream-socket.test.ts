@@ -66,6 +66,7 @@ class Scene {
         isEnding: () => this.isEnding,
         inner: { serveParsed: exchange => this.updates.push(exchange) },
         asker: undefined,
+        certificate: undefined,
         isMultitenant: true,
       },
       () => {

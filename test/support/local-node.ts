@@ -26,6 +26,8 @@ export interface LocalNodeOptions {
   readonly backupKeyFile?: string
   readonly connectionsMax?: number
   readonly server?: HttpServer
+  /** When absent, plain HTTP. */
+  readonly tls?: Config['http']['tls']
   readonly tenants?: boolean
   readonly expiryIntervalMs?: number
   readonly answers?: Partial<Config['answers']>
@@ -161,7 +163,7 @@ export async function startLocalNode(
       admin: options.admin,
       host: '127.0.0.1',
       family: 'both',
-      tls: undefined,
+      tls: options.tls,
       connectionsMax,
       connectionsPerAddressMax: 0,
       idleTimeoutS: 0,

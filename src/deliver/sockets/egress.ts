@@ -64,14 +64,12 @@ export class Egress {
   private readonly ownPorts: Set<number>
   private readonly adminPorts: Set<number>
   private readonly listeners: (() => void)[] = []
-  private readonly adminPorts: Set<number>
 
   /** Throws an error with a sentence when a pattern is invalid. */
   constructor({ allow, deny, reserved, ownPorts = [], adminPorts = [] }: EgressOptions) {
     this.ownPorts = new Set(ownPorts)
     this.adminPorts = new Set(adminPorts)
     this.ofOptions = new TargetLists({ allow, deny })
-    this.adminPorts = new Set(adminPorts)
     this.given = reserved.map(endpointOf)
     this.reserved = this.given
   }
