@@ -158,12 +158,10 @@ export class PrincipalRights {
   }
 
   grant(action: AccessAction, tenant: string, paths: readonly string[]): Grant {
-    // Neither a tenant nor a path has a blank.
-    const key = `${action} ${tenant} ${paths.join()}`
-    const known = this.grants.get(this.principal, key)
+    const known = this.grants.get(this.principal, action, tenant, paths)
     if (known) return known
     const grant = grantWithin(grantOf(this.file, this.principal, tenant, action), paths)
-    this.grants.set(this.principal, key, grant)
+    this.grants.set(this.principal, action, tenant, paths, grant)
     return grant
   }
 
@@ -189,24 +187,55 @@ export class PrincipalRights {
 
 /** Grants by principal, which is one object for each file. */
 class RememberedGrants {
-  private readonly ofPrincipals = new Map<Principal, Map<string, Grant>>()
+  private readonly ofPrincipals = new Map<Principal, GrantsOfPrincipal>()
   private names = 0
 
-  get(principal: Principal, key: string): Grant | undefined {
-    return this.ofPrincipals.get(principal)?.get(key)
+  get(principal: Principal, action: AccessAction, tenant: string, paths: readonly string[]): Grant | undefined {
+    const known = this.ofPrincipals.get(principal)
+    if (!known) return undefined
+    const latest = known.latest.get(action)
+    if (latest && latest.tenant === tenant && isSameList(latest.paths, paths)) return latest.grant
+    const grant = known.all.get(keyOf(action, tenant, paths))
+    if (grant) known.latest.set(action, { tenant, paths, grant })
+    return grant
   }
 
-  set(principal: Principal, key: string, grant: Grant): void {
+  set(principal: Principal, action: AccessAction, tenant: string, paths: readonly string[], grant: Grant): void {
+    const key = keyOf(action, tenant, paths)
     const names = namesIn(grant) + Math.ceil(key.length / nameLength)
     this.names += names
     if (this.names > rememberedNamesMax) {
       this.ofPrincipals.clear()
       this.names = names
     }
-    const known = this.ofPrincipals.get(principal)
-    if (known) known.set(key, grant)
-    else this.ofPrincipals.set(principal, new Map([[key, grant]]))
+    let known = this.ofPrincipals.get(principal)
+    if (!known) {
+      known = { all: new Map(), latest: new Map() }
+      this.ofPrincipals.set(principal, known)
+    }
+    known.all.set(key, grant)
+    known.latest.set(action, { tenant, paths, grant })
   }
+}
+
+interface GrantsOfPrincipal {
+  readonly all: Map<string, Grant>
+  /** Most clients ask for the same tenant and paths again: their latest grants need no key. */
+  readonly latest: Map<
+    AccessAction,
+    { readonly tenant: string; readonly paths: readonly string[]; readonly grant: Grant }
+  >
+}
+
+/** Neither a tenant nor a path has a blank. */
+const keyOf = (action: AccessAction, tenant: string, paths: readonly string[]): string =>
+  `${action} ${tenant} ${paths.join()}`
+
+function isSameList(some: readonly string[], others: readonly string[]): boolean {
+  if (some === others) return true
+  if (some.length !== others.length) return false
+  for (let at = 0; at < some.length; at++) if (some[at] !== others[at]) return false
+  return true
 }
 
 /** The size of a grant: the number of names in its clauses. A grant without any counts as some. */

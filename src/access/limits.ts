@@ -8,6 +8,12 @@ export const proofLengthMax = 16 * 1024
 /** Verified tokens that are remembered, some 1 KB each. */
 export const rememberedTokensMax = 10_000
 
+/** Keys, and as many tokens, that are found by their text without a hash; a power of two. */
+export const recentProofsMax = 1_024
+
+/** Characters of such a key or token: all of them together have 8 MB at most. */
+export const recentProofLengthMax = 4_096
+
 /** Tokens whose signatures are being verified: at most 0.2 s of work. Raising it trades latency for fewer 503s. */
 export const verificationsMax = 1_000
 

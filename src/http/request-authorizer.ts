@@ -44,15 +44,21 @@ export class RequestAuthorizer {
     serve: (permit: Permit | undefined) => BodyHandler | undefined,
   ): BodyHandler | undefined {
     if (candidate.need === 'nothing') return serve(undefined)
-    const body = new HeldBody(this.bodies, () => {
+    const { exchange } = candidate
+    let isDecided = false
+    let handler: BodyHandler | undefined
+    let body: HeldBody | undefined
+    this.access.identify(exchange, exchange.certificate, identification => {
+      isDecided = true
+      if (body?.isRefused) return
+      const permit = this.permitOrRefuse(candidate, identification)
+      handler = permit && serve(permit)
+      body?.give(handler)
+    })
+    if (isDecided) return handler
+    body = new HeldBody(this.bodies, () => {
       this.access.onBusy()
       candidate.reply.refuse(refusals.verificationsTooMany)
-    })
-    const { exchange } = candidate
-    this.access.identify(exchange, exchange.certificate, identification => {
-      if (body.isRefused) return
-      const permit = this.permitOrRefuse(candidate, identification)
-      body.give(permit && serve(permit))
     })
     return body.handlerNow(candidate.awaitsBody)
   }
