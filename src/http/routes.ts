@@ -259,4 +259,3 @@ function routeAt(template: RouteTemplate, { served, methods, refusals }: Entry):
 /** What rules have to allow for a method of a path; another method than those served needs a principal. */
 export const needOf = ({ needs }: Route, method: string): RequestNeed =>
   Object.hasOwn(needs, method) ? (needs[method as ServedMethod] ?? 'principal') : 'principal'
-

@@ -43,7 +43,8 @@ const ask = (node: LocalNode, { method, path }: { readonly method: string; reado
 
 /** Whether the answer is that of a path that does not exist. */
 const isUnknown = ({ status, json }: { readonly status: number; readonly json: unknown }): boolean =>
-  status === 404 && /^Service not found at this port/.test((json as { readonly description?: string }).description ?? '')
+  status === 404 &&
+  /^Service not found at this port/.test((json as { readonly description?: string }).description ?? '')
 
 for (const server of httpServers) {
   t.test(
