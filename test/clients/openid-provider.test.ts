@@ -100,7 +100,7 @@ t.test(
     provider.issueExpired(true)
     t.match(await scene.ask('GET /v2/entities', await provider.tokenOf('gateway')), {
       status: 401,
-      json: { description: 'the key or token has expired' },
+      json: { description: 'the key, token or certificate has expired' },
       headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
     })
     provider.issueExpired(false)
