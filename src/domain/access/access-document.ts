@@ -2,7 +2,8 @@
 //
 // JSON.parse is fast. It accepts a key twice, and its messages about syntax differ between versions of Node.js and may
 // quote the text, which may have a secret in it by mistake. So a text in which it finds a fault, or fewer keys than the
-// text has, is read a second time by a reader with its own grammar, which names the line.
+// text has, is read a second time by a reader with its own grammar, which names the line. So is one with `\u`: halves of
+// surrogate pairs are faults.
 //
 // Lines of values are found only when they are needed, by the same reader, up to the wanted value.
 //
@@ -36,6 +37,7 @@ export function readAccessJson(text: string): Result<AccessDocument> {
 
 /** The JSON of a text; undefined: it may have a fault. */
 function plainJson(text: string): Json | undefined {
+  if (text.includes('\\u')) return undefined
   try {
     const value = JSON.parse(text) as Json
     return keysIn(value, 0) === keysInText(text) ? value : undefined
