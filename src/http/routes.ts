@@ -15,6 +15,7 @@ import type { AdminHandlers, ClusterHandlers } from './admin.js'
 import type { AttributeHandlers } from './attributes.js'
 import type { BackupHandlers } from './backup.js'
 import type { BatchHandlers } from './batch.js'
+import type { ConsoleHandlers } from './console.js'
 import type { EntityHandlers } from './entities.js'
 import type { InnerRequests } from './inner-requests.js'
 import type { ProxyHandlers } from './ngsi-proxy.js'
@@ -71,6 +72,7 @@ type RoutesOf<T extends RouteTemplate> = {
 }
 
 type ClusterTemplate = Extract<RouteTemplate, `/cluster${string}`>
+type ConsoleTemplate = Extract<RouteTemplate, `/console${string}`>
 type ProxyTemplate = Extract<RouteTemplate, `/eventsource${string}` | `/callbacks${string}`>
 
 const route = <M extends ServedMethod>(served: Served<M>, refusals: Route['refusals'] = 'usual'): Entry<M> => ({
@@ -98,6 +100,8 @@ export interface Handlers {
   readonly tenants: TenantHandlers
   /** undefined: there is no cluster. */
   readonly cluster?: ClusterHandlers | undefined
+  /** undefined: `-noConsole` is set. */
+  readonly console?: ConsoleHandlers | undefined
   /** undefined: `-ngsiProxy` is not set. */
   readonly proxy?: ProxyHandlers | undefined
 }
@@ -105,8 +109,8 @@ export interface Handlers {
 /** The routes of a broker. A component in braces matches any single component, also an empty one. */
 export function routesOf(handlers: Handlers): Router {
   const { entities, attributes, batch, types, subscriptions, registrations } = handlers
-  const { streams, service, admin, backup, tenants, cluster, proxy } = handlers
-  const table: RoutesOf<Exclude<RouteTemplate, ClusterTemplate | ProxyTemplate>> = {
+  const { streams, service, admin, backup, tenants, cluster, console, proxy } = handlers
+  const table: RoutesOf<Exclude<RouteTemplate, ClusterTemplate | ConsoleTemplate | ProxyTemplate>> = {
     '/': route({
       GET: (request, reply) => service.root(request, reply),
       HEAD: (request, reply) => service.root(request, reply),
@@ -203,7 +207,12 @@ export function routesOf(handlers: Handlers): Router {
       DELETE: (_request, reply) => admin.resetServiceMetrics(reply),
     }),
   }
-  return router({ ...table, ...(cluster && routesOfCluster(cluster)), ...(proxy && routesOfProxy(proxy)) })
+  return router({
+    ...table,
+    ...(cluster && routesOfCluster(cluster)),
+    ...(console && routesOfConsole(console)),
+    ...(proxy && routesOfProxy(proxy)),
+  })
 }
 
 const routesOfCluster = (cluster: ClusterHandlers): RoutesOf<ClusterTemplate> => ({
@@ -211,6 +220,22 @@ const routesOfCluster = (cluster: ClusterHandlers): RoutesOf<ClusterTemplate> =>
   '/cluster/drain': route({
     POST: (_request, reply) => cluster.drain(reply),
     DELETE: (_request, reply) => cluster.resume(reply),
+  }),
+})
+
+/** A part of the administration: the console belongs to the port of these paths. */
+const routesOfConsole = (console: ConsoleHandlers): RoutesOf<ConsoleTemplate> => ({
+  '/console': route({
+    GET: (request, reply) => console.page(request, reply),
+    HEAD: (request, reply) => console.page(request, reply),
+  }),
+  '/console/{build}/{file}': route({
+    GET: (request, reply) => console.file(request, reply),
+    HEAD: (request, reply) => console.file(request, reply),
+  }),
+  '/console/{build}/{folder}/{file}': route({
+    GET: (request, reply) => console.file(request, reply),
+    HEAD: (request, reply) => console.file(request, reply),
   }),
 })
 

@@ -18,6 +18,7 @@ import { AttributeHandlers } from '../../http/attributes.js'
 import { BackupHandlers } from '../../http/backup.js'
 import { BatchHandlers } from '../../http/batch.js'
 import { Compressor } from '../../http/compressor.js'
+import { ConsoleHandlers } from '../../http/console.js'
 import { EntityHandlers } from '../../http/entities.js'
 import type { Front, SocketOptions } from '../../http/front.js'
 import { Inflater } from '../../http/inflater.js'
@@ -36,6 +37,7 @@ import { filtersMax } from '../../shard/streams/change-streams.js'
 import { rowFormat } from '../../storage/data-directory.js'
 
 import type { Surroundings } from '../surroundings.js'
+import { readConsole } from './console.js'
 import type { Delivery } from './delivery.js'
 import type { Observation } from './observation.js'
 import type { NodeShards } from './shards.js'
@@ -182,6 +184,7 @@ function routesFor(
       backupKey,
     ),
     tenants: new TenantHandlers(new TenantOperations(client), logger),
+    console: config.hasConsole ? new ConsoleHandlers(readConsole(logger)) : undefined,
     cluster: joined?.clusterAdmin && new ClusterHandlers(joined.clusterAdmin),
     proxy,
   })
