@@ -43,8 +43,6 @@ export function consoleHeaders(path: string): readonly string[] | undefined {
     'nosniff',
     'Referrer-Policy',
     'no-referrer',
-    'Cross-Origin-Opener-Policy',
-    'same-origin',
   ]
 }
 

@@ -1,6 +1,6 @@
 // Reads Server-Sent Events out of a text that comes in pieces.
 //
-// Not `EventSource`: that cannot show a key, and tells nothing of a refusal.
+// Not `EventSource`: that cannot show a key, and does not report the status of a refusal.
 
 export interface ServerEvent {
   readonly kind: string

@@ -8,7 +8,7 @@ export interface ChartPoint {
 const width = 240
 const height = 48
 
-/** `label` is what a reader hears. Points lie between `nowMs - spanMs` and `nowMs`. */
+/** `label` is what a screen reader reads out. Points lie between `nowMs - spanMs` and `nowMs`. */
 export function LineChart({
   points,
   nowMs,

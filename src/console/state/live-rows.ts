@@ -29,8 +29,13 @@ export function useLiveRows(client: ConsoleClient, selection: RowSelection | und
     // What has changed between the first page and the feed.
     const unfollowFeed = feed.state.follow(state => state.kind === 'live' && rows.refreshSoon())
     const unfollowReturns = client.returns.follow(() => rows.refreshSoon())
-    setLive({ rows, feed: feed.state })
+    // The rows of the earlier selection stay until these have an answer.
+    const fresh = { rows, feed: feed.state }
+    const showFresh = (): void => setLive(fresh)
+    const unfollowAnswers = [rows.total.follow(showFresh), rows.problem.follow(showFresh)]
+    setLive(before => before ?? fresh)
     return () => {
+      for (const unfollow of unfollowAnswers) unfollow()
       unfollowFeed()
       unfollowReturns()
       feed.close()
