@@ -58,7 +58,7 @@ export async function failovers(subject: Subject, folder: string, rounds: number
     await nodes.start(index)
     dead = undefined
     killedMs = Number.POSITIVE_INFINITY
-    await nodes.untilHome()
+    await nodes.untilPlaced()
     await writers.stop()
     const found = await writers.check(nodes.urls[index]!)
     accounts.push(found)

@@ -19,7 +19,7 @@ import { atMost, type Finding, information, median, progress, rate, thousands } 
 import { start } from './servers.js'
 import { reads, stockSize, type Template, upserts, wire } from './workloads.js'
 
-const needed = { besideSilentTimes: 1.2 }
+const needed = { withSilentTimes: 1.2 }
 
 /** Short, so that many run into it. */
 const timeoutMs = 1_000
@@ -34,11 +34,11 @@ const registration = (url: string): Template => ({
  * Requests to the provider take the timeout; requests without a provider are answered at once and repeated after the
  * same time.
  */
-const asked = {
+const targets = {
   provider: { path: '/v2/entities/Far?type=Far', pauseMs: 0 },
-  nobody: { path: '/v2/entities/Nowhere?type=Far', pauseMs: timeoutMs },
+  noProvider: { path: '/v2/entities/Nowhere?type=Far', pauseMs: timeoutMs },
 } as const
-type Asked = keyof typeof asked
+type Target = keyof typeof targets
 
 export async function forwarding(options: RateOptions): Promise<Finding[]> {
   const { subject, folder, seconds, rounds, warmUpSeconds, connections } = options
@@ -50,15 +50,17 @@ export async function forwarding(options: RateOptions): Promise<Finding[]> {
   const driven = { urls: [server.url], workload: reads, connections, tenant: '', place: 'generator' as const }
   await drive({ ...driven, seconds: warmUpSeconds })
 
-  const p99 = { nobody: [] as number[], provider: [] as number[] }
-  const perCpuSecond = { nobody: [] as number[], provider: [] as number[] }
+  const p99 = { noProvider: [] as number[], provider: [] as number[] }
+  const perCpuSecond = { noProvider: [] as number[], provider: [] as number[] }
   let notFound = 0
   for (let round = 1; round <= rounds; round++)
-    for (const kind of round % 2 === 1 ? (['nobody', 'provider'] as const) : (['provider', 'nobody'] as const)) {
-      const asking = await askAgainAndAgain(server.url, connections, kind)
+    for (const kind of round % 2 === 1
+      ? (['noProvider', 'provider'] as const)
+      : (['provider', 'noProvider'] as const)) {
+      const repeated = await requestRepeatedly(server.url, connections, kind)
       const cpuBefore = cpuSeconds(server.pid)
       const { latencyMs, requests, seconds: took } = await drive({ ...driven, seconds })
-      const answered = asking.end()
+      const answered = repeated.end()
       if (kind === 'provider') notFound += answered
       p99[kind].push(latencyMs.p99)
       perCpuSecond[kind].push(requests / (cpuSeconds(server.pid) - cpuBefore))
@@ -71,19 +73,19 @@ export async function forwarding(options: RateOptions): Promise<Finding[]> {
   provider.close()
   rmSync(dataDir, { recursive: true })
 
-  const [without, beside] = [median(p99.nobody), median(p99.provider)]
-  const found = `${(beside / without).toFixed(2)}: p99 ${beside.toFixed(2)} ms, of nobody ${without.toFixed(2)} ms`
+  const [without, withSilent] = [median(p99.noProvider), median(p99.provider)]
+  const found = `${(withSilent / without).toFixed(2)}: p99 ${withSilent.toFixed(2)} ms, of nobody ${without.toFixed(2)} ms`
   return [
     atMost(
       `reads beside ${connections} of a silent provider`,
       found,
-      beside / without,
-      needed.besideSilentTimes,
+      withSilent / without,
+      needed.withSilentTimes,
       'times',
     ),
     information(
       'reads per CPU second, of the provider and of nobody',
-      `${rate(perCpuSecond.provider)}, ${rate(perCpuSecond.nobody)}`,
+      `${rate(perCpuSecond.provider)}, ${rate(perCpuSecond.noProvider)}`,
     ),
     information('of those, answered with 404', thousands(notFound)),
   ]
@@ -93,13 +95,13 @@ export async function forwarding(options: RateOptions): Promise<Finding[]> {
  * Requests a missing entity over this number of connections, and resolves when the last of them has begun. `end`
  * returns the number of "not found" answers; any other answer fails.
  */
-async function askAgainAndAgain(url: string, connections: number, whose: Asked): Promise<{ end(): number }> {
-  const { path, pauseMs } = asked[whose]
+async function requestRepeatedly(url: string, connections: number, target: Target): Promise<{ end(): number }> {
+  const { path, pauseMs } = targets[target]
   const open = await Promise.all(Array.from({ length: connections }, () => Connection.open(url)))
   const request = wire({ method: 'GET', path, body: '' }, '')
   let answered = 0
   let hasEnded = false
-  const askOn = async (connection: Connection): Promise<void> => {
+  const repeat = async (connection: Connection): Promise<void> => {
     while (!hasEnded) {
       const { head, body } = await connection.ask(request)
       if (!head.startsWith('HTTP/1.1 404'))
@@ -109,7 +111,7 @@ async function askAgainAndAgain(url: string, connections: number, whose: Asked):
     }
   }
   for (const connection of open) {
-    askOn(connection).catch(error => {
+    repeat(connection).catch(error => {
       if (!hasEnded) throw error
     })
     await delay(timeoutMs / connections)

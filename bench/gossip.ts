@@ -42,11 +42,11 @@ export async function gossip(size: number, isQuick: boolean, say: (line: string)
   const all = mean(deaths.map(({ allMs }) => allMs))
   const worst = Math.max(...deaths.map(({ allMs }) => allMs))
   return [
-    beside('dead to the first, mean', first, firstFormulaMs(size), 'ms'),
-    beside('dead to all, mean', all, firstFormulaMs(size) + spreadFormulaMs(size), 'ms'),
+    againstFormula('dead to the first, mean', first, firstFormulaMs(size), 'ms'),
+    againstFormula('dead to all, mean', all, firstFormulaMs(size) + spreadFormulaMs(size), 'ms'),
     information('dead to all, worst', `${worst.toFixed(0)} ms of ${deaths.length}`),
-    beside('bytes per member and second', bytes.found, bytes.formula, ''),
-    beside('suspicions per member-hour, 5 % lost', losses.suspicions, suspicionsFormula(size), ''),
+    againstFormula('bytes per member and second', bytes.found, bytes.formula, ''),
+    againstFormula('suspicions per member-hour, 5 % lost', losses.suspicions, suspicionsFormula(size), ''),
     {
       name: 'taken for dead and alive, 5 % lost',
       found: `${losses.deaths} in ${losses.memberHours.toFixed(0)} member-hours`,
@@ -56,7 +56,7 @@ export async function gossip(size: number, isQuick: boolean, say: (line: string)
   ]
 }
 
-function beside(name: string, found: number, formula: number, unit: string): Finding {
+function againstFormula(name: string, found: number, formula: number, unit: string): Finding {
   const ratio = found / formula
   const digits = formula < 10 ? 2 : 0
   return {

@@ -1,4 +1,4 @@
-// The live feed: what streams cost, how soon they receive a change, how many events leave a node, and what they cost
+// The live feed: the cost of streams, how soon they receive a change, how many events leave a node, and what they cost
 // others (docs/interface/live.md).
 //
 // The readers are a program of their own, which shares a core with the generator. With two cores it saturates before
@@ -43,7 +43,7 @@ const needed = {
   idleBytes: 20 * 1024,
   lateMs: 50,
   ofNotifications: 5,
-  besideOthers: 0.95,
+  withOthers: 0.95,
   withStalled: 1.2,
   updateOfHttp: 1.5,
 }
@@ -54,7 +54,7 @@ const allWithValues = '?type=Sensor&attrs=temperature'
 const watchesPerConnection = 100
 const changesPerSecond = 10
 const unanswered = 64
-/** Until the garbage of what was done before has mostly been collected. */
+/** Until most garbage of earlier work has been collected. */
 const quietMs = 6_000
 
 export async function live(options: LiveOptions): Promise<Finding[]> {
@@ -68,7 +68,7 @@ export async function live(options: LiveOptions): Promise<Finding[]> {
     ...(await idle(server, options, 'websocket')),
     ...(await lateness(server, options)),
     ...(await eventRates(server, options)),
-    ...(await besideOthers(server, options)),
+    ...(await withOtherStreams(server, options)),
     ...(await updatesOf(server, options)),
   ]
   await server.stop()
@@ -244,7 +244,7 @@ function otherWatch(n: number): string {
   return JSON.stringify({ op: 'watch', id: String(n), ...kinds[n % kinds.length] })
 }
 
-async function besideOthers(server: Server, options: LiveOptions): Promise<Finding[]> {
+async function withOtherStreams(server: Server, options: LiveOptions): Promise<Finding[]> {
   const { others, rounds, connections, seconds, warmUpSeconds } = options
   const load = { urls: [server.url], workload: updates, connections, tenant: '', place: 'generator' } as const
   const found: Record<'none' | 'many', number[]> = { none: [], many: [] }
@@ -272,7 +272,7 @@ async function besideOthers(server: Server, options: LiveOptions): Promise<Findi
       `update beside ${thousands(others)} watches that find nothing`,
       `${share.toFixed(2)}: ${rate(found.many)}/s of ${rate(found.none)}/s`,
       share,
-      needed.besideOthers,
+      needed.withOthers,
     ),
   ]
 }

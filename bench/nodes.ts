@@ -26,7 +26,7 @@ export interface Cpu {
 
 const names = ['a', 'b', 'c'] as const
 /** How long the cluster may take to return to its normal state. */
-const homeMsMax = 60_000
+const placedMsMax = 60_000
 /** Between two looks. */
 const lookMs = 50
 /** Copies of a shard, its owner's among them: the nodes' default. */
@@ -35,7 +35,7 @@ const replicas = 3
 const failureLine = /lvl=(FATAL|ERROR)/
 
 /** The owner of each shard when all nodes are there. */
-const homeOf = (shards: number): Owners =>
+const placedOwners = (shards: number): Owners =>
   place(
     shards,
     names.map(name => ({ name, domain: '' })),
@@ -55,7 +55,7 @@ export async function startNodes(subject: Subject, folder: string, etcdMembers: 
   for (const _ of names) places.push({ port: await freePort(), listen: `127.0.0.1:${await freePort()}` })
   const nodes = new Nodes(subject, folder, etcd, places, ends)
   await Promise.all(nodes.indexes.map(index => nodes.start(index)))
-  await nodes.untilHome()
+  await nodes.untilPlaced()
   return nodes
 }
 
@@ -72,7 +72,7 @@ export class Nodes {
    * The owner of each shard when all nodes are there; empty until the number of shards is known: another build may have
    * another number.
    */
-  private home: Owners = []
+  private placed: Owners = []
 
   constructor(
     subject: Subject,
@@ -94,7 +94,7 @@ export class Nodes {
 
   /** Number of shards that hold entities. */
   get shards(): number {
-    return this.home.length
+    return this.placed.length
   }
 
   /** URLs by the nodes' indexes. */
@@ -142,17 +142,17 @@ export class Nodes {
    * Resolves when every node reports that all are alive and joined, and every shard has the owner that placement
    * wants. A node that does not answer may be starting again.
    */
-  async untilHome(): Promise<void> {
-    const untilMs = performance.now() + homeMsMax
+  async untilPlaced(): Promise<void> {
+    const untilMs = performance.now() + placedMsMax
     for (const index of this.indexes)
       while (
         !(await this.status(index).then(
-          status => this.isAtHome(status),
+          status => this.isPlaced(status),
           () => false,
         ))
       ) {
         if (performance.now() > untilMs)
-          throw new Error(`node ${this.nameOf(index)} does not see all shards at home after ${homeMsMax} ms`)
+          throw new Error(`node ${this.nameOf(index)} does not see all shards at home after ${placedMsMax} ms`)
         await delay(lookMs)
       }
   }
@@ -177,12 +177,12 @@ export class Nodes {
     for (const end of [...this.ends].reverse()) await end()
   }
 
-  private isAtHome(status: ClusterStatus): boolean {
+  private isPlaced(status: ClusterStatus): boolean {
     const owners = ownersIn(status)
-    if (this.home.length !== owners.length) this.home = homeOf(owners.length)
+    if (this.placed.length !== owners.length) this.placed = placedOwners(owners.length)
     const here = status.members.filter(member => member.status === 'alive' && member.isJoined)
     const isOwned = status.shards.every(({ owner }) => here.some(({ name }) => name === owner))
-    return here.length === names.length && isOwned && owners.every((owner, shard) => owner === this.home[shard])
+    return here.length === names.length && isOwned && owners.every((owner, shard) => owner === this.placed[shard])
   }
 
   private async status(index: number): Promise<ClusterStatus> {

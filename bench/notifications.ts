@@ -45,7 +45,7 @@ export async function notifications(options: NotificationsOptions): Promise<Find
   return [
     ...findings,
     ...(await lateness(options, half)),
-    ...(await besideDead(options, half)),
+    ...(await withDeadReceivers(options, half)),
     ...(await manySubscriptions(options)),
   ]
 }
@@ -280,7 +280,7 @@ async function waysOf(way: {
 const lanes = 101
 const entitiesPerLane = 10
 
-async function besideDead(options: NotificationsOptions, perSecond: number): Promise<Finding[]> {
+async function withDeadReceivers(options: NotificationsOptions, perSecond: number): Promise<Finding[]> {
   const p99: { live: number[]; dead: number[] } = { live: [], dead: [] }
   let [missing, again] = [0, 0]
   for (let round = 1; round <= options.rounds; round++)
@@ -294,10 +294,10 @@ async function besideDead(options: NotificationsOptions, perSecond: number): Pro
           `p50 ${percentile(way.ms, 0.5).toFixed(2)} ms, p99 ${p99[last].at(-1)!.toFixed(2)} ms`,
       )
     }
-  const [alone, beside] = [median(p99.live), median(p99.dead)]
-  const found = `${(beside / alone).toFixed(2)}: p99 ${beside.toFixed(2)} ms, with all live ${alone.toFixed(2)} ms`
+  const [alone, withDead] = [median(p99.live), median(p99.dead)]
+  const found = `${(withDead / alone).toFixed(2)}: p99 ${withDead.toFixed(2)} ms, with all live ${alone.toFixed(2)} ms`
   return [
-    atMost(`${lanes - 1} receivers and a dead one`, found, beside / alone, needed.withDeadTimes, 'times'),
+    atMost(`${lanes - 1} receivers and a dead one`, found, withDead / alone, needed.withDeadTimes, 'times'),
     ...accounts(missing, again),
   ]
 }
@@ -330,7 +330,7 @@ async function amongLanes(options: NotificationsOptions, perSecond: number, hasD
     receiver,
     perSecond,
     path: (n: number) => entityPath(idOf(n)),
-    isHeard: (n: number) => !hasDead || n % lanes !== lanes - 1,
+    isExpected: (n: number) => !hasDead || n % lanes !== lanes - 1,
   }
   const warmUp = await waysOf({ ...paced, seconds: warmUpSeconds })
   const way = await waysOf({ ...paced, seconds: deadSeconds })

@@ -111,7 +111,7 @@ export async function plannedMoves(options: PlannedMovesOptions): Promise<Findin
 
 async function awayAndBack(nodes: Nodes, index: number): Promise<Move[]> {
   const moves: Move[] = []
-  for (const run of [() => nodes.drain(index), () => nodes.resume(index).then(() => nodes.untilHome())]) {
+  for (const run of [() => nodes.drain(index), () => nodes.resume(index).then(() => nodes.untilPlaced())]) {
     const before = await nodes.owners(index)
     const fromMs = steadyMs()
     await run()

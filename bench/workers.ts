@@ -78,18 +78,18 @@ async function routed(options: RateOptions): Promise<Finding[]> {
  * One broker; two brokers of one worker each, which do not know each other and show the capacity of the machine; and
  * two workers.
  */
-const companies = { one: [1], apart: [1, 1], two: [2] } as const
+const setups = { one: [1], apart: [1, 1], two: [2] } as const
 
-type Company = keyof typeof companies
+type Setup = keyof typeof setups
 
 async function twoAgainstOne(options: RateOptions): Promise<Finding[]> {
   const { subject, folder, rounds } = options
-  const found: Record<Company, Map<string, Measured[]>> = { one: new Map(), apart: new Map(), two: new Map() }
+  const found: Record<Setup, Map<string, Measured[]>> = { one: new Map(), apart: new Map(), two: new Map() }
   for (let round = 0; round < rounds; round++)
-    for (const company of Object.keys(companies) as Company[]) {
+    for (const setup of Object.keys(setups) as Setup[]) {
       const servers: Server[] = []
-      for (const [at, count] of companies[company].entries()) {
-        const dataDir = join(folder, `${company}-${round}-${at}`)
+      for (const [at, count] of setups[setup].entries()) {
+        const dataDir = join(folder, `${setup}-${round}-${at}`)
         const server = await start(subject, dataDir, 'server', { args: ['-workers', String(count)] })
         await loadStock([server.url], upserts[0]!.template, '', stockSize)
         servers.push(server)
@@ -98,15 +98,15 @@ async function twoAgainstOne(options: RateOptions): Promise<Finding[]> {
       const cpu = (): number => servers.reduce((sum, { pid }) => sum + cpuSecondsOfAll(pid), 0)
       for (const { name, workload } of [...works, { name: 'list', workload: lists }]) {
         const one = await measured(options, urls, workload, cpu)
-        found[company].set(name, [...(found[company].get(name) ?? []), one])
-        progress(`${company}, ${name}: ${thousands(one.perSecond)}/s, ${thousands(one.perCpuSecond)} per CPU second`)
+        found[setup].set(name, [...(found[setup].get(name) ?? []), one])
+        progress(`${setup}, ${name}: ${thousands(one.perSecond)}/s, ${thousands(one.perCpuSecond)} per CPU second`)
       }
       for (const server of servers) await server.stop()
     }
-  const of = (company: Company, name: string, figure: keyof Measured): number =>
-    median(found[company].get(name)!.map(one => one[figure]))
-  const ratio = (name: string, figure: keyof Measured, company: Company = 'two'): number =>
-    of(company, name, figure) / of('one', name, figure)
+  const of = (setup: Setup, name: string, figure: keyof Measured): number =>
+    median(found[setup].get(name)!.map(one => one[figure]))
+  const ratio = (name: string, figure: keyof Measured, setup: Setup = 'two'): number =>
+    of(setup, name, figure) / of('one', name, figure)
   return [
     ...works.flatMap(({ name }) => [
       information(

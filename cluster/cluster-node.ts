@@ -1,8 +1,8 @@
 // A node of a cluster: gossip, asks and replicated shards, put together.
 //
 // Gossip finds the members. This node opens links to them for asks, and passes them to the replicator. Asks of hosts
-// and questions of replicators share the links; a view that no host uses marks the latter. A node takes shards as soon
-// as it knows the register, and until it drains.
+// and questions between replicators share the links; a view number that no host uses (`peerView`) marks the latter. A
+// node takes shards as soon as it knows the register, and until it drains.
 //
 // Not here: membership (gossip.ts), how asks travel (asks.ts), ownership of shards (replicator.ts).
 

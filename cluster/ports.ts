@@ -1,4 +1,4 @@
-// What the cluster library needs from the outside, and the types of what it carries.
+// The interfaces that the cluster library needs from the outside, and the types of its messages.
 //
 // The library knows nodes, shards and bytes. The broker passes the host and the clock. The transport is in
 // grpc-transport.ts; in tests it is a simulated network.

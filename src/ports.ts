@@ -308,9 +308,9 @@ export interface AnsweredRequest {
 /**
  * Why the server closed a client's connection. `room`: it had waited longest, and a new one came at the limit. `full`:
  * it was new, and none waited. `address`: it was new, and its address already had its maximum. `head`, `body`: its
- * request came too slowly.
+ * request came too slowly. `certificate`: its client has shown no certificate, or one that is not accepted (any more).
  */
-export type DropReason = 'room' | 'full' | 'address' | 'head' | 'body'
+export type DropReason = 'room' | 'full' | 'address' | 'head' | 'body' | 'certificate'
 
 /** Counts and logs requests. All calls are synchronous and must cost next to nothing: every request passes here. */
 export interface RequestWatch {

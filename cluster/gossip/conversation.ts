@@ -35,10 +35,10 @@ export type Effect =
   /** The remaining members know that this node leaves. */
   | { readonly kind: 'left' }
 
-export type Saying = Exclude<GossipMessage, { kind: 'refusal' }>
+export type GossipReply = Exclude<GossipMessage, { kind: 'refusal' }>
 
 /** Receives the answer; or undefined and the reason, for the operator. */
-export type OnGossipAnswer = (answer: Saying | undefined, reason: string, nowMs: number) => void
+export type OnGossipAnswer = (answer: GossipReply | undefined, reason: string, nowMs: number) => void
 
 export class Conversation {
   private effects: Effect[] = []

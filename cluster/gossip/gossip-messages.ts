@@ -1,5 +1,4 @@
 // Messages of gossip and their bytes, as defined in proto/gossip.proto.
-import { nameLengthMax } from '../options.js'
 //
 // Reading trusts nothing. Bytes are no message when they are cut off, have too long a name, too many members, or an
 // incarnation that could not be raised any more. Unknown fields are skipped, so that a later build may add some.
@@ -8,6 +7,7 @@ import { nameLengthMax } from '../options.js'
 // messages (membership.ts).
 
 import { codecOf } from '../asks/grpc-codec.js'
+import { nameLengthMax } from '../options.js'
 import { membersMax } from './gossip-options.js'
 import { type Member, type Rumour, type Status, statuses } from './member.js'
 

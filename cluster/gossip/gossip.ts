@@ -1,5 +1,4 @@
 // The shell around membership: carries messages, keeps its timer, resolves seeds, counts bytes, calls listeners.
-import { nameLengthMax } from '../options.js'
 //
 // The shell gives the machine one event after the other, and executes its effects in order before the next. After it is
 // closed, nothing happens any more.
@@ -8,6 +7,7 @@ import { nameLengthMax } from '../options.js'
 // in.
 
 import assert from 'node:assert/strict'
+import { nameLengthMax } from '../options.js'
 import type { ClusterClock, Transport } from '../ports.js'
 import type { Effect } from './conversation.js'
 import { decodeMessage, encodeMessage } from './gossip-messages.js'

@@ -11,7 +11,7 @@
 // Not here: beliefs about others (roster.ts), about this node (own-name.ts), bytes (gossip-messages.ts), transport and
 // clock (gossip.ts).
 
-import { Conversation, type Effect, type OnGossipAnswer, type Saying } from './conversation.js'
+import { Conversation, type Effect, type GossipReply, type OnGossipAnswer } from './conversation.js'
 import type { GossipMessage } from './gossip-messages.js'
 import { exchangeEveryMs, farewellsMax, type GossipOptions, seedAddressesMax } from './gossip-options.js'
 import { believe, isHere, type Member, type Rumour } from './member.js'
@@ -87,7 +87,7 @@ export class Membership {
     if (this.isActive) {
       this.roster.expire(nowMs)
       if (nowMs >= this.probing.dueMs) this.probing.next(nowMs, this.ownName.isMember)
-      if (nowMs >= this.spreadDueMs && this.roster.hasNews) this.spread(nowMs)
+      if (nowMs >= this.spreadDueMs && this.roster.hasRumours) this.spread(nowMs)
       if (nowMs >= this.exchangeDueMs) this.exchange(nowMs)
       if (nowMs >= this.seeking.dueMs) this.seek()
     }
@@ -139,7 +139,7 @@ export class Membership {
     if (self.status === 'left') return this.done(nowMs)
     const isKnown = this.ownName.isMember && !this.ownName.isOver
     this.roster.setSelf({ ...self, status: 'left', isJoined: false, incarnation: self.incarnation + 1 })
-    if (isKnown) this.sayFarewell()
+    if (isKnown) this.sendFarewell()
     else this.conversation.add({ kind: 'left' })
     return this.done(nowMs)
   }
@@ -168,7 +168,7 @@ export class Membership {
     // Once a period at least, so that it notices when it was stopped.
     this.wakeDueMs = nowMs + this.options.periodMs
     if (this.isActive) {
-      const spreadDueMs = roster.hasNews ? Math.max(this.spreadDueMs, nowMs) : this.wakeDueMs
+      const spreadDueMs = roster.hasRumours ? Math.max(this.spreadDueMs, nowMs) : this.wakeDueMs
       const { wakeDueMs, exchangeDueMs } = this
       this.wakeDueMs = Math.min(wakeDueMs, probing.dueMs, spreadDueMs, exchangeDueMs, seeking.dueMs, roster.dueMs)
     }
@@ -176,7 +176,7 @@ export class Membership {
   }
 
   /** `newer`: rumours for the sender that are newer than those it sent. */
-  private answer(number: number, message: Saying, newer: readonly Rumour[], nowMs: number): void {
+  private answer(number: number, message: GossipReply, newer: readonly Rumour[], nowMs: number): void {
     const { roster, conversation, ownName } = this
     const { name } = roster.self
     const { from } = message
@@ -184,7 +184,7 @@ export class Membership {
     switch (message.kind) {
       case 'ping': {
         if (message.to.name !== name) return conversation.refuse(number, `this is node ${name}, not ${message.to.name}`)
-        const rumours = roster.news([...roster.tidings(from), ...newer])
+        const rumours = roster.nextRumours([...roster.rumoursAbout(from), ...newer])
         conversation.reply(number, { kind: 'acknowledgement', rumours })
         return ownName.onNamesake(from)
       }
@@ -205,7 +205,7 @@ export class Membership {
     const [partner] = this.pickPresent()
     if (!partner || !this.ownName.isMember) return
     const { name, life, address } = partner
-    const rumours = roster.news(roster.tidings(partner))
+    const rumours = roster.nextRumours(roster.rumoursAbout(partner))
     conversation.ask(address, { kind: 'ping', to: { name, life }, rumours }, options.pingTimeoutMs, ignoreAnswer)
   }
 
@@ -238,7 +238,7 @@ export class Membership {
     this.seeking.pause(nowMs, this.roster.size, this.roster.size === 1 || !this.ownName.isMember)
   }
 
-  private onSought(address: string, answer: Saying | undefined, reason: string, nowMs: number): void {
+  private onSought(address: string, answer: GossipReply | undefined, reason: string, nowMs: number): void {
     const { ownName, conversation, roster, seeking } = this
     if (ownName.isOver) return
     // If this node is a member, the operator knows already which members are dead.
@@ -276,7 +276,7 @@ export class Membership {
     return newer
   }
 
-  private sayFarewell(): void {
+  private sendFarewell(): void {
     const { roster, conversation, options } = this
     const able = roster.members.filter(({ status }) => status === 'alive')
     const receivers = pickSome(able, options.farewells, this.chance)
@@ -290,12 +290,12 @@ export class Membership {
       )
   }
 
-  private onFarewell(answer: Saying | undefined): void {
+  private onFarewell(answer: GossipReply | undefined): void {
     if (this.ownName.isOver) return
     this.farewell.isAnswered ||= answer !== undefined
     if (--this.farewell.waiting > 0) return
     if (this.farewell.isAnswered) this.conversation.add({ kind: 'left' })
-    else this.sayFarewell()
+    else this.sendFarewell()
   }
 }
 

@@ -3,7 +3,7 @@
 // A node becomes a member when another one has answered: only then it knows above which incarnation to begin, and
 // whether its name is free. Of two nodes under one name, the one with the lower incarnation gives up: the earlier life.
 
-import { type Conversation, isAcknowledged, type Saying } from './conversation.js'
+import { type Conversation, type GossipReply, isAcknowledged } from './conversation.js'
 import type { GossipSender } from './gossip-messages.js'
 import { type GossipOptions, lifeStride } from './gossip-options.js'
 import { believe, isHere, type Member } from './member.js'
@@ -114,13 +114,13 @@ export class OwnName {
     const rival = { member, sent: this.sender, attempt }
     this.rival = rival
     const { name, life, address } = member
-    const ping = { kind: 'ping', to: { name, life }, rumours: roster.news() } as const
+    const ping = { kind: 'ping', to: { name, life }, rumours: roster.nextRumours() } as const
     conversation.ask(address, ping, options.periodMs * health.patience, (answer, _, nowMs) =>
       this.onAnswer(rival, answer, nowMs),
     )
   }
 
-  private onAnswer({ member, sent, attempt }: Rival, answer: Saying | undefined, nowMs: number): void {
+  private onAnswer({ member, sent, attempt }: Rival, answer: GossipReply | undefined, nowMs: number): void {
     if (this.isOver) return
     this.rival = undefined
     if (!isAcknowledged(answer, member)) {

@@ -3,7 +3,7 @@
 //
 // Not here: the end of a suspicion (roster.ts), all other messages (membership.ts).
 
-import { type Conversation, isAcknowledged, type Saying } from './conversation.js'
+import { type Conversation, type GossipReply, isAcknowledged } from './conversation.js'
 import type { GossipMessage, PingTarget } from './gossip-messages.js'
 import { type GossipOptions, helperShare, relaysMax } from './gossip-options.js'
 import { isHere, type Member } from './member.js'
@@ -75,14 +75,14 @@ export class Probing {
   private ping(probe: Probe, deadlineMs: number): void {
     const { roster, conversation } = this.parts
     const { name, life, address } = probe.target
-    const news = roster.news(roster.tidings(probe.target))
-    const rumours = [...news, ...roster.doubts(news)]
+    const first = roster.nextRumours(roster.rumoursAbout(probe.target))
+    const rumours = [...first, ...roster.doubts(first)]
     conversation.ask(address, { kind: 'ping', to: { name, life }, rumours }, deadlineMs, (answer, _, nowMs) =>
       this.onAnswer(probe, answer, nowMs),
     )
   }
 
-  private onAnswer(probe: Probe, answer: Saying | undefined, nowMs: number): void {
+  private onAnswer(probe: Probe, answer: GossipReply | undefined, nowMs: number): void {
     if (probe !== this.probe || !this.parts.isActive()) return
     if (isReached(answer, probe.target)) {
       this.probe = undefined
@@ -114,7 +114,7 @@ export class Probing {
     for (const helper of helpers)
       conversation.ask(
         helper.address,
-        { kind: 'ping-request', to: { name, life }, address, waitMs, rumours: roster.news() },
+        { kind: 'ping-request', to: { name, life }, address, waitMs, rumours: roster.nextRumours() },
         restMs,
         (answer, _, nowMs) => this.onAnswer(probe, answer, nowMs),
       )
@@ -136,11 +136,11 @@ export class Probing {
     if (this.relays >= relaysMax) return conversation.reply(number, { kind: 'no-answer', rumours: [] })
     this.relays++
     const deadlineMs = Math.max(1, Math.min(waitMs, options.periodMs * (options.healthMax + 1)))
-    const rumours = roster.news(roster.tidings(to))
+    const rumours = roster.nextRumours(roster.rumoursAbout(to))
     conversation.ask(address, { kind: 'ping', to, rumours }, deadlineMs, answer => {
       this.relays--
       const kind = isAcknowledged(answer, to) ? 'acknowledgement' : 'no-answer'
-      conversation.reply(number, { kind, rumours: roster.news() })
+      conversation.reply(number, { kind, rumours: roster.nextRumours() })
     })
   }
 }

@@ -53,12 +53,12 @@ export class Roster {
     return name === this.own.name ? { member: this.own, suspectedBy: [] } : this.others.get(name)
   }
 
-  get hasNews(): boolean {
+  get hasRumours(): boolean {
     return this.rumours.size > 0
   }
 
   /** Rumours for one message: `urgent` first, and then those that are due, as far as there is room. */
-  news(urgent: readonly Rumour[] = []): Rumour[] {
+  nextRumours(urgent: readonly Rumour[] = []): Rumour[] {
     let bytesLeft = this.options.rumoursBytesMax
     const first = new Map<string, Rumour>()
     for (const rumour of urgent) {
@@ -71,7 +71,7 @@ export class Roster {
   }
 
   /** The rumour that another node should get about itself before all else, so that it can refute it. */
-  tidings({ name, life }: PingTarget): Rumour[] {
+  rumoursAbout({ name, life }: PingTarget): Rumour[] {
     const known = this.others.get(name)
     return known && (known.member.status !== 'alive' || known.member.life !== life) ? [known] : []
   }

@@ -111,14 +111,14 @@ export function appendRequest(keys: EtcdKeys, appends: readonly Append[]): ITxnR
 
 export function appendOutcome(appends: readonly Append[], { succeeded, responses }: ITxnResponse): AppendOutcome {
   if (succeeded) return { kind: 'appended' }
-  const stands = (index: number): IKeyValue | undefined => responses[index]?.response_range.kvs[0]
-  const superseded = appends.filter(({ epoch }, n) => Number(stands(2 * n)?.mod_revision ?? 0) !== epoch)
+  const storedRecord = (index: number): IKeyValue | undefined => responses[index]?.response_range.kvs[0]
+  const superseded = appends.filter(({ epoch }, n) => Number(storedRecord(2 * n)?.mod_revision ?? 0) !== epoch)
   if (superseded.length > 0) return { kind: 'superseded', shards: superseded.map(({ shard }) => shard) }
   // A transaction happens as a whole or not at all. Where a place is empty, the record before was missing, of this
   // shard or of another one.
-  if (appends.some(({ sequence }, n) => hasBefore(sequence) && !stands(2 * n + 1))) return { kind: 'short' }
+  if (appends.some(({ sequence }, n) => hasBefore(sequence) && !storedRecord(2 * n + 1))) return { kind: 'short' }
   // If all records are there already, the same append was made before.
-  const wrong = appends.find(({ bytes }, n) => !stands(2 * n + 1)?.value.equals(bytes))
+  const wrong = appends.find(({ bytes }, n) => !storedRecord(2 * n + 1)?.value.equals(bytes))
   return wrong ? broken(wrong.shard, `its record ${wrong.sequence} is another one already`) : { kind: 'appended' }
 }
 
@@ -245,9 +245,9 @@ export function createOnceRequest(keys: EtcdKeys, name: string, value: Buffer): 
 
 export function createOnceOutcome(value: Buffer, { succeeded, responses }: ITxnResponse): CreateOnceOutcome {
   if (succeeded) return { kind: 'stands', value }
-  const stands = responses[0]?.response_range.kvs[0]
-  assert(stands, 'a name can neither be created nor read')
-  return { kind: 'stands', value: stands.value }
+  const stored = responses[0]?.response_range.kvs[0]
+  assert(stored, 'a name can neither be created nor read')
+  return { kind: 'stands', value: stored.value }
 }
 
 export function takeoverOf({ mod_revision: revision, value }: IKeyValue): Takeover {

@@ -17,7 +17,7 @@ import assert from 'node:assert/strict'
 import type { Append, ShardLog, Takeover, Unknown } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
 import { encodeRecord, type Fragment, positionOf, recordOverheadBytes } from './log-record.js'
-import { nameOf, nobody } from './owner.js'
+import { nameOf, noOwner } from './owner.js'
 import type { Replica } from './replica.js'
 import type { ReplicationOptions } from './replication-options.js'
 import { DeposedError, type HostReplication, type LogPosition, type Loss, type ShardPayload } from './shard-host.js'
@@ -231,12 +231,12 @@ export class Appender implements HostReplication {
   }
 }
 
-/** What is known of a shard that another node has taken over. */
+/** The known facts about a shard that another node has taken over. */
 export function lossOf({ replica: { shard }, latest, certainMs }: OwnedShard, nowMs: number): Loss {
-  const { owner, epoch } = latest ?? { owner: nobody, epoch: 0 }
+  const { owner, epoch } = latest ?? { owner: noOwner, epoch: 0 }
   return {
     shard,
-    node: owner === nobody ? undefined : nameOf(owner),
+    node: owner === noOwner ? undefined : nameOf(owner),
     epoch,
     certainMs: Number.isFinite(certainMs) ? nowMs - certainMs : undefined,
   }

@@ -6,7 +6,7 @@ import type { ClusterClock } from '../ports.js'
 import { type Duty, dutyOf } from './duties.js'
 import type { Holding } from './holding.js'
 import type { OnChecked } from './log-check.js'
-import { nameOf, nobody, ownerText } from './owner.js'
+import { nameOf, noOwner, ownerText } from './owner.js'
 import { type AskPeer, encodePeerMessage, replyOf } from './peer-messages.js'
 import type { ReplicationOptions } from './replication-options.js'
 import { ShardHeartbeats } from './shard-heartbeats.js'
@@ -155,7 +155,7 @@ export class Caretaker {
   }
 
   private ownerSort({ latest }: Holding, nowMs: number): 'self' | 'other' | 'gone' {
-    if (!latest || latest.owner === nobody) return 'gone'
+    if (!latest || latest.owner === noOwner) return 'gone'
     if (latest.owner === this.parts.self) return 'self'
     return this.living.has(latest.owner) || this.signs.spares(latest.owner, nowMs) ? 'other' : 'gone'
   }

@@ -11,7 +11,7 @@
 import type { AppendOutcome, LogReading, RetakeOutcome, ShardLog, TakeoverOutcome, Unknown } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
 import { beginning, decodeRecord, encodeRecord, positionOf } from './log-record.js'
-import { nameOf, nobody, ownerText } from './owner.js'
+import { nameOf, noOwner, ownerText } from './owner.js'
 import type { LogPosition } from './shard-host.js'
 
 /** An owner name that no node has. */
@@ -92,7 +92,7 @@ class Founding {
   /** The record with which the log has begun, if it has. Rejects when that was not ours. */
   async look(): Promise<Buffer | undefined> {
     const { last, takeover, records } = await this.read()
-    if (takeover && takeover.owner !== nobody && takeover.owner !== this.owner)
+    if (takeover && takeover.owner !== noOwner && takeover.owner !== this.owner)
       throw this.begun(`it belongs to ${nameOf(takeover.owner)}`)
     if (last > 0 && !this.isOurs(last, records)) throw this.begun(`its log has ${last} records`)
     return last > 0 ? records[0]!.bytes : undefined
@@ -117,7 +117,7 @@ class Founding {
   private async release(): Promise<void> {
     const { takeover } = await this.read()
     if (takeover?.owner !== this.owner) return
-    await this.answered<Known<RetakeOutcome>>(onDone => this.log.retake(this.shard, takeover.epoch, nobody, onDone))
+    await this.answered<Known<RetakeOutcome>>(onDone => this.log.retake(this.shard, takeover.epoch, noOwner, onDone))
   }
 
   private read(): Promise<LogReading> {

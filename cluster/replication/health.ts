@@ -6,7 +6,8 @@
 // both for every shard: the first request that it takes then finds an owner.
 //
 // To become healthy takes more than to stay so: the node reaches every owner at this moment, and each has proven itself
-// since the engine was last in trouble. What was seen before an outage says nothing about who owns a shard after it.
+// since the engine was last in trouble. An observation from before an outage proves nothing about the owner of a shard
+// after it.
 //
 // A loss or an error of the log engine comes first among the reasons, since all the others follow from it.
 

@@ -22,7 +22,7 @@
 import type { ShardLog, Takeover } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
 import { lossOf, type OwnedShard } from './appender.js'
-import { nobody } from './owner.js'
+import { noOwner } from './owner.js'
 import type { CaughtUp, Replica } from './replica.js'
 import type { ReplicationOptions } from './replication-options.js'
 import type { Loss, ShardHost } from './shard-host.js'
@@ -127,7 +127,7 @@ export class Holding implements OwnedShard {
       }
       const { epoch, before } = outcome
       this.onTakeover({ epoch, owner: this.parts.self })
-      this.begin(epoch, before !== undefined && before.owner !== nobody)
+      this.begin(epoch, before !== undefined && before.owner !== noOwner)
     })
   }
 
@@ -143,7 +143,7 @@ export class Holding implements OwnedShard {
   relinquish({ epoch }: Takeover): void {
     this.epoch = epoch
     this.enter('sealing')
-    this.release(nobody, () => {})
+    this.release(noOwner, () => {})
   }
 
   private begin(epoch: number, mustWait: boolean): void {
@@ -176,7 +176,7 @@ export class Holding implements OwnedShard {
     const { clock, options } = this.parts
     const { state } = this.replica
     if (state === 'following' || state === 'ahead') clock.after(options.retryMs, () => this.finish())
-    else this.release(nobody, () => {})
+    else this.release(noOwner, () => {})
   }
 
   private activate({ askedMs }: CaughtUp): void {

@@ -1,7 +1,7 @@
 // The identity of nodes in takeovers: their name, and a word that is unique to each life of their process.
 
 /** The owner of a shard that no node owns. */
-export const nobody = ''
+export const noOwner = ''
 
 /** `life` has no blanks. */
 export const ownerText = (name: string, life: string): string => `${name} ${life}`

@@ -193,10 +193,10 @@ export class Replica {
     this.hasBeenCurrent = true
     const waiting = this.reading ?? []
     const due = waiting.splice(0, asked)
-    const goesOn = waiting.length > 0 || this.hasMissed
-    if (!goesOn) this.reading = undefined
+    const mustReadMore = waiting.length > 0 || this.hasMissed
+    if (!mustReadMore) this.reading = undefined
     for (const onCaughtUp of due) onCaughtUp(caughtUp)
-    if (!goesOn) return
+    if (!mustReadMore) return
     // A callback may have made this node the owner.
     if (this.is === 'following') this.readPage()
     else this.endReading()
@@ -226,13 +226,13 @@ export class Replica {
     if (!record) return this.stop(unreadable(sequence, bytes))
     const problem = misfit(this.shard, this.tail, record)
     if (problem !== undefined) return this.stop(problem)
-    const { continues: goesOn, continuesPrevious } = record.fragment
+    const { continues, continuesPrevious } = record.fragment
     if (continuesPrevious && this.begun.length === 0) return this.stop(`record ${record.sequence} goes on with nothing`)
     // An owner that was superseded in the middle of a step has not completed it.
     if (!continuesPrevious) this.begun = []
     this.begun.push(record.payload)
     this.tail = positionOf(bytes, record)
-    if (goesOn) return
+    if (continues) return
     const payload = this.begun.length === 1 ? record.payload : Buffer.concat(this.begun)
     this.begun = []
     this.pending.push({ payload, position: this.tail })

@@ -17,7 +17,7 @@ import { Health, type Unhealthy } from './health.js'
 import { Heartbeats } from './heartbeats.js'
 import { Holding } from './holding.js'
 import { type ClusterMark, LogCheck, type MissingRecords } from './log-check.js'
-import { nameOf, nobody, ownerText } from './owner.js'
+import { nameOf, noOwner, ownerText } from './owner.js'
 import { type AskPeer, decodePeerRequest, encodePeerMessage, type PeerReply, replyOf, textOf } from './peer-messages.js'
 import { place, placeOne } from './placement.js'
 import { Replica } from './replica.js'
@@ -196,7 +196,7 @@ export class Replicator implements HostReplication {
     const { log, clock, options } = this.parts
     log.follow(shard => this.holdings[shard]?.replica.state === 'following', {
       onRecord: (shard, record) => {
-        this.caretaker.noteSign(this.table.get(shard)?.owner ?? nobody)
+        this.caretaker.noteSign(this.table.get(shard)?.owner ?? noOwner)
         this.holdings[shard]?.replica.onRecord(record)
       },
       onTakeover: (shard, takeover) => {
@@ -245,7 +245,7 @@ export class Replicator implements HostReplication {
   /** The node that owns a shard, as far as is known. */
   ownerOf(shard: number): string | undefined {
     const owner = this.table.get(shard)?.owner
-    return owner === undefined || owner === nobody ? undefined : nameOf(owner)
+    return owner === undefined || owner === noOwner ? undefined : nameOf(owner)
   }
 
   /** The epoch of a shard's latest takeover that is known; 0: there is none. */
@@ -265,7 +265,7 @@ export class Replicator implements HostReplication {
   viewOf(node: string): number {
     let view = 1
     for (const [shard, { epoch, owner }] of this.table)
-      if (shard < this.register && owner !== nobody && nameOf(owner) === node) view = mixed(view, shard, epoch)
+      if (shard < this.register && owner !== noOwner && nameOf(owner) === node) view = mixed(view, shard, epoch)
     return view
   }
 
@@ -310,7 +310,8 @@ export class Replicator implements HostReplication {
     log.takeovers(outcome => {
       const startedMs = clock.monoMs()
       // An owner of which this node has no report yet may answer under a lease as well.
-      let isLacking = startedMs < this.blindUntilMs || outcome.kind === 'unknown' || this.hasNews(outcome.takeovers)
+      let isLacking =
+        startedMs < this.blindUntilMs || outcome.kind === 'unknown' || this.hasNewTakeovers(outcome.takeovers)
       if (outcome.kind === 'read') this.noteTakeovers(outcome.takeovers)
       const end = (): void => {
         if (!isLacking) return onDone()
@@ -329,7 +330,7 @@ export class Replicator implements HostReplication {
   }
 
   /** Whether a reading has takeovers that were not reported yet. */
-  private hasNews(takeovers: ReadonlyMap<number, Takeover>): boolean {
+  private hasNewTakeovers(takeovers: ReadonlyMap<number, Takeover>): boolean {
     for (const [shard, { epoch }] of takeovers) if (epoch > (this.table.get(shard)?.epoch ?? 0)) return true
     return false
   }
@@ -493,7 +494,7 @@ export class Replicator implements HostReplication {
       if (untilMs > nowMs) names.add(nameOf(owner))
       else this.formerUntil.delete(owner)
     names.delete(name)
-    names.delete(nobody)
+    names.delete(noOwner)
     return [...names]
   }
 

@@ -8,7 +8,7 @@
 // decides ownership.
 
 import type { ClusterClock } from '../ports.js'
-import { nobody } from './owner.js'
+import { noOwner } from './owner.js'
 
 export class ShardHeartbeats {
   private readonly freshMs: number
@@ -35,7 +35,7 @@ export class ShardHeartbeats {
   // [hot] For each record of a shard that is followed.
   /** The log reports something that a node has just done. The clock is read only when that counts. */
   note(owner: string, clock: Pick<ClusterClock, 'monoMs'>): void {
-    if (owner !== nobody && !this.reachable.has(owner)) this.seenMs.set(owner, clock.monoMs())
+    if (owner !== noOwner && !this.reachable.has(owner)) this.seenMs.set(owner, clock.monoMs())
   }
 
   /** Whether a node that gossip believes dead, or does not know, should keep its shards. */

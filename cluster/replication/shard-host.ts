@@ -91,11 +91,14 @@ export class DeposedError extends Error {
   readonly reached: ReadonlyMap<number, LogPosition>
 
   constructor(losses: readonly Loss[], reached: ReadonlyMap<number, LogPosition>) {
-    super(losses.map(({ shard, node }) => `shard ${shard} was taken over by ${node ?? 'nobody'}`).join(', '))
+    super(losses.map(fateOf).join(', '))
     this.losses = losses
     this.reached = reached
   }
 }
+
+const fateOf = ({ shard, node }: Loss): string =>
+  node === undefined ? `shard ${shard} has no owner now` : `shard ${shard} was taken over by ${node}`
 
 /** The log as an active host needs it: makes the changes of turns durable. */
 export interface HostReplication {

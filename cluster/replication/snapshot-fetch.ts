@@ -1,8 +1,9 @@
 // How a node gets a copy of a shard that it cannot make from the log alone: page by page from a node that has one.
 //
 // The source reads pages at different moments while the shard changes. The copy is right nevertheless: the node then
-// follows the log from the source's position before the first page. Records contain rows, not differences, so they correct every row that a
-// page has too early or too late. Every page must have been read no earlier in the log than that position.
+// follows the log from the source's position before the first page. Records contain rows, not differences, so they
+// correct every row that a page has too early or too late. Every page must have been read no earlier in the log than
+// that position.
 //
 // A log that still has its first record needs no snapshot.
 

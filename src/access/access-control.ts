@@ -1,13 +1,14 @@
-// Access control as the HTTP front asks for it: a principal for the headers of a request, and its grants.
+// Access control for the HTTP front: finds the principal of a request, and the grants of that principal.
 //
-// A grant depends on the file, the principal, the action, the tenant and the paths alone, so it is remembered. That
-// costs memory in proportion to the names in its rules and to the tenant and paths of the request, which is bounded:
-// beyond, all grants are forgotten at once.
+// A grant depends on the file, the principal, the action, the tenant and the paths alone, so it is remembered. It costs
+// memory in proportion to the names in its rules and to the tenant and paths of the request. At the limit
+// (`rememberedNamesMax`) all remembered grants are dropped at once.
 //
 // [hot] Once per request with access control.
 //
 // Not here: proofs (authenticator.ts), how rules become a grant (domain/access/grant.ts).
 
+import type { X509Certificate } from 'node:crypto'
 import type { AccessFile } from '../domain/access/access-file.js'
 import type { AccessAction } from '../domain/access/access-rule.js'
 import {
@@ -28,8 +29,9 @@ import {
 import type { Refusal } from '../domain/refusal.js'
 import type { AccessSource, AccessSourceNumbers } from './access-source.js'
 import type { Authenticator, AuthenticatorNumbers, Identification, Identified } from './authenticator.js'
+import { shownCertificate } from './certificate.js'
 import { rememberedNamesMax } from './limits.js'
-import { type ProofHeaders, shownProof } from './proof.js'
+import { type ProofHeaders, type ShownCertificate, shownProof } from './proof.js'
 
 export interface AccessControlNumbers extends AuthenticatorNumbers {
   /** Requests that no rule allows. */
@@ -45,6 +47,8 @@ export type RightsOrRefusal =
 export class AccessControl {
   private readonly rights = new WeakMap<Identified, PrincipalRights>()
   private readonly grants = new RememberedGrants()
+  /** What the certificates of open connections show. */
+  private readonly certificates = new WeakMap<X509Certificate, ShownCertificate>()
   private forbidden = 0
 
   constructor(
@@ -52,9 +56,17 @@ export class AccessControl {
     private readonly authenticator: Authenticator,
   ) {}
 
-  /** Finds out who asks. Calls `onDone` once: before it returns, unless a token has to be verified. */
-  identify(headers: ProofHeaders, onDone: (answer: RightsOrRefusal) => void): void {
-    this.authenticator.authenticate(shownProof(headers), identification => onDone(this.answerTo(identification)))
+  /**
+   * Finds out who asks. Calls `onDone` once: before it returns, unless a token has to be verified. `certificate`: of the
+   * connection, verified by TLS.
+   */
+  identify(
+    headers: ProofHeaders,
+    certificate: X509Certificate | undefined,
+    onDone: (answer: RightsOrRefusal) => void,
+  ): void {
+    const shown = shownProof(headers, certificate && this.shownIn(certificate))
+    this.authenticator.authenticate(shown, identification => onDone(this.answerTo(identification)))
   }
 
   onForbidden(): void {
@@ -72,6 +84,14 @@ export class AccessControl {
 
   numbers(): AccessControlNumbers {
     return { ...this.authenticator.numbers(), forbidden: this.forbidden, source: this.source.numbers() }
+  }
+
+  private shownIn(certificate: X509Certificate): ShownCertificate {
+    const known = this.certificates.get(certificate)
+    if (known) return known
+    const shown = shownCertificate(certificate)
+    this.certificates.set(certificate, shown)
+    return shown
   }
 
   private answerTo(identification: Identification): RightsOrRefusal {

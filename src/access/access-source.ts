@@ -4,12 +4,12 @@
 //                          another one       ->  wait for the next look: it may be in the middle of being written
 //                          the same again    ->  read it
 //
-// Half of a file in YAML may be a file as well, with rules that allow more than the whole. So a changed file is read
-// when it has been left alone from one look to the next. SIGHUP reads it at once. A file that is wrong changes nothing:
-// the old one stays in use, and an ERROR has line and reason. So does a file whose files of keys cannot be read; they are
-// tried again with every look.
+// The first half of a YAML file may be a valid file too, with rules that allow more than the whole. So a changed file
+// is read when two looks in a row find it in the same state. SIGHUP reads it at once. A faulty file changes nothing:
+// the old one stays in use, and an ERROR gives the line and the reason. The same holds for a file that names files of
+// keys that cannot be read; those are tried again at every look.
 //
-// Not here: its syntax (access-text.ts), and who uses it (authenticator.ts).
+// Not here: its syntax (access-text.ts), its use (authenticator.ts).
 
 import { type Stats, statSync } from 'node:fs'
 import { stat } from 'node:fs/promises'

@@ -1,6 +1,7 @@
 // Reads an access file from disk (docs/interface/access.md#the-file): JSON, or YAML.
 //
-// The extension of its name decides, or the first character where it is another one.
+// The extension of its name decides: `.json`, `.yaml` or `.yml`. With any other extension the first character of the
+// text decides.
 //
 // Not here: when it is read (access-source.ts).
 
@@ -45,7 +46,10 @@ function documentIn(text: string, path: string): Result<AccessDocument> {
 /** Paths in the file begin at its own directory. */
 export const folderOf = (path: string): string => dirname(resolve(path))
 
-/** Why the broker cannot use a file of keys that the access file names, as a sentence; undefined: it can use all of them. */
+/**
+ * Why the broker cannot use a file of keys that the access file names, as a sentence; undefined: it can use all of
+ * them.
+ */
 export function keyFilesFault({ issuers }: AccessFile, folder: string): string | undefined {
   for (const [at, { keys }] of [...issuers.values()].entries()) {
     if (keys.kind !== 'file') continue

@@ -12,12 +12,14 @@ import type { X509Certificate } from 'node:crypto'
 import type { ShownCertificate } from './proof.js'
 
 /** What a verified certificate shows. */
-export const certificateNames = ({
+export const shownCertificate = ({
   subject,
   subjectAltName,
-}: Pick<X509Certificate, 'subject' | 'subjectAltName'>): ShownCertificate => ({
+  validTo,
+}: Pick<X509Certificate, 'subject' | 'subjectAltName' | 'validTo'>): ShownCertificate => ({
   subject: subjectText(subject ?? ''),
   otherNames: otherNamesIn(subjectAltName ?? ''),
+  endsMs: Date.parse(validTo),
 })
 
 /** Each line is one part of the name, or several with ` + ` between them. A plus in a value is escaped. */

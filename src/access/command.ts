@@ -1,13 +1,14 @@
 // `orrery access key` and `orrery access explain` (docs/interface/access.md#commands).
 //
-// `key` prints a new key, which is nowhere else, and the line for the access file. `explain` prints the decision about
-// a request, and what each rule of the principal says to it. It reads the file as a broker does; a token is verified
-// with the keys of its issuer, which are fetched.
+// `key` prints a new key, which is stored nowhere, and its line for the access file. `explain` prints the decision
+// about a request, and for each rule of the principal whether it allows the request. It reads the file as a broker
+// does. It verifies a token with the keys of its issuer, which it fetches.
 //
 // Exit status of `explain`: 0 if the request is allowed, also in part; 1 if it is denied, or if something is wrong.
 
 import { systemClock } from '../clock.js'
 import { usageOf } from '../config/commands.js'
+import { Egress } from '../deliver/sockets/egress.js'
 import { openSockets } from '../deliver/sockets/sockets.js'
 import { explainAccess, explanationLines } from '../domain/access/access-explanation.js'
 import { type AccessFile, accessFileOf } from '../domain/access/access-file.js'
@@ -111,10 +112,12 @@ async function sourceOf(
   const text = asking.kind === 'token' ? asking.text : ''
   if (proofInText(text).kind !== 'token') return '401: --token is no token: for a key give --as with its name'
   const log = (line: string): unknown => process.stderr.write(`${line}\n`)
+  const egress = new Egress({ allow: [], deny: [], reserved: [] })
+  egress.useFile(file)
   const tokens = new TokenVerifier({
     clock: systemClock,
     logger: { info: () => {}, warn: log },
-    fetch: fetchOver(openSockets(tls)),
+    fetch: fetchOver(openSockets(tls, egress)),
     keysDirectory: undefined,
   })
   // Timers of the clock do not keep the process alive.

@@ -5,8 +5,8 @@
 //
 // What cannot be fetched or read changes nothing: the keys so far stay in use, and the log has the reason. For tokens
 // with an unknown `kid` the keys are fetched again at most once in 30 s, since any client can make such tokens. All
-// tokens that wait share one fetch. Tokens of a key that was withdrawn cause none: after a change of keys there are many
-// of them, and they would use up the fetch that the next change needs.
+// tokens that wait share one fetch. Tokens of a key that was withdrawn cause none: after a change of keys there are
+// many of them, and they would use up the fetch that the next change needs.
 //
 // Not here: the connection (the port FetchKeys; fetch-keys.ts), and what tokens do with the keys (tokens.ts).
 

@@ -1,7 +1,7 @@
-// The public keys of an issuer: a JSON Web Key Set (RFC 7517), read from what the issuer or a file says.
+// The public keys of an issuer: a JSON Web Key Set (RFC 7517), read from the answer of the issuer or from a file.
 //
-// Each key has an id, its own text. Keys that are in the next set as well stay the same objects, so a token that one of
-// them has verified may stay remembered, and no key is imported twice.
+// Each key has an id, which is its own text. Keys that are in the next set as well stay the same objects, so a token
+// that one of them has verified may stay remembered, and no key is imported twice.
 //
 // Whether a key may be used for an algorithm is decided by jose: type, curve, `use`, `key_ops`, `alg`. A set with a
 // private or symmetric key is refused: somebody has published a secret.

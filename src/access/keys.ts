@@ -1,8 +1,8 @@
 // API keys: their form, their hash, and the entry of the access file that fits one (docs/interface/access.md#keys).
 //
-// A key has 256 random bits, so its plain SHA-256 is safe to store. The file's map is searched by the hash of what was
-// shown: how long that takes tells about this hash at most, which the client does not choose. The hash that was found
-// is then compared as a whole, in constant time.
+// A key has 256 random bits, so its plain SHA-256 is safe to store. The file's map is searched by the hash of the
+// shown key. The time of that search reveals something about this hash at most, and no client can choose a hash. The
+// hash that was found is then compared as a whole, in constant time.
 
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { AccessFile } from '../domain/access/access-file.js'

@@ -1,8 +1,8 @@
 // What the rules of the owner of a subscription allow, by the present access file
 // (docs/interface/access.md#subscriptions), and which documents a reader sees (docs/interface/access.md#owners).
 //
-// A subscription without an owner, or of one that the file does not have any more, notifies of nothing. Neither does one
-// that would be refused now.
+// A subscription sends no notification if it has no owner, if its owner is no longer in the file, or if it would be
+// refused now.
 //
 // [hot] Once per subscription that a change may trigger, and per notification. The answer is remembered until the file
 // changes.

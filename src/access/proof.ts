@@ -1,10 +1,10 @@
-// Reads what a request shows about who asks: headers, and the certificate of its connection
+// Reads the proof that a request shows: its headers, and the certificate of its connection
 // (docs/interface/access.md#showing-a-proof).
 //
 //   Authorization: Bearer <key or token>     X-Auth-Token: <key or token>     X-Api-Key: <key>
 //
 // Several headers may have the same text. Headers with different texts, and a header that occurs twice, are a conflict.
-// A header that is there and has no proof is malformed, never nothing: it must not become `anonymous`.
+// A header without a proof in it is malformed, not absent: its request must not count as `anonymous`.
 //
 // Not here: whether a proof is right (keys.ts, tokens.ts), and whether the file has the certificate (authenticator.ts).
 
@@ -25,6 +25,8 @@ export interface ShownCertificate {
   readonly subject: string
   /** `URI:...` and `DNS:...`, in the order of the certificate. */
   readonly otherNames: readonly string[]
+  /** The instant from which on it is not accepted. */
+  readonly endsMs: number
 }
 
 export type ShownProof =

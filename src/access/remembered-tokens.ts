@@ -1,7 +1,7 @@
-// Verified tokens, by the hash of their text: at most so many, each until its end.
+// Verified tokens, by the hash of their text: a bounded number, each until it expires.
 //
-// When there is no room, the oldest one goes, unless it was used since it was last looked at: then it becomes the
-// youngest (second chance). So a hit only sets a bit, and tokens in use stay. It does not remember refused tokens: a
+// When there is no room, the oldest one is dropped. But if it was used since its last check, it becomes the youngest
+// instead (second chance). So a hit only sets a bit, and tokens in use stay. It does not remember refused tokens: a
 // client can make as many of them as it likes.
 
 /** An entry. `RememberedTokens` sets `isUsed`. */

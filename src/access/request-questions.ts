@@ -4,8 +4,8 @@
 //
 // The names of attributes in a body, and the action of a batch, are not known here.
 //
-// Not here: what each path needs (domain/access/route-needs.ts); the decision in a running broker, which has the body as
-// well (http/request-authorizer.ts).
+// Not here: what each path needs (domain/access/route-needs.ts); the decision in a running broker, which has the body
+// as well (http/request-authorizer.ts).
 
 import type { AccessQuestion } from '../domain/access/access-explanation.js'
 import {

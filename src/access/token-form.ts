@@ -1,7 +1,7 @@
-// What a token says about itself, before its signature has been verified (RFC 7519).
+// The content of a token before its signature has been verified (RFC 7519).
 //
-// It is used to choose the issuer and the key, and to refuse what cannot be right whatever the signature is. Nothing
-// else may come from here: the claims that count are those that jose returns.
+// It serves to choose the issuer and the key, and to refuse a token that no signature could make valid. It must serve
+// nothing else: the claims that count are those that jose returns.
 
 import { isObject, type Json, type JsonObject } from '../domain/json.js'
 

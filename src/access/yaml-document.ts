@@ -4,8 +4,8 @@
 // of what it stands for, and the copies count: a small file of aliases to aliases could have billions of values. A name
 // that is there twice is a fault, as in JSON.
 //
-// The messages of the parser may quote the file, which may have a secret in it by mistake. So faults have words of our
-// own.
+// The messages of the parser may quote the file, which may have a secret in it by mistake. So this file has
+// its own texts for faults.
 
 import {
   type Alias,

@@ -13,19 +13,15 @@ import { entityLabel, type UpdateOptions } from '../domain/entities/update.js'
 import type { Undone } from '../domain/providers/forwarded-update.js'
 import type { ProviderIndex } from '../domain/providers/provider-index.js'
 import { done, type Refusal, type Result, refusals, refused } from '../domain/refusal.js'
-import type { Scope } from '../domain/scope.js'
-import type { EntityTarget, Origin, ShardReply, WriteRequest } from '../messages/messages.js'
+import type { Origin, ShardReply, WriteRequest } from '../messages/messages.js'
 import type { Clock } from '../ports.js'
-import { type ForwardedUpdates, isPartly, missingOf } from './forwarded-updates.js'
+import { type BatchScope, type ForwardedUpdates, isPartly, missingOf } from './forwarded-updates.js'
 import type { Outward } from './forwarding.js'
 import { type OnResult, refusalOf } from './replies.js'
 import type { ShardClient } from './shard-client.js'
 
 /** Items sent in one step: some 1 ms. A usual batch is one step, which ends before a garbage collection. */
 const itemsPerStep = 128
-
-/** The place of a batch. `limits`: for its items without a type. */
-export type BatchScope = Scope & Pick<EntityTarget, 'limits'>
 
 export class BatchOperations {
   /** `updates`: passes attributes on to providers; undefined: nothing is forwarded. */
@@ -45,8 +41,7 @@ export class BatchOperations {
     outward?: () => Outward,
   ): void {
     const { action } = batch
-    // What rules cover of an entity at a provider is not known without its type.
-    if (this.updates && outward && !scope.limits && (action === 'update' || action === 'replace')) {
+    if (this.updates && outward && (action === 'update' || action === 'replace')) {
       const index = this.updates.indexOf(scope.tenant)
       if (index) return this.updateEverywhere(this.updates, index, scope, batch, options, origin, outward, onResult)
     }
@@ -59,7 +54,7 @@ export class BatchOperations {
   private updateEverywhere(
     updates: ForwardedUpdates,
     index: ProviderIndex,
-    scope: Scope,
+    scope: BatchScope,
     batch: BatchUpdate,
     options: UpdateOptions,
     origin: Origin,
@@ -180,7 +175,7 @@ const notDurable: ReadonlySet<Refusal['kind']> = new Set(['Unavailable', 'Intern
 function splitAll(
   updates: ForwardedUpdates,
   index: ProviderIndex,
-  scope: Scope,
+  scope: BatchScope,
   { action, items }: BatchUpdate,
   onSplit: (items: readonly BatchItem[], undone: readonly Undone[]) => void,
 ): void {

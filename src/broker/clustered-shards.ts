@@ -219,10 +219,10 @@ export class ClusteredShards implements Shards {
   private served(reply: ShardReply): ShardReply {
     if (reply.kind !== 'backup' || reply.told.what !== 'begun') return reply
     const { nodes, shardMap } = this.parts
-    const { told } = reply
-    const shards = told.shards.filter(shard => nodes.serves(shard))
-    const isKeeper = told.isKeeper && nodes.serves(shardMap.register)
-    return { kind: 'backup', told: { ...told, shards, isKeeper } }
+    const { told: content } = reply
+    const shards = content.shards.filter(shard => nodes.serves(shard))
+    const isKeeper = content.isKeeper && nodes.serves(shardMap.register)
+    return { kind: 'backup', told: { ...content, shards, isKeeper } }
   }
 
   /** Asks this node's own shards for a write that may create an entity, after all owners know its path. */
@@ -254,7 +254,7 @@ export class ClusteredShards implements Shards {
     const { shards } = shardMap.placement
     answerBytes(
       { shard, request, shards },
-      (decoded, tell) => this.askOwn(shard, decoded, view, tell),
+      (decoded, onDecoded) => this.askOwn(shard, decoded, view, onDecoded),
       onReply,
       what => nodes.noteUndecodable(node, what),
     )

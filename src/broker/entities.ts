@@ -1,5 +1,5 @@
-// Operations on entities, their attributes and their types (docs/interface/queries.md#lists to
-// docs/interface/updates.md#single-attributes, docs/interface/types.md): one method each, as in NGSI.
+// Operations on entities, their attributes and their types (docs/interface/queries.md, docs/interface/updates.md,
+// docs/interface/types.md): one method each, as in NGSI.
 //
 // A write acts on one scope. A read has a list of paths, perhaps with wildcards, and covers all matching paths of the
 // tenant. To read one attribute is to read its entity.
@@ -152,8 +152,7 @@ export class Entities {
     onResult: OnResult<undefined>,
     outward: (() => Outward) | undefined,
   ): void {
-    // What rules cover of an entity at a provider is not known without its type.
-    const updates = outward && !request.target.limits && this.forwarded?.updates
+    const updates = outward && this.forwarded?.updates
     if (updates) updates.write(request, outward, onResult)
     else this.shards.write(request, onResult)
   }

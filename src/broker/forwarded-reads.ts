@@ -1,8 +1,8 @@
 // Queries that providers may answer in part (docs/interface/registrations.md#queries): the stored entities, merged with
 // the answers of providers.
 //
-// The answers of providers are not checked against the filters of the query, and not stored. Whatever providers do, the
-// stored entities are in the answer.
+// The answers of providers are not checked against the filters of the query, and not stored. The answer has the
+// stored entities in any case.
 
 import { pageLimitDefault } from '../domain/limits.js'
 import { ForwardedQuery, type LocatedEntity, mayBeProvided } from '../domain/providers/forwarded-query.js'

@@ -3,9 +3,13 @@
 //
 // The local part is executed first, durably, in one turn that reports the missing attributes. So an update that finds
 // everything here costs nothing extra. Only a replacement has to be split before, since it would add the missing
-// attributes here. The local part stays, whatever the providers do. A local part that is refused for another reason
+// attributes here. The local part stays, even if every provider fails. A local part that is refused for another reason
 // than missing names decides alone.
+//
+// With access control, entities of types that the rules do not cover do not exist for a write without a type. A provider
+// cannot know that, so such a write goes to it only if the rules cover every type of its id.
 
+import { mayGoToProvider } from '../domain/access/writing.js'
 import { defaultType, type WantedAttribute } from '../domain/entities/entity.js'
 import { forwardedOutcome, type Undone, updateRequests } from '../domain/providers/forwarded-update.js'
 import type { ProviderIndex } from '../domain/providers/provider-index.js'
@@ -26,6 +30,9 @@ import type { ShardClient } from './shard-client.js'
 
 export type ForwardableRequest = AttributesRequest | AttributeRequest | ValueRequest
 
+/** The place of a batch. `limits`: for its items without a type. */
+export type BatchScope = Scope & Pick<EntityTarget, 'limits'>
+
 export interface LocalPart {
   readonly isAnyDone: boolean
   /** The refusal of the request if no provider has any of the remaining attributes. */
@@ -45,7 +52,8 @@ export class ForwardedUpdates {
 
   /** Writes, and forwards the attributes that are not stored here. */
   write(request: ForwardableRequest, outward: () => Outward, onResult: OnResult<undefined>): void {
-    const index = this.forwarding.of(request.target.tenant)
+    const { target } = request
+    const index = mayGoToProvider(target.limits, target.path, target) ? this.forwarding.of(target.tenant) : undefined
     if (!index) return this.shards.write(request, onResult)
     if (request.kind === 'replace') return this.replace(index, request, outward, onResult)
     this.shards.write(request, result => {
@@ -53,9 +61,9 @@ export class ForwardedUpdates {
       const { refusal } = result
       const missing = missingOf(refusal, wantedOf(request))
       if (!missing) return onResult(result)
-      const { id, type } = request.target
+      const { id, type } = target
       const undone = [{ id, type, attributes: missing }]
-      this.finish(index, request.target, undone, { isAnyDone: isPartly(refusal), refusal }, outward, onResult)
+      this.finish(index, target, undone, { isAnyDone: isPartly(refusal), refusal }, outward, onResult)
     })
   }
 
@@ -87,7 +95,7 @@ export class ForwardedUpdates {
     onSplit: (split: { readonly local: Attributes; readonly undone: Undone | undefined }) => void,
   ): void {
     const whole = { local: attributes, undone: undefined }
-    if (!index.mayProvide(target.id)) return onSplit(whole)
+    if (!mayGoToProvider(target.limits, target.path, target) || !index.mayProvide(target.id)) return onSplit(whole)
     this.stored(target, result => {
       if (!result.ok || result.value.length > 1) return onSplit(whole)
       const entity = result.value[0] && decodeEntity(result.value[0].encoded)
@@ -116,17 +124,19 @@ export class ForwardedUpdates {
    */
   finish(
     index: ProviderIndex,
-    scope: Scope,
+    scope: BatchScope,
     given: readonly Undone[],
     local: LocalPart,
     outward: () => Outward,
     onResult: OnResult<undefined>,
   ): void {
-    this.typed(index, scope, given, undone => {
+    const mayGo = (one: Undone): boolean => mayGoToProvider(scope.limits, scope.path, one)
+    const kept = given.filter(one => !mayGo(one))
+    this.typed(index, scope, kept.length === 0 ? given : given.filter(mayGo), undone => {
       const requests = updateRequests(index, scope.path, undone, this.forwarding.nowMs())
       if (requests.length === 0) return onResult(refused(local.refusal))
       this.forwarding.update(undone, requests, outward, (updated, refusedBy) => {
-        const left = undone.map(({ id, type, attributes }, at) => ({
+        const left = [...undone, ...kept].map(({ id, type, attributes }, at) => ({
           id,
           type,
           names: [...attributes.keys()].filter(name => !updated.get(at)?.has(name)),

@@ -53,12 +53,20 @@ export interface Config {
     readonly http1Port: number | undefined
     /** A separate port for probes for life; undefined: none. */
     readonly livePort: number | undefined
+    /** The port for operators, and its address; undefined: they use the other ports. */
+    readonly admin: { readonly port: number; readonly host: string } | undefined
     /** undefined: all interfaces. */
     readonly host: string | undefined
     readonly family: 'both' | 'ipv4' | 'ipv6'
     /** undefined: plain HTTP. */
     readonly tls:
-      | { readonly keyFile: string; readonly certFile: string; readonly minVersion: '1.2' | '1.3' }
+      | {
+          readonly keyFile: string
+          readonly certFile: string
+          readonly minVersion: '1.2' | '1.3'
+          /** undefined: clients are not asked for certificates. */
+          readonly clients: { readonly caFile: string; readonly isRequired: boolean } | undefined
+        }
       | undefined
     readonly connectionsMax: number
     readonly connectionsPerAddressMax: number
@@ -242,7 +250,8 @@ function settings(
   hasSource: boolean,
 ): string[] {
   // Includes values that follow from other options when they are not given themselves.
-  const all: Values = { ...values, durability: durabilityOf(values), fwdPathless: pathlessOf(values) }
+  const adminLocalIp = adminOf(values)?.host ?? values.adminLocalIp
+  const all: Values = { ...values, durability: durabilityOf(values), fwdPathless: pathlessOf(values), adminLocalIp }
   const textOf = (name: OptionName): string =>
     name === 'workers' && values.workers === 'auto' ? `auto (${workers} here)` : String(all[name])
   return optionNames
@@ -285,11 +294,16 @@ function contradictions(values: Values, given: ReadonlyMap<OptionName, Given>): 
   }
   if (values.tlsMin === '1.3' && values.httpServer === 'uws')
     lines.push(`${where('tlsMin')}: not together with -httpServer uws, which cannot leave out TLS 1.2`)
-  if (values.http1Port === values.port && !isBad('port'))
-    lines.push(`${where('http1Port')}: is the port of -port already; it needs one of its own`)
-  for (const name of ['port', 'http1Port'] as const)
-    if (values.livePort !== undefined && values.livePort === values[name] && !isBad(name))
-      lines.push(`${where('livePort')}: is the port of -${name} already; it needs one of its own`)
+  for (const [at, name] of ports.entries())
+    for (const earlier of ports.slice(0, at))
+      if (values[name] !== undefined && values[name] === values[earlier] && !isBad(earlier))
+        lines.push(`${where(name)}: is the port of -${earlier} already; it needs one of its own`)
+  // Without them a port that is meant to be closed to others would be open.
+  if (values.clientCa !== undefined && !values.https) lines.push(`${where('clientCa')}: needs -https`)
+  if (given.has('clientAuth') && values.clientCa === undefined && !isBad('clientCa'))
+    lines.push(`${where('clientAuth')}: needs -clientCa`)
+  if (values.clientCa !== undefined && values.httpServer === 'uws')
+    lines.push(`${where('clientCa')}: not together with -httpServer uws, which cannot require certificates of clients`)
   if (values.https) {
     for (const name of ['key', 'cert'] as const) {
       if (values[name] === undefined && !isBad(name)) lines.push(`${where('https')}: needs -${name}`)
@@ -308,6 +322,9 @@ function contradictions(values: Values, given: ReadonlyMap<OptionName, Given>): 
     lines.push(`${where('ngsiProxy')}: not together with -clusterListen; an event source is known in one process`)
   return [...lines, ...clusterConflicts(values, where, isBad)]
 }
+
+/** Each needs a port of its own. */
+const ports = ['port', 'http1Port', 'livePort', 'adminPort'] as const
 
 /** Options that a node of a cluster needs, and options that it excludes. */
 function clusterConflicts(
@@ -337,6 +354,8 @@ function clusterConflicts(
     needs(name, ['clusterListen'])
   for (const name of ['clusterCert', 'clusterKey', 'clusterCa'] as const)
     needs(name, ['clusterCert', 'clusterKey', 'clusterCa'])
+  if (values.adminPort !== undefined && values.clusterListen?.endsWith(`:${values.adminPort}`))
+    lines.push(`${where('adminPort')}: is the port of -clusterListen already; it needs one of its own`)
   if (values.clusterListen !== undefined && values.workers !== 1)
     lines.push(`${where('workers')}: not together with -clusterListen; start several nodes`)
   if (values.clusterListen !== undefined && (values.durability === 'sync' || values.durability === 'os'))
@@ -354,13 +373,15 @@ function withoutEffect(values: Values, given: ReadonlyMap<OptionName, Given>): s
     if (effect === 'ignored' && values[name] !== false) lines.push(`${where} is ignored: ${help}`)
     if ((name === 'key' || name === 'cert' || name === 'tlsMin') && !values.https)
       lines.push(`${where} is ignored: there is no -https`)
+    if (name === 'adminLocalIp' && values.adminPort === undefined)
+      lines.push(`${where} is ignored: there is no -adminPort`)
     if (name === 'backupKeyFile' && values.access !== undefined)
       lines.push(`${where} is ignored: with -access a backup needs a principal that may admin and read everything`)
     if (name === 'corsOrigin' && !kinds.isOriginSetting(values.corsOrigin))
       lines.push(`${where}: ${JSON.stringify(values.corsOrigin)} is not the origin of a page, as SCHEME://HOST[:PORT]`)
     if (name === 'reqTimeout' && values.reqTimeout > 0 && values.httpServer !== 'node')
       lines.push(
-        `${where} has an effect with -httpServer node and on -http1Port: uws closes idle connections after about 10 s`,
+        `${where} has an effect with -httpServer node, and on -http1Port and -adminPort: uws closes idle connections after about 10 s`,
       )
   }
   return lines
@@ -372,16 +393,17 @@ const bytesPerMb = 1024 * 1024
 const subscriptionShare = 1 / 16
 
 function configOf(values: Values, cores: () => number): Config {
-  const { https, key, cert, ipv4, ipv6, workers } = values
+  const { ipv4, ipv6, workers } = values
   return frozen<Config>({
     http: {
       server: values.httpServer,
       port: values.port,
       http1Port: values.http1Port,
       livePort: values.livePort,
+      admin: adminOf(values),
       host: values.localIp,
       family: ipv4 ? 'ipv4' : ipv6 ? 'ipv6' : 'both',
-      tls: https && key && cert ? { keyFile: key, certFile: cert, minVersion: values.tlsMin } : undefined,
+      tls: tlsOf(values),
       connectionsMax: values.maxConnections,
       connectionsPerAddressMax: values.maxConnectionsPerAddress,
       idleTimeoutS: values.reqTimeout,
@@ -467,11 +489,21 @@ function configOf(values: Values, cores: () => number): Config {
   })
 }
 
+function tlsOf({ https, key, cert, tlsMin, clientCa, clientAuth }: Values): Config['http']['tls'] {
+  if (!https || key === undefined || cert === undefined) return undefined
+  const clients = clientCa === undefined ? undefined : { caFile: clientCa, isRequired: clientAuth === 'required' }
+  return { keyFile: key, certFile: cert, minVersion: tlsMin, clients }
+}
+
 /** Freezes a value and all objects in it. */
 function frozen<T extends object>(value: T): T {
   for (const part of Object.values(value)) if (typeof part === 'object' && part !== null) frozen(part)
   return Object.freeze(value)
 }
+
+/** Without an address it is the loopback address. */
+const adminOf = ({ adminPort: port, adminLocalIp, ipv6 }: Values): Config['http']['admin'] =>
+  port === undefined ? undefined : { port, host: adminLocalIp ?? (ipv6 ? '::1' : '127.0.0.1') }
 
 const listOf = (text: string): readonly string[] => text.split(',').filter(item => item !== '')
 

@@ -48,6 +48,12 @@ const network = {
   tlsMin: option('TLS_MIN', word('1.2', '1.3'), '1.2', {
     help: 'Oldest version of TLS that clients may speak; 1.3 is served by node, since uws cannot leave out 1.2.',
   }),
+  clientCa: option('CLIENT_CAFILE', path, undefined, {
+    help: 'PEM file with authorities: clients are asked for a certificate of theirs; served by node. Needs -https.',
+  }),
+  clientAuth: option('CLIENT_AUTH', word('required', 'optional'), 'required', {
+    help: 'Whether a client without a certificate is refused; needs -clientCa. optional: it is as one that shows nothing.',
+  }),
   httpServer: option('HTTP_SERVER', word('uws', 'node'), undefined, {
     help: 'Which HTTP server is used; without it, uws where it can be loaded, otherwise node.',
   }),
@@ -56,6 +62,12 @@ const network = {
   }),
   livePort: option('LIVE_PORT', whole(1, 65535), undefined, {
     help: 'A port of its own for GET /health/live, plain HTTP: answered at once, also while the node is busy with a long request.',
+  }),
+  adminPort: option('ADMIN_PORT', whole(1, 65535), undefined, {
+    help: 'A port of its own for operators: administration and the cluster are served only there, metrics and health there too.',
+  }),
+  adminLocalIp: option('ADMIN_LOCALIP', text(1), undefined, {
+    help: 'Address to listen on for -adminPort; without it, the loopback address: operators of this machine alone.',
   }),
   maxConnections: option('MAX_CONN', whole(1), 1020, {
     help: 'Client connections at a time. At the limit the one that has waited longest for a request, or for the rest of one, makes room. Each one more costs a file descriptor and some memory: raise their limit too.',

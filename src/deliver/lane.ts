@@ -29,7 +29,7 @@ import type { Sendable } from './sender.js'
 
 /** A message on its way through a lane: one object from the offer to the end. */
 export interface Job<T> extends Sendable {
-  /** What it is sent for; the outcome is reported to it. */
+  /** The pending notification or request behind the message; it receives the outcome. */
   readonly subject: T
   readonly lane: Lane<T>
   /** Approximate bytes in memory and on the wire; then those of the body alone. */

@@ -1,8 +1,7 @@
 // Every code of a refusal, with its kind, its facts and its text.
 //
-// Texts are those of docs/interface/requests.md to docs/interface/errors.md and docs/interface/errors.md#subscriptions;
-// where docs/interface/README.md names the error, its spelling has precedence (MethodNotAlowed, 21.1). A code is a
-// promise to other builds: its meaning and its facts never change. A refusal that needs other facts gets a new code
+// The texts are those of docs/interface/errors.md, in the spelling of NGSIv2 (`MethodNotAlowed`). A code is a promise
+// to other builds: its meaning and its facts never change. A refusal that needs other facts gets a new code
 // (refusal.ts).
 //
 // Not here: refusals themselves (refusal.ts), rules about documents (subscriptions/document-rules.ts).
@@ -489,7 +488,7 @@ export const refusalRules = {
   brokerNotAllowed: forbidden`not allowed: ${'action'} of this broker`,
   proofMissing: unauthorized('no key, token or certificate was shown'),
   proofMalformed: unauthorized('the key or token is malformed'),
-  proofExpired: unauthorized('the key or token has expired'),
+  proofExpired: unauthorized('the key, token or certificate has expired'),
   /** It says no more: the reason would help to find a proof that fits. */
   proofUnknown: unauthorized('the key, token or certificate is not known here'),
   proofsDiffer: bad('the request shows two different proofs'),

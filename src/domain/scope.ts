@@ -2,7 +2,7 @@
 //
 // Syntax and texts are those of docs/interface/tenants-and-paths.md#tenants and
 // docs/interface/tenants-and-paths.md#service-paths. A path in a query may end in `#`: the path and all below it. An
-// update always names one path, so it always goes to one shard (design: "Which shard").
+// update always names one path, so it always goes to one shard.
 
 import { type Hash64, xxHash64 } from './hash.js'
 import { pathLevelLengthMax, pathLevelsMax, pathsMax, tenantLengthMax } from './limits.js'

@@ -1,4 +1,4 @@
-// Binary search.
+// Binary search: finds the position at which a condition changes, in rows that are in order.
 
 /**
  * The first position from `low` to `high` (included) for which `isBefore` does not hold. It must hold for all positions

@@ -2,6 +2,7 @@
 //
 // Not here: proofs and the file (access/), the decision about a request (request-authorizer.ts).
 
+import type { X509Certificate } from 'node:crypto'
 import type { AccessAction } from '../domain/access/access-rule.js'
 import type { AllowedGrant, BrokerAction, Grant } from '../domain/access/grant.js'
 import type { OwnedDocument, PrincipalSource } from '../domain/access/principal.js'
@@ -14,8 +15,15 @@ export interface ClientHeaders {
 }
 
 export interface AccessGuard {
-  /** Finds out who asks. Calls `onDone` once: before it returns, unless a token has to be verified. */
-  identify(headers: ClientHeaders, onDone: (identification: AskerResult) => void): void
+  /**
+   * Finds out who asks. Calls `onDone` once: before it returns, unless a token has to be verified. `certificate`: of the
+   * connection, verified by TLS; one object for each connection. undefined: there is none.
+   */
+  identify(
+    headers: ClientHeaders,
+    certificate: X509Certificate | undefined,
+    onDone: (identification: AskerResult) => void,
+  ): void
   /** Counts a request that no rule allows. */
   onForbidden(): void
   /** Counts a request that is refused because too much waits for verifications. */
@@ -44,7 +52,9 @@ export interface Asker {
   /** What the owner of a document may do in its tenant. */
   grantOfOwner(document: OwnedDocument, action: AccessAction, tenant: string): Grant
   mayDoToBroker(action: BrokerAction): boolean
-  /** The same principal under the present file; undefined: its proof has ended, or the file does not have it any more. */
+  /**
+   * The same principal under the present file; undefined: its proof has ended, or the file does not have it any more.
+   */
   now(): Asker | undefined
 }
 

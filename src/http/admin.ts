@@ -1,6 +1,5 @@
-// Handlers of the administration paths: statistics, log, traces, semaphores, metrics by tenant
-// (docs/interface/administration.md to docs/interface/administration.md#metrics-by-tenant), and a node's place in its
-// cluster.
+// Handlers of the administration paths: statistics, log, traces, semaphores, metrics by tenant, and a node's place in
+// its cluster (docs/interface/administration.md).
 //
 // With several workers an answer covers all of them, and a command is sent to all. These paths are not scoped by
 // tenant. Without access control any client may use them: expose them to operators only.

@@ -29,10 +29,14 @@ export class AnswersInFlight implements AnswerRoom {
   readonly bytesMax: number
   readonly tooLarge: Refusal
   bytes = 0
-  readonly failures: Record<AnswerFailure, number> = { too_large: 0, no_room: 0, stalled: 0 }
+  readonly failures: Record<AnswerFailure, number>
 
   /** The limit always allows at least one answer. */
-  constructor({ answerBytesMax, answersInFlightMax }: AnswerLimits) {
+  constructor(
+    { answerBytesMax, answersInFlightMax }: AnswerLimits,
+    failures: Record<AnswerFailure, number> = { too_large: 0, no_room: 0, stalled: 0 },
+  ) {
+    this.failures = failures
     this.answerBytesMax = answerBytesMax
     this.tooLarge = refusals.answerTooLarge(answerBytesMax)
     this.bytesMax = Math.max(answerBytesMax, answersInFlightMax)
@@ -46,6 +50,11 @@ export class AnswersInFlight implements AnswerRoom {
 
   open(): AnswerHold {
     return new Hold(this)
+  }
+
+  /** Another budget, for one answer of the largest size; its failures count here. */
+  forOneMore(): AnswersInFlight {
+    return new AnswersInFlight({ answerBytesMax: this.answerBytesMax, answersInFlightMax: 0 }, this.failures)
   }
 }
 

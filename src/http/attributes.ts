@@ -1,7 +1,7 @@
 // Handlers of /v2/entities/{id}/attrs/{name} and its /value (docs/interface/updates.md#single-attributes).
 //
-// A value is sent as JSON or as plain text. Scalars are text. Objects and arrays are JSON, unless the client prefers
-// text.
+// A value is answered as JSON or as plain text: a scalar as text, an object or an array as JSON, unless the client
+// prefers text.
 
 import type { Entities } from '../broker/entities.js'
 import {

@@ -1,5 +1,5 @@
-// Content codings (RFC 9110 §8.4, docs/interface/updates.md#plain-values.3): the coding of an answer, and the coding of
-// a request's body (docs/interface/compression.md).
+// Content codings (RFC 9110, 8.4): the coding of an answer, and the coding of a request's body
+// (docs/interface/compression.md).
 //
 // If a header occurs twice, or a part of it is malformed, that part counts as absent. So the client may get less, but
 // never something that it did not ask for.

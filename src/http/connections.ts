@@ -15,6 +15,9 @@ export const headMsMax = 10_000
 export const bodyWindowMs = 10_000
 export const bodyBytesPerS = 1024
 
+/** Connections of operators at a time, at `-adminPort`: those of clients are not counted there. */
+export const adminConnectionsMax = 100
+
 const checkIntervalMs = 1000
 
 export type OnDropped = (reason: DropReason) => void

@@ -1,7 +1,8 @@
 // Which subscriptions and registrations a request sees and changes (docs/interface/access.md#owners), and whether the
 // rules allow a registration (docs/interface/access.md#registrations). Without access control all is allowed.
 //
-// Not here: the rules of subscriptions (subscription-rights.ts), the choice of a list (shard/documents/document-owner.ts).
+// Not here: the rules of subscriptions (subscription-rights.ts), the choice of a list
+// (shard/documents/document-owner.ts).
 
 import { grantWithin } from '../domain/access/grant.js'
 import type { OwnedDocument, PrincipalSource } from '../domain/access/principal.js'

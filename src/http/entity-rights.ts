@@ -1,5 +1,6 @@
-// What the rules allow of a request about entities: the scope of a read with its condition, the scope of a write with its
-// limits, and the refusals of what the body names (docs/interface/access.md#reads, docs/interface/access.md#writes).
+// What the rules allow of a request about entities: the scope of a read with its condition, the scope of a write with
+// its limits, and the refusals of what the body names (docs/interface/access.md#reads,
+// docs/interface/access.md#writes).
 //
 // Not here: whether the request is allowed at all (request-authorizer.ts).
 
@@ -24,7 +25,10 @@ export interface WriteScope extends Scope {
   readonly limits: WriteLimits | undefined
 }
 
-/** The scope of a write of some entities, if the rules allow it for all of them. `entities` is called only with access control. */
+/**
+ * The scope of a write of some entities, if the rules allow it for all of them. `entities` is called only with access
+ * control.
+ */
 export function writeScope(
   request: Request,
   kind: WriteKind,

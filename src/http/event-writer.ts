@@ -1,5 +1,5 @@
-// Writes the events of one connection as fast as its reader takes them (docs/interface/live.md#slow-readers). It sends all
-// that one tick brings at once, at the end of the tick, or sooner when that is much.
+// Writes the events of one connection as fast as its reader takes them (docs/interface/live.md#slow-readers). It sends
+// all that one tick brings at once, at the end of the tick, or sooner when that is much.
 //
 // Not here: what waits (broker/streams/reader-queue.ts), how a transport sends it (event-stream.ts, stream-socket.ts).
 

@@ -1,9 +1,10 @@
 // The HTTP port: what a server must offer to the broker, and the code that both servers share: where a head ends, how
 // long it may be, and the body of an answer in pieces. uws-front.ts and node-front.ts implement it, and one test suite
-// runs both. Where they cannot agree, the README's table lists the difference.
+// runs both. Where they cannot agree, the table in docs/operations/http-servers.md lists the difference.
 //
 // A front knows bytes, headers and connections. It knows no route, no status by name and no entity.
 
+import type { X509Certificate } from 'node:crypto'
 import { isIPv6, type ListenOptions, type Socket } from 'node:net'
 import type { OnDropped } from './connections.js'
 import type { CutOff } from './drain.js'
@@ -23,6 +24,11 @@ export interface Exchange {
   /** How often a header occurs, also with an empty value; 0: it is absent. */
   headerTimes(name: string): number
   clientAddress(): string
+  /**
+   * The certificate that the client has shown at the beginning of the connection, and that TLS has verified: one object
+   * for each connection. Absent or undefined: there is none.
+   */
+  readonly certificate?: X509Certificate | undefined
   /**
    * Answers, once. A second call, and a call after the client is gone, are ignored. It may be called after `onRequest`.
    * `headers` is name, value, name, value, ... The front writes Content-Length; a 204 has no body. A large body is sent
@@ -45,8 +51,8 @@ export interface Exchange {
   /** Whether the client asks to speak WebSocket, with a handshake that this front can answer. */
   readonly asksForWebSocket: boolean
   /**
-   * Answers 101 and speaks WebSocket, perhaps in a later turn. `protocol`: the chosen subprotocol, '' for none. It may be
-   * called after `onRequest`. False: the client is gone, or has got another answer, and nothing is called.
+   * Answers 101 and speaks WebSocket, perhaps in a later turn. `protocol`: the chosen subprotocol, '' for none. It may
+   * be called after `onRequest`. False: the client is gone, or has got another answer, and nothing is called.
    */
   webSocket(headers: readonly string[], protocol: string, listener: SocketListener): boolean
   /** Like `reply`, and then closes the connection: for a request whose body is not wanted. */
@@ -67,9 +73,13 @@ export interface EventAnswer {
 export interface MessageSocket {
   /** Sends messages of text, in order. False: the system takes no more at the moment; they are sent later. */
   send(texts: readonly string[]): boolean
-  /** Whether the client waits for answers: meanwhile a front that stops does not take the connection for an idle one. */
+  /**
+   * Whether the client waits for answers: meanwhile a front that stops does not take the connection for an idle one.
+   */
   expectsAnswers(isExpecting: boolean): void
-  /** Begins the closing handshake, behind the messages that were sent. A client that does not complete it is cut off. */
+  /**
+   * Begins the closing handshake, behind the messages that were sent. A client that does not complete it is cut off.
+   */
   close(code: number, reason: string): void
   /** Closes the connection at once. */
   destroy(): void
@@ -125,22 +135,38 @@ export interface TlsFiles {
   readonly certFile: string
   /** The oldest version that is accepted; uws cannot exclude 1.2. */
   readonly minVersion: '1.2' | '1.3'
+  /** Clients are asked for certificates (`node` only); undefined: they are not. */
+  readonly clients?: ClientTrust | undefined
+}
+
+/** Which certificates of clients are accepted. */
+export interface ClientTrust {
+  /** PEM file with the authorities. */
+  readonly caFile: string
+  /** Whether a client without a certificate is refused. */
+  readonly isRequired: boolean
 }
 
 /** PEM texts. */
-export interface TlsPair {
+export interface TlsContents {
   readonly key: Buffer
   readonly cert: Buffer
+  /** The authorities of clients; undefined: clients are not asked for certificates. */
+  readonly clientCa?: Buffer | undefined
 }
 
-export interface FrontOptions {
+/** Where a front listens. */
+export interface ListenAddress {
   /** 0 lets the system choose. */
   readonly port: number
-  /** A second port for node:http, whichever server uses `port`; undefined: none. 0 lets the system choose. */
-  readonly http1Port?: number | undefined
-  /** Address to listen on; undefined: all addresses of the family. */
+  /** undefined: all addresses of the family. */
   readonly host?: string | undefined
   readonly family: 'both' | 'ipv4' | 'ipv6'
+}
+
+export interface FrontOptions extends ListenAddress {
+  /** A second port for node:http, whichever server uses `port`; undefined: none. 0 lets the system choose. */
+  readonly http1Port?: number | undefined
   /** Sibling processes listen on the same port, and the system spreads connections among them (`uws` only). */
   readonly shared?: boolean
   /**
@@ -175,7 +201,7 @@ export interface FrontOptions {
 /** The source of connections that another process has accepted. */
 export interface ConnectionSource {
   /** Resolves with the port when that process listens there. */
-  open(port: number, take: (socket: Socket) => void): Promise<number>
+  open(at: ListenAddress, take: (socket: Socket) => void): Promise<number>
 }
 
 /** The number of open client connections at one server. */
@@ -190,14 +216,16 @@ export interface Front {
   readonly connections: readonly OpenConnections[]
   /** The actual port for `FrontOptions.http1Port`, after `listen` has ended; undefined: none. */
   readonly http1Port?: number | undefined
+  /** The actual port for operators, after `listen` has ended; undefined: none of its own. */
+  readonly adminPort?: number | undefined
   /** Starts to listen, and returns the port. Fails when the address is in use or not permitted. */
   listen(): Promise<number>
   /**
-   * New connections get this certificate, from the files that `FrontOptions.tls` names; open connections continue.
-   * Without TLS it does nothing. If the pair cannot be used, it fails with a clear message and continues with the old
-   * one.
+   * New connections get this certificate, from the files that `FrontOptions.tls` names; open connections continue, apart
+   * from those of clients whose certificates the new authorities do not verify. Without TLS it does nothing. If the
+   * contents cannot be used, it fails with a clear message and continues with the old ones.
    */
-  renewTls(pair: TlsPair): void
+  renewTls(contents: TlsContents): void
   /**
    * From now on each answer ends its connection, while new connections are still accepted. So clients leave, each to
    * the node that its balancer chooses, before `close` ends the remaining connections.
@@ -325,16 +353,13 @@ export function headerText(value: string): string {
 }
 
 /** The listen options of node:net. */
-export function listenOptions({ port, host, family }: Pick<FrontOptions, 'port' | 'host' | 'family'>): ListenOptions {
+export function listenOptions({ port, host, family }: ListenAddress): ListenOptions {
   const address = host ?? (family === 'ipv4' ? '0.0.0.0' : family === 'ipv6' ? '::' : undefined)
   return { port, host: address, ipv6Only: family === 'ipv6' }
 }
 
 /** The error for an address that cannot be listened on, with the same text for both fronts. */
-export function listenFailure(
-  cause: NodeJS.ErrnoException | undefined,
-  options: Pick<FrontOptions, 'port' | 'host' | 'family'>,
-): Error {
+export function listenFailure(cause: NodeJS.ErrnoException | undefined, options: ListenAddress): Error {
   const host = options.host ?? (options.family === 'ipv4' ? '0.0.0.0' : '::')
   const address = `${isIPv6(host) ? `[${host}]` : host}:${options.port}`
   if (cause === undefined) return new Error(`cannot listen: ${address}`)

@@ -22,10 +22,10 @@ export class HeldBodies {
   }
 }
 
-/** The body of a request that may come before it is known who asks. */
+/** The body of a request, which may arrive before its client is identified. */
 export class HeldBody {
   private isDecided = false
-  /** Whether the request was refused before it was known who asks. */
+  /** Whether the request was refused because there was no room for its body. */
   isRefused = false
   private handler: BodyHandler | undefined
   private came: { readonly bytes: Uint8Array; readonly excess: Excess | undefined } | undefined

@@ -1,4 +1,5 @@
-// The paths of ngsi-proxy: pages in browsers receive notifications through an event source (docs/interface/live.md#ngsi-proxy).
+// The paths of ngsi-proxy: pages in browsers receive notifications through an event source
+// (docs/interface/live.md#ngsi-proxy).
 //
 // The answers, the events `init` and `notification`, and their members are those that `NGSI.ProxyConnection` of ngsijs
 // reads. An event source that does not exist is answered 204, which ends a browser's tries.

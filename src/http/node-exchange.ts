@@ -3,7 +3,9 @@
 //
 // Not here: connections, and the admission of requests (node-front.ts).
 
+import type { X509Certificate } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
 import { ownText } from '../domain/recent.js'
 import { ChunkedBody } from './chunked-body.js'
 import type { SlowAnswer, StallWatch } from './connections.js'
@@ -34,6 +36,8 @@ export interface NodeExchangeFront {
   /** The same for answers with events. */
   readonly eventStalls: StallWatch
   readonly gate: AnswerGate
+  /** The certificate of the client at the other end of a connection; undefined: it has shown none. */
+  certificateOf(socket: Duplex): X509Certificate | undefined
 }
 
 /**
@@ -86,6 +90,10 @@ export class NodeExchange implements Exchange, SlowAnswer {
 
   clientAddress(): string {
     return plainAddress(this.#request.socket.remoteAddress ?? '')
+  }
+
+  get certificate(): X509Certificate | undefined {
+    return this.#front.certificateOf(this.#request.socket)
   }
 
   /** An answer before the last chunk ends the connection: the number of bytes to discard is unknown. */

@@ -9,11 +9,14 @@
 //
 // Not here: routes and statuses (routes, reply); the choice of front (open-front).
 
+import type { X509Certificate } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import type { TLSSocket } from 'node:tls'
 import type { WebSocketServer } from 'ws'
+import { ClientCertificates, type RevocableConnection } from './client-certificates.js'
 import type { ArrivingBody, WaitingConnection } from './connections.js'
 import {
   Admission,
@@ -36,7 +39,7 @@ import {
   listenOptions,
   type OpenConnections,
   type SocketOptions,
-  type TlsPair,
+  type TlsContents,
 } from './front.js'
 import { announcesBody, NodeExchange, type NodeUpgrade, plainAddress } from './node-exchange.js'
 import { NodeSockets, socketServer } from './node-socket.js'
@@ -54,9 +57,13 @@ export async function openNodeFront(options: FrontOptions, handler: FrontHandler
     connectionsCheckingInterval: headCheckMs,
     requestTimeout: 0, // Bodies have a minimum pace instead.
   }
-  if (!options.tls) return new NodeFront(createServer(limits), options, handler)
-  const server = createTlsServer({ ...readTls(options.tls), ...limits, handshakeTimeout: headMsMax })
-  return new NodeFront(server, options, handler)
+  const { tls } = options
+  if (!tls) return new NodeFront(createServer(limits), options, handler)
+  const { contents, options: secure } = readTls(tls)
+  const { clients } = tls
+  const asked = clients && { requestCert: true, rejectUnauthorized: clients.isRequired }
+  const server = createTlsServer({ ...secure, ...asked, ...limits, handshakeTimeout: headMsMax })
+  return new NodeFront(server, options, handler, contents.clientCa)
 }
 
 class NodeFront implements Front {
@@ -74,19 +81,25 @@ class NodeFront implements Front {
   /** Connections whose last request had an ambiguous end. */
   readonly #refused = new WeakSet<Socket>()
   readonly #sockets: NodeSockets
+  /** undefined: clients are not asked for certificates. */
+  readonly #certificates: ClientCertificates | undefined
   #inFlight = 0
   readonly #arrivals = new Arrivals()
   #ended: Promise<void> | undefined
   #unlistened: Promise<void> | undefined
   #closed: Promise<CutOff | undefined> | undefined
 
-  constructor(server: Server | TlsServer, options: FrontOptions, handler: FrontHandler) {
+  /** `clientCa`: the authorities of clients; undefined: they are not asked for certificates. */
+  constructor(server: Server | TlsServer, options: FrontOptions, handler: FrontHandler, clientCa?: Buffer) {
     this.#server = server
     this.#options = options
     this.stalls = new StallWatch(options.answerStallMs ?? answerStallMsDefault, options.onStall ?? (() => {}))
     this.eventStalls = new StallWatch(options.eventsStallMs ?? eventsStallMsDefault, options.onStall ?? (() => {}))
     this.#sockets = new NodeSockets(this.eventStalls)
     this.#admission = new Admission(options)
+    const isRequired = options.tls?.clients?.isRequired ?? true
+    const onDropped = (): void => this.#admission.dropped('certificate')
+    this.#certificates = clientCa && new ClientCertificates(clientCa, { isRequired, onDropped })
     this.#pace = new BodyPace(this.#admission.dropped)
     server.maxHeadersCount = 0
     // node's own close() calls this, and treats a connection as idle while its answer is still being sent.
@@ -111,10 +124,10 @@ class NodeFront implements Front {
   }
 
   listen(): Promise<number> {
-    const { source, port } = this.#options
+    const { source, port, host, family } = this.#options
     if (source) {
       this.#server.emit('listening') // From then on node checks for heads that are late.
-      return source.open(port, socket => this.#onHanded(socket))
+      return source.open({ port, host, family }, socket => this.#onHanded(socket))
     }
     return new Promise((resolve, reject) => {
       const onError = (error: Error) => reject(listenFailure(error, this.#options))
@@ -126,9 +139,15 @@ class NodeFront implements Front {
     })
   }
 
-  renewTls(pair: TlsPair): void {
+  renewTls(contents: TlsContents): void {
     const { tls } = this.#options
-    if (tls && 'setSecureContext' in this.#server) this.#server.setSecureContext(checkTls(tls, pair))
+    if (!tls || !('setSecureContext' in this.#server)) return
+    this.#server.setSecureContext(checkTls(tls, contents).options)
+    if (contents.clientCa) this.#certificates?.trust(contents.clientCa)
+  }
+
+  certificateOf(socket: Duplex): X509Certificate | undefined {
+    return this.#certificates?.of(socket)
   }
 
   dismiss(): void {
@@ -181,9 +200,9 @@ class NodeFront implements Front {
   }
 
   /**
-   * node takes every request with an `Upgrade` header away from the server. Requests for a WebSocket at one of our paths
-   * take the path of all others, and become one when their handler says so. The others, as the offer of HTTP/2 by some
-   * clients, are ordinary requests: the server reads them once more, without that header.
+   * node takes every request with an `Upgrade` header away from the server. Requests for a WebSocket at one of our
+   * paths take the path of all others, and become one when their handler says so. The others, as the offer of HTTP/2 by
+   * some clients, are ordinary requests: the server reads them once more, without that header.
    */
   #serveSockets(options: SocketOptions, handler: FrontHandler): void {
     const server = socketServer(options)
@@ -256,6 +275,7 @@ class NodeFront implements Front {
     this.#admission.enter(address)
     const connection = new NodeConnection(socket, () => {
       this.#connections.delete(connection)
+      this.#certificates?.remove(connection)
       this.#pace.delete(connection)
       this.#admission.waitsNoMore(connection)
       this.#admission.leave(address)
@@ -266,10 +286,11 @@ class NodeFront implements Front {
     this.#admission.waits(connection)
   }
 
-  /** Node does not expose the accepted socket below a TLS socket. The client's address and port identify it. */
+  /** Node does not expose the accepted socket below a TLS socket. The addresses and ports of both sides identify it. */
   #knowTlsSockets(): void {
     const accepted = new Map<string, NodeConnection>()
-    const nameOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`
+    const nameOf = ({ remoteAddress, remotePort, localAddress, localPort }: Socket): string =>
+      `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`
     this.#server.on('connection', (socket: Socket) => {
       const connection = this.#bySocket.get(socket)
       if (!connection) return
@@ -279,12 +300,17 @@ class NodeFront implements Front {
         if (accepted.get(name) === connection) accepted.delete(name)
       })
     })
-    this.#server.on('secureConnection', (socket: Socket) => {
+    this.#server.on('secureConnection', (socket: TLSSocket) => {
       const connection = accepted.get(nameOf(socket))
-      if (!connection) return
+      if (this.#bySocket.has(socket)) return
+      if (!connection || this.#certificates?.admit(socket, connection) === false) {
+        socket.destroy()
+        return
+      }
       connection.speaksOver(socket)
       this.#bySocket.set(socket, connection)
     })
+    this.#server.on('tlsClientError', (error, socket) => this.#certificates?.onFailed(error, socket))
   }
 
   /** Follows a request: its connection waits for the rest of the body, and after the answer for the next request. */
@@ -302,12 +328,15 @@ class NodeFront implements Front {
       request.once('end', isWhole)
     } else isWhole()
     response.once('close', () => {
-      if (--connection.requests === 0 && connection.isOpen) this.#admission.waits(connection)
+      if (--connection.requests > 0 || !connection.isOpen) return
+      if (connection.isRevoked) connection.revoke()
+      else this.#admission.waits(connection)
     })
   }
 
   #onRequest(request: IncomingMessage, response: ServerResponse, handler: FrontHandler, onUpgrade?: NodeUpgrade): void {
-    if (this.#bySocket.get(request.socket)?.hasEnded) {
+    const connection = this.#bySocket.get(request.socket)
+    if (connection?.hasEnded || connection?.isRevoked) {
       request.resume()
       return
     }
@@ -355,9 +384,14 @@ function isSocketRequest(request: IncomingMessage, paths: readonly string[]): bo
 const hasSocketKey = ({ headers }: IncomingMessage): boolean =>
   /^[+/0-9A-Za-z]{22}==$/.test(headers['sec-websocket-key'] ?? '')
 
-class NodeConnection implements WaitingConnection, ArrivingBody {
+/** The longest time that requests in progress have when their connection is revoked. */
+const revokedMsMax = 2_000
+
+class NodeConnection implements WaitingConnection, ArrivingBody, RevocableConnection {
   isOpen = true
   requests = 0
+  /** Its certificate does not count any more: no further request is served. */
+  isRevoked = false
   /** Whether a request has come. */
   hasAsked = false
   /** The server has closed its side: no further answer is possible. */
@@ -389,6 +423,12 @@ class NodeConnection implements WaitingConnection, ArrivingBody {
   linger(): void {
     this.#isLingering = true
     this.#stream.destroySoon = () => this.#endSide()
+  }
+
+  revoke(): void {
+    if (!this.isRevoked) setTimeout(() => this.close(), revokedMsMax).unref()
+    this.isRevoked = true
+    if (this.requests === 0) this.#stream.destroySoon()
   }
 
   /** From now on `look` is called. */

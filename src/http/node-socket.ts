@@ -32,7 +32,10 @@ export function socketServer({ messageBytesMax, compression }: SocketOptions): W
   return new WebSocketServer(options)
 }
 
-/** All WebSockets of a front: a connection that is silent for `silenceSMax` gets a ping, and is cut off without an answer. */
+/**
+ * All WebSockets of a front: a connection that is silent for `silenceSMax` gets a ping, and is cut off without an
+ * answer.
+ */
 export class NodeSockets {
   readonly #open = new Set<NodeSocket>()
   #timer: NodeJS.Timeout | undefined

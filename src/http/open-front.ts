@@ -8,25 +8,33 @@
 
 import type { Logger } from '../ports.js'
 import type { CutOff } from './drain.js'
-import type { Front, FrontHandler, FrontOptions, OpenConnections, TlsPair } from './front.js'
+import type { Front, FrontHandler, FrontOptions, OpenConnections, TlsContents } from './front.js'
 import { openNodeFront } from './node-front.js'
 import { loadUws, UwsMissing } from './uws-binary.js'
 import { openUwsFront } from './uws-front.js'
 
+/** The front for operators: with a port, limits and paths of its own. */
+export interface AdminFront {
+  readonly options: FrontOptions
+  readonly handler: FrontHandler
+}
+
 /**
- * Opens the front named by `kind`; undefined: uws where its binary loads, else node with a warning. With `http1Port` it
- * opens two fronts.
+ * Opens the front named by `kind`; undefined: uws where its binary loads, else node with a warning. With `http1Port` or
+ * `admin` it opens several fronts.
  */
 export async function openFront(
   kind: 'uws' | 'node' | undefined,
   options: FrontOptions,
   handler: FrontHandler,
   logger: Pick<Logger, 'info' | 'warn'>,
+  admin?: AdminFront,
 ): Promise<Front> {
   const front = await openMain(kind, options, handler, logger)
-  const { http1Port } = options
-  if (http1Port === undefined) return front
-  return new TwoFronts(front, await openNodeFront({ ...options, port: http1Port }, handler))
+  const { http1Port: port } = options
+  if (port === undefined && !admin) return front
+  const http1 = port === undefined ? undefined : await openNodeFront({ ...options, port }, handler)
+  return new SeveralFronts(front, http1, admin && (await openNodeFront(admin.options, admin.handler)))
 }
 
 async function openMain(
@@ -36,6 +44,10 @@ async function openMain(
   logger: Pick<Logger, 'info' | 'warn'>,
 ): Promise<Front> {
   if (kind === 'node') return openNodeFront(options, handler)
+  if (options.tls?.clients) {
+    logger.info('serving with node:http, because uWebSockets.js cannot require certificates of clients')
+    return openNodeFront(options, handler)
+  }
   if (options.tls?.minVersion === '1.3') {
     logger.info('serving with node:http, because uWebSockets.js cannot leave out TLS 1.2')
     return openNodeFront(options, handler)
@@ -59,55 +71,61 @@ const bytesAreCut =
   ' (use -httpServer node, or a proxy that refuses such bytes)'
 
 /**
- * The front at `-port`, and node:http at `-http1Port` (docs/operations/http-servers.md#http10). Both call one handler,
- * and each has the limits of its own options: `-maxConnections` counts for each listener. They start and stop together.
+ * The front at `-port`, and node:http at `-http1Port` (docs/operations/http-servers.md#http10) and at `-adminPort`
+ * (docs/interface/administration.md#the-port-for-operators). Each has the limits of its own options: `-maxConnections`
+ * counts for each listener. They start and stop together.
  */
-class TwoFronts implements Front {
+class SeveralFronts implements Front {
   http1Port: number | undefined
+  adminPort: number | undefined
+  private readonly all: readonly Front[]
 
   constructor(
-    private readonly front: Front,
-    private readonly other: Front,
-  ) {}
+    private readonly main: Front,
+    private readonly http1: Front | undefined,
+    private readonly admin: Front | undefined,
+  ) {
+    this.all = [main, http1, admin].filter(front => front !== undefined)
+  }
 
   get connections(): readonly OpenConnections[] {
-    return [...this.front.connections, ...this.other.connections]
+    return this.all.flatMap(({ connections }) => connections)
   }
 
   async listen(): Promise<number> {
-    const port = await this.front.listen()
+    const port = await this.main.listen()
     try {
-      this.http1Port = await this.other.listen()
+      this.http1Port = await this.http1?.listen()
+      this.adminPort = await this.admin?.listen()
     } catch (error) {
-      await this.front.close(0)
+      await this.close(0)
       throw error
     }
     return port
   }
 
   /**
-   * A pair that the first front accepts is accepted by the other too: it makes the same check, and nothing else may
-   * fail.
+   * What the first front accepts is accepted by the others too: they make the same check, and nothing else may fail.
    */
-  renewTls(pair: TlsPair): void {
-    this.front.renewTls(pair)
-    this.other.renewTls(pair)
+  renewTls(contents: TlsContents): void {
+    for (const front of this.all) front.renewTls(contents)
   }
 
   dismiss(): void {
-    this.front.dismiss()
-    this.other.dismiss()
+    for (const front of this.all) front.dismiss()
   }
 
   async unlisten(): Promise<void> {
-    await Promise.all([this.front.unlisten(), this.other.unlisten()])
+    await Promise.all(this.all.map(front => front.unlisten()))
   }
 
   async close(drainMs: number): Promise<CutOff | undefined> {
-    // Both stop listening first, so that no answer sends a client from one port to the other.
+    // All stop listening first, so that no answer sends a client from one port to another.
     if (drainMs > 0) await this.unlisten()
-    const [one, two] = await Promise.all([this.front.close(drainMs), this.other.close(drainMs)])
-    if (!one || !two) return one ?? two
-    return { connections: one.connections + two.connections, requests: one.requests + two.requests }
+    const closed = await Promise.all(this.all.map(front => front.close(drainMs)))
+    const cutOffs = closed.filter(cutOff => cutOff !== undefined)
+    if (cutOffs.length === 0) return undefined
+    const sum = (countOf: (cutOff: CutOff) => number): number => cutOffs.reduce((all, one) => all + countOf(one), 0)
+    return { connections: sum(({ connections }) => connections), requests: sum(({ requests }) => requests) }
   }
 }

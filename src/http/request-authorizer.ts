@@ -2,9 +2,9 @@
 //
 //   head -> route -> what it needs -> who asks -> the grant for each action, in the tenant and paths of the request
 //
-// A request is decided before its body is read, unless the token has to be verified: then the body is kept until it is
-// known who asks. A grant that covers a part of what a request is about is enough where its condition is applied further
-// on: `narrowable`. Elsewhere it is not.
+// A request is decided before its body is read, unless a token has to be verified first: then the body is kept until
+// the client is identified (held-bodies.ts). For some actions (`narrowable`) a grant may cover a part of the request
+// only: later code applies its condition. For the others it has to cover everything.
 //
 // Not here: proofs (access/), what each route needs (domain/access/route-needs.ts).
 
@@ -48,7 +48,8 @@ export class RequestAuthorizer {
       this.access.onBusy()
       candidate.reply.refuse(refusals.verificationsTooMany)
     })
-    this.access.identify(candidate.exchange, identification => {
+    const { exchange } = candidate
+    this.access.identify(exchange, exchange.certificate, identification => {
       if (body.isRefused) return
       const permit = this.permitOrRefuse(candidate, identification)
       body.give(permit && serve(permit))

@@ -5,6 +5,7 @@
 // twice, or in both vocabularies with different values, is refused: a proxy that checks rights may have read the other
 // one. With `-compat fiware` only `Fiware-*` is read (docs/operations/trust.md#vendor-headers).
 
+import type { X509Certificate } from 'node:crypto'
 import type { Elsewhere } from '../broker/forwarded-reads.js'
 import type { Outward } from '../broker/forwarding.js'
 import type { Payload } from '../domain/entities/entity.js'
@@ -157,8 +158,8 @@ export interface Request {
   /** Of a notification: the alteration of its entities (`Ctx-Alteration`, ours); '' when the header is absent. */
   readonly notifiedAlteration: string
   /**
-   * Of a write, of a read that may be forwarded, and of a stream: `X-Auth-Token`; '' when absent. With access control it
-   * is a proof for this broker alone: others must not get it.
+   * Of a write, of a read that may be forwarded, and of a stream: `X-Auth-Token`; '' when absent. With access control
+   * it is a proof for this broker alone: others must not get it.
    */
   readonly authToken: string
   /** Empty when the header was absent. */
@@ -185,6 +186,8 @@ export interface StreamHead {
   readonly protocols: readonly string[]
   /** The origin of a page that may not read answers of this broker; '' for other clients. */
   readonly foreignOrigin: string
+  /** The certificate of the connection; undefined: there is none. */
+  readonly certificate: X509Certificate | undefined
 }
 
 function readStreamHead(exchange: Exchange, cors: CorsSettings | undefined): StreamHead {
@@ -196,6 +199,7 @@ function readStreamHead(exchange: Exchange, cors: CorsSettings | undefined): Str
     canUpgrade: exchange.asksForWebSocket && exchange.header('sec-websocket-version') === '13',
     protocols: protocols === '' ? [] : protocols.split(',').map(name => name.trim()),
     foreignOrigin: foreignOrigin(exchange, cors),
+    certificate: exchange.certificate,
   }
 }
 

@@ -2,7 +2,8 @@
 // (docs/interface/requests.md#methods).
 //
 // What rules have to allow for a path and method is in domain/access/route-needs.ts. That table gives this one its type:
-// a route without needs does not compile, and neither do needs without a route.
+// a route without needs does not compile, and neither do needs without a route. The port that serves a path is in
+// route-ports.ts.
 
 import {
   type NeedsOfPath,
@@ -22,6 +23,7 @@ import type { ProxyHandlers } from './ngsi-proxy.js'
 import type { RegistrationHandlers } from './registrations.js'
 import type { Reply } from './reply.js'
 import type { Request } from './request.js'
+import { isServedAt, type PortRole } from './route-ports.js'
 import type { ServiceHandlers } from './service.js'
 import type { StreamHandlers } from './streams.js'
 import type { SubscriptionHandlers } from './subscriptions.js'
@@ -106,8 +108,10 @@ export interface Handlers {
   readonly proxy?: ProxyHandlers | undefined
 }
 
-/** The routes of a broker. A component in braces matches any single component, also an empty one. */
-export function routesOf(handlers: Handlers): Router {
+/**
+ * The routes of a broker at one of its ports. A component in braces matches any single component, also an empty one.
+ */
+export function routesOf(handlers: Handlers, port: PortRole): Router {
   const { entities, attributes, batch, types, subscriptions, registrations } = handlers
   const { streams, service, admin, backup, tenants, cluster, console, proxy } = handlers
   const table: RoutesOf<Exclude<RouteTemplate, ClusterTemplate | ConsoleTemplate | ProxyTemplate>> = {
@@ -207,12 +211,15 @@ export function routesOf(handlers: Handlers): Router {
       DELETE: (_request, reply) => admin.resetServiceMetrics(reply),
     }),
   }
-  return router({
-    ...table,
-    ...(cluster && routesOfCluster(cluster)),
-    ...(console && routesOfConsole(console)),
-    ...(proxy && routesOfProxy(proxy)),
-  })
+  return router(
+    {
+      ...table,
+      ...(cluster && routesOfCluster(cluster)),
+      ...(console && routesOfConsole(console)),
+      ...(proxy && routesOfProxy(proxy)),
+    },
+    port,
+  )
 }
 
 const routesOfCluster = (cluster: ClusterHandlers): RoutesOf<ClusterTemplate> => ({
@@ -223,7 +230,6 @@ const routesOfCluster = (cluster: ClusterHandlers): RoutesOf<ClusterTemplate> =>
   }),
 })
 
-/** A part of the administration: the console belongs to the port of these paths. */
 const routesOfConsole = (console: ConsoleHandlers): RoutesOf<ConsoleTemplate> => ({
   '/console': route({
     GET: (request, reply) => console.page(request, reply),
@@ -252,9 +258,10 @@ const routesOfProxy = (proxy: ProxyHandlers): RoutesOf<ProxyTemplate> => ({
   }),
 })
 
-function router(table: Partial<RoutesOf<RouteTemplate>>): Router {
+function router(table: Partial<RoutesOf<RouteTemplate>>, port: PortRole): Router {
   const byLength = new Map<number, { readonly pattern: readonly string[]; readonly route: Route }[]>()
   for (const [template, entry] of Object.entries(table) as [RouteTemplate, Entry][]) {
+    if (!isServedAt(port, template)) continue
     const pattern = template.slice(1).split('/')
     const same = byLength.get(pattern.length) ?? []
     byLength.set(pattern.length, [...same, { pattern, route: routeAt(template, entry) }])

@@ -14,7 +14,7 @@ import type { Clock } from '../ports.js'
 import type { Asker } from './access-guard.js'
 import { refuseNarrowed } from './request-authorizer.js'
 
-/** The longest time between two looks at a proof that has an end. */
+/** The longest time between two checks of a proof that has an end. */
 const lookMsMax = 3_600_000
 
 /** The reader of a stream, and the place that it reads. */
@@ -50,8 +50,8 @@ export class StreamRights {
   }
 
   /**
-   * Goes on with a new proof, perhaps of another principal: its rules have to allow all that is read. Returns the
-   * refusal; then the earlier proof counts as before.
+   * Continues with a new proof, perhaps of another principal, whose rules have to allow all watches. Returns the
+   * refusal if they do not; then the earlier proof stays in effect.
    */
   renew(asker: Asker): Refusal | undefined {
     for (const watched of this.watched) {

@@ -4,6 +4,7 @@
 // answered with a message; only a reader that is too slow, and a client that sends faster than its messages can be
 // parsed, lose their connection.
 
+import type { X509Certificate } from 'node:crypto'
 import type { Reading, StreamReader } from '../broker/streams/reading.js'
 import type { StreamEvent } from '../broker/streams/stream-event.js'
 import type { Payload } from '../domain/entities/entity.js'
@@ -57,6 +58,8 @@ export interface SocketParts extends StreamParts {
   readonly updateScope: Pick<MessageHead, 'tenant' | 'path'>
   readonly inner: InnerRequests
   readonly origin: Pick<MessageHead, 'client' | 'authToken'>
+  /** The certificate of the connection; undefined: there is none. */
+  readonly certificate: X509Certificate | undefined
   /** The principal that has opened the connection; undefined: there is no access control. */
   readonly asker: Asker | undefined
   /** The watch that the parameters describe, or the reason why there is none; undefined: they describe none. */
@@ -226,10 +229,10 @@ export class StreamSocket implements SocketListener, OpenStream {
     if (typeof token !== 'string' || token.length > tokenLengthMax)
       return this.refuse(undefined, refusals.socketToken(tokenLengthMax))
     const { rights } = this
-    const { access } = this.parts
+    const { access, certificate } = this.parts
     if (!rights || !access) return this.write('{"op":"ok"}')
     this.arrived = { messages: [], bytes: 0 }
-    access.identify(bearerOf(token), answer => {
+    access.identify(bearerOf(token), certificate, answer => {
       const messages = this.arrived?.messages ?? []
       this.arrived = undefined
       if (this.isOver) return

@@ -60,7 +60,7 @@ export class StreamHandlers {
 
   private openSocket(
     request: Request,
-    { protocols }: StreamHead,
+    { protocols, certificate }: StreamHead,
     reply: Reply,
     inner: InnerRequests,
     scope: WatchScope,
@@ -70,7 +70,8 @@ export class StreamHandlers {
     const { values } = parameters
     const origin = { client: call?.from() ?? '', authToken }
     const updateScope = { tenant: values.get('tenant') ?? tenantHeader, path: values.get('path') ?? paths.join() }
-    const parts = { ...this.parts, scope, updateScope, inner, origin, asker: permit?.asker, first, isMultitenant }
+    const asked = { scope, updateScope, inner, origin, certificate, asker: permit?.asker, first, isMultitenant }
+    const parts = { ...this.parts, ...asked }
     const socket = new StreamSocket(parts, () => this.open.delete(socket))
     this.open.add(socket)
     const protocol = protocols.includes(subprotocol) ? subprotocol : ''

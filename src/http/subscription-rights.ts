@@ -2,8 +2,8 @@
 // docs/interface/access.md#owners).
 //
 // A subscription is decided at its creation and at each change, with the rules of the principal that asks, and a change
-// with those of the owner as well. Subscriptions that a principal does not see are not there for it. Without access
-// control all is allowed.
+// with those of the owner as well. For a principal, a subscription that it does not see does not exist. Without
+// access control all is allowed.
 //
 // Not here: the decision about an event (shard/notify/triggers.ts), which documents are seen
 // (document-rights.ts).

@@ -26,6 +26,7 @@
 // Not here: one request and its answer (uws-exchange), the same over node:http (node-front), the choice of front
 // (open-front), routes and statuses.
 import type { HttpResponse, us_listen_socket } from 'uWebSockets.js'
+import assert from 'node:assert/strict'
 import { createServer } from 'node:net'
 import {
   Admission,
@@ -43,7 +44,7 @@ import {
   type FrontOptions,
   listenFailure,
   type OpenConnections,
-  type TlsPair,
+  type TlsContents,
 } from './front.js'
 import { checkTls, readTls, suites12 } from './tls.js'
 import { type App, loadUws, type Uws } from './uws-binary.js'
@@ -58,6 +59,7 @@ import { TlsReads, uwsSockets } from './uws-socket.js'
 export async function openUwsFront(options: FrontOptions, handler: FrontHandler): Promise<Front> {
   const { uws } = await loadUws()
   if (!options.tls) return new UwsFront(uws, () => uws.App(), options, handler)
+  assert(!options.tls.clients, 'uWebSockets.js cannot require certificates of clients')
   readTls(options.tls) // The binary would report only "App construction failed".
   const { keyFile, certFile } = options.tls
   return new UwsFront(
@@ -210,10 +212,10 @@ class UwsFront implements Front, RequestHeads<UwsExchange> {
   }
 
   /** The binary reads the files again. If they have changed meanwhile, the watcher of the files calls this again. */
-  renewTls(pair: TlsPair): void {
+  renewTls(contents: TlsContents): void {
     const { tls } = this.#options
     if (!tls || this.#isClosed) return
-    checkTls(tls, pair)
+    checkTls(tls, contents)
     if (this.#certificates >= certificatesMax)
       throw new Error(
         `${certificatesMax} certificates have been served, and each keeps some memory: a restart is needed`,

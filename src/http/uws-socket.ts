@@ -6,7 +6,8 @@
 // With TLS, a write inside a `message` call makes the binary forget the bytes that it has received and not decrypted
 // yet, of whichever connection it is reading. The rest of that connection cannot be decrypted then, and the binary cuts
 // it off. So what is sent in such a call waits until the end of the turn (`TlsReads`). The binary's own answers to
-// pings are such writes as well, and nothing can be done about them here (docs/operations/http-servers.md#what-differs).
+// pings are such writes as well, and nothing can be done about them here
+// (docs/operations/http-servers.md#what-differs).
 //
 // `#native` is valid while `#isOpen`: a later use ends the process.
 

@@ -1,4 +1,4 @@
-// What a node knows of its cluster, in the form that operators and metrics get.
+// The state of a cluster as one node knows it, in the form for operators and metrics.
 
 /** What the engine of a cluster's log has lost, compared with what this node knows. */
 export interface LogLoss {

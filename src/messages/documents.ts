@@ -104,7 +104,7 @@ export interface HandedPart {
 
 // Requests to any owner
 
-/** What the owner of the asked shard knows of these subscriptions' notifications. */
+/** The progress of these subscriptions' notifications at the owner of the asked shard. */
 export interface ProgressRequest {
   readonly kind: 'progress'
   readonly tenant: string

@@ -264,7 +264,7 @@ export type ShardRequest =
 export const mayCreate = (request: WriteRequest): boolean =>
   request.kind === 'create' || ('createAs' in request && request.createAs !== undefined)
 
-/** What the entities of one type have in common (docs/interface/types.md#all-types). */
+/** The common attributes of the entities of one type (docs/interface/types.md#all-types). */
 export interface TypeSummary {
   readonly type: string
   /** Number of entities. */
@@ -360,7 +360,7 @@ export type ShardReply =
   | ({ readonly kind: 'deliveries' } & DeliveryReport)
   /** This many dead letters are on their way again, durably. */
   | { readonly kind: 'retried'; readonly count: number }
-  /** `told` is the part of `AdminReply` that the command asked for. */
+  /** `told`: the content of a reply, under its name on the wire. Here the part of `AdminReply` for the command. */
   | { readonly kind: 'admin'; readonly told: AdminReply[AdminCommand['what']] }
   | { readonly kind: 'backup'; readonly told: BackupReply }
   | { readonly kind: 'tenants'; readonly told: TenantsReply }

@@ -19,7 +19,9 @@ export interface NumberedFilter {
   readonly source: FilterSource
 }
 
-/** Asks for changes behind a position, after a change of the holder's filters. It ends an earlier poll of the holder. */
+/**
+ * Asks for changes behind a position, after a change of the holder's filters. It ends an earlier poll of the holder.
+ */
 export interface StreamPoll {
   readonly what: 'poll'
   /** Unique for each holder and each time it begins. */
@@ -55,7 +57,7 @@ export interface StreamReplay {
 /** A change as it crosses to a holder. */
 export interface SentChange {
   readonly shard: number
-  /** The stamp of its turn: it orders the changes of a shard, whoever owned it. */
+  /** The stamp of its turn: it orders the changes of a shard, also across owners. */
   readonly stamp: number
   /** Its tick in the ring. */
   readonly tick: number
@@ -81,8 +83,8 @@ export type StreamReply =
   /**
    * Everything that the filters found up to `position`; all further changes have a tick above `tick`. `lost`: changes
    * behind the position of the poll are not in the ring any more. `settled`: the latest revision of the filters
-   * for which everything that the owner was doing when it learnt of it is durable, and in the answers so far; an owner of
-   * an earlier build does not say. `refused`: new filters for which the owner has no room; it has forgotten them.
+   * for which everything that the owner was doing when it learnt of it is durable, and in the answers so far; an owner
+   * of an earlier build does not say. `refused`: new filters for which the owner has no room; it has forgotten them.
    */
   | {
       readonly what: 'changes'

@@ -1,5 +1,5 @@
 // `orrery tenants list` and `orrery tenants delete`: an operator's requests to a running broker about whole tenants
-// (docs/operations/tenants.md). Without --from it is the broker on this machine.
+// (docs/operations/tenants.md). Without --from it is the broker on this machine (config/own-broker.ts).
 //
 // Exit status: 0 when there is an answer, or the deletion has begun. 1 when the broker could not be asked or has
 // refused, or when the arguments are wrong; the reason is on standard error.
@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util'
 import type { Client } from 'undici'
 import { type CommandName, usageOf } from '../config/commands.js'
 import { envPrefixes, options } from '../config/options.js'
+import { ownBrokerUrl } from '../config/own-broker.js'
 import { connectorTo, openSockets, reasonOf } from '../deliver/sockets/sockets.js'
 import { endpointOf, reasonIn } from './broker-client.js'
 
@@ -72,7 +73,7 @@ function read(verb: Verb, words: readonly string[], env: Readonly<Record<string,
   try {
     const args = words.map(word => (/^-[^-]/.test(word) ? `-${word}` : word))
     const { values, positionals } = parseArgs({ args, options: known[verb], strict: true, allowPositionals: true })
-    const from = String(values.from ?? `http://localhost:${options.port.byDefault}`)
+    const from = String(values.from ?? ownBrokerUrl(env))
     if (!URL.canParse(from) || !/^https?:$/.test(new URL(from).protocol))
       return `--from: ${JSON.stringify(from)} is not a URL with http or https`
     const [name = '', ...more] = positionals

@@ -19,7 +19,7 @@ export class LoopDelay {
   /** The longest delays of this period and of the one before. */
   private longestMs = 0
   private beforeMs = 0
-  private stretchEndMs = 0
+  private windowEndMs = 0
 
   constructor(private readonly clock: Pick<Clock, 'monoMs' | 'after'>) {}
 
@@ -44,10 +44,10 @@ export class LoopDelay {
 
   private remember(lateMs: number): void {
     const nowMs = this.clock.monoMs()
-    if (nowMs >= this.stretchEndMs) {
+    if (nowMs >= this.windowEndMs) {
       this.beforeMs = this.longestMs
       this.longestMs = 0
-      this.stretchEndMs = nowMs + rememberedMs
+      this.windowEndMs = nowMs + rememberedMs
     }
     this.longestMs = Math.max(this.longestMs, lateMs)
   }

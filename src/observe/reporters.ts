@@ -92,9 +92,10 @@ export class LogReporter {
         certainMs.length === 0 ? '' : `, which was certain to own what it had until ${inMs(Math.max(...certainMs))} ago`
       const isBeginning = !this.hasBeenReady && loopDelayMs < startDelayMsMax
       const isExpected = isBeginning || (certainMs.length === 0 && Math.round(loopDelayMs) === 0)
+      const shards = `${allListed(some.map(({ shard }) => shard))} of this node`
+      const lost = node === undefined ? `no node owns ${shards}` : `${node} has taken over ${shards}`
       this.logger[isExpected ? 'info' : 'warn'](
-        `cluster: ${node ?? 'nobody'} has taken over ${allListed(some.map(({ shard }) => shard))} of this node${certain}. ` +
-          `The event loop of this node was late by up to ${inMs(loopDelayMs)}`,
+        `cluster: ${lost}${certain}. ` + `The event loop of this node was late by up to ${inMs(loopDelayMs)}`,
       )
     }
   }

@@ -85,7 +85,14 @@ export interface OpenCount {
 }
 
 export class ConnectionTallies {
-  private readonly counts: Record<DropReason, number> = { room: 0, full: 0, address: 0, head: 0, body: 0 }
+  private readonly counts: Record<DropReason, number> = {
+    room: 0,
+    full: 0,
+    address: 0,
+    head: 0,
+    body: 0,
+    certificate: 0,
+  }
 
   private open: () => readonly OpenCount[] = () => []
 

@@ -14,9 +14,9 @@ import { createHash, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import type { OptionName } from '../config/options.js'
+import { endOf } from '../http/pem.js'
 import type { CertificateNumbers } from '../messages/admin.js'
 import type { Clock, Logger } from '../ports.js'
-import { endOf } from './pem.js'
 
 /**
  * Time between two looks at the files. A longer time serves a new certificate later; a look costs a system call for

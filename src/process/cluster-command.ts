@@ -1,11 +1,11 @@
 // `orrery cluster status|drain|resume`: an operator's request to a running node of a cluster. Without a URL it goes to
-// the node on this machine.
+// the node on this machine (config/own-broker.ts).
 //
 // Exit status: 0 when it was done, 1 when the node could not be asked or has refused, or when the arguments are wrong.
 
 import { request } from 'node:http'
 import { usageOf } from '../config/commands.js'
-import { options } from '../config/options.js'
+import { ownBrokerUrl } from '../config/own-broker.js'
 import type { ClusterStatus } from '../messages/cluster-status.js'
 
 const methods = { status: 'GET', drain: 'POST', resume: 'DELETE' } as const
@@ -14,8 +14,12 @@ const methods = { status: 'GET', drain: 'POST', resume: 'DELETE' } as const
 const waitMs = 30_000
 
 /** Runs the command; returns the exit status. */
-export async function runCluster(verb: keyof typeof methods, words: readonly string[]): Promise<number> {
-  const [url = `http://localhost:${options.port.byDefault}`, ...more] = words
+export async function runCluster(
+  verb: keyof typeof methods,
+  words: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<number> {
+  const [url = ownBrokerUrl(env), ...more] = words
   if (more.length > 0 || !URL.canParse(url)) {
     const fault =
       more.length > 0 ? `${JSON.stringify(more[0])}: one URL is enough` : `${JSON.stringify(url)}: not a URL`
@@ -24,7 +28,9 @@ export async function runCluster(verb: keyof typeof methods, words: readonly str
   }
   try {
     const { status, text } = await send(methods[verb], new URL(verb === 'status' ? '/cluster' : '/cluster/drain', url))
-    if (status === 404) throw new Error('it is not a node of a cluster')
+    // A path that is not served at this port.
+    if (status === 400)
+      throw new Error('it is not a node of a cluster, or its operators have another port (-adminPort)')
     if (status >= 400) throw new Error(description(text))
     process.stdout.write(verb === 'status' ? `${table(JSON.parse(text) as ClusterStatus)}\n` : '')
     return 0

@@ -10,8 +10,8 @@ import type { Certificates } from '../../cluster/asks/grpc-tls.js'
 import { type EtcdAddress, type EtcdTls, parseEtcdAddress } from '../../cluster/logs/etcd-options.js'
 import type { ClusterConfig, LogTls } from '../config/config.js'
 import type { OptionName } from '../config/options.js'
+import { certificatesOfText } from '../http/pem.js'
 import type { CertificateContents } from './certificate-watch.js'
-import { certificatesOfText } from './pem.js'
 
 /** Reads the files of the nodes' certificates. */
 export const certificatesOf = ({ certFile, keyFile, caFile }: NonNullable<ClusterConfig['tls']>): Certificates => ({

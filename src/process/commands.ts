@@ -27,9 +27,9 @@ const runners: Readonly<Record<CommandName, Run>> = {
     (await import('../move/tenants-command.js')).runTenants('delete', words, env),
   'access key': async (words, { env }) => (await import('../access/command.js')).runAccess('key', words, env),
   'access explain': async (words, { env }) => (await import('../access/command.js')).runAccess('explain', words, env),
-  'cluster status': async words => (await import('./cluster-command.js')).runCluster('status', words),
-  'cluster drain': async words => (await import('./cluster-command.js')).runCluster('drain', words),
-  'cluster resume': async words => (await import('./cluster-command.js')).runCluster('resume', words),
+  'cluster status': async (words, { env }) => (await import('./cluster-command.js')).runCluster('status', words, env),
+  'cluster drain': async (words, { env }) => (await import('./cluster-command.js')).runCluster('drain', words, env),
+  'cluster resume': async (words, { env }) => (await import('./cluster-command.js')).runCluster('resume', words, env),
   'cluster init': async (words, { env }) =>
     (await import('./cluster-directories.js')).runOnDirectory('init', words, env),
   'cluster leave': async (words, { env }) =>

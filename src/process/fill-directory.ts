@@ -17,7 +17,7 @@ import type { Store } from '../ports.js'
 import { rowsOf } from '../rows.js'
 import { documentRange } from '../shard/documents/document-layout.js'
 import { splitBundles } from '../shard/notify/bundle.js'
-import { countEntities, findStranger, transfer, transferLimitsDefault } from '../shard/transfer.js'
+import { countEntities, findForeignRow, transfer, transferLimitsDefault } from '../shard/transfer.js'
 import {
   type DataDirectory,
   DataDirectoryError,
@@ -51,7 +51,7 @@ export async function assertMovable(
 ): Promise<void> {
   for (const [worker, store] of stores.entries()) {
     const owns = (shard: number): boolean => shard < shards && workerOf(shard, stores.length) === worker
-    const stranger = await findStranger(store, owns)
+    const stranger = await findForeignRow(store, owns)
     if (stranger !== undefined) throw new DataDirectoryError(`data directory ${path} holds ${stranger}: ${advice}`)
   }
 }

@@ -10,7 +10,7 @@
 
 import { createServer, type Server, type Socket } from 'node:net'
 import { Arrivals } from '../http/drain.js'
-import { type FrontOptions, listenFailure, listenOptions } from '../http/front.js'
+import { type ListenAddress, listenFailure, listenOptions } from '../http/front.js'
 
 /** Accepted connections that were not passed on yet; further ones are closed. */
 const waitingMax = 1024
@@ -23,17 +23,16 @@ export interface Taker {
   take(port: number, socket: Socket, onLost: () => void): void
 }
 
-/** The side of the supervisor. */
+/** The side of the supervisor. Each of its ports has one address. */
 export class ConnectionSharing {
   private readonly listeners = new Map<number, Listener>()
 
-  constructor(private readonly options: Pick<FrontOptions, 'host' | 'family'>) {}
-
-  /** Listens at a port, unless it is listening there already. Rejects with a sentence for the operator. */
-  async listen(port: number): Promise<void> {
+  /** Listens at an address, unless it is listening at its port already. Rejects with a sentence for the operator. */
+  async listen(at: ListenAddress): Promise<void> {
+    const { port } = at
     let listener = this.listeners.get(port)
     if (!listener) {
-      listener = new Listener({ ...this.options, port })
+      listener = new Listener(at)
       this.listeners.set(port, listener)
     }
     try {
@@ -68,13 +67,13 @@ class Listener {
   private readonly takers: Taker[] = []
   private waiting: Socket[] = []
 
-  constructor(private readonly options: Pick<FrontOptions, 'port' | 'host' | 'family'>) {
+  constructor(private readonly at: ListenAddress) {
     this.server = createServer({ pauseOnConnect: true, allowHalfOpen: true }, socket => this.onConnection(socket))
     this.server.maxConnections = waitingMax
     this.listening = new Promise((resolve, reject) => {
       // Later an error means that a connection could not be accepted: its client has gone, or there are no descriptors.
-      this.server.on('error', error => reject(listenFailure(error, options)))
-      this.server.listen({ ...listenOptions(options), exclusive: true }, resolve)
+      this.server.on('error', error => reject(listenFailure(error, at)))
+      this.server.listen({ ...listenOptions(at), exclusive: true }, resolve)
     })
   }
 
@@ -109,7 +108,7 @@ class Listener {
       return
     }
     this.takers.push(taker)
-    taker.take(this.options.port, socket, () => this.hand(socket))
+    taker.take(this.at.port, socket, () => this.hand(socket))
   }
 }
 
@@ -117,13 +116,14 @@ class Listener {
 export class HandedConnections {
   private readonly ports = new Map<number, Port>()
 
-  constructor(private readonly ask: (port: number) => void) {}
+  constructor(private readonly ask: (at: ListenAddress) => void) {}
 
   /** Resolves when the supervisor listens; from then on `take` receives connections. */
-  open(port: number, take: (socket: Socket) => void): Promise<number> {
+  open(at: ListenAddress, take: (socket: Socket) => void): Promise<number> {
+    const { port } = at
     return new Promise((resolve, reject) => {
       this.ports.set(port, { take, resolve: () => resolve(port), reject })
-      this.ask(port)
+      this.ask(at)
     })
   }
 

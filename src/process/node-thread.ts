@@ -1,4 +1,5 @@
-// The thread in which the only node of a process runs: see own-thread.ts.
+// The thread in which the only node of a process runs (own-thread.ts starts it). It opens the log, starts the node, and
+// executes the orders of the main thread: answer a ping, open the log and the files again, drain, close.
 
 import assert from 'node:assert/strict'
 import { parentPort, workerData } from 'node:worker_threads'

@@ -17,8 +17,8 @@ import type { RunningNode, Surroundings } from './surroundings.js'
 /** How long a stopping node waits for requests, and then for notifications in flight. */
 const drainMsMax = 5_000
 /**
- * The same for requests at a node of a cluster: such a request waits for an owner of its shard, and then for the log. By
- * then it has its answer, if only that its outcome is unknown.
+ * The same for requests at a node of a cluster: such a request waits for an owner of its shard, and then for the log.
+ * By then it has its answer, if only that its outcome is unknown.
  */
 const askedMsMax = 8_000
 /** How long a node of a cluster that ends may take to write down the outcomes of its notifications. */
@@ -110,9 +110,10 @@ async function openNode(config: Config, surroundings: Surroundings, files: Watch
   }
   await access?.ready()
   const { front, streams } = await orUndone(() => openNodeFront(config, surroundings, behind), closeDelivery)
-  certificates.on('https', ({ key, cert }) => key && cert && front.renewTls({ key, cert }))
+  certificates.on('https', ({ key, cert, clientCa }) => key && cert && front.renewTls({ key, cert, clientCa }))
   const port = await orUndone(() => front.listen(), closeDelivery)
   for (const own of [port, front.http1Port]) if (own !== undefined) egress.listensAt(own)
+  if (front.adminPort !== undefined) egress.listensForOperatorsAt(front.adminPort)
   const owned = share?.kind === 'node' ? share.ownership.owned : undefined
   const { expiryIntervalMs: intervalMs } = config
   const expiry = new Expiry({ store, shards, clock, logger, intervalMs, mark, owned })
@@ -126,6 +127,7 @@ async function openNode(config: Config, surroundings: Surroundings, files: Watch
   })
   return {
     port,
+    adminPort: front.adminPort,
     store: store.name,
     lookAtFiles: () => {
       accessFile?.readAgain()

@@ -14,10 +14,10 @@ import { readCertificates, unprotected } from '../../cluster/asks/grpc-tls.js'
 import type { ClusterConfig, Config } from '../config/config.js'
 import type { OptionName } from '../config/options.js'
 import { placementDefault } from '../domain/scope.js'
+import { certificatesOfText } from '../http/pem.js'
 import { backupKeyIn } from '../move/backup-key.js'
 import { assertOpenable, clusterOf } from '../storage/data-directory.js'
 import { assertPair, certificatesOf, logAccessOf } from './cluster-files.js'
-import { certificatesOfText } from './pem.js'
 import { assertListenable, type PortToCheck } from './port-check.js'
 
 export interface Findings {
@@ -54,8 +54,8 @@ export async function preflight(config: Config): Promise<Findings> {
 async function lookAtServer({ tls, server }: Config['http'], { warnings }: Findings): Promise<void> {
   if (tls) {
     const { readTls } = await import('../http/tls.js')
-    const { cert } = readTls(tls)
-    warnings.push(...outOfDate('cert', tls.certFile, String(cert)))
+    const { contents } = readTls(tls)
+    warnings.push(...outOfDate('cert', tls.certFile, String(contents.cert)))
   }
   if (server === 'uws') await (await import('../http/uws-binary.js')).loadUws()
 }
@@ -121,9 +121,13 @@ function lookAtDirectory({ store: { directory }, workers, cluster }: Config): vo
 // Ports
 
 function listenersOf({ http, cluster }: Config): PortToCheck[] {
-  const { host, family, port, http1Port, livePort } = http
+  const { host, family, port, http1Port, livePort, admin } = http
   const ports = Object.entries({ port, http1Port, livePort }) as [OptionName, number | undefined][]
-  const listeners = ports.flatMap(([option, port]) => (port === undefined ? [] : [{ option, port, host, family }]))
+  const listeners: PortToCheck[] = ports.flatMap(([option, port]) =>
+    port === undefined ? [] : [{ option, port, host, family }],
+  )
+  if (admin) listeners.push({ option: 'adminPort', ...admin, family })
   const own = cluster && hostPort(cluster.listen)
-  return own ? [...listeners, { option: 'clusterListen', ...own, family: 'both' }] : listeners
+  if (own) listeners.push({ option: 'clusterListen', ...own, family: 'both' })
+  return listeners
 }

@@ -266,7 +266,9 @@ function readyLine(config: Config, { store }: Running): string {
   const { directory } = config.store
   const durability = config.cluster ? `replicated, node ${config.cluster.name}` : config.store.durability
   const workers = config.workers > 1 ? `, ${config.workers} workers` : ''
-  const host = config.http.host ?? 'localhost'
-  const address = host.includes(':') ? `[${host}]` : host
-  return `Orrery ${version} is ready at ${scheme}://${address}:${config.http.port} (data in ${directory}, ${store}, ${durability}${workers})`
+  const { host = 'localhost', port, admin } = config.http
+  const urlOf = (address: string, at: number): string =>
+    `${scheme}://${address.includes(':') ? `[${address}]` : address}:${at}`
+  const operators = admin ? `, for operators at ${urlOf(admin.host, admin.port)}` : ''
+  return `Orrery ${version} is ready at ${urlOf(host, port)}${operators} (data in ${directory}, ${store}, ${durability}${workers})`
 }

@@ -19,6 +19,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Config } from '../config/config.js'
+import type { ListenAddress } from '../http/front.js'
 import type { Logger } from '../ports.js'
 import { youngFlags } from './collector.js'
 import { ConnectionSharing, type Taker } from './handed-connections.js'
@@ -60,7 +61,7 @@ export async function superviseWorkers(
   const folder = mkdtempSync(join(tmpdir(), 'orrery-workers-'))
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
   const addresses = socketAddresses(folder, config.workers)
-  const sharing = new ConnectionSharing(config.http)
+  const sharing = new ConnectionSharing()
   const workers = addresses.map((_, index) => new Supervision(index, addresses, logger, onFailure, pulses, sharing))
   try {
     const stores = await Promise.all(workers.map(worker => worker.start()))
@@ -149,10 +150,11 @@ class Supervision implements Taker {
     this.child?.send(order, socket, {}, error => error ?? this.handed.delete(socket))
   }
 
-  private async listen(port: number): Promise<void> {
+  private async listen(at: ListenAddress): Promise<void> {
     const { child } = this
+    const { port } = at
     try {
-      await this.sharing.listen(port)
+      await this.sharing.listen(at)
       if (this.child !== child) return
       this.sharing.add(port, this)
       this.send({ kind: 'listens', port })
@@ -167,7 +169,7 @@ class Supervision implements Taker {
       case 'hears':
         return this.send({ kind: 'start', part: { index, workers: addresses.length, addresses } })
       case 'listen':
-        return void this.listen(message.port)
+        return void this.listen(message.at)
       case 'ready':
         this.serves = true
         this.failures = 0

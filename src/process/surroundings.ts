@@ -119,6 +119,8 @@ export interface Surroundings {
 
 export interface RunningNode {
   readonly port: number
+  /** undefined: operators have no port of their own. */
+  readonly adminPort: number | undefined
   /** Reads the access file and changed certificates now; a node looks at these files every second anyway. */
   lookAtFiles(): void
   /** The name of its store, for the line that reports readiness. */

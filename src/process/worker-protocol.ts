@@ -1,6 +1,7 @@
 // The messages between the supervisor and its workers, and between a process and the thread of its only node.
 
 import { dirname, join } from 'node:path'
+import type { ListenAddress } from '../http/front.js'
 
 export interface WorkerSettings {
   readonly index: number
@@ -41,8 +42,8 @@ export type FromWorker =
   | { readonly kind: 'hears' }
   /** Serves; `store` is the name of its store. */
   | { readonly kind: 'ready'; readonly store: string }
-  /** Listen at a port for me, and pass me connections (handed-connections.ts). */
-  | { readonly kind: 'listen'; readonly port: number }
+  /** Listen at an address for me, and pass me connections (handed-connections.ts). */
+  | { readonly kind: 'listen'; readonly at: ListenAddress }
   | { readonly kind: 'unlistened' }
   | { readonly kind: 'drained' }
   | { readonly kind: 'pong' }

@@ -45,7 +45,7 @@ process.on('exit', () => {
   if (!process.connected) tidy()
 })
 
-const connections = new HandedConnections(port => send({ kind: 'listen', port }))
+const connections = new HandedConnections(at => send({ kind: 'listen', at }))
 
 process.on('message', (order: ToWorker, socket?: Socket) => {
   execute(order, socket).catch((error: Error) => fail(error.message))

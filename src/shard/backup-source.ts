@@ -101,7 +101,7 @@ export class BackupSource {
     const { store, lastStamp, shards: count, owns, isNode } = this.parts
     const owned = new Set(Array.from({ length: count }, (_, shard) => shard).filter(owns))
     const isKeeper = owns(count)
-    const goes = ({ key }: Row): boolean => {
+    const isIncluded = ({ key }: Row): boolean => {
       switch (destinationOf.get(key[0] as number)) {
         case 'shard':
           return owned.has(shardOfKey(key))
@@ -116,7 +116,7 @@ export class BackupSource {
     }
     session.open(
       kinds.map(kind => store.cursor(under(Buffer.from([kind])))),
-      goes,
+      isIncluded,
     )
     const ofLogs = isNode ? [...owned, ...(isKeeper ? [count] : [])] : []
     const positions = ofLogs.flatMap(shard => {
@@ -148,7 +148,7 @@ export class BackupSource {
 /** A backup under way. */
 class Session {
   askedMs: number
-  private goes: (row: Row) => boolean = () => false
+  private isIncluded: (row: Row) => boolean = () => false
   private cursors: Cursor[] = []
   private readonly packer = new RowPacker()
   /** Rows that were read, and not given yet. */
@@ -164,9 +164,9 @@ class Session {
     this.askedMs = beganMs
   }
 
-  open(cursors: Cursor[], goes: (row: Row) => boolean): void {
+  open(cursors: Cursor[], isIncluded: (row: Row) => boolean): void {
     this.cursors = cursors
-    this.goes = goes
+    this.isIncluded = isIncluded
   }
 
   /** The next rows, whose bytes are overwritten by the next call. One call at a time. */
@@ -177,7 +177,7 @@ class Session {
     while (packer.length < pageBytesMax) {
       const row = this.rows[this.at++]
       if (row) {
-        if (this.goes(row)) packer.add(row)
+        if (this.isIncluded(row)) packer.add(row)
       } else if (!(await this.read())) break
     }
     return { what: 'page', ...packer.packed(), isLast: this.cursors.length === 0 && this.at >= this.rows.length }

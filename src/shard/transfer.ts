@@ -32,7 +32,7 @@ import { decodeNumber, destinations, encodeNumber, kindsThatGo, prefix, shardOfK
 import { attributeCounts, copiedKey, entityCounts, nothing, stampKey } from './layout.js'
 import { decodeProgress, encodeProgress } from './notify/progress-book.js'
 import { putRow } from './rebuild.js'
-import { allPositions, pathKey, pathRange, stretchOf } from './replicate/replicated-layout.js'
+import { allPositions, kindRange, pathKey, pathRange } from './replicate/replicated-layout.js'
 import { rowsBehind } from './replicate/snapshot.js'
 import { isMarkKey } from './tenants/deletion-layout.js'
 
@@ -77,7 +77,7 @@ export async function transfer(given: Transfer): Promise<void> {
   if (target.get(stampKey())) return
   const filling = new TransferBatch(target, isNode ? new Uint8Array(shards).fill(1) : undefined)
   const copied = target.get(copiedKey())
-  for (const { source, range } of stretchesToCopy(given))
+  for (const { source, range } of rangesToCopy(given))
     for await (const rows of rowsBehind(source, range, copied))
       for (const row of rows) {
         filling.add(row)
@@ -98,12 +98,12 @@ export async function transfer(given: Transfer): Promise<void> {
 }
 
 /** The ranges that are copied byte by byte, in the order of keys: so one key marks the progress. */
-function* stretchesToCopy(given: Transfer): Iterable<{ readonly source: Store; readonly range: Range }> {
+function* rangesToCopy(given: Transfer): Iterable<{ readonly source: Store; readonly range: Range }> {
   const { worker, workers, sources, shards } = given
   for (const kind of kindsThatGo('shard'))
     for (let shard = worker; shard < shards; shard += workers)
-      yield { source: sources[workerOf(shard, sources.length)]!, range: stretchOf(kind, shard) }
-  for (const kind of kindsThatGo('register')) yield { source: sources[keeper]!, range: stretchOf(kind, shards) }
+      yield { source: sources[workerOf(shard, sources.length)]!, range: kindRange(kind, shard) }
+  for (const kind of kindsThatGo('register')) yield { source: sources[keeper]!, range: kindRange(kind, shards) }
 }
 
 /** A batch of the target: rows that go with their shard or the register, and all rows that follow from them. */
@@ -205,7 +205,10 @@ export async function countEntities(store: StoreReader): Promise<number> {
  * Describes the first row of a store that a transfer would lose; undefined when there is none. Such rows are of kinds
  * or notes that this version does not know, or of shards that the store should not hold.
  */
-export async function findStranger(store: StoreReader, owns: (shard: number) => boolean): Promise<string | undefined> {
+export async function findForeignRow(
+  store: StoreReader,
+  owns: (shard: number) => boolean,
+): Promise<string | undefined> {
   let from: Buffer = Buffer.alloc(1)
   for (;;) {
     const key = await firstKey(store, { gte: from, lt: behindAll })

@@ -51,7 +51,7 @@ export function nextState(before: RoomState, sight: DiskSight, reserveBytes: num
   return isLess('short', room, reserveBytes, reserveBytes * 2 + 1) ? 'short' : 'ample'
 }
 
-/** What to do with the reserve file in a state. */
+/** The action on the reserve file in a state. */
 export function reserveStep(state: RoomState, sight: DiskSight, reserveBytes: number): 'keep' | 'give up' | 'make' {
   if (state === 'scarce' || state === 'exhausted') return sight.heldBytes > 0 ? 'give up' : 'keep'
   const hasRoom = roomOf(sight, reserveBytes) >= reserveBytes / 2

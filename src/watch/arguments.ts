@@ -206,7 +206,9 @@ function urlOf(written: string, faults: string[]): URL {
   return isFit ? url : new URL('http://localhost')
 }
 
-/** The headers that open the connection: those for the scope and the token, as `orrery export` sends them, and others. */
+/**
+ * The headers that open the connection: those for the scope and the token, as `orrery export` sends them, and others.
+ */
 function headersOf(given: Given, faults: string[]): readonly (readonly [string, string])[] {
   const { tenant: tenantGiven, path: pathGiven, token } = given as Readonly<Record<string, string | undefined>>
   const headers: (readonly [string, string])[] = []

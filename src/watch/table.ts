@@ -150,7 +150,9 @@ const between = '  '
 const more = (count: number, areOthers: boolean): string =>
   count === 0 ? '… more' : `… ${count}${areOthers ? '+' : ''} more`
 
-/** How many columns fit, and beside them the note about the others. The first ones, which name the entity, always stay. */
+/**
+ * How many columns fit, and beside them the note about the others. The first ones, which name the entity, always stay.
+ */
 function fittingColumns(widths: readonly number[], columns: number, least: number, areOthers: boolean): number {
   const sum = (count: number): number =>
     widths.slice(0, count).reduce((all, one) => all + one, 0) + between.length * (count - 1)
@@ -164,7 +166,9 @@ function fittingColumns(widths: readonly number[], columns: number, least: numbe
 
 const keyOf = ({ id, type, path }: Pick<TableRow, 'id' | 'type' | 'path'>): string => JSON.stringify([path, type, id])
 
-/** The identity of an entity, in the form in which it is shown. An attribute shows the path where the entity has none. */
+/**
+ * The identity of an entity, in the form in which it is shown. An attribute shows the path where the entity has none.
+ */
 function placeOf(
   { id, type, servicePath }: JsonObject,
   path: Json | undefined,

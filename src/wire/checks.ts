@@ -1,5 +1,5 @@
-// The parts of which the shapes of JSON are made (shapes.ts, admin-shapes.ts): a shape is a function that says whether a
-// value has it.
+// The parts of which the shapes of JSON are made (shapes.ts, admin-shapes.ts): a shape is a function that says whether
+// a value has it.
 //
 // Members that a shape does not name are ignored: a later release may send some.
 

@@ -45,7 +45,7 @@ export function answerBytes(
   onReply(encodeNotUnderstood(`there is no shard ${shard}`))
 }
 
-/** The reply of another process to a request, whatever it has sent. */
+/** The reply of another process to a request, from any bytes. */
 export function replyFrom(outcome: AskOutcome, request: ShardRequest, onUnreadable: OnUnreadable): ShardReply {
   switch (outcome.kind) {
     case 'reply':

@@ -1,4 +1,4 @@
-// The bytes of the requests to shards and of their replies (messages.ts).
+// The bytes of the requests to shards and of their replies (messages/messages.ts).
 //
 // Both unions go through bytes and back unchanged; inside one process nothing is encoded. The most frequent messages
 // are packed (packed.ts). All others are JSON. A request is its form and JSON. A request with a condition of access
@@ -190,7 +190,7 @@ function attributesOf(json: Json): Attributes {
   return allFromWire(json as unknown as WireAttributes)
 }
 
-/** For the log: a short text, whatever was sent. */
+/** For the log: a short text, from any bytes. */
 const kindOf = (json: unknown): string =>
   typeof json === 'object' && json !== null && 'kind' in json ? String(json.kind).slice(0, 30) : '(none)'
 
@@ -310,16 +310,16 @@ export function encodeReply(reply: ShardReply): Buffer {
     case 'batch':
       return frame({ ...reply, replies: reply.replies.map(refusedToWire) }, [])
     case 'stream': {
-      const { told } = reply
-      if (told.what !== 'changes' && told.what !== 'replayed') return frame(reply, [])
-      const changes = told.changes.map(({ encoded, ...change }) => ({ ...change, bytes: encoded.length }))
-      const tail = told.changes.map(({ encoded }) => encoded)
-      return frame({ kind: reply.kind, told: { ...told, changes } }, tail)
+      const { told: content } = reply
+      if (content.what !== 'changes' && content.what !== 'replayed') return frame(reply, [])
+      const changes = content.changes.map(({ encoded, ...change }) => ({ ...change, bytes: encoded.length }))
+      const tail = content.changes.map(({ encoded }) => encoded)
+      return frame({ kind: reply.kind, told: { ...content, changes } }, tail)
     }
     case 'backup': {
-      const { told } = reply
-      if (told.what !== 'page') return frame(reply, [])
-      const { bytes, ...head } = told
+      const { told: content } = reply
+      if (content.what !== 'page') return frame(reply, [])
+      const { bytes, ...head } = content
       return frame({ kind: reply.kind, told: head }, [bytes])
     }
     default:
@@ -420,12 +420,12 @@ function jsonReply(bytes: Buffer): ShardReply {
     case 'batch':
       return { ...head, replies: (head.replies as readonly WriteReply[]).map(refusedFromWire) }
     case 'stream': {
-      const { told } = head
-      if (told.what !== 'changes' && told.what !== 'replayed') return head
-      const sent = told.changes as readonly ({ readonly bytes: number } & Omit<SentChange, 'encoded'>)[]
+      const { told: content } = head
+      if (content.what !== 'changes' && content.what !== 'replayed') return head
+      const sent = content.changes as readonly ({ readonly bytes: number } & Omit<SentChange, 'encoded'>)[]
       return {
         kind: 'stream',
-        told: { ...told, changes: sent.map(({ bytes, ...one }) => ({ ...one, encoded: encoded(bytes) })) },
+        told: { ...content, changes: sent.map(({ bytes, ...one }) => ({ ...one, encoded: encoded(bytes) })) },
       }
     }
     case 'backup':

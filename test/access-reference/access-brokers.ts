@@ -1,6 +1,6 @@
 // The kinds of brokers that a campaign runs against, and the change of their access file.
 //
-// A broker starts with a file in which everybody may do everything, since the nodes of a cluster are asked for their
+// A broker starts with a file that allows every client everything, since the nodes of a cluster are asked for their
 // state while they start. Each later file has a key of its own without rules. When every process accepts that key, the
 // file is in use. Not here: requests and answers (access-campaign).
 

@@ -16,7 +16,7 @@ import { fitsUrl, watchMembers } from '../support/random-feed.js'
 import { type Entity, isEqual, type Json } from '../support/reference-entities.js'
 import type { HttpRequest } from '../support/reference-requests.js'
 import type { JudgedBroker } from './access-brokers.js'
-import { AccessProvider, providedTenant } from './access-provider.js'
+import { AccessProvider, type ProvidedUpdate, providedTenant } from './access-provider.js'
 import { AccessReceiver, type ArrivedNotification } from './access-receiver.js'
 import { type AccessRequest, httpOf } from './access-request.js'
 import { UpdateSockets } from './access-socket.js'
@@ -38,13 +38,13 @@ import { notificationFor, visibleHappening } from './reference-events.js'
 import { allows, type Covered } from './reference-grant.js'
 import { recognize, rolesNow } from './reference-principal.js'
 
-/** What is compared besides reads: while the broker decides only some of it, the others are left out. */
+/** The parts that are compared besides reads. A part that the broker does not decide yet is left out. */
 export interface CampaignParts {
   /** Otherwise only the strong key writes, and asks for paths of operators. */
   readonly writes: boolean
   /** Subscriptions and registrations. */
   readonly documents: boolean
-  /** Answers of a provider. */
+  /** Answers of a provider, and updates for it. */
   readonly providers: boolean
   readonly streams: boolean
 }
@@ -68,13 +68,15 @@ interface Sent {
   readonly isMessage: boolean
 }
 
-/** What a campaign has compared. */
+/** The numbers of comparisons of a campaign. */
 export interface CampaignCounts {
   requests: number
   statuses: Record<number, number>
   notifications: number
   events: number
   streams: number
+  /** Entities in updates for the provider. */
+  passedOn: number
 }
 
 /** Reads after each other request. */
@@ -88,7 +90,7 @@ const lookMs = 5
 const surplusMs = 200
 
 export class AccessCampaign {
-  readonly counts: CampaignCounts = { requests: 0, statuses: {}, notifications: 0, events: 0, streams: 0 }
+  readonly counts: CampaignCounts = { requests: 0, statuses: {}, notifications: 0, events: 0, streams: 0, passedOn: 0 }
   readonly #t: Teardown
   readonly #parts: CampaignParts
   readonly #sockets: UpdateSockets
@@ -107,6 +109,7 @@ export class AccessCampaign {
     { readonly tenant: string; readonly kind: 'key' | 'anonymous'; readonly name: string }
   >()
   #streams: AccessStream[] = []
+  #provider: AccessProvider | undefined
   #files = 0
   #fault: string | undefined
 
@@ -150,6 +153,7 @@ export class AccessCampaign {
   /** Registers the provider by the strong key; without access control that key is not looked at. */
   async #provide(): Promise<void> {
     const provider = new AccessProvider(this.#t, this.#markers)
+    this.#provider = provider
     await provider.register(
       this.#clients[0] as HttpClient,
       this.#broker.withAccess ? strongProof(this.#random.seed) : {},
@@ -181,7 +185,7 @@ export class AccessCampaign {
     return { request, http, proof, judged, isMessage: this.#isMessage(request, proof) }
   }
 
-  /** Without access control nobody is asked for a proof. */
+  /** Without access control no request needs a proof. */
   #nextProof(isWrite: boolean): Proof {
     const { seed } = this.#random
     if (isWrite && this.#broker.withAccess && !this.#parts.writes) return strongProof(seed)
@@ -189,12 +193,12 @@ export class AccessCampaign {
   }
 
   /** Batches of principals that may open a stream in each tenant: part of them go over a WebSocket. */
-  #isMessage({ kind }: AccessRequest, proof: Proof): boolean {
+  #isMessage({ kind, tenant }: AccessRequest, proof: Proof): boolean {
     if (kind !== 'batch' || !this.#parts.streams || this.#random.between(1, 3) > 1) return false
     const asking = recognize(this.#reference.file, proof, Date.now())
     if (!('principal' in asking)) return false
     const { principal } = asking
-    return tenants.every(tenant => this.#reference.rules(principal, 'stream', tenant).length > 0)
+    return [...tenants, tenant].every(one => this.#reference.rules(principal, 'stream', one).length > 0)
   }
 
   async #send(sent: Sent): Promise<void> {
@@ -212,7 +216,10 @@ export class AccessCampaign {
     const answer = await untilAvailable(isPlainRead(request), send)
     this.counts.statuses[answer.status] = (this.counts.statuses[answer.status] ?? 0) + 1
     if (judged.created !== undefined && answer.status === 201) this.#learn(judged.created, sent, answer)
-    const difference = this.#differenceIn(request, judged.answer, answer) ?? this.#foreignIn(sent, answer)
+    const difference =
+      this.#differenceIn(request, judged.answer, answer) ??
+      this.#passedOnOtherwise(sent) ??
+      this.#foreignIn(sent, answer)
     if (difference) this.#report(difference, sent, answer)
   }
 
@@ -329,6 +336,16 @@ export class AccessCampaign {
     return listed.join() === documents.join() ? undefined : `documents ${listed}, expected ${documents}`
   }
 
+  /** Writes go out one after the other, so what has come to the provider is of this one. */
+  #passedOnOtherwise({ request, judged: { passedOn = [] } }: Sent): string | undefined {
+    if (!this.#provider || !isWrite(request)) return undefined
+    const updates = this.#provider.takeUpdates()
+    this.counts.passedOn += updates.length
+    const inWords = (some: readonly ProvidedUpdate[]): Json => JSON.parse(JSON.stringify(some)) as Json
+    if (isEqual(inWords(updates), inWords(passedOn))) return undefined
+    return `the provider has received ${JSON.stringify(updates)}, expected ${JSON.stringify(passedOn)}`
+  }
+
   /** Entities that were created through different nodes have no order that the test could know. */
   #isSameSet(request: AccessRequest, a: string, b: string): boolean {
     if (this.#broker.kind !== 'three nodes' || request.kind !== 'entities') return false
@@ -409,6 +426,8 @@ const refusals: Readonly<Record<number, string>> = { 400: 'BadRequest', 401: 'Un
 
 const isPlainRead = ({ kind }: AccessRequest): boolean =>
   ['entities', 'entity', 'attribute', 'types', 'type', 'provided'].includes(kind)
+
+const isWrite = ({ kind }: AccessRequest): boolean => ['change', 'batch', 'notify'].includes(kind)
 
 const isRemoval = ({ kind }: AccessRequest): boolean => kind === 'unsubscribe' || kind === 'change subscription'
 

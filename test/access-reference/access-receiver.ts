@@ -1,4 +1,4 @@
-// The receiver of all notifications of a campaign, and what should still arrive.
+// The receiver of all notifications of a campaign, and those that are still expected.
 //
 // An expectation is made before the request that causes it is sent, so each arrival has one, or is a fault. The path of
 // the URL has the number of the subscription. A repeated try has the id of the earlier one, and counts once.
@@ -51,7 +51,7 @@ export class AccessReceiver {
     this.#expected.set(at, [...(this.#expected.get(at) ?? []), text])
   }
 
-  /** What has not arrived yet. */
+  /** The notifications that have not arrived yet. */
   get missing(): readonly string[] {
     return [...this.#expected].flatMap(([at, texts]) => texts.map(text => `subscription ${at}: ${text}`))
   }

@@ -1,6 +1,6 @@
 // The requests of the campaign as their meaning, and as HTTP.
 //
-// Not here: who sends them and what is chosen (random-access-request), what should be answered (reference-answers).
+// Not here: the random choice of requests (random-access-request), the expected answers (reference-answers).
 
 import type { Change, JsonObject } from '../support/reference-entities.js'
 import type { Query, Selector } from '../support/reference-query.js'
@@ -76,7 +76,7 @@ export type AccessRequest = {
 /** The requests of some kinds. */
 export type RequestOf<K extends AccessRequest['kind']> = Extract<AccessRequest, { readonly kind: K }>
 
-/** What the test knows and the reference does not: ids that the broker has given, and where the receiver listens. */
+/** Facts that only the test knows: ids that the broker has made, and the address of the receiver. */
 export interface Known {
   /** The broker's id of the subscription or registration with this number. */
   idOf(at: number): string

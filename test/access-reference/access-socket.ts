@@ -36,8 +36,8 @@ export class UpdateSockets {
   }
 
   /**
-   * Opens a connection, and again if it is cut off before it has answered anything: uWebSockets may do that in rare cases
-   * when a response becomes a WebSocket (src/http/uws-socket.ts).
+   * Opens a connection, and again if it is cut off before it has answered anything: uWebSockets may do that in rare
+   * cases when a response becomes a WebSocket (src/http/uws-socket.ts).
    */
   async #open(url: string, proof: Readonly<Record<string, string>>): Promise<StreamSocketClient> {
     for (let tries = 1; ; tries++) {

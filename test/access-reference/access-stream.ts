@@ -1,8 +1,8 @@
-// One stream of a campaign: what its reader should receive, and what it receives
+// One stream of a campaign: the expected events, and those that its reader receives
 // (docs/interface/access.md#streams, docs/interface/live.md#events).
 //
-// An expectation is made before the request that causes it is sent. Events about one entity come in their order, so each
-// is compared with the first expectation about its entity.
+// An expectation is made before the request that causes it is sent. Events about one entity come in their order, so
+// each is compared with the first expectation about its entity.
 
 import {
   type FeedConnection,

@@ -1,7 +1,8 @@
 // Under rules that allow everything, the reference is that of NGSIv2 itself: a broker without `-access` gives its
 // answers. So a later difference is one of access control.
 //
-// ACCESS_REQUESTS sets the number of requests of each kind of broker, ACCESS_BROKER chooses one kind. SEED repeats a run.
+// ACCESS_REQUESTS sets the number of requests of each kind of broker, ACCESS_BROKER chooses one kind. SEED repeats a
+// run.
 
 import t from 'tap'
 import { Random } from '../support/random.js'

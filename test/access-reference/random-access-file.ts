@@ -1,8 +1,8 @@
 // Random access files: keys with known secrets, roles with random rules, and sometimes roles of `anonymous`.
 //
-// Names, types, ids, paths and attributes come from small alphabets, so that rules often overlap and requests often meet
-// them. Keys have the same names in every file, and mostly other roles: what a principal owns stays its own while its
-// rights change. Some keys have expired, and some are missing.
+// Names, types, ids, paths and attributes come from small alphabets, so that rules often overlap and requests often
+// meet them. Keys have the same names in every file, and mostly other roles: what a principal owns stays its own while
+// its rights change. Some keys have expired, and some are missing.
 //
 // Not here: what the rules mean (reference-grant), the requests (random-access-request).
 

@@ -1,5 +1,6 @@
 // Random requests by random principals: reads with filters, writes one by one and in batches, subscriptions,
-// registrations, streams, and paths for operators. Most are about what is stored, so that rules decide about something.
+// registrations, streams, and paths for operators. Most are about stored entities, so that rules decide about
+// something.
 //
 // Each value that is written is a marker, a text that occurs once. So a marker in an answer names its attribute, and
 // filters compare with markers.
@@ -13,7 +14,7 @@ import type { Geo, Position } from '../support/reference-geo.js'
 import type { Query, Selector, Shown, Statement } from '../support/reference-query.js'
 import type { AlterationType, Element, Subscription } from '../support/reference-subscriptions.js'
 import type { Watch } from '../support/reference-watch.js'
-import { providedTenant } from './access-provider.js'
+import { providedIds, providedTarget, providedTenant } from './access-provider.js'
 import type { AccessRequest, RequestOf, WantedChange } from './access-request.js'
 import { attributes, ids, keyNames, paths, secretOf, strongKey, tenants, types } from './random-access-file.js'
 import type { AccessReference } from './reference-answers.js'
@@ -45,8 +46,8 @@ const subscriptionsMax = 30
 const registrationsMax = 20
 
 /**
- * The headers by which a client shows who asks; mostly a key, which the present file may have or not. Every fourth write
- * is by the strong key.
+ * The headers by which a client shows who asks; mostly a key, which the present file may have or not. Every fourth
+ * write is by the strong key.
  */
 export function nextProof(random: Random, seed: number, isWrite: boolean): Readonly<Record<string, string>> {
   if (isWrite && chance(random, 0.25)) return strongProof(seed)
@@ -66,6 +67,7 @@ export const strongProof = (seed: number) => ({ 'X-Api-Key': secretOf(seed, stro
 /** A request that is no read of entities. */
 export function nextWrite(draw: Draw): AccessRequest {
   const { random } = draw
+  if (draw.reference.provided && chance(random, 0.06)) return nextProvidedWrite(draw)
   const tenant = random.pick(tenants)
   const kind = draw.withDocuments ? random.fraction() : 0.74 * random.fraction()
   if (kind < 0.5) return { tenant, kind: 'change', ...nextWanted(draw, tenant) }
@@ -335,6 +337,31 @@ function nextBatch(draw: Draw, tenant: string): AccessRequest {
       }
     }
   })
+  return { tenant, kind: 'batch', action, changes }
+}
+
+/** A write that may go to the provider. None of them creates anything. */
+function nextProvidedWrite(draw: Draw): AccessRequest {
+  const { random, markers } = draw
+  const target = (): Target => ({
+    path: providedTarget.path,
+    id: random.pick(providedIds),
+    type: chance(random, 0.7) ? providedTarget.type : random.pick(types),
+  })
+  const isTyped = () => chance(random, 0.4)
+  const [tenant, name] = [providedTenant, random.pick(attributes)]
+  const update = (): Change => ({ ...target(), action: 'update', given: given(draw, 1), ...plain })
+  const replace = (): Change => ({ ...target(), action: 'replace', given: given(draw, 1) })
+  const single = random.pick<() => Change>([
+    update,
+    replace,
+    () => ({ ...target(), action: 'updateOne', name, given: value(random, markers, name), ...plain }),
+    () => ({ ...target(), action: 'updateValue', name: 'a', value: markers.next(), forced: false }),
+  ])
+  if (chance(random, 0.5)) return { tenant, kind: 'change', isTyped: isTyped(), change: single() }
+  const action = random.pick(['update', 'update', 'replace'])
+  const item = action === 'update' ? update : replace
+  const changes = several(random, 1, 3, (): WantedChange => ({ isTyped: isTyped(), change: item() }))
   return { tenant, kind: 'batch', action, changes }
 }
 

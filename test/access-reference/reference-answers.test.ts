@@ -35,7 +35,7 @@ const changed = (change: Change, isTyped = true): AccessRequest => ({ kind: 'cha
 
 const listed = { form: 'GET', selectors: [], counted: true, shown: { mode: 'keyValues' } } as const
 
-t.test('who asks', async t => {
+t.test('principals', async t => {
   const key = { name: 'k', sha256: hashOf(secretOf(seed, 'k')), roles: ['r'] }
   const file: AccessFile = {
     keys: [key, { ...key, name: 'old', sha256: hashOf('old'), expires: '2020-01-01' }],

@@ -1,18 +1,19 @@
 // The answer of a broker with an access file, written from docs/interface/access.md as plainly as possible: one
 // function for each section. It is slow: each request looks at every entity and at every rule.
 //
-// A principal gets the answer of a broker that has only what it may see. So reads are answered by the plain reference of
-// lists (reference-query) about the visible parts of the entities. Writes are decided before anything happens, by the
-// request and the file alone; then the plain reference of entities carries them out (reference-entities).
+// A principal gets the answer of a broker that has only what it may see. So reads are answered by the plain reference
+// of lists (reference-query) about the visible parts of the entities. Writes are decided before anything happens, by
+// the request and the file alone; then the plain reference of entities carries them out (reference-entities).
 //
 // Where the document leaves something open, the stricter reading holds; `// Open:` marks the place.
 //
-// Not here: who asks (reference-principal), what rules allow (reference-grant), events (reference-events).
+// Not here: principals (reference-principal), the meaning of rules (reference-grant), events (reference-events).
 
 import { type Change, type Entity, type Json, type Outcome, Reference } from '../support/reference-entities.js'
 import { answerTo, coversPath, type Query, shownEntity } from '../support/reference-query.js'
 import { statusOf } from '../support/reference-requests.js'
 import { type Happening, happeningOf, type Subscription } from '../support/reference-subscriptions.js'
+import { type ProvidedUpdate, providedTenant } from './access-provider.js'
 import {
   type AccessRequest,
   type RequestOf,
@@ -30,6 +31,7 @@ import {
   allowsProviding,
   allowsUntyped,
   coversAny,
+  coversEveryType,
   coversUntyped,
   inPaths,
   isWhole,
@@ -63,6 +65,8 @@ export interface Judged {
   readonly effects: readonly Effect[]
   /** The number of the subscription or registration that the request has created. */
   readonly created?: number
+  /** What goes to the provider. */
+  readonly passedOn?: readonly ProvidedUpdate[]
 }
 
 interface StoredDocument {
@@ -179,7 +183,7 @@ export class AccessReference {
     }
   }
 
-  // docs/interface/access.md#registrations: what a provider answers
+  // docs/interface/access.md#registrations: the answers of a provider
 
   #provided({ form, tenant, paths = ['/#'] }: RequestOf<'provided'>, principal: RolesOfAsking): ExpectedAnswer {
     const rules = inPaths(this.rules(principal, 'read', tenant), paths)
@@ -203,12 +207,30 @@ export class AccessReference {
       needsOf(one.change).every(need => this.#allowsWrite(principal, tenant, one, need, request.kind)),
     )
     if (!isAllowed) return plainly(forbidden)
+    if (tenant === providedTenant) return this.#passOn(wanted, principal)
     const effects: Effect[] = []
     const outcomes = wanted.map(one => {
       const rules = needsOf(one.change).map(({ action }) => this.rules(principal, action, tenant))
       return this.#carryOut(tenant, one, rules, request.kind, effects)
     })
     return { answer: writeAnswer(request, outcomes), effects }
+  }
+
+  /** docs/interface/access.md#registrations, where nothing is stored and the provider accepts everything. */
+  #passOn(wanted: readonly WantedChange[], principal: RolesOfAsking): Judged {
+    const passed = wanted.filter(
+      ({ change, isTyped }) =>
+        isTyped ||
+        needs(change).every(({ action }) =>
+          coversEveryType(this.rules(principal, action, providedTenant), change.path, change.id),
+        ),
+    )
+    const passedOn = passed.map(({ change, isTyped }) => ({
+      id: change.id,
+      type: isTyped ? change.type : undefined,
+      values: givenValues(change),
+    }))
+    return { ...plainly({ status: passed.length === wanted.length ? 204 : 404 }), passedOn }
   }
 
   #allowsWrite(
@@ -220,7 +242,7 @@ export class AccessReference {
   ): boolean {
     const { path, id } = change
     const rules = inPaths(this.rules(principal, action, tenant), [path])
-    // What a write creates without a type is a `Thing`.
+    // A write without a type creates a `Thing`.
     if (action === 'create' || hasType(change, isTyped, kind)) {
       if (names === 'all') return allowsAll(rules, change)
       return coversAny(rules, change) && names.every(name => allows(rules, change, name))
@@ -485,6 +507,20 @@ const notifyNeeds = (change: Change, deletes: boolean): readonly Need[] => [
 
 const givenNames = (change: Change): readonly string[] =>
   'given' in change && Array.isArray(change.given) ? change.given.map(([name]) => name as string) : []
+
+function givenValues(change: Change): ProvidedUpdate['values'] {
+  switch (change.action) {
+    case 'update':
+    case 'replace':
+      return Object.fromEntries(change.given.map(([name, { value }]) => [name, value as Json]))
+    case 'updateOne':
+      return { [change.name]: change.given.value as Json }
+    case 'updateValue':
+      return { [change.name]: change.value as Json }
+    default:
+      return {}
+  }
+}
 
 /**
  * Whether the type is known from the request: an entity that is created without one, by itself or by `op/notify`, has

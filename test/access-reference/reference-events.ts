@@ -1,4 +1,4 @@
-// What a change is to somebody who may not see everything: docs/interface/access.md#subscriptions and #streams.
+// The event of a change for a reader that may not see everything: docs/interface/access.md#subscriptions and #streams.
 //
 // The same change happens to the visible part of the entity, and the rules of subscriptions and streams are asked about
 // that (reference-subscriptions, reference-watch).

@@ -179,6 +179,10 @@ export const allowsAllUntyped = (rules: readonly AccessRule[], path: string, id:
 
 // Registrations
 
+/** docs/interface/access.md#registrations: a write without a type may be about an entity that only a provider has. */
+export const coversEveryType = (rules: readonly AccessRule[], path: string, id: string): boolean =>
+  rules.some(rule => rule.types === undefined && coversPath(rule.paths ?? ['/#'], path) && coversId(rule, id))
+
 /** What an element of a registration provides: every id without `id`, every type without `type`. */
 export interface Provided {
   readonly path: string

@@ -1,5 +1,6 @@
-// Who asks, according to docs/interface/access.md#who-asks: the plain reading of an access file and of the headers of a
-// request. Only keys and `anonymous`; tokens and certificates are not the subject of this reference.
+// The principal of a request, according to docs/interface/access.md#who-asks: the plain reading of an access file and
+// of the headers of a request. Only keys and `anonymous`; tokens and certificates are not the subject of this
+// reference.
 //
 // Not here: what the principal may do (reference-grant).
 

@@ -1,4 +1,4 @@
-// The access file on disk: how it is read at the start, and what changes do. Files are real, time is not.
+// The access file on disk: how it is read at the start, and the effect of changes. Files are real, time is not.
 
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -24,8 +24,8 @@ function watching(t: Test, name = 'access.json', text = JSON.stringify(fileOf('f
     logger: { info: line => log(`INFO ${line}`), error: line => log(`ERROR ${line}`) },
   })
   t.teardown(() => source.stop())
-  const heard: unknown[] = []
-  source.on(file => heard.push(file.anonymous))
+  const received: unknown[] = []
+  source.on(file => received.push(file.anonymous))
   source.begin()
   return {
     folder,
@@ -33,7 +33,7 @@ function watching(t: Test, name = 'access.json', text = JSON.stringify(fileOf('f
     clock,
     source,
     lines,
-    heard,
+    received,
     put: (members: JsonObject): void => writeFileSync(path, JSON.stringify(members)),
     /** The next regular look. */
     async next(): Promise<void> {
@@ -92,7 +92,7 @@ for (const [name, text] of [
   })
 
 t.test('a change is read when the file was left alone from one look to the next', async t => {
-  const { source, put, next, heard, lines } = watching(t)
+  const { source, put, next, received, lines } = watching(t)
   await next()
   t.equal(source.generation, 1)
   put(fileOf('second'))
@@ -104,7 +104,7 @@ t.test('a change is read when the file was left alone from one look to the next'
   await next()
   t.strictSame(source.file.anonymous, ['third!'])
   t.match(source.numbers(), { generation: 2, reloads: 1, reloadFailures: 0 })
-  t.strictSame(heard, [['third!']])
+  t.strictSame(received, [['third!']])
   t.strictSame(lines, ['INFO access: the file /access.json was read again, and is in use'])
   await next()
   await next()
@@ -130,7 +130,7 @@ t.test('a symbolic link that leads to another file is a change', async t => {
 })
 
 t.test('a wrong file changes nothing, and is reported once with line and reason', async t => {
-  const { source, path, put, next, heard, lines } = watching(t)
+  const { source, path, put, next, received, lines } = watching(t)
   writeFileSync(path, '{\n"anonymous": ["gest"]\n}')
   for (let looks = 0; looks < 5; looks++) await next()
   t.strictSame(source.file.anonymous, ['first'])
@@ -145,7 +145,7 @@ t.test('a wrong file changes nothing, and is reported once with line and reason'
   put(fileOf('second'))
   await next()
   await next()
-  t.strictSame(heard, [['second']])
+  t.strictSame(received, [['second']])
 })
 
 t.test('SIGHUP reads it at once, also when it seems unchanged', async t => {
@@ -180,7 +180,7 @@ t.test('a new file waits for its files of keys', async t => {
 })
 
 t.test('it stops, also in the middle of a look', async t => {
-  const { source, clock, put, heard } = watching(t)
+  const { source, clock, put, received } = watching(t)
   put(fileOf('second'))
   clock.advance(1_000)
   source.stop()
@@ -188,5 +188,5 @@ t.test('it stops, also in the middle of a look', async t => {
   t.equal(clock.waiting, 0)
   clock.advance(10_000)
   t.equal(source.readAgain(), false)
-  t.strictSame(heard, [])
+  t.strictSame(received, [])
 })

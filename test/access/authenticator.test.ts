@@ -1,5 +1,5 @@
-// Who asks, from what a request shows to a principal or a refusal; and what happens while keys and files change under
-// load. Files and the issuer are real, time is not.
+// The way from the proof of a request to a principal or a refusal, also while keys and files change under load. Files
+// and the issuer are real, time is not.
 
 import { existsSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -24,8 +24,8 @@ const second = await signingKey('ES256', 'second')
 const key = newKey()
 const shortKey = newKey()
 const nothing: ShownProof = { kind: 'nothing' }
-const known: ShownCertificate = { subject: 'CN=gateway-9,O=City', otherNames: [] }
-const other: ShownCertificate = { subject: 'CN=other,O=City', otherNames: ['DNS:other'] }
+const known: ShownCertificate = { subject: 'CN=gateway-9,O=City', otherNames: [], endsMs: Number.POSITIVE_INFINITY }
+const other: ShownCertificate = { ...known, subject: 'CN=other,O=City', otherNames: ['DNS:other'] }
 
 /** An authenticator whose file has a key, a certificate, and an issuer with the key `first`. */
 async function authenticating(
@@ -74,7 +74,7 @@ async function authenticating(
   await authenticator.ready()
   const authenticate = (shown: ShownProof): Promise<Identification> =>
     new Promise(resolve => authenticator.authenticate(shown, resolve))
-  /** What is called back before `authenticate` returns. */
+  /** The outcome, if `authenticate` calls back before it returns. */
   const atOnce = (shown: ShownProof): Identification | undefined => {
     let found: Identification | undefined
     authenticator.authenticate(shown, identification => {
@@ -114,7 +114,26 @@ t.test('keys, certificates and nothing are decided at once', async t => {
   clock.advance(4_999)
   t.equal(said(atOnce(proofInText(shortKey))), 'key short: writer')
   clock.advance(1)
-  t.equal(said(atOnce(proofInText(shortKey))), `401 the key or token has expired; ${invalid}`)
+  t.equal(said(atOnce(proofInText(shortKey))), `401 the key, token or certificate has expired; ${invalid}`)
+})
+
+t.test('a certificate is accepted until it ends, and one name is one principal', async t => {
+  const { atOnce, authenticator, clock } = await authenticating(t)
+  const shownUntil = (endsMs: number): ShownProof => ({ kind: 'certificate', certificate: { ...known, endsMs } })
+  const [early, late] = [shownUntil(clock.wallMs() + 5_000), shownUntil(clock.wallMs() + 9_000)]
+  const [ofEarly, ofLate] = [atOnce(early), atOnce(late)]
+  if (!ofEarly?.ok || !ofLate?.ok) return t.fail('both are principals')
+  t.equal(ofEarly.principal, ofLate.principal, 'they share their grants')
+  t.equal(atOnce(early), ofEarly, 'the very same')
+  t.strictSame([ofEarly.endsMs, ofLate.endsMs], [clock.wallMs() + 5_000, clock.wallMs() + 9_000])
+  clock.advance(4_999)
+  t.ok(atOnce(early)?.ok)
+  t.ok(authenticator.asOfNow(ofEarly))
+  clock.advance(1)
+  t.equal(said(atOnce(early)), `401 the key, token or certificate has expired; ${invalid}`)
+  t.equal(authenticator.asOfNow(ofEarly), undefined)
+  t.ok(authenticator.asOfNow(ofLate))
+  t.notOk(atOnce(shownUntil(Number.NaN))?.ok, 'an end that cannot be read')
 })
 
 t.test('without anonymous a proof is missing', async t => {
@@ -226,7 +245,7 @@ class Load {
   }
 }
 
-t.test('keys of an issuer change under load: what is right passes, and what is not does not', async t => {
+t.test('keys of an issuer change under load: right tokens pass, and wrong ones do not', async t => {
   const { provider, authenticate, token, clock, authenticator } = await authenticating(t)
   const wrong: string[] = []
   /** How the issuer signs now, and which keys must not be accepted any more. */
@@ -268,7 +287,7 @@ t.test('keys of an issuer change under load: what is right passes, and what is n
   t.comment(`${load.count} requests`)
 })
 
-t.test('the file changes under load: what is right passes, and what is not does not', async t => {
+t.test('the file changes under load: right proofs pass, and wrong ones do not', async t => {
   const { authenticate, token, put, source, clock, authenticator, provider } = await authenticating(t)
   const count = verificationsMax + 500
   const texts: string[] = []

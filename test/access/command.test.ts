@@ -203,6 +203,11 @@ t.test('a token is verified with the keys of its issuer, fetched or from a file'
   t.strictSame(await run(t, 'explain', words(withFile, token)), allowed)
   t.equal(provider.asked, 1)
 
+  const egress = 'egress: {deny: ["127.0.0.1"]}\n'
+  const denied = fileWith(t, yaml(`issuers: [${JSON.stringify(provider.entry({ roles }))}]\n${egress}`))
+  t.match(await run(t, 'explain', words(denied, token)), { status: 1, err: /certs: The target is denied here\n503: / })
+  t.equal(provider.asked, 1)
+
   const forged = await signed(await signingKey('ES256', 'a'), provider.claims(Date.now()))
   t.strictSame(await run(t, 'explain', words(withFile, forged)), {
     status: 1,

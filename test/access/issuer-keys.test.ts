@@ -1,5 +1,5 @@
-// The keys of issuers: what is accepted as keys, when they are fetched, how they are kept on disk, and what a bad answer
-// does. The issuer is a real HTTP server; time is not real where a test waits for it.
+// The keys of issuers: what is accepted as keys, when they are fetched, how they are kept on disk, and what a bad
+// answer does. The issuer is a real HTTP server; time is not real where a test waits for it.
 
 import { readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -197,7 +197,7 @@ for (const [said, answer, reason] of badAnswers)
     t.strictSame(kidsOf(keys.current), ['first', 'second'], 'it is asked again after 30 s, not after 10 minutes')
   })
 
-t.test('a fetch without an answer ends after its time, whatever the port does', async t => {
+t.test('a fetch without an answer ends after its time, even if the port does not end it', async t => {
   let signal: AbortSignal | undefined
   const { keys, clock, lines } = await fetching(t, {
     fetch: (_url, given) => {

@@ -1,14 +1,14 @@
-// What a request shows about who asks: headers in all combinations.
+// The proof that a request shows: headers in all combinations.
 
 import t from 'tap'
 import { isKeyForm, keyHash, keyIn, newKey } from '../../src/access/keys.js'
 import { proofLengthMax } from '../../src/access/limits.js'
-import { proofInText, type ShownProof, shownProof } from '../../src/access/proof.js'
+import { proofInText, type ShownCertificate, type ShownProof, shownProof } from '../../src/access/proof.js'
 import { accessFile } from '../support/access.js'
 
 type Headers = readonly (readonly [name: string, value: string])[]
 
-const shown = (headers: Headers, certificate?: { subject: string; otherNames: string[] }): ShownProof =>
+const shown = (headers: Headers, certificate?: ShownCertificate): ShownProof =>
   shownProof(
     {
       header: name => headers.find(([other]) => other === name)?.[1] ?? '',
@@ -21,7 +21,7 @@ const key = newKey()
 const other = newKey()
 const token = 'eyJhbGciOiJSUzI1NiJ9.e30.c2ln'
 const longest = `${token.slice(0, 20)}${'A'.repeat(proofLengthMax - 20)}`
-const certificate = { subject: 'CN=gateway-9,O=City', otherNames: ['DNS:gateway'] }
+const certificate = { subject: 'CN=gateway-9,O=City', otherNames: ['DNS:gateway'], endsMs: 1 }
 
 const keyProof = { kind: 'key', text: key, certificate: undefined }
 const tokenProof = { kind: 'token', text: token, certificate: undefined }
@@ -109,7 +109,7 @@ for (const [said, headers, proof] of cases)
     t.strictSame(shown(headers), proof)
   })
 
-t.test('a certificate is a proof where no header is, and is told beside one', async t => {
+t.test('a certificate is a proof without a header, and is reported beside one', async t => {
   t.strictSame(shown([], certificate), { kind: 'certificate', certificate })
   t.strictSame(shown([['x-api-key', key]], certificate), { ...keyProof, certificate })
   t.strictSame(shown([['x-auth-token', token]], certificate), { ...tokenProof, certificate })

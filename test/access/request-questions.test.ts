@@ -1,4 +1,4 @@
-// What a request needs, as questions that can be explained. The types make sure that every route has a row.
+// The needs of a request, as questions that can be explained. The types make sure that every route has a row.
 
 import t from 'tap'
 import { needsOf, type RequestNeeds } from '../../src/access/request-questions.js'
@@ -65,7 +65,7 @@ t.test('a request may need several actions', async t => {
   t.strictSame(actions('POST /v2/op/update'), ['create', 'update', 'delete'])
 })
 
-t.test('what the command line names has precedence', async t => {
+t.test('a name on the command line has precedence', async t => {
   t.match(questions('GET /v2/entities?type=Lamp', { type: 'Meter', id: 'M1', servicePaths: ['/a', '/b/#'] }), [
     { type: 'Meter', id: 'M1', place: { tenant: 'city', paths: ['/a', '/b/#'] } },
   ])

@@ -1,4 +1,4 @@
-// Tokens against a real issuer: which are accepted, which are refused and why, what is remembered, and what many bad
+// Tokens against a real issuer: which are accepted, refused and remembered, and the cost of many bad
 // ones cost. The clock is not real.
 
 import { createHmac, createPublicKey, randomBytes } from 'node:crypto'
@@ -443,7 +443,7 @@ async function untilTrue(isSo: () => boolean): Promise<void> {
   while (!isSo()) await new Promise(resolve => setImmediate(resolve))
 }
 
-t.test('an unknown kid costs one fetch in 30 s, whatever the number of tokens', async t => {
+t.test('an unknown kid costs one fetch in 30 s, for any number of tokens', async t => {
   const { verify, claims, clock, provider } = await verifying(t, [es])
   await verify(await signed(es, claims()))
   const asked = provider.asked

@@ -140,7 +140,7 @@ for (const [said, text, fault] of faults)
     else t.match(faultOf(text), fault)
   })
 
-t.test('aliases of aliases are counted as what they stand for', async t => {
+t.test('aliases of aliases are counted with their full values', async t => {
   const lines = ['a0: &a0 [x, x, x, x, x, x, x, x, x, x]']
   for (let level = 1; level < 10; level++)
     lines.push(

@@ -103,7 +103,7 @@ for (const request of writes)
     t.strictSame(asked, [`here ${request.kind}`])
   })
 
-t.test('another node gets more time for what every owner has to know first', async t => {
+t.test('another node gets more time for a request that every owner has to know first', async t => {
   const waits: (number | undefined)[] = []
   const ask: Nodes['ask'] = (_name, _shard, _request, onOutcome, waitMs) => {
     waits.push(waitMs)

@@ -15,8 +15,8 @@ import { subscription } from '../support/subscriptions.js'
 
 const shardMap = new ShardMap({ shards: 16, spread: 4 })
 const tenant = 'b'
-const home: number = keeper
-const [other, third] = [0, 1, 2].filter(owner => owner !== home) as [number, number]
+const documentOwner: number = keeper
+const [other, third] = [0, 1, 2].filter(owner => owner !== documentOwner) as [number, number]
 const wanted = {
   ...subscription('{"subject":{"entities":[{"id":"E"}]},"notification":{"http":{"url":"http://h"}}}'),
   tenant,
@@ -58,7 +58,7 @@ async function setting() {
       .parts.subscriptions.of(tenant)
       ?.note(id, { ...noProgress, ...progress })
   const list = (more = {}) => ({ tenant, servicePath: undefined, offset: 0, limit: 20, ...more })
-  return { shards, operations, told: outcomeOf, created, note, list, sent }
+  return { shards, operations, outcomeOf, created, note, list, sent }
 }
 
 t.test('documents created one after the other have ids in that order, even at the same time', async t => {
@@ -68,9 +68,9 @@ t.test('documents created one after the other have ids in that order, even at th
 })
 
 t.test('the progress at all owners is shown as one, alone and in a list', async t => {
-  const { operations, told: outcomeOf, created, note, list } = await setting()
+  const { operations, outcomeOf, created, note, list } = await setting()
   const [first, second] = [await created(), await created()]
-  note(home, first, { timesSent: 1, lastNotificationMs: 10 })
+  note(documentOwner, first, { timesSent: 1, lastNotificationMs: 10 })
   note(other, first, { timesSent: 2, lastNotificationMs: 30, lastSuccessMs: 31, lastSuccessCode: 200 })
   note(third, first, {
     timesSent: 4,
@@ -88,7 +88,7 @@ t.test('the progress at all owners is shown as one, alone and in a list', async 
 })
 
 t.test('an empty page is known without the other owners', async t => {
-  const { shards, operations, told: outcomeOf, created, list } = await setting()
+  const { shards, operations, outcomeOf, created, list } = await setting()
   await created()
   shards.set(other, 'unreachable')
   t.match(await outcomeOf(onResult => operations.list(list({ limit: 0 }), onResult)), {
@@ -98,14 +98,14 @@ t.test('an empty page is known without the other owners', async t => {
 })
 
 t.test('a subscription is not shown while another owner is away', async t => {
-  const { shards, operations, told: outcomeOf, created } = await setting()
+  const { shards, operations, outcomeOf, created } = await setting()
   const id = await created()
   shards.set(other, 'unreachable')
   t.match(await outcomeOf(onResult => operations.retrieve(tenant, id, onResult)), { refusal: { kind: 'Unavailable' } })
 })
 
 t.test('a change that cannot reach all owners is refused, and an unknown outcome is reported as unknown', async t => {
-  const { shards, operations, told: outcomeOf, created } = await setting()
+  const { shards, operations, outcomeOf, created } = await setting()
   const id = await created()
   shards.set(other, 'unreachable')
   t.match(await outcomeOf(onResult => operations.remove(tenant, id, onResult)), {
@@ -120,7 +120,7 @@ t.test('a change that cannot reach all owners is refused, and an unknown outcome
 })
 
 t.test('a document that no owner has is not found', async t => {
-  const { operations, told: outcomeOf } = await setting()
+  const { operations, outcomeOf } = await setting()
   const missing = { ok: false, refusal: { kind: 'NotFound' } }
   const id = '65f0c2a1b4d3e2f1a0c9b8d7'
   const payload = { value: { status: 'inactive' }, duplicates: [], deep: false }
@@ -159,12 +159,12 @@ async function withDeliveries() {
     letters.bury(tenant, id, record(atMs, { outcome: 'dead' }), Buffer.from(`row ${atMs}`))
   }
   const report = async (limit: number): Promise<unknown> => {
-    const result = await given.told<DeliveryReport>(onResult =>
+    const result = await given.outcomeOf<DeliveryReport>(onResult =>
       given.operations.deliveries(tenant, id, limit, onResult),
     )
     return result.ok ? requestClock(result.value) : result
   }
-  const retried = () => given.told<number>(onResult => given.operations.retryDeliveries(tenant, id, onResult))
+  const retried = () => given.outcomeOf<number>(onResult => given.operations.retryDeliveries(tenant, id, onResult))
   return { ...given, report, retried }
 }
 
@@ -204,7 +204,7 @@ t.test(
 t.test(
   'an owner that falls away between the question for the subscription and the retry is no proof of nothing done',
   async t => {
-    const { shards, told: outcomeOf, operations, created } = await setting()
+    const { shards, outcomeOf, operations, created } = await setting()
     const id = await created()
     const { ask } = shards
     shards.ask = (shard, request, onReply) => {

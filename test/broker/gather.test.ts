@@ -157,7 +157,7 @@ t.test('a list waits for a slow owner', async t => {
 })
 
 for (const condition of ['unreachable', 'lost'] as const) {
-  t.test(`lists, types and reads over all paths are to be asked again when an owner is ${condition}`, async t => {
+  t.test(`lists, types and reads over all paths are to be repeated when an owner is ${condition}`, async t => {
     const world = await worldWith(alternating)
     world.shards.set(2, condition)
     const steps: Step[] = [

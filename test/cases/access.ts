@@ -1,4 +1,4 @@
-// Access control: rules, requests, and what is decided (docs/interface/access.md).
+// Access control: rules, requests, and decisions (docs/interface/access.md).
 //
 // Rules are written as in the access file, without the role around them. A row is read from left to right: what it
 // shows, the rules of the one role of the principal, the request, the decision.
@@ -29,8 +29,8 @@ const city = (actions: string, parts: JsonObject = {}): JsonObject => ({
 })
 
 /**
- * What the rules come to: what it shows, rules, `action tenant paths`, the grant. A grant is `all` and its paths,
- * `denied` and the reason, or its clauses in words.
+ * The grant that results from rules: purpose of the row, rules, `action tenant paths`, the grant. A grant is `all` and
+ * its paths, `denied` and the reason, or its clauses in words.
  */
 export const grantCases: readonly (readonly [string, Rules, string, string])[] = [
   // Deny by default
@@ -150,8 +150,8 @@ export const grantCases: readonly (readonly [string, Rules, string, string])[] =
 ]
 
 /**
- * What is seen of an entity: what it shows, rules, `action tenant path id/type`, its attributes. The entity has `name`,
- * `cost` and `place`; `not there` is an entity that is not covered.
+ * The visible part of an entity: purpose of the row, rules, `action tenant path id/type`, its attributes. The entity
+ * has `name`, `cost` and `place`; `not there` is an entity that is not covered.
  */
 export const seenCases: readonly (readonly [string, Rules, string, string])[] = [
   ['all of it', [city('read')], 'read city /a m1/Museum', 'name cost place'],
@@ -276,8 +276,8 @@ export const seenCases: readonly (readonly [string, Rules, string, string])[] = 
 const mostlyHidden: Rules = [city('read', { attributes: ['*', '!cost'] }), city('read', { types: ['Lamp'] })]
 
 /**
- * Filters: what it shows, rules, the request in the path `/#` of `city` (or another one at its end), and `allowed` or
- * the attribute with the part of the request that may not name it.
+ * Filters: purpose of the row, rules, the request in the path `/#` of `city` (or another one at its end), and `allowed`
+ * or the attribute with the part of the request that may not name it.
  */
 export const filterCases: readonly (readonly [string, Rules, string, string])[] = [
   ['no filter', [guest], 'type=Museum', 'allowed'],
@@ -407,8 +407,8 @@ export const filterCases: readonly (readonly [string, Rules, string, string])[] 
 ]
 
 /**
- * Writes in the tenant `city`: what it shows, rules, `kind path id/type attributes`, and `allowed`, the text of the
- * refusal, or what a write without a type is about.
+ * Writes in the tenant `city`: purpose of the row, rules, `kind path id/type attributes`, and `allowed`, the text of
+ * the refusal, or what a write without a type is about.
  */
 export const writeCases: readonly (readonly [string, Rules, string, string])[] = [
   ['a meter of the example', [gateway], 'create /north/a m1/Meter power', 'allowed'],
@@ -559,9 +559,49 @@ export const writeCases: readonly (readonly [string, Rules, string, string])[] =
   ],
 ]
 
+/** Writes to providers in the tenant `city`: what it shows, rules, `kind path id/type attributes`, where it may go. */
+export const forwardedWriteCases: readonly (readonly [string, Rules, string, 'to providers' | 'stored only'])[] = [
+  ['with a type', [city('update', { types: ['Lamp'] })], 'update /a m1/Lamp power', 'to providers'],
+  ['every type, without narrowing', [city('update')], 'update /a m1 power', 'to providers'],
+  ['some types', [city('update', { types: ['Lamp', 'Meter'] })], 'update /a m1 power', 'stored only'],
+  ['some attributes of every type', [city('update', { attributes: ['power'] })], 'update /a m1 power', 'to providers'],
+  ['one id, with every type', [city('update', { ids: ['m1'] })], 'update /a m1 power', 'to providers'],
+  ['a pattern', [city('update', { ids: [{ pattern: '^m' }] })], 'update /a m1 power', 'to providers'],
+  [
+    'every type of another id',
+    [city('update', { ids: ['m2'] }), city('update', { types: ['Lamp'] })],
+    'update /a m1 power',
+    'stored only',
+  ],
+  [
+    'every type in another path',
+    [city('update', { paths: ['/b/#'] }), city('update', { types: ['Lamp'] })],
+    'update /a m1 power',
+    'stored only',
+  ],
+  [
+    'every type, and more of lamps',
+    [city('update', { attributes: ['power'] }), city('update', { types: ['Lamp'] })],
+    'update /a m1 power',
+    'to providers',
+  ],
+  [
+    'every type for one of two actions',
+    [city('update'), city('delete', { types: ['Lamp'] })],
+    'replace /a m1 power',
+    'stored only',
+  ],
+  [
+    'every type for both, of one id and of one path',
+    [city('update', { ids: ['m1'] }), city('delete', { paths: ['/a'] })],
+    'replace /a m1 power',
+    'to providers',
+  ],
+]
+
 /**
- * Subscriptions in the tenant `city`: what it shows, rules, the subject with its service path, and `allowed` or the text
- * of the refusal.
+ * Subscriptions in the tenant `city`: purpose of the row, rules, the subject with its service path, and `allowed` or
+ * the text of the refusal.
  */
 export const subscriptionCases: readonly (readonly [string, Rules, string, JsonObject, string])[] = [
   ['everything', [city('subscribe')], '/#', { entities: [{ idPattern: '.*' }] }, 'allowed'],
@@ -631,7 +671,9 @@ export const subscriptionCases: readonly (readonly [string, Rules, string, JsonO
   ],
 ]
 
-/** Registrations in `/a` of `city`: what it shows, rules, `dataProvided`, and `allowed` or the text of the refusal. */
+/**
+ * Registrations in `/a` of `city`: purpose of the row, rules, `dataProvided`, and `allowed` or the text of the refusal.
+ */
 export const registrationCases: readonly (readonly [string, Rules, JsonObject, string])[] = [
   ['everything', [city('register')], { entities: [{ idPattern: '.*' }] }, 'allowed'],
   ['in a path without rules', [city('register', { paths: ['/b'] })], { entities: [{ id: 'm1' }] }, 'register in /a'],
@@ -687,7 +729,7 @@ export const registrationCases: readonly (readonly [string, Rules, JsonObject, s
   ],
 ]
 
-/** The whole broker: what it shows, rules, `admin` or `metrics`, `allowed` or `denied` and the reason. */
+/** The whole broker: purpose of the row, rules, `admin` or `metrics`, `allowed` or `denied` and the reason. */
 export const brokerCases: readonly (readonly [string, Rules, 'admin' | 'metrics', string])[] = [
   ['the operator of the example', [everything], 'admin', 'allowed'],
   ['and metrics', [everything], 'metrics', 'allowed'],

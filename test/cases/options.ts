@@ -132,6 +132,7 @@ export const valueCases: readonly OptionCase[] = [
   number('scanRows', 'SCAN_ROWS', 10000000, 1),
   number('http1Port', 'HTTP1_PORT', undefined, 1, 65535),
   number('livePort', 'LIVE_PORT', undefined, 1, 65535),
+  number('adminPort', 'ADMIN_PORT', undefined, 1, 65535),
   {
     ...free('egressAllow', 'EGRESS_ALLOW'),
     good: ['', ...egressPatterns],
@@ -155,9 +156,17 @@ const password = ['-shardLogPasswordFile', 'password']
 const logCert = ['-shardLogCert', 'cert.pem']
 const logKey = ['-shardLogKey', 'key.pem']
 const logCa = ['-shardLogCa', 'ca.pem']
+const served = ['-https', '-key', 'key.pem', '-cert', 'cert.pem']
 const badAddresses = ['host', ':7000', 'host:', 'host:seven', 'a b:1', 'http://host:1']
 
 export const conditionalCases: readonly (OptionCase & { readonly along: readonly string[] })[] = [
+  {
+    name: 'adminLocalIp',
+    env: 'ADMIN_LOCALIP',
+    along: ['-adminPort', '8083'],
+    good: ['0.0.0.0', '::1', 'admin.example'],
+    bad: [''],
+  },
   {
     name: 'nodeName',
     env: 'NODE_NAME',
@@ -222,6 +231,15 @@ export const conditionalCases: readonly (OptionCase & { readonly along: readonly
     along: [...inCluster, ...logCert, ...logCa],
     good: ['k.pem'],
     bad: [''],
+  },
+  { name: 'clientCa', env: 'CLIENT_CAFILE', along: served, good: ['ca.pem'], bad: [''] },
+  {
+    name: 'clientAuth',
+    env: 'CLIENT_AUTH',
+    byDefault: 'required',
+    along: [...served, '-clientCa', 'ca.pem'],
+    good: ['required', 'optional'],
+    bad: ['', 'none', 'Required'],
   },
   { name: 'failureDomain', env: 'FAILURE_DOMAIN', along: inCluster, good: ['rack 1'], bad: ['', 'x'.repeat(101)] },
   { name: 'clusterCert', env: 'CLUSTER_CERT', along: [...inCluster, ...key, ...ca], good: ['c.pem'], bad: [''] },

@@ -539,7 +539,7 @@ export const refusalTexts: { readonly [Code in RefusalCode]: readonly [RefusalKi
   brokerNotAllowed: ['Forbidden', 'not allowed: admin of this broker', 'admin'],
   proofMissing: ['Unauthorized', 'no key, token or certificate was shown'],
   proofMalformed: ['Unauthorized', 'the key or token is malformed'],
-  proofExpired: ['Unauthorized', 'the key or token has expired'],
+  proofExpired: ['Unauthorized', 'the key, token or certificate has expired'],
   proofUnknown: ['Unauthorized', 'the key, token or certificate is not known here'],
   proofsDiffer: ['BadRequest', 'the request shows two different proofs'],
   verificationsTooMany: ['Unavailable', 'too many tokens are being verified, try again later'],

@@ -3,7 +3,7 @@
 //
 // ngsijs runs in Node here, over its own adapter. A browser has `EventSource`; event-source.ts takes its place.
 //
-// Not here: the paths themselves, and what means no good (test/http/ngsi-proxy.test.ts).
+// Not here: the paths themselves, and hostile clients (test/http/ngsi-proxy.test.ts).
 
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
@@ -194,7 +194,7 @@ t.test('after a refused subscription the page goes on, with callbacks of its own
   await t.rejects(page.proxy.closeCallback(id), { name: 'InvalidResponse' })
 })
 
-t.test('without -ngsiProxy the page is told that there is no proxy', async t => {
+t.test('without -ngsiProxy the page gets the answer that there is no proxy', async t => {
   const broker = await startBroker(t)
   const page = new Page(broker.baseUrl)
   await t.rejects(page.subscribe('Room'), { name: 'InvalidResponse', message: /400/ })

@@ -50,9 +50,9 @@ export class CountingHost implements ShardHost {
   private readonly staged = new Map<number, Map<string, Counter>>()
   private filling = new Map<number, Row[]>()
   private waiting: Waiter[] = []
-  private flying: Waiter[] = []
-  private isFlying = false
-  private flyingShards: ReadonlySet<number> = new Set()
+  private inFlight: Waiter[] = []
+  private isCommitting = false
+  private shardsInFlight: ReadonlySet<number> = new Set()
   private readonly active = new Set<number>()
   private readonly sealing = new Map<number, (failure?: Error) => void>()
   private onFailure: (failure: Error) => void = () => {}
@@ -98,22 +98,22 @@ export class CountingHost implements ShardHost {
 
   private flush(): void {
     this.endSeals()
-    if (this.isFlying || this.failed) return
+    if (this.isCommitting || this.failed) return
     if (this.filling.size === 0) {
       for (const { run } of this.waiting.splice(0)) run()
       return
     }
     const filling = this.filling
     this.filling = new Map()
-    this.flying = this.waiting.splice(0)
-    this.isFlying = true
-    this.flyingShards = new Set(filling.keys())
+    this.inFlight = this.waiting.splice(0)
+    this.isCommitting = true
+    this.shardsInFlight = new Set(filling.keys())
     const parts: ShardPayload[] = [...filling].map(([shard, rows]) => ({ shard, payload: encodeRows(rows) }))
     this.replication!.append(parts, outcome => {
       if (outcome instanceof DeposedError) for (const { shard } of outcome.losses) this.lose(shard)
       else if (outcome instanceof Error) return this.fail(outcome)
       const reached = outcome instanceof DeposedError ? outcome.reached : outcome
-      this.isFlying = false
+      this.isCommitting = false
       for (const [shard, rows] of filling) {
         if (!reached.has(shard)) continue
         const kept = this.of(shard)
@@ -124,7 +124,7 @@ export class CountingHost implements ShardHost {
         }
         kept.position = reached.get(shard)
       }
-      for (const { run } of this.flying.splice(0)) run()
+      for (const { run } of this.inFlight.splice(0)) run()
       this.flush()
     })
   }
@@ -132,7 +132,7 @@ export class CountingHost implements ShardHost {
   private lose(shard: number): void {
     this.staged.delete(shard)
     const isOfOthers = (waiter: Waiter): boolean => waiter.shard !== shard
-    this.flying = this.flying.filter(isOfOthers)
+    this.inFlight = this.inFlight.filter(isOfOthers)
     this.waiting = this.waiting.filter(isOfOthers)
   }
 
@@ -143,7 +143,7 @@ export class CountingHost implements ShardHost {
 
   private endSeals(): void {
     for (const [shard, onDone] of this.sealing) {
-      if (this.filling.has(shard) || (this.isFlying && this.flyingShards.has(shard))) continue
+      if (this.filling.has(shard) || (this.isCommitting && this.shardsInFlight.has(shard))) continue
       this.sealing.delete(shard)
       this.active.delete(shard)
       this.staged.delete(shard)

@@ -46,7 +46,7 @@ export type CountingAnswer =
   | { readonly kind: 'failed'; readonly reason: string }
 
 /** A request from one node to the host of another. */
-interface Asked {
+interface CountingRequest {
   readonly kind: 'raise' | 'read'
   readonly entity: string
   readonly by: string
@@ -65,7 +65,11 @@ function fail(error: Error): void {
 }
 
 /** Replies; returns false if the node does not own the shard. */
-function perform(shard: number, { kind, entity, by }: Asked, onReply: (counter: Counter | undefined) => void): boolean {
+function perform(
+  shard: number,
+  { kind, entity, by }: CountingRequest,
+  onReply: (counter: Counter | undefined) => void,
+): boolean {
   if (!node?.replicator.serves(shard) || !host.isActive(shard)) return false
   if (kind === 'raise') host.raise(shard, entity, by, counter => onReply(counter))
   else host.read(shard, entity, onReply)
@@ -90,7 +94,7 @@ async function start(setting: CountingSetting): Promise<void> {
     host,
     {
       onAsk: (shard, request, onReply) => {
-        const asked = JSON.parse(Buffer.from(request).toString()) as Asked
+        const asked = JSON.parse(Buffer.from(request).toString()) as CountingRequest
         const isDone = perform(shard, asked, counter => onReply(Buffer.from(JSON.stringify({ counter }))))
         if (!isDone) onReply(Buffer.from('{"refused":true}'))
       },

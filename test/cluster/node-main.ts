@@ -15,10 +15,10 @@ export interface Setting {
   readonly transport?: TransportOptions
 }
 
-export type Said = { readonly listening: string } | { readonly up: boolean } | { readonly begun: string }
+export type NodeReport = { readonly listening: string } | { readonly up: boolean } | { readonly begun: string }
 
 /** The outcome of an ask, by its shard. */
-export const wishes = { echo: 0, long: 1, noReply: 2 } as const
+export const askOutcomes = { echo: 0, long: 1, noReply: 2 } as const
 
 /** Bytes of a long reply: a page of entities. */
 export const longReplyBytes = 30_000_000
@@ -26,14 +26,14 @@ export const longReplyBytes = 30_000_000
 if (process.send) process.once('message', setting => void serve(setting as Setting))
 
 async function serve({ self, parent, incarnation, options, transport }: Setting): Promise<void> {
-  const say = (said: Said): void => {
+  const say = (said: NodeReport): void => {
     process.send!(said)
   }
   const host = {
     onAsk: (shard: number, request: Uint8Array, onReply: (reply: Uint8Array) => void) => {
       if (request.length < 1000) say({ begun: Buffer.from(request).toString() })
-      if (shard === wishes.echo) onReply(request)
-      else if (shard === wishes.long) onReply(Buffer.alloc(longReplyBytes, request))
+      if (shard === askOutcomes.echo) onReply(request)
+      else if (shard === askOutcomes.long) onReply(Buffer.alloc(longReplyBytes, request))
     },
   }
   const asks = await startAsks(self, incarnation, [parent], host, systemClock, options, transport)

@@ -18,7 +18,7 @@ import {
   type TransportOptions,
 } from '../../cluster/index.js'
 import { systemClock } from '../../src/clock.js'
-import type { Said, Setting } from './node-main.js'
+import type { NodeReport, Setting } from './node-main.js'
 
 /** The bound of every wait. */
 const waitMsMax = 20_000
@@ -85,7 +85,7 @@ export class NodeProcess {
     this.child = fork(fileURLToPath(new URL('./node-main.js', import.meta.url)))
     t.teardown(() => this.kill())
     this.child.on('message', message => {
-      const said = message as Said
+      const said = message as NodeReport
       if ('listening' in said) this.address = said.listening
       else if ('begun' in said) this.begun.push(said.begun)
       for (const watcher of this.watchers) watcher()

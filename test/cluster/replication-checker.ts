@@ -18,7 +18,7 @@ import { decodeDocumentRow, parseDocumentKey } from '../../src/shard/documents/d
 import { subscriptionForm } from '../../src/shard/documents/forms.js'
 import { prefix } from '../../src/shard/keys.js'
 import { decodeRow, parseEntityKey, parseIdKey } from '../../src/shard/layout.js'
-import { mayBeOf, stretchesOf } from '../../src/shard/replicate/replicated-layout.js'
+import { mayBeOf, shardRanges } from '../../src/shard/replicate/replicated-layout.js'
 import { decodeOperations, type RowOperation } from '../../src/shard/replicate/row-operations.js'
 import { compareIndexes } from '../support/compare-indexes.js'
 import { MemoryStore } from '../support/memory-store.js'
@@ -51,10 +51,10 @@ function allHistories(cluster: SimulatedCluster): Map<string, Seen[]> {
   for (const shard of allShards) {
     let begun: Buffer[] = []
     for (const { bytes } of recordsOf(cluster, shard)) {
-      const { payload, fragment: stretch } = decodeRecord(bytes)!
-      if (!stretch.continuesPrevious) begun = []
+      const { payload, fragment } = decodeRecord(bytes)!
+      if (!fragment.continuesPrevious) begun = []
       begun.push(payload)
-      if (stretch.continues) continue
+      if (fragment.continues) continue
       for (const operation of decodeOperations(Buffer.concat(begun), shard).operations) {
         const state = stateOf(operation)
         if (!state) continue
@@ -238,7 +238,7 @@ function checkCopies(cluster: SimulatedCluster, shard: number, wrong: string[]):
 
 /** The rows that a node has of a shard; rows that are derived from these are compared with them. */
 function rowsOf({ disk }: Place, shard: number): Map<string, string> {
-  const rows = stretchesOf(shard).flatMap(({ gte, lt }) => disk.between(gte.toString('latin1'), lt.toString('latin1')))
+  const rows = shardRanges(shard).flatMap(({ gte, lt }) => disk.between(gte.toString('latin1'), lt.toString('latin1')))
   return new Map(rows.map(([key, value]) => [key, value.toString('latin1')]))
 }
 

@@ -493,7 +493,7 @@ function reading(test: Define): void {
     for (const bytesMax of [1, 100, 1000, 1_000_000]) t.strictSame(await a.texts(1, bytesMax), expected)
   })
 
-  test('a page has about as many bytes as were asked for, and one record at least', async (t, node) => {
+  test('a page has about the requested number of bytes, and one record at least', async (t, node) => {
     const a = node()
     const epoch = await a.own(1)
     await a.write(1, epoch, 1, 'x'.repeat(5000), 'y'.repeat(50), 'z'.repeat(5000))

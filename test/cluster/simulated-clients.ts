@@ -53,7 +53,7 @@ export interface Operation {
   seen: Seen | undefined
 }
 
-interface Asked {
+interface ClientRequest {
   readonly operation: Operation
   readonly request: WriteRequest
 }
@@ -136,21 +136,21 @@ export class Clients {
     return this.cluster.random.pick(entities as [(typeof entities)[0]])
   }
 
-  private update(given = this.entity()): Asked {
+  private update(given = this.entity()): ClientRequest {
     const operation = this.begun('write', given)
     const target = targetOf(given, undefined)
     return { operation, request: { kind: 'update', target, origin: originOf(operation), ...raised(operation) } }
   }
 
   /** Creates the entity if it is not there. */
-  private append(): Asked {
+  private append(): ClientRequest {
     const given = this.entity()
     const operation = this.begun('write', given)
     const head = { target: targetOf(given, type), origin: originOf(operation), createAs: type }
     return { operation, request: { kind: 'append', ...head, ...raised(operation) } }
   }
 
-  private create(): Asked {
+  private create(): ClientRequest {
     const given = this.entity()
     const operation = this.begun('write', given)
     const { attributes } = raised(operation)
@@ -158,14 +158,14 @@ export class Clients {
     return { operation, request: { kind: 'create', ...head, entity: { id: given.id, type, attributes } } }
   }
 
-  private remove(): Asked {
+  private remove(): ClientRequest {
     const given = this.entity()
     const operation = this.begun('delete', given)
     const target = targetOf(given, undefined)
     return { operation, request: { kind: 'deleteEntity', target, origin: originOf(operation) } }
   }
 
-  private write(node: SimulatedNode, { operation, request }: Asked): void {
+  private write(node: SimulatedNode, { operation, request }: ClientRequest): void {
     this.at(node, onDone =>
       node.client.write(request, result => {
         this.answerWrite(operation, result)

@@ -34,8 +34,8 @@ type Name = (typeof names)[number]
 /** How long a call may take. */
 const callMs = 150
 
-interface Asked {
-  readonly asker: Process
+interface AskRecord {
+  readonly sender: Process
   readonly askedMs: number
   readonly deadlineMs: number
   begun: number
@@ -58,7 +58,7 @@ interface Node {
 /** All events of one run, and the errors among them. */
 class Story {
   readonly wrong: string[] = []
-  readonly asked: Asked[] = []
+  readonly asked: AskRecord[] = []
   readonly called: Called[] = []
   readonly counts = { reply: 0, unavailable: 0, unknown: 0, answered: 0, unanswered: 0, parted: 0, moved: 0 }
   readonly world: World
@@ -126,11 +126,11 @@ class Story {
     return { name, address: this.addresses.get(name)! }
   }
 
-  ask(from: string, to: string): Asked {
-    const { process: asker, asks } = this.node(from)
-    const nowMs = asker.clock.monoMs()
-    const one: Asked = {
-      asker,
+  ask(from: string, to: string): AskRecord {
+    const { process: sender, asks } = this.node(from)
+    const nowMs = sender.clock.monoMs()
+    const one: AskRecord = {
+      sender,
       askedMs: this.world.nowMs,
       deadlineMs: nowMs + options.askDeadlineMs,
       begun: 0,
@@ -158,7 +158,7 @@ class Story {
     if (view !== number % 5) this.wrong.push(`ask ${number} came with view ${view}`)
     if (one.begun > 1) this.wrong.push(`ask ${number} was begun ${one.begun} times`)
     if (one.outcomes.includes('unavailable')) this.wrong.push(`ask ${number} was begun although unavailable`)
-    const lateMs = one.asker.clock.monoMs() - one.deadlineMs
+    const lateMs = one.sender.clock.monoMs() - one.deadlineMs
     if (lateMs >= 0) this.wrong.push(`ask ${number} was begun ${lateMs} ms after its deadline`)
     const reply = Buffer.alloc(
       random.pick([0, 20, 20, 20, 20, 2000, this.world.chance(0.1) ? 600_000 : 20]),
@@ -169,7 +169,7 @@ class Story {
     else host.at(this.world.nowMs + delayMs, () => onReply(reply))
   }
 
-  private onOutcome(number: number, one: Asked, outcome: AskResult): void {
+  private onOutcome(number: number, one: AskRecord, outcome: AskResult): void {
     one.outcomes.push(outcome.kind)
     this.counts[outcome.kind]++
     if (one.outcomes.length > 1) this.wrong.push(`ask ${number} ended ${one.outcomes.length} times`)
@@ -178,9 +178,9 @@ class Story {
       if (one.begun === 0) this.wrong.push(`ask ${number} was answered by nobody`)
       if (outcome.reply.some(byte => byte !== number % 251)) this.wrong.push(`ask ${number} has the reply of another`)
     }
-    const { asker, askedMs, deadlineMs } = one
-    const lateMs = asker.clock.monoMs() - deadlineMs
-    if (lateMs > lateMsMax && asker.resumedMs < askedMs) this.wrong.push(`ask ${number} ended ${lateMs} ms late`)
+    const { sender, askedMs, deadlineMs } = one
+    const lateMs = sender.clock.monoMs() - deadlineMs
+    if (lateMs > lateMsMax && sender.resumedMs < askedMs) this.wrong.push(`ask ${number} ended ${lateMs} ms late`)
   }
 
   /** Causes a random fault. */
@@ -223,7 +223,7 @@ class Story {
 
   /** The number of requests without an outcome, when none can come any more. */
   get forgotten(): number {
-    const asks = this.asked.filter(({ outcomes, asker }) => outcomes.length === 0 && asker.alive)
+    const asks = this.asked.filter(({ outcomes, sender }) => outcomes.length === 0 && sender.alive)
     return asks.length + this.called.filter(({ ended, caller }) => ended === 0 && caller.alive).length
   }
 }

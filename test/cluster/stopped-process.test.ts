@@ -4,7 +4,7 @@
 import t, { type Test } from 'tap'
 import type { Asks } from '../../cluster/index.js'
 import { Authority } from './certificates.js'
-import { wishes } from './node-main.js'
+import { askOutcomes } from './node-main.js'
 import { ask, NodeProcess, openFiles, socketDirectory, startNode, untilLink } from './nodes.js'
 
 t.setTimeout(400_000)
@@ -26,12 +26,12 @@ for (const [{ says, name, options }, [scheme, over]] of cases.flatMap(one => soc
     const asks = await startNode(t, self, [other], undefined, options)
     const child = await NodeProcess.start(t, { self: other, parent: self, options })
     await untilLink(asks, name)
-    t.match(await ask(asks, name, wishes.echo, 'before'), { kind: 'reply' })
+    t.match(await ask(asks, name, askOutcomes.echo, 'before'), { kind: 'reply' })
 
     child.child.kill('SIGSTOP')
-    const sent = Array.from({ length: 100 }, (_, n) => ask(asks, name, wishes.echo, `sent ${n}`))
+    const sent = Array.from({ length: 100 }, (_, n) => ask(asks, name, askOutcomes.echo, `sent ${n}`))
     await untilLink(asks, name, false)
-    t.match(await ask(asks, name, wishes.echo, 'while it is silent'), {
+    t.match(await ask(asks, name, askOutcomes.echo, 'while it is silent'), {
       kind: 'unavailable',
       reason: /cannot be reached/,
     })
@@ -40,7 +40,7 @@ for (const [{ says, name, options }, [scheme, over]] of cases.flatMap(one => soc
 
     child.child.kill('SIGCONT')
     await untilLink(asks, name)
-    t.match(await ask(asks, name, wishes.echo, 'after'), { kind: 'reply' })
+    t.match(await ask(asks, name, askOutcomes.echo, 'after'), { kind: 'reply' })
     await child.until('begun', () => child.begun.includes('after'))
     t.strictSame(child.begun, ['before', 'after'])
   })

@@ -124,7 +124,7 @@ t.test('without any option the configuration is the default one', async t => {
 
 t.test('every option with an effect arrives in the configuration', async t => {
   const argv =
-    '-port 8080 -http1Port 8081 -livePort 8082 -localIp ::1 -ipv6 -https -key k.pem -cert c.pem -tlsMin 1.3 -httpServer node -maxConnections 7 -maxConnectionsPerAddress 6 -reqTimeout 8 ' +
+    '-port 8080 -http1Port 8081 -livePort 8082 -adminPort 8083 -localIp ::1 -ipv6 -https -key k.pem -cert c.pem -tlsMin 1.3 -clientCa ca.pem -clientAuth optional -httpServer node -maxConnections 7 -maxConnectionsPerAddress 6 -reqTimeout 8 ' +
     '-inReqPayloadMaxSize 9 -answerBytesMax 2 -answersInFlightMax 3 -httpCompression off -multiservice -dataDir /d -durability os -diskReserve 12 -backupKeyFile /k -expiryInterval 50 ' +
     '-corsOrigin https://a.example -corsMaxAge -1 -compat fiware -workers 2 -viewMemory 3 -scanDeadline 4 -scanRows 5 -maxStreams 6 -streamBuffer 2 -streamCompression -logLevel debug -t 1,3-4 -logLineMaxSize 200 -logDeprecate ' +
     '-logFormat json -logForHumans -logDir /l -logAppend -logSummary 9 -relogAlarms -pidpath /p ' +
@@ -138,9 +138,15 @@ t.test('every option with an effect arrives in the configuration', async t => {
       port: 8080,
       http1Port: 8081,
       livePort: 8082,
+      admin: { port: 8083, host: '::1' },
       host: '::1',
       family: 'ipv6',
-      tls: { keyFile: 'k.pem', certFile: 'c.pem', minVersion: '1.3' },
+      tls: {
+        keyFile: 'k.pem',
+        certFile: 'c.pem',
+        minVersion: '1.3',
+        clients: { caFile: 'ca.pem', isRequired: false },
+      },
       connectionsMax: 7,
       connectionsPerAddressMax: 6,
       idleTimeoutS: 8,
@@ -433,7 +439,7 @@ t.test('an ignored flag that is off yields no warning', async t => {
 
 t.test('an idle timeout is warned of where it is not heeded', async t => {
   const line =
-    '-reqTimeout has an effect with -httpServer node and on -http1Port: uws closes idle connections after about 10 s'
+    '-reqTimeout has an effect with -httpServer node, and on -http1Port and -adminPort: uws closes idle connections after about 10 s'
   t.same(run(['-reqTimeout', '3']).warnings, [line])
   t.same(run(['-reqTimeout', '3', '-httpServer', 'node']).warnings, [])
   t.same(run(['-reqTimeout', '0']).warnings, [])
@@ -458,11 +464,51 @@ t.test('TLS 1.3 alone is not for uws', async t => {
   t.same(faults(served), [])
 })
 
+t.test('certificates of clients need https, and are not for uws', async t => {
+  const served = ['-https', '-key', 'k', '-cert', 'c']
+  const asking = [...served, '-clientCa', 'a']
+  t.match(faults(['-clientCa', 'a']), [/^-clientCa: needs -https$/])
+  t.match(faults([...served, '-clientAuth', 'required']), [/^-clientAuth: needs -clientCa$/])
+  t.match(faults([...served, '-clientAuth', 'optional']), [/^-clientAuth: needs -clientCa$/])
+  t.match(faults([...asking, '-httpServer', 'uws']), [/^-clientCa: not together with -httpServer uws/])
+  t.same(faults([...asking, '-clientAuth', 'optional', '-httpServer', 'node']), [])
+  t.same(config(asking).http.tls?.clients, { caFile: 'a', isRequired: true })
+  t.same(config(served).http.tls?.clients, undefined)
+})
+
 t.test('the second port has to be another one', async t => {
   t.match(faults(['-port', '8080', '-http1Port', '8080']), [/^-http1Port: is the port of -port already/])
   t.same(faults(['-port', '8080', '-http1Port', '8081']), [])
   t.match(faults(['-port', '8080', '-livePort', '8080']), [/^-livePort: is the port of -port already/])
   t.match(faults(['-http1Port', '8081', '-livePort', '8081']), [/^-livePort: is the port of -http1Port already/])
+})
+
+t.test('the port for operators has to be another one than every other port of the broker', async t => {
+  const inCluster = ['-nodeName', 'a', '-shardLog', 'etcd://e:1', '-clusterListen', '[::]:7026']
+  for (const [argv, taken] of [
+    [['-port', '8080'], '8080'],
+    [[], '1026'],
+    [['-http1Port', '8081'], '8081'],
+    [['-livePort', '8082'], '8082'],
+    [inCluster, '7026'],
+  ] as const) {
+    const faulty = faults([...argv, '-adminPort', taken])
+    t.match(faulty, [/^-adminPort: is the port of -(port|http1Port|livePort|clusterListen) already; it needs one of/])
+    t.equal(faulty.length, 1)
+    t.same(faults([...argv, '-adminPort', '8083']), [])
+  }
+  t.same(faults([...inCluster, '-adminPort', '26']), [], 'another port that ends alike')
+})
+
+t.test('without an address the port for operators is for this machine alone, in its family', async t => {
+  t.equal(config([]).http.admin, undefined)
+  t.same(config(['-adminPort', '7']).http.admin, { port: 7, host: '127.0.0.1' })
+  t.same(config(['-adminPort', '7', '-ipv6']).http.admin, { port: 7, host: '::1' })
+  t.same(config(['-adminPort', '7', '-localIp', '10.0.0.1']).http.admin, { port: 7, host: '127.0.0.1' })
+  t.same(config(['-adminPort', '7'], { CTX_ADMIN_LOCALIP: '::' }).http.admin, { port: 7, host: '::' })
+  t.match(run(['-adminPort', '7']).effective, / -adminPort 7 -adminLocalIp 127\.0\.0\.1 /)
+  t.notMatch(run([]).effective, /admin/)
+  t.same(run(['-adminLocalIp', '::1']).warnings, ['-adminLocalIp is ignored: there is no -adminPort'])
 })
 
 t.test('a key without https is warned of', async t => {

@@ -33,14 +33,14 @@ function tables(): string {
   return [...lines, ''].join('\n')
 }
 
-function row(name: string, { env, kind, byDefault, effect: standing, help }: Option<unknown>): string {
+function row(name: string, { env, kind, byDefault, effect, help }: Option<unknown>): string {
   const value = kind.placeholder === '' ? 'flag' : code(kind.placeholder) + (kind.unit && ` ${kind.unit}`)
   const meaning = {
     now: help,
     granted: `Accepted without effect. ${help}`,
     ignored: `Ignored, with a warning: ${help}.`,
   }
-  return cells([code(`-${name}`), code(`CTX_${env}`), value, shown(byDefault), meaning[standing]])
+  return cells([code(`-${name}`), code(`CTX_${env}`), value, shown(byDefault), meaning[effect]])
 }
 
 function shown(byDefault: unknown): string {

@@ -27,7 +27,7 @@ const byDefault: NotifierOptions = {
   loggedBytesMax: 5000,
 }
 
-interface Asked extends Pending {
+interface CountedPending extends Pending {
   /** Number of requests for its input. */
   asked: number
 }
@@ -40,8 +40,8 @@ interface Wish {
   readonly input?: Partial<NotificationInput>
 }
 
-function wished(id: string, { notification, tenant = 'acme', entity = id, input }: Wish): Asked {
-  const one: Asked = {
+function wished(id: string, { notification, tenant = 'acme', entity = id, input }: Wish): CountedPending {
+  const one: CountedPending = {
     ...pendingOf({ id, tenant, subscription: subscriptionId }),
     asked: 0,
     input() {
@@ -60,11 +60,11 @@ function wished(id: string, { notification, tenant = 'acme', entity = id, input 
 }
 
 const to = (url: string) => (): JsonObject => ({ http: { url } })
-const many = (count: number, wish: Wish, name = ''): Asked[] =>
+const many = (count: number, wish: Wish, name = ''): CountedPending[] =>
   Array.from({ length: count }, (_, n) => wished(`${name}${n}`, wish))
-const ids = (dues: readonly Asked[]): string[] => dues.map(({ id }) => id)
-const kinds = ({ outcomes }: Asked): string[] => outcomes.map(({ kind }) => kind)
-const areDelivered = (dues: readonly Asked[]) => () => dues.every(one => kinds(one).at(-1) === 'delivered')
+const ids = (dues: readonly CountedPending[]): string[] => dues.map(({ id }) => id)
+const kinds = ({ outcomes }: CountedPending): string[] => outcomes.map(({ kind }) => kind)
+const areDelivered = (dues: readonly CountedPending[]) => () => dues.every(one => kinds(one).at(-1) === 'delivered')
 
 function idOf({ headers }: Received): string {
   return headers[headers.indexOf('Ctx-Notification-Id') + 1]!
@@ -89,7 +89,7 @@ function start(t: Test, { clock = systemClock, transports = transportsOf(timeout
     ...more,
   })
   t.teardown(() => dispatcher.stop(0))
-  const take = (dues: readonly Asked[]): void => {
+  const take = (dues: readonly CountedPending[]): void => {
     for (const due of dues) dispatcher.deliver(due)
   }
   return { dispatcher, take, lines }

@@ -205,7 +205,7 @@ t.test('a request that is given up while it is connecting costs no more than its
   for (const answer of await Promise.all(answers)) t.equal(answer.kind, 'failed')
 })
 
-t.test('the time of a request may have begun before it was asked for', async t => {
+t.test('the time of a request may have begun before the call', async t => {
   const provider = await plainReceiver(t, () => {})
   const clock = new FakeClock()
   const forwarder = started(t, { clock, timeoutMs: 1_000 })

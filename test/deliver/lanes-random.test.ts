@@ -36,7 +36,7 @@ class Run {
   readonly known = new Map<string, Known>()
   readonly faults: string[] = []
   /** Deliveries that their owner must offer again, like rows in an outbox. */
-  readonly owed = new Set<Known>()
+  readonly pending = new Set<Known>()
   private readonly retries: boolean
 
   constructor(readonly random: Random) {
@@ -58,11 +58,12 @@ class Run {
       one.notBeforeMs = outcome.nextAttemptMs
       if (outcome.held) return
       one.isTaken = false
-      this.owed.add(one)
+      this.pending.add(one)
     }
     // The owner offers all its pending deliveries again as soon as there is room.
     this.bench.onRoom = () => {
-      for (const one of [...this.owed].sort((a, b) => Number(a.delivery.key) - Number(b.delivery.key))) this.offer(one)
+      for (const one of [...this.pending].sort((a, b) => Number(a.delivery.key) - Number(b.delivery.key)))
+        this.offer(one)
     }
   }
 
@@ -85,11 +86,11 @@ class Run {
     // A refused delivery stays pending: later ones of the same order must not be offered before it.
     const isOrdered = one.notBeforeMs === undefined
     const isEarlier = (other: Known): boolean => Number(other.delivery.key) < Number(one.delivery.key)
-    const isBehind = [...this.owed].some(
+    const isBehind = [...this.pending].some(
       other => other.notBeforeMs === undefined && other.order === one.order && isEarlier(other),
     )
     if (isOrdered && isBehind) {
-      this.owed.add(one)
+      this.pending.add(one)
       return
     }
     const bytes = this.random.between(50, 400)
@@ -101,8 +102,8 @@ class Run {
     const before = this.bench.outcomes.length
     if (this.bench.offer(one.host, more, bytes) === 'taken') {
       one.isTaken = true
-      this.owed.delete(one)
-    } else if (this.retries) this.owed.add(one)
+      this.pending.delete(one)
+    } else if (this.retries) this.pending.add(one)
     else this.known.delete(one.delivery.key)
     if (this.bench.outcomes.length > before) this.faults.push('an outcome came before offer returned')
   }

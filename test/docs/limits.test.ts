@@ -48,9 +48,7 @@ t.test('and the limits of delivery', async t => {
 t.test('and all options that are limits, with their defaults', async t => {
   const isLimit = /max|size|limit|timeout|deadline|rows|memory|reserve|descendants/i
   const wanted = Object.entries(options)
-    .filter(
-      ([name, { effect: standing, kind }]) => isLimit.test(name) && standing === 'now' && kind !== options.ipv4.kind,
-    )
+    .filter(([name, { effect, kind }]) => isLimit.test(name) && effect === 'now' && kind !== options.ipv4.kind)
     .map(([name]) => `-${name}`)
   const rows = partOf('Options')
   t.strictSame(sorted(rows.map(([name]) => name!)), sorted(wanted))

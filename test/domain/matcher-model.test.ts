@@ -151,15 +151,16 @@ t.test('a change touches and triggers the subscriptions of the plain rules', asy
       for (const { plain, parsed, lastMs } of selected) {
         const progress = { ...noProgress, lastNotificationMs: lastMs }
         const verdict = verdictOn(plain, happening, lastMs, story.nowMs)
-        const fired = decideTrigger(parsed, progress, event, story.nowMs)
-        if (verdict !== undefined && fired !== verdict) throw new Error(`${fired} is not ${verdict}: ${bodyOf(plain)}`)
-        count(fired)
-        const agrees = byKind[fired]
+        const decision = decideTrigger(parsed, progress, event, story.nowMs)
+        if (verdict !== undefined && decision !== verdict)
+          throw new Error(`${decision} is not ${verdict}: ${bodyOf(plain)}`)
+        count(decision)
+        const agrees = byKind[decision]
         if (agrees && hasAll(event)) {
           const { conditions } = explain(parsed, progress, event.entity, path, story.nowMs)
           const no = conditions.find(({ holds, condition }) => !holds && condition !== 'alterationTypes')
-          if (agrees(no?.condition)) count(`explained ${fired}`)
-          else throw new Error(`${fired}, though ${no?.condition} is said not to hold: ${bodyOf(plain)}`)
+          if (agrees(no?.condition)) count(`explained ${decision}`)
+          else throw new Error(`${decision}, though ${no?.condition} is said not to hold: ${bodyOf(plain)}`)
         }
       }
     }

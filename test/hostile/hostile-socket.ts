@@ -20,7 +20,7 @@ const ofOperators = /^Database Error \S/
 
 export class HostileSocket {
   isOver = false
-  /** What was wrong with the bytes that came. */
+  /** The first fault in the received bytes. */
   problem: string | undefined
   private bytes: Buffer = Buffer.alloc(0)
   /** Behind the answer to the handshake. */
@@ -73,7 +73,7 @@ export class HostileSocket {
     else if (then === 'ends') {
       if (!(await this.until(() => this.isOver || this.closeCode !== undefined, strictWaitMs)))
         return 'the connection was not ended'
-    } else if (then === 'goes on') return this.problem ?? (await this.goesOn(refs, before))
+    } else if (then === 'goes on') return this.problem ?? (await this.stillAnswers(refs, before))
     return this.problem
   }
 
@@ -81,7 +81,10 @@ export class HostileSocket {
     this.socket.destroy()
   }
 
-  private async goesOn(refs: readonly string[], before: ReadonlyMap<string, number>): Promise<string | undefined> {
+  private async stillAnswers(
+    refs: readonly string[],
+    before: ReadonlyMap<string, number>,
+  ): Promise<string | undefined> {
     const mark = `mark ${this.marks++}`
     if (!this.isOver) this.socket.write(frame({ opcode: opcodes.text, payload: JSON.stringify({ op: mark }) }))
     const wanted = new Map<string, number>()

@@ -43,7 +43,7 @@ const settledWaitMs = 60_000
 const roundsOfWarmUp = 2
 const growthBytesMax = 48 * 1024 * 1024
 
-/** What the broker shows of its connections when only the neighbour and the honest client are left. */
+/** The broker's numbers of connections when only the neighbour and the honest client are left. */
 const settled: Readonly<Record<string, (value: number) => boolean>> = {
   'orrery_streams{transport="websocket"}': value => value === 1,
   orrery_stream_filters: value => value === 1,

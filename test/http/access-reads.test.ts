@@ -67,7 +67,7 @@ interface Reader {
   readonly rules: readonly PlainRule[]
 }
 
-/** What a reader sees of the world. */
+/** The visible part of all entities for a reader. */
 const seenBy = ({ rules }: Reader, world: readonly Stored[]): readonly Stored[] =>
   world
     .filter(entity => isCovered(rules, 'read', 'city', entity))
@@ -92,7 +92,7 @@ interface Question {
   readonly line: string
   readonly body?: unknown
   readonly path?: string
-  /** What a broker would answer that has only these entities; a status, or a body with the total number. */
+  /** The answer of a broker that has only these entities: a status, or a body with the total number. */
   readonly expected: (seen: readonly Stored[]) => { readonly total: number; readonly body: unknown } | number
   /** Attributes that a filter names. */
   readonly filtered?: readonly string[]

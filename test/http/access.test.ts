@@ -1,5 +1,5 @@
-// Access control over whole nodes: who asks, on both servers, and what a request is answered that the rules do not
-// allow.
+// Access control over whole nodes: the principal of a request, on both servers, and the answer to a request that the
+// rules do not allow.
 
 import t from 'tap'
 import { newKey } from '../../src/access/keys.js'
@@ -125,7 +125,7 @@ for (const server of httpServers)
     t.equal(client.ended?.code, 1008)
   })
 
-t.test('a subscription notifies of what the present file allows its owner to subscribe to', async t => {
+t.test('a subscription notifies of those changes that the present file allows its owner to subscribe to', async t => {
   const scene = new AccessScene(t, rules)
   const node = await startLocalNode(t, { accessFile: scene.path })
   const [mine, roots] = [await httpReceiver(t), await httpReceiver(t)]
@@ -178,6 +178,42 @@ t.test('a subscription notifies of what the present file allows its owner to sub
     ],
     'nothing was sent of L2, of L4 and of the cost alone',
   )
+})
+
+t.test('a subscription goes on when the token of its owner ends: its rules count', async t => {
+  const key = await signingKey('ES256', 'k1')
+  const provider = await IdentityProvider.start(t, [key])
+  const issuerOf = (role: string) => provider.entry({ roles: { claim: 'roles', map: { people: role } } })
+  const scene = new AccessScene(t, rules, { issuers: [issuerOf('city')] })
+  const node = await startLocalNode(t, { accessFile: scene.path })
+  const receiver = await httpReceiver(t)
+  // A token is accepted for some time after its end.
+  const exp = Math.floor(Date.now() / 1000) + 2 - tokenLeewayS
+  const token = await signed(key, { ...provider.claims(Date.now(), 'ada'), roles: ['people'], exp })
+  const subscription = { subject: { entities: [{ idPattern: '.*' }] }, notification: { http: { url: receiver.url } } }
+  const asOwner = [`Authorization: Bearer ${token}`, ...inCity]
+  t.equal((await node.json('POST /v2/subscriptions', subscription, asOwner)).status, 201)
+  let created = 0
+  const create = async (): Promise<void> => {
+    const entity = { ...lamp, id: `L${++created}` }
+    t.equal((await node.json('POST /v2/entities', entity, [...scene.as('root'), ...inCity])).status, 201)
+  }
+  // Events while the token ends, and behind its end.
+  const ownerStatus = async (): Promise<number> => (await node.json('GET /v2/subscriptions', undefined, asOwner)).status
+  for (let status = 200; status === 200; status = await ownerStatus()) await create()
+  t.equal(await ownerStatus(), 401)
+  await create()
+  await until(() => receiver.received.length === created, 'each entity is notified of')
+
+  scene.write(rules, { issuers: [issuerOf('reader')] })
+  node.running?.lookAtFiles()
+  await create()
+  scene.write(rules, { issuers: [issuerOf('city')] })
+  node.running?.lookAtFiles()
+  await create()
+  const ids = () => receiver.received.map(({ body }) => String(JSON.parse(body).data[0].id))
+  await until(() => ids().includes(`L${created}`), 'the last entity is notified of')
+  t.notOk(ids().includes(`L${created - 1}`), 'the rules of its owner had no action subscribe')
 })
 
 t.test('principals see and change their own subscriptions, and those of principals whose roles they have', async t => {
@@ -342,7 +378,7 @@ t.test('a WebSocket goes on with a new token', async t => {
   await renewed.until('a pong', ({ messages }) => messages.some(({ op }) => op === 'pong'))
 })
 
-t.test('what a provider answers goes through the grant of the reader', async t => {
+t.test('the answer of a provider goes through the grant of the reader', async t => {
   const lamps = { actions: ['read'], tenants: ['city'], types: ['Lamp'], attributes: ['*', '!cost'] }
   const scene = new AccessScene(t, { root: everything, lamps: [lamps] })
   const node = await startLocalNode(t, { accessFile: scene.path })

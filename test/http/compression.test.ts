@@ -44,7 +44,7 @@ for (const server of httpServers)
   })
 
 function answers(t: Test, node: LocalNode): void {
-  t.test('short and long answers come in the coding that is asked for, with the same content', async t => {
+  t.test('short and long answers come in the requested coding, with the same content', async t => {
     for (const limit of [8, 50, 800]) {
       const line = `GET /v2/entities?limit=${limit}&options=count`
       const plain = await ask(node, line)

@@ -26,9 +26,9 @@ const body = (subject: object = {}, more: object = {}) => ({
 })
 
 async function create(node: LocalNode, wanted: object, headers: readonly string[] = []): Promise<string> {
-  const { status, headers: told, text } = await node.json(`POST ${path}`, wanted, headers)
+  const { status, headers: replyHeaders, text } = await node.json(`POST ${path}`, wanted, headers)
   if (status !== 201) throw new Error(`${status} ${text}`)
-  return told.location!.slice(path.length + 1)
+  return replyHeaders.location!.slice(path.length + 1)
 }
 
 async function room(node: LocalNode, id: string, temperature: number, headers: readonly string[] = []): Promise<void> {
@@ -81,7 +81,7 @@ t.test('a condition that keeps a subscription from triggering is reported, and a
   await room(node, 'R1', 20)
   await node.json('POST /v2/entities', { id: 'X1', type: 'Room' })
   const q = { condition: { attrs: ['temperature'], expression: { q: 'temperature>30' } } }
-  const cases: readonly (readonly [wanted: object, query: string, told: string | undefined])[] = [
+  const cases: readonly (readonly [wanted: object, query: string, message: string | undefined])[] = [
     [body(), 'entity=R1', undefined],
     [body({}, { status: 'inactive' }), 'entity=R1', 'status: is inactive'],
     [body({}, { expires: '2020-01-01T00:00:00Z' }), 'entity=R1', 'expires: expired 2020-01-01T00:00:00.000Z'],

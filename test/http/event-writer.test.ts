@@ -69,7 +69,7 @@ t.test('many events do not wait for the end of the tick: a quick reader is never
   t.equal(scene.sent.flat().length, 100)
 })
 
-t.test('a text larger than what may wait reaches a quick reader', async t => {
+t.test('a text above the limit of waiting bytes reaches a quick reader', async t => {
   const scene = new Scene()
   t.ok(scene.writer.text('x'.repeat(waitingMax + 1)))
   t.equal(scene.sent.flat().join('').length, waitingMax + 1)
@@ -93,7 +93,7 @@ t.test('nothing is sent while the system takes no more, and all of it when there
   t.strictSame(scene.sent, [['a'], ['b']])
 })
 
-t.test('whoever asks for room learns it after what waits was sent', async t => {
+t.test('a caller that asks for room is called when the waiting texts were sent', async t => {
   const scene = new Scene()
   scene.takes = false
   scene.event('a')
@@ -108,7 +108,7 @@ t.test('whoever asks for room learns it after what waits was sent', async t => {
   t.ok(hasRoom)
 })
 
-t.test('a writer that is closed sends nothing, also not what waited', async t => {
+t.test('a closed writer sends nothing, not even waiting texts', async t => {
   const scene = new Scene()
   scene.event('a')
   scene.writer.close()

@@ -14,7 +14,7 @@ import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
 import type { Test } from 'tap'
-import type { Exchange, Front, FrontHandler, FrontOptions, TlsFiles, TlsPair } from '../../src/http/front.js'
+import type { Exchange, Front, FrontHandler, FrontOptions, TlsContents, TlsFiles } from '../../src/http/front.js'
 import { suites12 } from '../../src/http/tls.js'
 import { beyond, type Cut, failedCuts, shapes } from './cut-requests.js'
 import { SlowReader } from './slow-reader.js'
@@ -657,7 +657,7 @@ export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelin
       async t => {
         const pairs = [certificate(t, 'first'), certificate(t, 'second'), certificate(t, 'third')] as const
         const tls = certificate(t, 'first')
-        const put = (files: TlsFiles): TlsPair => {
+        const put = (files: TlsFiles): TlsContents => {
           const pair = { key: readFileSync(files.keyFile), cert: readFileSync(files.certFile) }
           writeFileSync(tls.keyFile, pair.key)
           writeFileSync(tls.certFile, pair.cert)

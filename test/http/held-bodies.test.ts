@@ -17,7 +17,7 @@ t.test('a body is handed on when it is known who asks, and its room is free agai
   }
 })
 
-t.test('a body without room is refused, and what is kept stays', async t => {
+t.test('a body without room is refused, and kept bodies stay', async t => {
   const room = new HeldBodies(19)
   const received: string[] = []
   let refused = 0

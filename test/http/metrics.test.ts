@@ -14,8 +14,9 @@ import { root } from '../support/project.js'
 import { Wire } from './wire.js'
 
 async function read(node: LocalNode, headers: readonly string[] = []): Promise<Exposition> {
-  const { status, headers: told, text } = await node.ask('GET /metrics', headers)
-  if (status !== 200 || told['content-type'] !== 'text/plain; version=0.0.4; charset=utf-8') throw new Error(text)
+  const { status, headers: replyHeaders, text } = await node.ask('GET /metrics', headers)
+  if (status !== 200 || replyHeaders['content-type'] !== 'text/plain; version=0.0.4; charset=utf-8')
+    throw new Error(text)
   return parseExposition(text)
 }
 

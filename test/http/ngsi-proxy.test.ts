@@ -145,7 +145,7 @@ for (const server of httpServers)
       t.match(beyond, { status: 413, json: { error: 'RequestEntityTooLarge' } })
     })
 
-    t.test('what is wrong is answered with a reason', async t => {
+    t.test('a wrong request is answered with a reason', async t => {
       const scene = await Scene.start(t, { server })
       const { node } = scene
       const id = await scene.open()
@@ -252,7 +252,7 @@ for (const server of httpServers)
       t.equal((await third.first('notification')).data.payload, '3')
     })
 
-    t.test('a reader that stops is closed when too much waits, and delays nobody', async t => {
+    t.test('a reader that stops is closed when too much waits, and delays no other one', async t => {
       const scene = await Scene.start(t, { server })
       const [slow, quick] = [await scene.open(), await scene.open()]
       const [toSlow, toQuick] = [await scene.register(slow), await scene.register(quick)]

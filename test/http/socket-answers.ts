@@ -1,5 +1,5 @@
-// The contract of WebSocket: what a front sends while it receives, and what it does with clients that send too early or
-// read nothing. socket-contract.ts runs it.
+// The contract of WebSocket: the writes of a front while it receives, and its treatment of clients that send too early
+// or read nothing. socket-contract.ts runs it.
 
 import type { Test } from 'tap'
 import { pingsWaitingMax } from '../../src/http/front.js'

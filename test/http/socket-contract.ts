@@ -502,7 +502,7 @@ export function socketContract(t: Test, open: Open, differences: SocketDifferenc
     await until('no connection', () => countOf(front) === 0)
   })
 
-  t.test('the end of a connection is reported once, whatever the client does', async t => {
+  t.test('the end of a connection is reported once, for every way in which a client can end it', async t => {
     const { wire, listeners, front } = await begin(t, open)
     const ends: Readonly<Record<string, (wire: Wire) => void>> = {
       FIN: client => client.end(),

@@ -21,16 +21,16 @@ const messageBytesMax = 1_000_000
 
 /** A connection that has opened, unless `isOpening`. */
 class Scene {
-  /** What the client has received. */
+  /** The messages that the client has received. */
   readonly received: Record<string, unknown>[] = []
   readonly hub = new StreamStandIn()
   /** Updates that were begun, and are answered by `answer`. */
   readonly updates: Exchange[] = []
-  /** What the counters of streams were told. */
+  /** The reports to the counters of streams. */
   readonly tallies: string[] = []
   closed: { readonly code: number; readonly reason: string } | 'destroyed' | undefined
   hasRoom = true
-  /** Whether the front was told that the client waits for answers. */
+  /** Whether the front was informed that the client waits for answers. */
   isExpecting = false
   isEnding = false
   overs = 0
@@ -66,6 +66,7 @@ class Scene {
         isEnding: () => this.isEnding,
         inner: { serveParsed: exchange => this.updates.push(exchange) },
         asker: undefined,
+        certificate: undefined,
         isMultitenant: true,
       },
       () => {
@@ -81,7 +82,7 @@ class Scene {
       this.stream.onMessage(Buffer.from(typeof message === 'string' ? message : JSON.stringify(message)))
   }
 
-  /** Ends the tick. What has been received since the last call. */
+  /** Ends the tick. The messages since the last call. */
   take(): Record<string, unknown>[] {
     this.hub.endTick()
     return this.received.splice(0)
@@ -380,7 +381,7 @@ t.test('a client may go before the connection is open, and the server may end it
   t.strictSame([stopped.take(), stopped.tallies, stopped.overs, stopped.hub.opened], [[], [], 1, []])
 })
 
-t.test('a client that reads nothing loses its connection, whatever waits for it', async t => {
+t.test('a client that reads nothing loses its connection, for each kind of waiting message', async t => {
   const fills: Readonly<Record<string, (scene: Scene) => void>> = {
     pings: scene => scene.send({ op: 'ping' }),
     errors: scene => scene.send('x'),
@@ -405,7 +406,7 @@ t.test('a client that reads nothing loses its connection, whatever waits for it'
   t.equal(scene.closed, 'destroyed', 'a stop does not wait for it')
 })
 
-t.test('what waits is sent in order when there is room', async t => {
+t.test('waiting messages are sent in order when there is room', async t => {
   const scene = new Scene()
   scene.send({ op: 'watch', id: 'w' })
   const { reader } = scene.hub.opened[0]!

@@ -34,7 +34,7 @@ export class StreamStandIn implements Pick<StreamHub, 'open' | 'texts' | 'waitin
     return reading as Reading
   }
 
-  /** Ends the tick: what has come in it is sent. */
+  /** Ends the tick: its events are sent. */
   endTick(): void {
     for (const run of this.ends.splice(0)) run()
   }

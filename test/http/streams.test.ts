@@ -86,7 +86,7 @@ function streams(t: Test, open: Open): void {
     t.equal(sockets.size, 1)
   })
 
-  t.test('no more is asked for than the client takes, and all comes when it goes on reading', async t => {
+  t.test('no more is requested than the client takes, and all comes when it continues to read', async t => {
     const parts = new Parts()
     const { port } = await serve(t, open, exchange => () => exchange.stream(200, [], parts.make(partsMany)))
     const response = await answerOf(port)

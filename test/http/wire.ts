@@ -4,7 +4,7 @@
 
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { connect as connectTls } from 'node:tls'
+import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 
 export interface Answer {
   readonly status: number
@@ -21,6 +21,10 @@ export class Wire {
   readonly closed: Promise<boolean>
   /** The common name of the server's certificate; undefined: without TLS. */
   subject: string | undefined
+  /** The latest session of TLS with which it may be continued. */
+  session: Buffer | undefined
+  /** Whether it continues an earlier session of TLS. */
+  isResumed = false
   /** The code of the error that ended the connection; undefined: it is open, or ended in order. */
   failure: string | undefined
   readonly #socket: Socket
@@ -60,13 +64,17 @@ export class Wire {
     return wire
   }
 
-  /** As `to`, over TLS, with any certificate. */
-  static async overTls(port: number): Promise<Wire> {
-    const socket = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false })
+  /** As `to`, over TLS, with any certificate of the server. `options`: what the client shows. */
+  static async overTls(port: number, options: ConnectionOptions = {}): Promise<Wire> {
+    const socket = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false, ...options })
     socket.setNoDelay()
     const wire = new Wire(socket)
+    socket.on('session', session => {
+      wire.session = session
+    })
     await once(socket, 'secureConnect')
     wire.subject = String(socket.getPeerCertificate().subject.CN)
+    wire.isResumed = socket.isSessionReused()
     return wire
   }
 
@@ -113,6 +121,11 @@ export class Wire {
         this.#wake = resolve
       })
     }
+  }
+
+  /** The port of this side. */
+  get localPort(): number | undefined {
+    return this.#socket.localPort
   }
 
   /** The received bytes that were not read as an answer. */

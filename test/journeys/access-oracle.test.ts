@@ -1,9 +1,9 @@
-// Whoever asks gets what the access file allows, and not a byte more: random requests by random principals under random
+// Every principal gets exactly the bytes that the access file allows: random requests by random principals under random
 // files, against the plain reference (docs/interface/access.md). One process, two workers, three nodes.
 //
 // ACCESS_REQUESTS sets the number of requests for all kinds of brokers together: 20,000 unless it is set, 1,000,000 for
-// a soak. SEED repeats a run, ACCESS_BROKER chooses one kind of brokers. ACCESS_WITHOUT names parts that are left out, of
-// writes, documents (subscriptions and registrations), providers and streams; empty: none.
+// a soak. SEED repeats a run, ACCESS_BROKER chooses one kind of brokers. ACCESS_WITHOUT names parts that are left out,
+// of writes, documents (subscriptions and registrations), providers and streams; empty: none.
 
 import t from 'tap'
 import { type BrokerKind, brokerKinds, startJudged } from '../access-reference/access-brokers.js'
@@ -14,7 +14,7 @@ import { Random } from '../support/random.js'
 const requestsWanted = Number(process.env.ACCESS_REQUESTS ?? 20_000)
 /** Nodes answer more slowly, and the rules are the same. */
 const shares: Readonly<Record<BrokerKind, number>> = { 'one process': 0.65, 'two workers': 0.25, 'three nodes': 0.1 }
-/** What the broker does not decide yet; nothing, once it decides everything. */
+/** The parts that the broker does not decide yet; empty when it decides everything. */
 const undecided = ''
 const without = (process.env.ACCESS_WITHOUT ?? undecided).split(',')
 const isCompared = (part: string) => !without.includes(part)

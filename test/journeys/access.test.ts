@@ -24,7 +24,7 @@ const ways = [
 ]
 
 for (const way of ways)
-  t.test(`who asks is decided, and a change of the file counts: ${way.join(' ')}`, async t => {
+  t.test(`principals are identified, and a change of the file takes effect: ${way.join(' ')}`, async t => {
     const key = await signingKey('ES256', 'k1')
     const provider = await IdentityProvider.start(t, [key])
     const issuers = [provider.entry({ roles: { claim: 'roles', map: { writer: 'gateway' } } })]

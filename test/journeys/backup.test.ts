@@ -67,12 +67,12 @@ t.test('a backup that was made under load is restored after everything is lost',
 
       await client.send('POST', '/v2/entities/Watched/attrs', { n: { type: 'Number', value: 9 } }, of('city', '/'))
       const pending = await until('what is owed', () => {
-        const owed = received.filter(({ path }) => path === '/away')
+        const deferred = received.filter(({ path }) => path === '/away')
         const live = received.find(({ path }) => path === '/live')
-        return owed.length >= 4 && live ? { owed, live } : undefined
+        return deferred.length >= 4 && live ? { deferred, live } : undefined
       })
       t.match(pending.live.headers, { 'x-api-key': 'a-secret', 'x-plain': 'open' })
-      const values = new Set(pending.owed.map(({ body }) => JSON.parse(body).data[0].n.value as number))
+      const values = new Set(pending.deferred.map(({ body }) => JSON.parse(body).data[0].n.value as number))
       t.strictSame([...values].sort(), [0, 1, 2, 3])
       client.close()
       await again.kill('SIGTERM')

@@ -109,7 +109,9 @@ function withoutTries({ notification, ...subscription }: { readonly notification
   return { ...subscription, notification: kept }
 }
 
-/** What is visible, without the numbers of notifications: owners report these to the document owner from time to time. */
+/**
+ * What is visible, without the numbers of notifications: owners report these to the document owner from time to time.
+ */
 const withoutNumbers = (seen: unknown): unknown =>
   JSON.parse(JSON.stringify(seen, (name, value) => (numbersOf.includes(name) ? undefined : value)))
 
@@ -208,12 +210,12 @@ t.test('the data of two workers becomes that of three nodes', { skip }, async t 
   const refused = await command(['init', '--from', from, '-dataDir', dirs[0]!, ...wordsOf(0)])
   t.match(refused, { status: 1, err: /is in use by another process/ })
   await busy.kill('SIGTERM')
-  let owedRows = 0
+  let pendingRows = 0
   for (const store of await openAll(directoryAt(from))) {
-    owedRows += await bundleAll(store)
+    pendingRows += await bundleAll(store)
     await store.close()
   }
-  t.ok(owedRows > 0, 'what is owed was left by a crash')
+  t.ok(pendingRows > 0, 'what is owed was left by a crash')
 
   const made = await command(['init', '--from', from, '-dataDir', dirs[0]!, ...wordsOf(0)])
   t.match(made, { status: 0, out: /^120 entities, 3 subscriptions and 1 registrations of .* are the first content/ })
@@ -236,8 +238,8 @@ t.test('the data of two workers becomes that of three nodes', { skip }, async t 
   }
 
   await receiver(t, received, Number(new URL(away).port))
-  const owed = ['e4', 'e6', 'e8']
-  await until('what was owed is sent', async () => owed.every(id => received.includes(id)))
+  const pending = ['e4', 'e6', 'e8']
+  await until('what was owed is sent', async () => pending.every(id => received.includes(id)))
 
   const throttled = received.length
   const change = { level: { value: 1000 } }
@@ -364,15 +366,15 @@ t.test('one worker, several, three nodes, and one again: the same content at eve
     if (n % 10 === 9) await made('POST', '/v2/entities', { id: `e${n}`, type: 'Other', other: { value: n } }, scope)
   }
   await until('the notifications of lamps', async () => new Set(received).size >= 60)
-  const fired = (type: number[]) => received.filter(id => type.map(n => `e${n}`).includes(id))
-  t.equal(fired([1, 2]).length, 1, 'the one-shot has fired')
-  t.equal(fired([3, 4]).length, 1, 'and one that is throttled')
+  const notified = (type: number[]) => received.filter(id => type.map(n => `e${n}`).includes(id))
+  t.equal(notified([1, 2]).length, 1, 'the one-shot has fired')
+  t.equal(notified([3, 4]).length, 1, 'and one that is throttled')
   const { json: subscriptions } = await send(broker, 'GET', '/v2/subscriptions')
   await broker.kill('SIGTERM')
   t.ok((await someDead(path, (subscriptions as { id: string }[])[3]!.id)) > 0)
   const before = await rowsIn(path)
-  const owed = ['e6', 'e7', 'e8', 'e9', 'e11']
-  t.ok([...before.keys()].filter(key => key.startsWith('O')).length >= owed.length, 'notifications are owed')
+  const pending = ['e6', 'e7', 'e8', 'e9', 'e11']
+  t.ok([...before.keys()].filter(key => key.startsWith('O')).length >= pending.length, 'notifications are owed')
 
   for (const workers of isWhole ? [3, 2] : [3]) {
     broker = await startBroker(t, { dataDir: path, args: ['-multiservice', '-workers', String(workers)] })
@@ -474,7 +476,7 @@ t.test('one worker, several, three nodes, and one again: the same content at eve
   const single = await startBroker(t, { dataDir: to, args: ['-multiservice'] })
   t.strictSame(await visible(single), seen, 'the single node tells what the cluster has told')
   await receiver(t, received, Number(new URL(away).port))
-  await until('what was owed is sent', async () => owed.every(one => received.includes(one)))
+  await until('what was owed is sent', async () => pending.every(one => received.includes(one)))
   const change = { level: { value: 1000 } }
   for (const [n, type] of [
     [2, 'Once'],
@@ -490,8 +492,8 @@ t.test('one worker, several, three nodes, and one again: the same content at eve
     )
   t.equal((await send(single, 'POST', '/v2/entities', { id: 'last', type: 'Lamp', ...change })).status, 201)
   await until('the next notification', async () => received.includes('last'))
-  t.equal(fired([1, 2]).length, 1, 'a one-shot fires once in all')
-  t.equal(fired([3, 4]).length, 1, 'throttling goes on')
+  t.equal(notified([1, 2]).length, 1, 'a one-shot fires once in all')
+  t.equal(notified([3, 4]).length, 1, 'throttling goes on')
 })
 
 const sorted = (rows: ReadonlyMap<string, string>) => [...rows].sort(([a], [b]) => (a < b ? -1 : 1))

@@ -25,7 +25,7 @@ export class Notified {
   /** Notifications of states that no client has written. */
   readonly problems: string[] = []
   private readonly histories: Histories
-  private readonly owed = new Set<string>()
+  private readonly pending = new Set<string>()
   private readonly notified = new Set<string>()
   private readonly receiver: MoodyReceiver
   private isSubscribed = false
@@ -64,18 +64,18 @@ export class Notified {
   /** Records the changes of an acknowledged write that was sent after the subscription. */
   onAcknowledged({ after }: Write): void {
     if (!this.isSubscribed) return
-    for (const [id, state] of after) if (state && watched.test(id)) this.owe(keyOf(id, state))
+    for (const [id, state] of after) if (state && watched.test(id)) this.expect(keyOf(id, state))
   }
 
   /** Waits for all pending changes to arrive, and returns those that are late. */
   async missing(): Promise<readonly string[]> {
     const untilMs = performance.now() + arrivalMsMax
-    while (this.owed.size > 0 && performance.now() < untilMs) await pause(lookMs)
-    return [...this.owed]
+    while (this.pending.size > 0 && performance.now() < untilMs) await pause(lookMs)
+    return [...this.pending]
   }
 
-  private owe(key: string): void {
-    if (!this.notified.has(key)) this.owed.add(key)
+  private expect(key: string): void {
+    if (!this.notified.has(key)) this.pending.add(key)
   }
 
   private take({ data }: { readonly data: readonly Entity[] }): void {
@@ -84,7 +84,7 @@ export class Notified {
       const key = keyOf(entity.id, state)
       if (!this.histories.has(entity.id, state)) this.problems.push(`notified of ${key}, which nobody has written`)
       this.notified.add(key)
-      this.owed.delete(key)
+      this.pending.delete(key)
     }
   }
 }

@@ -16,7 +16,7 @@ import { startBroker, tempDir } from '../support/broker-process.js'
 import { Deployment, type Shown, Times, Unknown } from '../support/deployment.js'
 import { noEtcd } from '../support/etcd.js'
 import { Random } from '../support/random.js'
-import { type Asked, RandomInterface } from '../support/random-interface.js'
+import { RandomInterface, type RandomRequest } from '../support/random-interface.js'
 import { startThreeNodes } from '../support/three-nodes.js'
 import { bodyBytesMax } from '../support/wrong-requests.js'
 
@@ -135,7 +135,7 @@ class Conversation {
   }
 
   /** Sends a request to all deployments and compares the answers; undefined: the outcome is unknown to one of them. */
-  private async answers(asked: Asked, deployments = this.deployments): Promise<readonly Shown[] | undefined> {
+  private async answers(asked: RandomRequest, deployments = this.deployments): Promise<readonly Shown[] | undefined> {
     const ask = () => this.times.during(() => Promise.allSettled(deployments.map(one => one.send(asked))))
     const untilMs = performance.now() + lateMsMax
     for (;;) {
@@ -159,7 +159,7 @@ class Conversation {
   }
 
   private report(
-    { tenant, method, target, headers, body }: Asked,
+    { tenant, method, target, headers, body }: RandomRequest,
     shown: readonly string[],
     deployments: readonly Deployment[],
   ): void {

@@ -1,11 +1,11 @@
-// Whatever happens to the broker and to its readers, a live feed loses nothing silently and invents nothing.
+// A live feed loses nothing silently and invents nothing, through every disturbance of the broker and its readers.
 //
 // In each random life writers change the entities of two tenants. Readers with random watches stop reading, leave, and
 // come back with a cursor, while the broker is killed or restarted. A model that knows the specification alone
 // (test/support/reference-watch, test/streams) knows which events each reader must have received.
 //
-// LIVES sets the number of lives, LIVES_OF their kind (process, workers, nodes). SEED repeats a run: the lives of a kind
-// have the seeds from SEED on. A failing life prints what repeats it.
+// LIVES sets the number of lives, LIVES_OF their kind (process, workers, nodes). SEED repeats a run: the lives of a
+// kind have the seeds from SEED on. A failing life prints what repeats it.
 
 import { join } from 'node:path'
 import t, { type Test } from 'tap'

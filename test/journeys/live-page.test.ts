@@ -128,7 +128,7 @@ t.test('the example page', { skip: noBrowser() }, async t => {
       await page.close()
     })
 
-  t.test('what an entity holds is shown as text', async t => {
+  t.test('the content of an entity is shown as text', async t => {
     const broker = await startBroker(t, { args: ['-corsOrigin', '__ALL'] })
     const lamps = new Lamps(t, broker)
     const evil = '<img src="x" onerror="globalThis.hit = 1"><b>bold</b>'

@@ -251,7 +251,7 @@ for (const server of ['uws', 'node'] as const)
       t.match(await client.ask({ op: 'watch', id: 'more' }), { op: 'error', id: 'more', description: /watches/ })
     })
 
-    t.test('a snapshot, and what a reader has missed, come before the changes', async t => {
+    t.test('a snapshot, and the changes that a reader has missed, come before new changes', async t => {
       const { open, set } = clientOf(port, 'snapshot')
       const entities = Array.from({ length: 150 }, (_, at) => lamp(`l${at}`, at))
       const client = await open(t)
@@ -293,7 +293,7 @@ for (const server of ['uws', 'node'] as const)
       t.equal((await client.end()).code, server === 'node' ? 1009 : 1006)
     })
 
-    t.test('a reader that is too slow is told so, and loses its connection with 1013', async t => {
+    t.test('a reader that is too slow gets a message about it, and loses its connection with 1013', async t => {
       const { open, send } = clientOf(port, 'slow')
       const [slow, quick] = [await open(t), await open(t)]
       for (const client of [slow, quick]) await client.watch('w1', { options: 'keyValues' })

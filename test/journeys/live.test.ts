@@ -53,7 +53,7 @@ for (const args of [[], ['-httpServer', 'node'], ['-workers', '2']])
   t.test(args.join(' ') || 'one process', async t => {
     const { broker } = await begin(t, args)
 
-    t.test('a reader receives each change of what it watches, in order', async t => {
+    t.test('a reader receives each change of the watched entities, in order', async t => {
       const { stream, send, upsert } = clientOf(broker.port, 'order')
       const reader = await stream(t, 'type=Lamp&options=leave&q=level<100')
       await upsert('lamp', 1)
@@ -132,26 +132,23 @@ for (const args of [[], ['-httpServer', 'node'], ['-workers', '2']])
     })
   })
 
-t.test(
-  'after a restart a reader that comes back is told of a gap, and gets a new snapshot if it wants one',
-  async t => {
-    const { broker, url, upsert, dataDir } = await begin(t)
-    const reader = await EventReader.open(t, `${url}/v2/stream?type=Lamp&options=snapshot,keyValues`)
-    await upsert('a', 1)
-    const created = await reader.first('entityCreate')
-    await broker.kill('SIGTERM')
-    t.match(reader.events.at(-1), { kind: 'end', data: { reason: 'stopping' } })
-    t.ok(reader.isClosed)
-    const second = await begin(t, [], dataDir)
-    await second.upsert('b', 2)
-    const headers = { 'Last-Event-ID': created.cursor as string }
-    const again = await EventReader.open(t, `${second.url}/v2/stream?type=Lamp&options=snapshot,keyValues`, headers)
-    await again.until('the snapshot', ({ events }) => events.some(({ data }) => data.end))
-    t.strictSame(again.kinds(), ['gap', 'snapshot', 'snapshot'])
-    t.match(again.events[0]?.data, { reason: 'restarted', since: /^\d{4}-/ })
-    t.strictSame(folded(again), { a: 1, b: 2 })
-  },
-)
+t.test('after a restart a reader that comes back gets a gap, and a new snapshot if it wants one', async t => {
+  const { broker, url, upsert, dataDir } = await begin(t)
+  const reader = await EventReader.open(t, `${url}/v2/stream?type=Lamp&options=snapshot,keyValues`)
+  await upsert('a', 1)
+  const created = await reader.first('entityCreate')
+  await broker.kill('SIGTERM')
+  t.match(reader.events.at(-1), { kind: 'end', data: { reason: 'stopping' } })
+  t.ok(reader.isClosed)
+  const second = await begin(t, [], dataDir)
+  await second.upsert('b', 2)
+  const headers = { 'Last-Event-ID': created.cursor as string }
+  const again = await EventReader.open(t, `${second.url}/v2/stream?type=Lamp&options=snapshot,keyValues`, headers)
+  await again.until('the snapshot', ({ events }) => events.some(({ data }) => data.end))
+  t.strictSame(again.kinds(), ['gap', 'snapshot', 'snapshot'])
+  t.match(again.events[0]?.data, { reason: 'restarted', since: /^\d{4}-/ })
+  t.strictSame(folded(again), { a: 1, b: 2 })
+})
 
 t.test('changes that do not fit the buffer are a gap', async t => {
   const { url, send, upsert } = await begin(t, ['-streamBuffer', '1'])
@@ -178,7 +175,7 @@ t.test('minInterval sends the latest state, and loses none', async t => {
   t.strictSame(folded(reader), { a: 30, b: 1 })
 })
 
-t.test('a reader that stops delays nobody, and gets the newest states when it goes on', async t => {
+t.test('a reader that stops delays no other one, and gets the newest states when it continues', async t => {
   const { url, send } = await begin(t)
   const path = `${url}/v2/stream?type=Lamp`
   const slow = await EventReader.open(t, path)
@@ -218,7 +215,7 @@ t.test('how many streams there may be, and none at all', async t => {
   t.match((await EventReader.open(t, `${off.url}/v2/stream`)).refused, { status: 404 })
 })
 
-t.test('what is wrong is answered before anything is sent', async t => {
+t.test('a wrong request is answered before anything is sent', async t => {
   const { url } = await begin(t)
   for (const [query, status, text] of [
     ['q=a<', 400, /./],

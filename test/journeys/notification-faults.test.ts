@@ -40,7 +40,7 @@ function oracleWithWatch(): NotificationOracle {
 /** The notifications that a correct broker would send for a write. */
 const arrivalsOf = ({ steps, correlator }: Write): Arrival[] =>
   steps
-    .flatMap(({ target, owed }) => owed.map(({ happening }) => ({ path: target.path, happening })))
+    .flatMap(({ target, expected }) => expected.map(({ happening }) => ({ path: target.path, happening })))
     .map(({ path, happening }, at) => ({
       watch: 'all',
       correlator: `${correlator}; cbnotif=${at + 1}`,
@@ -55,7 +55,7 @@ function nextChange(oracle: NotificationOracle): Write {
   for (;;) {
     const write = oracle.begin(() => true)
     const [step, ...others] = write.steps
-    if (others.length === 0 && step!.owed.length === 1 && step!.after !== step!.before) return write
+    if (others.length === 0 && step!.expected.length === 1 && step!.after !== step!.before) return write
     oracle.acknowledge(write)
     for (const arrival of arrivalsOf(write)) oracle.arrive(arrival)
   }
@@ -110,7 +110,7 @@ t.test('a write in flight at a kill needs its notification if it is found, else 
   }
 })
 
-const spoiled: readonly [fault: string, spoil: (arrival: Arrival) => readonly Arrival[], told: RegExp][] = [
+const spoiled: readonly [fault: string, spoil: (arrival: Arrival) => readonly Arrival[], problem: RegExp][] = [
   ['of no request', one => [{ ...one, correlator: 'none; cbnotif=1' }], /^nothing owes this/],
   ['of another path', one => [{ ...one, path: '/none' }], /^nothing owes this/],
   ['with another body', one => [{ ...one, body: one.body.replace(/\}$/, ' }') }], /^owed is/],

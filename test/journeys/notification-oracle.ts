@@ -40,7 +40,7 @@ export interface Watch {
 }
 
 /** A notification that one update triggers for one subscription. */
-interface Owed {
+interface ExpectedNotification {
   readonly watch: Watch
   readonly write: Write
   readonly key: string
@@ -60,7 +60,7 @@ interface Step {
   readonly after: Entity | undefined
   /** Undefined if it was refused. */
   readonly happening: Happening | undefined
-  readonly owed: Owed[]
+  readonly expected: ExpectedNotification[]
 }
 
 /** A request, the statuses that mean success, and its effects. */
@@ -100,8 +100,8 @@ export class NotificationOracle {
   /** Notifications that arrived, with repetitions. */
   arrivals = 0
   private readonly underWay = new Set<Write>()
-  private readonly owed = new Map<string, Owed[]>()
-  private readonly known = new Map<string, Owed>()
+  private readonly expected = new Map<string, ExpectedNotification[]>()
+  private readonly known = new Map<string, ExpectedNotification>()
   /** For each subscription and entity with a steady receiver: the write that was notified last in this life. */
   private readonly last = new Map<string, number>()
   private readonly acknowledged: Write[] = []
@@ -174,7 +174,7 @@ export class NotificationOracle {
     const after = this.reference.get(change)
     const isMade = outcome === 'done' || outcome === 'partly'
     const happening = isMade ? happeningOf(change, before, after) : undefined
-    return { outcome, step: { target: { path, id, type }, before, after, happening, owed: [] } }
+    return { outcome, step: { target: { path, id, type }, before, after, happening, expected: [] } }
   }
 
   /** Records the notifications that a write triggers for a subscription. */
@@ -187,12 +187,12 @@ export class NotificationOracle {
       if (verdict !== undefined && verdict !== 'fires') continue
       const key = keyOf(target)
       const isSure = watch.fires === 'yes' && verdict === 'fires'
-      const owed: Owed = { watch, write, key, happening, isSure, fate: 'under way' }
-      step.owed.push(owed)
+      const notification: ExpectedNotification = { watch, write, key, happening, isSure, fate: 'under way' }
+      step.expected.push(notification)
       const name = nameOf(write.correlator, watch.name, key)
-      const others = this.owed.get(name)
-      if (others) others.push(owed)
-      else this.owed.set(name, [owed])
+      const others = this.expected.get(name)
+      if (others) others.push(notification)
+      else this.expected.set(name, [notification])
     }
   }
 
@@ -206,7 +206,7 @@ export class NotificationOracle {
     this.underWay.delete(write)
     write.isAcknowledged = true
     this.acknowledged.push(write)
-    for (const { owed } of write.steps) for (const one of owed) one.fate = 'happened'
+    for (const { expected } of write.steps) for (const one of expected) one.fate = 'happened'
   }
 
   // Subscriptions
@@ -218,14 +218,14 @@ export class NotificationOracle {
     this.watches.set(watch.name, watch)
     for (const write of this.underWay) {
       if (!wasThere) this.expect(write, watch)
-      for (const { owed } of write.steps) for (const one of owed) if (one.watch === watch) one.isSure = false
+      for (const { expected } of write.steps) for (const one of expected) if (one.watch === watch) one.isSure = false
     }
   }
 
   /** A client begins to remove a subscription: that cancels its pending notifications, except those in flight. */
   beginRemoval(watch: Watch): void {
     this.beginWatch(watch)
-    for (const owed of this.missing()) if (owed.watch === watch) owed.isSure = false
+    for (const notification of this.missing()) if (notification.watch === watch) notification.isSure = false
   }
 
   settleWatch(watch: Watch, fires: boolean): void {
@@ -246,8 +246,8 @@ export class NotificationOracle {
       const texts = states.map(textOf)
       const [least, most] = [texts.indexOf(found.get(key)), texts.lastIndexOf(found.get(key))]
       if (least < 0) this.report(`${key} is ${found.get(key)}, not ${texts.join(' nor ')}`)
-      for (const [at, { owed }] of steps.entries())
-        for (const one of owed) {
+      for (const [at, { expected }] of steps.entries())
+        for (const one of expected) {
           one.fate = at < least ? 'happened' : at < most ? 'perhaps' : 'never'
           if (one.fate === 'never' && one.notificationId !== undefined)
             this.report(`told before it was durable: ${shown(one)}`)
@@ -268,10 +268,10 @@ export class NotificationOracle {
     const root = rootOf(correlator)
     const number = /; cbnotif=(\d+)$/.exec(correlator)?.[1]
     const { id, type } = identityIn(body)
-    const candidates = this.owed.get(nameOf(root, name, keyOf({ path, id, type })))
+    const candidates = this.expected.get(nameOf(root, name, keyOf({ path, id, type })))
     if (!candidates) return this.report(`nothing owes this: ${what}`)
     if (format !== 'normalized') this.report(`${format} is not the format: ${what}`)
-    const bodyFor = ({ watch, happening }: Owed) =>
+    const bodyFor = ({ watch, happening }: ExpectedNotification) =>
       notificationBody(watch.id ?? subscriptionIn(body), watch.plain, happening)
     const again = this.known.get(notificationId)
     if (again) {
@@ -280,35 +280,35 @@ export class NotificationOracle {
       if (again.number !== Number(number)) this.report(`came before with cbnotif=${again.number}: ${what}`)
       return
     }
-    const owed = candidates.find(one => one.notificationId === undefined && bodyFor(one) === body)
-    if (!owed) {
+    const match = candidates.find(one => one.notificationId === undefined && bodyFor(one) === body)
+    if (!match) {
       const isKnown = candidates.some(one => bodyFor(one) === body)
       return this.report(`${isKnown ? 'came with another id before' : `owed is ${candidates.map(bodyFor)}`}: ${what}`)
     }
-    if (owed.fate === 'never') this.report(`its update never happened: ${what}`)
-    owed.notificationId = notificationId
-    owed.number = Number(number)
-    this.known.set(notificationId, owed)
-    if (owed.watch.isSteady) this.order(owed)
+    if (match.fate === 'never') this.report(`its update never happened: ${what}`)
+    match.notificationId = notificationId
+    match.number = Number(number)
+    this.known.set(notificationId, match)
+    if (match.watch.isSteady) this.order(match)
   }
 
   /** First tries of one subscription and entity come in the order of the updates (issue 5, item 5). */
-  private order(owed: Owed): void {
-    const { write, watch, key } = owed
+  private order(notification: ExpectedNotification): void {
+    const { write, watch, key } = notification
     if (write.life !== this.life) return
     const pair = `${watch.name} ${key}`
-    if ((this.last.get(pair) ?? 0) > write.order) this.report(`came after a later one: ${shown(owed)}`)
+    if ((this.last.get(pair) ?? 0) > write.order) this.report(`came after a later one: ${shown(notification)}`)
     this.last.set(pair, write.order)
   }
 
   /** The notifications that must have arrived and have not. */
-  missing(): Owed[] {
-    return [...this.owed.values()].flat().filter(isMissing)
+  missing(): ExpectedNotification[] {
+    return [...this.expected.values()].flat().filter(isMissing)
   }
 
   /** Number of notifications that must arrive, with those that have. */
   get demanded(): number {
-    return [...this.owed.values()].flat().filter(({ isSure, fate }) => isSure && fate === 'happened').length
+    return [...this.expected.values()].flat().filter(({ isSure, fate }) => isSure && fate === 'happened').length
   }
 
   /**
@@ -317,7 +317,7 @@ export class NotificationOracle {
    */
   misnumbered(isDense: boolean): string[] {
     return this.acknowledged.flatMap(({ correlator, steps }) => {
-      const all = steps.flatMap(({ owed }) => owed)
+      const all = steps.flatMap(({ expected }) => expected)
       const numbers = all.flatMap(({ number }) => (number === undefined ? [] : [number])).sort((a, b) => a - b)
       const isRight = numbers.every((number, at) => (isDense ? number === at + 1 : number > (numbers[at - 1] ?? 0)))
       return isRight || !all.every(({ isSure }) => isSure) ? [] : [`${correlator}: ${numbers}`]
@@ -325,10 +325,10 @@ export class NotificationOracle {
   }
 }
 
-const isMissing = ({ isSure, fate, notificationId }: Owed): boolean =>
+const isMissing = ({ isSure, fate, notificationId }: ExpectedNotification): boolean =>
   isSure && fate === 'happened' && notificationId === undefined
 
-export const shown = ({ watch, write, key, happening }: Owed): string =>
+export const shown = ({ watch, write, key, happening }: ExpectedNotification): string =>
   [
     `${watch.name} (${watch.id}, fires: ${watch.fires}, ${watch.isSteady ? 'steady' : 'moody'})`,
     `is owed ${happening.class} of ${key} by ${write.isAcknowledged ? 'acknowledged' : 'durable'} ${write.correlator}:`,
@@ -342,13 +342,13 @@ const nameOf = (correlator: string, watch: string, key: string): string => `${co
 
 const textOf = (entity: Entity | undefined): string | undefined => entity && shownEntity(entity, { mode: 'normalized' })
 
-interface Told {
+interface NotificationBody {
   readonly subscriptionId: string
   readonly data: readonly [{ readonly id: string; readonly type: string }]
 }
 
-const identityIn = (body: string) => (JSON.parse(body) as Told).data[0]
-const subscriptionIn = (body: string) => (JSON.parse(body) as Told).subscriptionId
+const identityIn = (body: string) => (JSON.parse(body) as NotificationBody).data[0]
+const subscriptionIn = (body: string) => (JSON.parse(body) as NotificationBody).subscriptionId
 
 function isTimeless(change: Change): boolean {
   const names = [

@@ -202,10 +202,10 @@ t.test('throttling of a second allows one notification a second', async t => {
     ended.push(performance.now())
     await pause(20)
   }
-  const fired = valuesOf(receiver.received) as number[]
-  t.equal(fired.length, 3)
-  for (const [at, n] of fired.entries()) {
-    const next = fired[at + 1]
+  const numbers = valuesOf(receiver.received) as number[]
+  t.equal(numbers.length, 3)
+  for (const [at, n] of numbers.entries()) {
+    const next = numbers[at + 1]
     if (next === undefined) break
     // Date.now has whole milliseconds.
     t.ok(ended[next]! - began[n]! >= 999, `${n} and ${next} are a second apart`)

@@ -302,9 +302,10 @@ t.test('a day of an operator', async day => {
     t.strictSame(wrong, [], `${loaded.size} entities under load are as they were at a moment of the backup`)
     receiving.received.length = 0
     await receiving.away.open()
-    const owed = () => new Set(receiving.received.filter(({ path }) => path === '/away').map(({ body }) => body)).size
-    await until('what was owed', () => owed() >= 4 || undefined)
-    t.equal(owed(), 4, 'notifications that were owed are sent')
+    const sentAway = () =>
+      new Set(receiving.received.filter(({ path }) => path === '/away').map(({ body }) => body)).size
+    await until('what was owed', () => sentAway() >= 4 || undefined)
+    t.equal(sentAway(), 4, 'notifications that were owed are sent')
     client.close()
     t.equal((await broker.kill('SIGTERM')).code, 0)
   })

@@ -57,14 +57,14 @@ interface Step {
 }
 
 /** A query, its expected answer, and the nodes that get it. */
-interface Asked {
+interface ExpectedQuery {
   readonly query: Query
   readonly expected: Expected
   readonly nodes: readonly Node[]
 }
 
 /** A query during writes, and its expected entities among those without changes. */
-interface AskedBeside {
+interface QueryDuringWrites {
   readonly query: Query
   readonly expected: readonly string[]
 }
@@ -140,7 +140,7 @@ async function compare(
   t.comment(`${run.compared} queries in ${seconds.toFixed(1)} s, ${(run.compared / seconds).toFixed(0)} a second`)
   t.comment(`${run.matched} found something, ${run.wide} covered more than ${viewsFrom} entities`)
   t.comment(
-    `${run.unordered} in an open order, ${run.unclear} too close to tell and not asked, ${run.beside} beside changes`,
+    `${run.unordered} in an open order, ${run.unclear} too close to tell and not asked, ${run.duringWrites} beside changes`,
   )
   t.ok(run.wide > run.compared / 3, 'many cover so many entities that views may answer')
   t.ok(run.matched > run.compared / 3, 'many find something')
@@ -154,7 +154,7 @@ class Run {
   wide = 0
   unordered = 0
   unclear = 0
-  beside = 0
+  duringWrites = 0
   readonly #random: Random
   readonly #nodes: readonly Node[]
   readonly #time: { nowMs: number }
@@ -288,7 +288,7 @@ class Run {
 
   async #queries(count: number): Promise<void> {
     const stock = this.#stock()
-    const asked: Asked[] = []
+    const asked: ExpectedQuery[] = []
     while (asked.length < count) {
       const query = nextQuery(this.#random, stock)
       const expected = answerTo(query, stock.entities)
@@ -305,7 +305,7 @@ class Run {
     return { entities: [...this.#reference.entities], idsPerStem: this.#idsPerStem }
   }
 
-  async #compare({ query, expected, nodes }: Asked): Promise<void> {
+  async #compare({ query, expected, nodes }: ExpectedQuery): Promise<void> {
     if (this.differences.length >= differencesMax) return
     const request = queryRequest(query)
     const answers = await Promise.all(nodes.map(({ client }) => client.send(request, this.#tenant)))
@@ -347,18 +347,18 @@ class Run {
     const written = Promise.all(lanes.map(steps => this.#inTurn(steps))).then(() => {
       writing = false
     })
-    const askers = Array.from({ length: inFlight }, async (_, lane) => {
+    const clients = Array.from({ length: inFlight }, async (_, lane) => {
       for (let at = lane; writing || at < asked.length; at += inFlight)
-        await this.#askBeside(asked[at % asked.length] as AskedBeside, touched)
+        await this.#askBeside(asked[at % asked.length] as QueryDuringWrites, touched)
     })
-    await Promise.all([written, ...askers])
+    await Promise.all([written, ...clients])
   }
 
-  async #askBeside({ query, expected }: AskedBeside, touched: ReadonlySet<string>): Promise<void> {
+  async #askBeside({ query, expected }: QueryDuringWrites, touched: ReadonlySet<string>): Promise<void> {
     const request = queryRequest(query)
     for (const { name, client } of this.#nodes.slice(0, 2)) {
       const { status, text } = await client.send(request, this.#tenant)
-      this.beside++
+      this.duringWrites++
       const all = status === 200 ? elements(text) : []
       const found = all.filter(one => !touched.has((JSON.parse(one) as Entity).id))
       // A page that may be full may end anywhere.

@@ -23,9 +23,9 @@ const shown = (id: string, description: string) => ({
 })
 
 async function create(node: LocalNode, description: string, headers: readonly string[] = []): Promise<string> {
-  const { status, headers: told, text } = await node.json(`POST ${path}`, body(description), headers)
+  const { status, headers: replyHeaders, text } = await node.json(`POST ${path}`, body(description), headers)
   if (status !== 201) throw new Error(`${status} ${text}`)
-  return told.location!.slice(path.length + 1)
+  return replyHeaders.location!.slice(path.length + 1)
 }
 
 async function listed(node: LocalNode, query = '', headers: readonly string[] = []): Promise<string[]> {

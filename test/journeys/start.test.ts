@@ -63,7 +63,7 @@ t.test('a port in use ends the start with a clear message', async t => {
   t.notOk(existsSync(dataDir), 'and made no data directory')
 })
 
-t.test('a server that is asked for and cannot be loaded ends the start, and makes no data directory', async t => {
+t.test('a configured server that cannot be loaded ends the start, and makes no data directory', async t => {
   const dataDir = join(tempDir(t), 'data')
   const program = withoutPackages(t, ['uWebSockets.js'])
   const exit = await (await spawnBroker(t, { dataDir, main: program, args: ['-httpServer', 'uws'] })).exitWithin(20_000)

@@ -51,9 +51,9 @@ const shown = (id: string, description: string) => ({
 const path = '/v2/subscriptions'
 
 async function create(node: LocalNode, description: string, headers: readonly string[] = []): Promise<string> {
-  const { status, headers: told, text } = await node.json(`POST ${path}`, body(description), headers)
+  const { status, headers: replyHeaders, text } = await node.json(`POST ${path}`, body(description), headers)
   if (status !== 201) throw new Error(`${status} ${text}`)
-  return told.location!.slice(path.length + 1)
+  return replyHeaders.location!.slice(path.length + 1)
 }
 
 const at = (node: LocalNode, id: string, headers: readonly string[] = []): Promise<Answer> =>

@@ -1,4 +1,5 @@
-// `orrery watch` from outside: the program against a real broker, as a shell runs it (docs/interface/live.md#orrery-watch).
+// `orrery watch` from outside: the program against a real broker, as a shell runs it
+// (docs/interface/live.md#orrery-watch).
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -129,7 +130,7 @@ const isWhole = ({ events }: WatchProcess): boolean => events.some(({ end }) => 
 for (const args of [[], ['-httpServer', 'node'], ['-workers', '2']]) {
   const how = args.join(' ') || 'one process'
 
-  t.test(`it prints each change of what it watches, a line each (${how})`, async t => {
+  t.test(`it prints a line for each change of the watched entities (${how})`, async t => {
     const lamps = await Lamps.start(t, { args })
     await lamps.upsert('L1', 1)
     const words = ['--url', lamps.broker.baseUrl, '--type', 'Lamp', '-q', 'level<100', '--snapshot', '--leave']
@@ -230,7 +231,7 @@ t.test('ids, tenant and path choose', async t => {
   t.match(watch.events[1], { count: 1 })
 })
 
-t.test('what is refused ends it, with the reason of the broker', async t => {
+t.test('a refusal ends it, with the reason of the broker', async t => {
   const lamps = await Lamps.start(t)
   const off = await Lamps.start(t, { args: ['-noStreams'] })
   const nowhere = `http://127.0.0.1:${await freePort()}`

@@ -349,7 +349,7 @@ t.test('a subscription that another broker shows in its own words is compared al
 })
 
 t.test(
-  'a document with the id of one that is there differs from it, and replaces it when that is asked for',
+  'a document with the id of one that is there differs from it, and replaces it when that is requested',
   async t => {
     const node = await startLocalNode(t)
     await node.json(
@@ -417,7 +417,7 @@ t.test('after an interruption a subscription is not taken for its equal that com
   t.equal((await documentsOf(target, 'subscriptions')).length, 2)
 })
 
-t.test('a broker that refuses a page for its size is asked for smaller ones', async t => {
+t.test('a broker that refuses a page for its size gets requests for smaller ones', async t => {
   const node = await startLocalNode(t, { answers: { answerBytesMax: 200_000 } })
   const target = await startLocalNode(t)
   const long = { type: 'Text', value: 'x'.repeat(50_000), metadata: {} }
@@ -601,7 +601,7 @@ t.test('a refusal of a broker is reported at once, in its words', async t => {
   await source.close()
 })
 
-t.test('an answer that is too large is asked for again in smaller pages', async t => {
+t.test('an answer that is too large is requested again in smaller pages', async t => {
   const large = 'x'.repeat(3_750_000)
   const limits: number[] = []
   const port = await fake(t, ({ url = '', method }) => {

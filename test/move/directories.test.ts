@@ -268,30 +268,30 @@ t.test('a file without times that is imported twice differs in nothing, however 
   t.match((await once()).tally.entity, { same: 1201, kept: 0 })
 })
 
-const told = subscriptionLine(1)
+const explicit = subscriptionLine(1)
 const masked = {
-  ...told.subscription,
+  ...explicit.subscription,
   notification: { httpCustom: { url: 'http://h', headers: { Authorization: '*****' } } },
 }
 const documentComparisons: readonly (readonly [what: string, line: object, outcome: 'same' | 'kept'])[] = [
-  ['the same line', told, 'same'],
-  ['other counters', { ...told, progress: { timesSent: 7 } }, 'same'],
+  ['the same line', explicit, 'same'],
+  ['other counters', { ...explicit, progress: { timesSent: 7 } }, 'same'],
   [
     'defaults that are told',
-    { ...told, subscription: { ...told.subscription, throttling: 0, status: 'active' } },
+    { ...explicit, subscription: { ...explicit.subscription, throttling: 0, status: 'active' } },
     'same',
   ],
-  ['another path', { ...told, servicePath: '/a' }, 'kept'],
-  ['another status', { ...told, subscription: { ...told.subscription, status: 'inactive' } }, 'kept'],
-  ['one that is spent', { ...told, spent: true }, 'kept'],
-  ['another description', { ...told, subscription: { ...told.subscription, description: 'x' } }, 'kept'],
-  ['fewer secrets', { ...told, subscription: masked }, 'kept'],
+  ['another path', { ...explicit, servicePath: '/a' }, 'kept'],
+  ['another status', { ...explicit, subscription: { ...explicit.subscription, status: 'inactive' } }, 'kept'],
+  ['one that is spent', { ...explicit, spent: true }, 'kept'],
+  ['another description', { ...explicit, subscription: { ...explicit.subscription, description: 'x' } }, 'kept'],
+  ['fewer secrets', { ...explicit, subscription: masked }, 'kept'],
   ['a registration', registrationLine(1), 'same'],
   ['a registration elsewhere', { ...registrationLine(1), servicePath: '/b' }, 'kept'],
 ]
 t.test('an existing document is compared in the members that its owner wrote', async t => {
   const directory = fresh(t)
-  await imported(written(t, exportWith([registrationLine(1), told], { entities: 0 })), directory)
+  await imported(written(t, exportWith([registrationLine(1), explicit], { entities: 0 })), directory)
   for (const [what, line, outcome] of documentComparisons) {
     const { tally } = await imported(written(t, exportWith([line], { entities: 0 })), directory)
     t.equal(tally.subscription[outcome] + tally.registration[outcome], 1, `${what}: ${outcome}`)
@@ -301,7 +301,7 @@ t.test('an existing document is compared in the members that its owner wrote', a
 t.test('a subscription whose status was set again in the directory is no other one', async t => {
   const directory = fresh(t)
   const folder = tempDir(t)
-  await imported(written(t, exportWith([told], { entities: 0 })), directory)
+  await imported(written(t, exportWith([explicit], { entities: 0 })), directory)
   const [store] = await openAll(directory)
   const [row] = await rowsOf(store!, allDocuments('subscription'))
   const text = decodeDocumentRow(row!.value)
@@ -408,7 +408,7 @@ t.test('lines behind the last one, and a first one of something else, are refuse
   })
 })
 
-t.test('a bad line stops the import in front of it, and is passed over when that is asked for', async t => {
+t.test('a bad line stops the import in front of it, and is skipped when that is requested', async t => {
   const directory = fresh(t)
   const lines = [entityLine('E1'), entityLine('E2', {}, { a: 1 }), entityLine('E3')]
   const file = written(t, exportWith(lines))

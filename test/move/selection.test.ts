@@ -30,11 +30,11 @@ const cases: readonly (readonly [what: string, item: MovedItem, isTaken: boolean
   ['a registration of the root', registration('city', '/'), false],
 ]
 for (const [what, item, isTaken] of cases)
-  t.test(`${what} is ${isTaken ? '' : 'not '}asked for`, async t => {
+  t.test(`${what} is ${isTaken ? '' : 'not '}requested`, async t => {
     t.equal(new Selector({ tenants, paths }).takes(item), isTaken)
   })
 
-t.test('without names everything is asked for, and nothing is missing', async t => {
+t.test('without names everything is requested, and nothing is missing', async t => {
   const selector = new Selector({ tenants: undefined, paths: undefined })
   for (const [, item] of cases) t.ok(selector.takes(item))
   t.same(selector.unmet(), [])

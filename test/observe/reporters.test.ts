@@ -25,7 +25,7 @@ t.test('shards that were taken over at once are a line for each new owner, and n
   t.strictSame(lines.warn, [
     'cluster: b has taken over 2 shards (5, 8) of this node, which was certain to own what it had until 4321 ms ago. ' +
       'The event loop of this node was late by up to 3900 ms',
-    'cluster: nobody has taken over shard 7 of this node. The event loop of this node was late by up to 3900 ms',
+    'cluster: no node owns shard 7 of this node. The event loop of this node was late by up to 3900 ms',
   ])
 })
 

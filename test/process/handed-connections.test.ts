@@ -20,10 +20,12 @@ function worker(name: string, isLost = false): Taker & { readonly taken: Socket[
   }
 }
 
+const loopback = (port: number) => ({ port, host: '127.0.0.1', family: 'both' }) as const
+
 async function share(t: Test): Promise<{ readonly sharing: ConnectionSharing; readonly port: number }> {
   const port = await freePort()
-  const sharing = new ConnectionSharing({ host: '127.0.0.1', family: 'both' })
-  await sharing.listen(port)
+  const sharing = new ConnectionSharing()
+  await sharing.listen(loopback(port))
   t.teardown(() => sharing.close())
   return { sharing, port }
 }
@@ -77,16 +79,16 @@ t.test('closing distributes the accepted connections, and then the port is close
 
 t.test('a port in use is reported, and requested again', async t => {
   const { port } = await share(t)
-  const second = new ConnectionSharing({ host: '127.0.0.1', family: 'both' })
+  const second = new ConnectionSharing()
   for (let times = 0; times < 2; times++)
-    await t.rejects(second.listen(port), { message: `address already in use: 127.0.0.1:${port}` })
+    await t.rejects(second.listen(loopback(port)), { message: `address already in use: 127.0.0.1:${port}` })
 })
 
 t.test('a worker asks for a port, and gets its connections', async t => {
   const asked: number[] = []
-  const connections = new HandedConnections(port => asked.push(port))
-  const opened = connections.open(7, socket => socket.end('HTTP/1.1 204 No Content\r\n\r\n'))
-  const refused = connections.open(8, () => {})
+  const connections = new HandedConnections(({ port }) => asked.push(port))
+  const opened = connections.open(loopback(7), socket => socket.end('HTTP/1.1 204 No Content\r\n\r\n'))
+  const refused = connections.open(loopback(8), () => {})
   t.strictSame(asked, [7, 8])
   connections.listens(7, undefined)
   connections.listens(8, 'no')

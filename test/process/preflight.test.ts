@@ -53,6 +53,7 @@ const tlsLog = ['-shardLog', 'etcds://127.0.0.1:1']
 const certificates = ['-clusterCert', certFile, '-clusterKey', keyFile, '-clusterCa', caFile]
 const good: readonly (readonly [what: string, words: readonly string[]])[] = [
   ['a certificate with its key', ['-https', '-cert', certFile, '-key', keyFile]],
+  ['an authority of clients', ['-https', '-cert', certFile, '-key', keyFile, '-clientCa', caFile]],
   ['an authority of receivers', ['-notifCaFile', caFile]],
   ['a key of backups', ['-backupKeyFile', backupKey]],
   ['a node without certificates on this machine', [...node, ...plainLog]],
@@ -71,6 +72,16 @@ const bad: readonly (readonly [what: string, words: readonly string[], fault: Re
   ['a missing key', ['-https', '-cert', certFile, '-key', '/none'], /cannot use the TLS files .*ENOENT/],
   ['the key of another certificate', ['-https', '-cert', certFile, '-key', endedKey], /cannot use .*mismatch/],
   ['a certificate that is none', ['-https', '-cert', nothing, '-key', keyFile], /cannot use the TLS files/],
+  [
+    'a missing authority of clients',
+    ['-https', '-cert', certFile, '-key', keyFile, '-clientCa', '/none'],
+    /cannot use the TLS files .*ENOENT.*\/none/,
+  ],
+  [
+    'an authority of clients that is none',
+    ['-https', '-cert', certFile, '-key', keyFile, '-clientCa', keyFile],
+    /cannot use the TLS files .* holds no certificate$/,
+  ],
   ['a missing key of backups', ['-backupKeyFile', '/none'], /^-backupKeyFile: \/none cannot be read: ENOENT/],
   ['a key of backups that could be guessed', ['-backupKeyFile', nothing], /^-backupKeyFile: .* has no key of 16/],
   ['a missing authority', ['-notifCaFile', '/none'], /^-notifCaFile: ENOENT/],
@@ -131,6 +142,11 @@ t.test('ports in use are reported, all of them at once', async t => {
     t.same((await found(...(option === '-port' ? [] : ['-port', String(own.port)]), option, taken)).faults, [
       `${option === '-port' ? '' : `${option}: `}address already in use: [::]:${taken}`,
     ])
+  const free = ['-port', String(own.port)]
+  const inUse = `-adminPort: address already in use: 127.0.0.1:${taken}`
+  t.same((await found(...free, '-adminPort', taken)).faults, [inUse])
+  const foreign = await found(...free, '-adminPort', taken, '-adminLocalIp', '192.0.2.1')
+  t.match(foreign.faults, [/^-adminPort: cannot listen: 192\.0\.2\.1:/])
   const listen = ['-clusterListen', `127.0.0.1:${taken}`, '-nodeName', 'a', ...plainLog]
   t.same((await found(...listen)).faults, [`-clusterListen: address already in use: 127.0.0.1:${taken}`])
   const { faults } = await found('-port', taken, '-notifCaFile', '/none')

@@ -48,7 +48,7 @@ async function divide(path: string, workers: number, options: Partial<Repartitio
     limits: { batchRowsMax: 20, batchBytesMax: 1024 * 1024 },
     ...options,
   })
-  return { directory, told: logged }
+  return { directory, logged }
 }
 
 /** Divides, and stops after this number of batches. */
@@ -78,7 +78,7 @@ for (const kind of ['rocksdb', 'level'] as const) {
       await populated(path, random, 3000, kind)
       const before = await contentsOf(path)
       for (const workers of [3, 2, 1]) {
-        const { directory, told: logged } = await divide(path, workers)
+        const { directory, logged } = await divide(path, workers)
         t.strictSame(directory, directoryAt(path), `what is given is what stands in the file (${workers} workers)`)
         t.match(directory, { workers, store: kind, id: 'an-id', shards: 16, spread: 4 })
         t.equal(directory.becoming, undefined)
@@ -100,7 +100,7 @@ t.test('a directory that has this number of workers already is given at once', a
   await populated(path, random, 10)
   const text = readFileSync(join(path, 'orrery.json'))
   const stores = await openAll(directoryAt(path))
-  const { told: logged } = await divide(path, 1)
+  const { logged } = await divide(path, 1)
   for (const store of stores) await store.close()
   t.strictSame(logged, { info: [], warn: [], progress: [] })
   t.strictSame(readFileSync(join(path, 'orrery.json')), text)
@@ -126,7 +126,7 @@ t.test('work that was stopped goes on where it was', async t => {
   const before = await contentsOf(path)
   await divideInPart(t, path, 3, 40)
   t.match(directoryAt(path), { workers: 1, becoming: 3 })
-  const { told: logged } = await divide(path, 3)
+  const { logged } = await divide(path, 3)
   // A batch holds 20 rows, and a row one entity at least; 40 batches were there.
   t.ok((logged.progress[0]?.[0] ?? 0) > 40 * 20, `it began with ${logged.progress[0]}`)
   t.match(logged.info, [/divides \d+ entities among 3 workers/, /goes on with \d+ entities/])
@@ -142,7 +142,7 @@ t.test('with another number of workers than it was begun with it begins anew', a
   await divideInPart(t, path, 4, 10)
   t.match(directoryAt(path), { workers: 1, becoming: 4 })
   t.strictSame(folders(path), ['orrery.json', 'store', 'stores', 'stores/4'])
-  const { told: logged } = await divide(path, 3)
+  const { logged } = await divide(path, 3)
   t.ok((logged.progress[0]?.[0] ?? 0) < 60, `it began with ${logged.progress[0]}`)
   t.strictSame(await wrongIn(path), [])
   t.strictSame(await contentsOf(path), before)
@@ -268,12 +268,12 @@ t.test('rows that this version does not know are not lost silently: nothing is b
 t.test('pending notifications of several changes in one row go to the shard of each', async t => {
   const path = tempDir(t)
   const directory = await populated(path, random, 200)
-  const owed = [3, 4, 7, 8].map(shard => ({ shard, stamp: 10 + shard }))
+  const pending = [3, 4, 7, 8].map(shard => ({ shard, stamp: 10 + shard }))
   const [store] = (await openAll(directory)) as [Store]
   await commit(store, batch => {
-    for (const one of owed) batch.put(outboxKey(one), Buffer.from(`of shard ${one.shard}`))
+    for (const one of pending) batch.put(outboxKey(one), Buffer.from(`of shard ${one.shard}`))
   })
-  t.equal(await bundleAll(store), owed.length)
+  t.equal(await bundleAll(store), pending.length)
   t.strictSame(await rowsOf(store, allOutbox()), [])
   await store.close()
   const stores = await openAll((await divide(path, 2)).directory)
@@ -281,7 +281,7 @@ t.test('pending notifications of several changes in one row go to the shard of e
     const rows = await rowsOf(store, allOutbox())
     t.strictSame(
       rows.map(({ key }) => parseOutboxKey(key)),
-      owed.filter(({ shard }) => shard % 2 === at),
+      pending.filter(({ shard }) => shard % 2 === at),
     )
     for (const { key, value } of rows) t.equal(value.toString(), `of shard ${parseOutboxKey(key).shard}`)
     t.strictSame(await rowsOf(store, allBundles()), [])
@@ -296,7 +296,7 @@ t.test('counts that were wrong are right afterwards, and a warning is logged', a
   const [store] = (await openAll(directory)) as [Store]
   await commit(store, batch => batch.put(entityCounts.key('nobody', '/', 'T', allShards), encodeNumber(1)))
   await store.close()
-  const { told: logged } = await divide(path, 2)
+  const { logged } = await divide(path, 2)
   t.match(logged.warn, [`there are ${entities} entities, the old counts said ${entities + 1}`])
   t.strictSame(await wrongIn(path), [])
 })

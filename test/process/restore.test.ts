@@ -28,7 +28,7 @@ const register = placement.shards
 const lastShard = placement.shards - 1
 const document = { register: register, tenant: 'city', id: 'a-subscription' }
 const letter = letterKey({ shard: 3, tenant: 'city', subscription: document.id, stamp: 1 })
-const owed = [outboxKey({ shard: 3, stamp: 2 }), outboxKey({ shard: lastShard, stamp: 3 })]
+const pending = [outboxKey({ shard: 3, stamp: 2 }), outboxKey({ shard: lastShard, stamp: 3 })]
 const neverStopped = new AbortController().signal
 
 /** The backup of the owners of all shards: the first has all but the last shard, the second has that one. */
@@ -87,12 +87,12 @@ async function scene(t: Test): Promise<Scene> {
       batch.put(documentKey('registration', document), Buffer.from('of the keeper, too'))
       batch.put(progressKey(document), encodeProgress({ ...noProgress, timesSent: 3, lastNotificationMs: 5 }))
       batch.put(letter, Buffer.from('a letter'))
-      batch.put(owed[0]!, Buffer.from('owed'))
+      batch.put(pending[0]!, Buffer.from('owed'))
     })
     await commit(other, batch => {
       batch.put(documentKey('subscription', document), Buffer.from('an older copy'))
       batch.put(progressKey(document), encodeProgress({ ...noProgress, timesSent: 4, lastNotificationMs: 9 }))
-      batch.put(owed[1]!, Buffer.from('owed as well'))
+      batch.put(pending[1]!, Buffer.from('owed as well'))
     })
     await bundleAll(other)
     const backup = await backupOf([store, other], [stamp, stamp + 7])

@@ -185,7 +185,7 @@ t.test('one backup at a time is accepted, and the next one when it has ended', a
   t.match(await scene.ask({ what: 'begin', session: 'b' }), { what: 'begun' })
 })
 
-t.test('a backup that is not asked for any more is given up, and one that is asked for is not', async t => {
+t.test('a backup without further requests is given up, and one with requests is not', async t => {
   const scene = new Scene(await storeOf())
   await scene.ask({ what: 'begin', session: 'a' })
   for (let n = 0; n < 4; n++) {
@@ -197,7 +197,7 @@ t.test('a backup that is not asked for any more is given up, and one that is ask
   t.match(await scene.ask({ what: 'begin', session: 'b' }), { what: 'begun' })
 })
 
-t.test('a backup that takes too long is given up, however often it is asked for', async t => {
+t.test('a backup that takes too long is given up, in spite of requests', async t => {
   const scene = new Scene(await storeOf())
   await scene.ask({ what: 'begin', session: 'a' })
   const limit = 6 * 60 * 60_000

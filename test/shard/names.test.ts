@@ -93,7 +93,7 @@ async function comeAndGo(shards: LocalShards, make: MakeEntity, from: number, co
 }
 
 /** Names that only reads have. */
-async function askInVain(shards: LocalShards, from: number, count: number): Promise<void> {
+async function askForMissing(shards: LocalShards, from: number, count: number): Promise<void> {
   for (let n = from; n < from + count; n++) {
     const [tenant, path] = [`unknown_tenant_${n}`, `/unknown/path_${n}`]
     await ask(shards, { kind: 'find', tenant, paths: [path], id: `unknown${n}`, type: undefined })
@@ -140,9 +140,9 @@ for (const [kind, make] of Object.entries(kinds))
 
 t.test('names that only reads have leave no memory behind', async t => {
   const shards = await setting()
-  await askInVain(shards, 0, 500)
+  await askForMissing(shards, 0, 500)
   const before = heapUsed()
-  await askInVain(shards, 1000, namesCount)
+  await askForMissing(shards, 1000, namesCount)
   const grown = heapUsed() - before
   t.comment(`${(grown / 1024).toFixed(0)} KB`)
   t.strictSame(kept(shards), { actors: 0, views: 0, entities: noCounts, attributes: noCounts })

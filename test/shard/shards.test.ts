@@ -184,10 +184,10 @@ t.test('a read that finds nothing because of a removal waits until the removal i
   node.ask(remove('E'))
   const staged = node.ask(find('E'))
   node.clock.tick()
-  const flying = node.ask(find('E'))
-  t.strictSame([staged, flying], [[], []])
+  const inFlight = node.ask(find('E'))
+  t.strictSame([staged, inFlight], [[], []])
   await node.rest()
-  t.match([staged, flying], [[{ entities: { length: 0 } }], [{ entities: { length: 0 } }]])
+  t.match([staged, inFlight], [[{ entities: { length: 0 } }], [{ entities: { length: 0 } }]])
 })
 
 t.test('a read of an entity without changes does not wait', async t => {

@@ -28,7 +28,7 @@ import {
 } from '../../src/shard/notify/notification-layout.js'
 import { decodeProgress, encodeProgress } from '../../src/shard/notify/progress-book.js'
 import { parsePathKey, pathRange, positionKey } from '../../src/shard/replicate/replicated-layout.js'
-import { countEntities, findStranger, type Transfer, transfer } from '../../src/shard/transfer.js'
+import { countEntities, findForeignRow, type Transfer, transfer } from '../../src/shard/transfer.js'
 import { commit, rowsOf } from '../storage/store-contract.js'
 import { compareIndexes } from '../support/compare-indexes.js'
 import { entityOf } from '../support/entities.js'
@@ -181,7 +181,7 @@ t.test('every store gets all subscriptions and registrations, as the store of th
         if (!value.equals(sources[keeper]!.get(key)!)) t.fail('a row is of the wrong store')
     }
     t.strictSame(await compareIndexes(target), [], 'and they are in the way of nothing else')
-    t.equal(await findStranger(target, shard => shards.includes(shard)), undefined)
+    t.equal(await findForeignRow(target, shard => shards.includes(shard)), undefined)
   }
 })
 
@@ -224,7 +224,8 @@ t.test('a transfer that was stopped among dead letters and subscriptions goes on
 async function withNotifications(store: Store, at: number): Promise<Store> {
   await commit(store, batch => {
     for (const shard of all)
-      for (const owed of [1, 2]) batch.put(outboxKey({ shard, stamp: owed }), Buffer.from(`of store ${at}`))
+      for (const pendingStamp of [1, 2])
+        batch.put(outboxKey({ shard, stamp: pendingStamp }), Buffer.from(`of store ${at}`))
     for (const of of tenants) {
       const key = progressKey({ register: shardMap.register, tenant: of, id: '1' })
       const progress = { ...noProgress, timesSent: 10 ** at, lastNotificationMs: 5 + at, spentRevision: at }
@@ -243,10 +244,10 @@ t.test('a store gets the pending notifications of its shards and no others, unch
     const rows = await rowsOf(target, allOutbox())
     t.strictSame(
       rows.map(({ key }) => parseOutboxKey(key)),
-      shards.flatMap(shard => [1, 2].map(owed => ({ shard, stamp: owed }))),
+      shards.flatMap(shard => [1, 2].map(pendingStamp => ({ shard, stamp: pendingStamp }))),
     )
     for (const { key, value } of rows) t.equal(value.toString(), `of store ${parseOutboxKey(key).shard % 2}`)
-    t.equal(await findStranger(target, shard => shards.includes(shard)), undefined)
+    t.equal(await findForeignRow(target, shard => shards.includes(shard)), undefined)
   }
 })
 
@@ -294,14 +295,14 @@ async function strangerAmong(...rows: readonly Row[]): Promise<string | undefine
   await commit(store, batch => {
     for (const { key, value } of rows) batch.put(key, value)
   })
-  return findStranger(store, evens)
+  return findForeignRow(store, evens)
 }
 
 t.test('a store that is whole has no stranger', async t => {
   const target = new MemoryStore()
   await into(target, await sourceOf(100), { worker: 0, workers: 2 })
-  t.equal(await findStranger(target, evens), undefined)
-  t.equal(await findStranger(new MemoryStore(), evens), undefined)
+  t.equal(await findForeignRow(target, evens), undefined)
+  t.equal(await findForeignRow(new MemoryStore(), evens), undefined)
 })
 
 t.test('a row of an unknown kind is a stranger, in every place', async t => {
@@ -339,7 +340,7 @@ t.test(
     await commit(node, batch => {
       for (const shard of [...all, shardMap.register]) batch.put(positionKey(shard), Buffer.alloc(16))
     })
-    t.equal(await findStranger(node, shard => all.includes(shard)), undefined, 'positions are no strangers')
+    t.equal(await findForeignRow(node, shard => all.includes(shard)), undefined, 'positions are no strangers')
     const single = new MemoryStore()
     await into(single, node)
     t.strictSame(await compareIndexes(single), [])
@@ -398,7 +399,10 @@ t.test('so is a dead letter of one, and those of shards that it owns are none', 
 })
 
 t.test('so is a pending notification of a shard that it does not own', async t => {
-  const owed = [2, 4, 5].map(shard => row(outboxKey({ shard, stamp: 1 })))
-  t.equal(await strangerAmong(...owed.slice(0, 2)), undefined)
-  t.match(await strangerAmong(...owed), /^a pending notification of shard 5, which belongs into another store, key "O/)
+  const outboxRows = [2, 4, 5].map(shard => row(outboxKey({ shard, stamp: 1 })))
+  t.equal(await strangerAmong(...outboxRows.slice(0, 2)), undefined)
+  t.match(
+    await strangerAmong(...outboxRows),
+    /^a pending notification of shard 5, which belongs into another store, key "O/,
+  )
 })

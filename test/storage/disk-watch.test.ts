@@ -83,12 +83,12 @@ function watching(disk: FakeDisk, keeper = true) {
     clock.advance(lookMsMax)
     await rest()
   }
-  return { watch, clock, told: reports, look }
+  return { watch, clock, reports, look }
 }
 
 t.test('writes are refused below the reserve, and taken again above twice that', async t => {
   const disk = new FakeDisk(200)
-  const { watch, told: reports, look } = watching(disk)
+  const { watch, reports, look } = watching(disk)
   watch.begin()
   watch.start()
   for (const [spareMb, isShort] of [
@@ -135,7 +135,7 @@ t.test('the reserve is given up when room is scarce, and made anew when there is
 
 t.test('a disk that another program fills at once is not exhausted, because of the reserve', async t => {
   const disk = new FakeDisk(500)
-  const { watch, told: reports, look } = watching(disk)
+  const { watch, reports, look } = watching(disk)
   watch.start()
   await look()
   disk.spareBytes = 0
@@ -156,7 +156,7 @@ t.test('a disk that another program fills at once is not exhausted, because of t
 
 t.test('a start on a full disk gives the reserve up before the store is opened', async t => {
   const disk = new FakeDisk(0)
-  const { watch, told: reports } = watching(disk)
+  const { watch, reports } = watching(disk)
   watch.begin()
   t.equal(disk.heldBytes, 0)
   t.equal(disk.spareBytes, reserveBytes)
@@ -212,7 +212,7 @@ t.test('a caller that waits for room goes on when it is not scarce, and when the
 
 t.test('a disk that cannot be looked at is reported once, and changes nothing', async t => {
   const disk = new FakeDisk(10)
-  const { watch, told: reports, look } = watching(disk)
+  const { watch, reports, look } = watching(disk)
   watch.start()
   await look()
   reports.length = 0

@@ -80,7 +80,7 @@ function contract(t: Test, subject: StoreUnderTest, durability: Durability): voi
     t.equal(store.get(text('')), undefined)
   })
 
-  t.test('many keys are answered in the order asked, with gaps and repetitions', async t => {
+  t.test('many keys are answered in the requested order, with gaps and repetitions', async t => {
     const store = await opened(t)
     await commit(store, batch => {
       batch.put(text('a'), text('1'))
@@ -332,7 +332,7 @@ function contract(t: Test, subject: StoreUnderTest, durability: Durability): voi
     )
   })
 
-  t.test('closing waits for the commit in flight, and may be asked for twice', async t => {
+  t.test('closing waits for the commit in flight, and may be requested twice', async t => {
     const store = await subject.open(temporaryDirectory(t), durability)
     let answered = false
     const batch = store.batch()

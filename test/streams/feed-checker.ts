@@ -6,10 +6,11 @@
 //   received                E         E              ^
 //   position                         lo = hi = 2     an event for 5: 3 and 4 are lost
 //
-// For each entity the position is how far the reader has come. An event must be of a version behind it, and may skip only
-// versions that report nothing, unless a `gap` or a `coalesced` has announced that, or `minInterval` allows it. Where
-// several versions look alike, the position is a range: `lo` counts for the order, `hi` for losses. After a resumption
-// and after a gap the first event may be any earlier one. A snapshot sets the position to a version that looks so.
+// For each entity the position is how far the reader has come. An event must be of a version behind it, and may skip
+// only versions that report nothing, unless a `gap` or a `coalesced` has announced that, or `minInterval` allows it.
+// Where several versions look alike, the position is a range: `lo` counts for the order, `hi` for losses. After a
+// resumption and after a gap the first event may be any earlier one. A snapshot sets the position to a version that
+// looks so.
 //
 // Not here: transports (feed-client), readers that come and go (feed-reader).
 
@@ -77,7 +78,7 @@ export class FeedChecker {
   problem: string | undefined
   /** Whether a snapshot has to come, or to be completed. */
   isAwaiting = false
-  /** Numbers of what was received. */
+  /** The numbers of received events. */
   readonly counts = { events: 0, repeated: 0, skipped: 0, snapshots: 0, gaps: 0, resumed: 0, coalesced: 0 }
   private readonly expectations = new Map<Version, Expected>()
   private positions = new Map<EntityHistory, Position>()
@@ -91,7 +92,9 @@ export class FeedChecker {
   private foldsLeft = 0
   /** Of entities with versions that were left out, how far the reader had come before: a gap has to follow. */
   private readonly late = new Map<EntityHistory, number>()
-  /** The same, of entities with an event that an earlier version fits, and perhaps a later one with losses before it. */
+  /**
+   * The same, of entities with an event that an earlier version fits, and perhaps a later one with losses before it.
+   */
   private readonly doubtful = new Map<EntityHistory, number>()
   /** Events about each entity in this session, for `minInterval`. */
   private sent = new Map<EntityHistory, number>()
@@ -128,7 +131,7 @@ export class FeedChecker {
     this.note(undefined, from ? `opened from ${from.cursor}` : 'opened')
   }
 
-  /** The session has begun: without a bookmark, what was sent to the broker before may be missing. */
+  /** The session has begun: without a bookmark, changes that were sent to the broker before may be missing. */
   begun(cursor: string | undefined): void {
     if (this.bookmark) this.counts.resumed++
     this.note(undefined, `begun${cursor === undefined ? '' : ` at ${cursor}`}`)
@@ -152,7 +155,7 @@ export class FeedChecker {
 
   take({ kind, cursor, data }: FeedEvent): void {
     if (this.problem) return
-    if (cursor !== undefined && cursor.length > cursorLengthMax) this.tell(`the cursor ${cursor} is too long`)
+    if (cursor !== undefined && cursor.length > cursorLengthMax) this.noteFault(`the cursor ${cursor} is too long`)
     switch (kind) {
       case 'bookmark':
         break
@@ -174,11 +177,11 @@ export class FeedChecker {
         this.takeChange(kind, data)
     }
     if (cursor === undefined) return
-    if (this.isAwaiting) this.tell(`the event ${kind} before the end of a snapshot has a cursor`)
+    if (this.isAwaiting) this.noteFault(`the event ${kind} before the end of a snapshot has a cursor`)
     else this.keep(cursor)
   }
 
-  /** What has to come yet; undefined: nothing. */
+  /** The event that has to come next; undefined: none. */
   missing(): string | undefined {
     if (this.isAwaiting) return 'a snapshot is not complete'
     for (const history of this.model.histories.values()) {
@@ -214,9 +217,9 @@ export class FeedChecker {
   private takeChange(kind: string, data: JsonObject): void {
     const entity = (kind === 'entityLeave' ? data : (data.data as readonly JsonObject[])[0]) as JsonObject
     const history = this.model.history({ id: String(entity.id), type: String(entity.type) })
-    if (!history) return this.tell(`an event of an entity that was never written: ${JSON.stringify(data)}`)
+    if (!history) return this.noteFault(`an event of an entity that was never written: ${JSON.stringify(data)}`)
     this.note(history, `${kind} ${data.correlator ?? ''} ${data.time ?? ''}`)
-    if (this.isAwaiting) return this.tell(`${kind} before the end of a snapshot`, history)
+    if (this.isAwaiting) return this.noteFault(`${kind} before the end of a snapshot`, history)
     const position = this.positionOf(history)
     let alike = history.versions.filter(version => this.isOf(version, kind, data, history))
     let ahead = alike.filter(({ at }) => at > position.lo)
@@ -232,7 +235,7 @@ export class FeedChecker {
     if (this.mayBeLate && reachable.length < ahead.length && !this.doubtful.has(history))
       this.doubtful.set(history, position.hi)
     const [first] = reachable
-    if (!first) return this.tell(this.faultOf(alike, ahead, history, kind, data), history)
+    if (!first) return this.noteFault(this.faultOf(alike, ahead, history, kind, data), history)
     this.checkTimes(first, alike.length, data)
     this.checkInterval(history)
     const skipped = this.requiredBetween(history, position.hi, first.at).length
@@ -241,9 +244,9 @@ export class FeedChecker {
     if (first.at <= position.hi) this.counts.repeated++
     if (this.watch.minIntervalMs === 0 && !this.late.has(history)) this.foldsLeft -= skipped
     position.lo = first.at
-    // What follows a repeated event is repeated as well: the reader shows an earlier state until then.
+    // The events behind a repeated one are repeated as well: the reader shows an earlier state until then.
     position.hi = (reachable.at(-1) as Version).at
-    if (alike.length === 1) first.toldTo ??= this.name
+    if (alike.length === 1) first.reportedTo ??= this.name
     this.folded.take(kind, entity, this.watch.onlyChangedAttrs)
   }
 
@@ -291,8 +294,8 @@ export class FeedChecker {
   }
 
   /**
-   * An event for a version and some before it: it has the kind of any of them, names what has changed in any of them, and
-   * shows the last state.
+   * An event for a version and some before it: it has the kind of any of them, names what has changed in any of them,
+   * and shows the last state.
    */
   private isFolded(version: Version, data: JsonObject, history: EntityHistory, isLoose: boolean): boolean {
     const { watch } = this
@@ -306,10 +309,10 @@ export class FeedChecker {
     if (!names.every(name => changed.has(name))) return false
     if (![...this.expected(version).changed].every(name => names.includes(name))) return false
     if (!watch.onlyChangedAttrs) return isShownAlike(shown, this.expected(version).entity)
-    // No value may be lost: everything that is new to the reader is named, and nothing is that was not. Of versions that
-    // were left out there is only the gap that has to follow.
-    const news = isLoose ? [version] : [...this.skippedBefore(version, history), version]
-    const needed = this.shownOf(version, news)
+    // No value may be lost: everything that is new to the reader is named, and nothing is that was not. Of versions
+    // that were left out there is only the gap that has to follow.
+    const newVersions = isLoose ? [version] : [...this.skippedBefore(version, history), version]
+    const needed = this.shownOf(version, newVersions)
     const possible = this.shownOf(version, folded)
     const wanted = Object.fromEntries(Object.entries(possible).filter(([name]) => Object.hasOwn(shown, name)))
     return Object.keys(needed).every(name => Object.hasOwn(shown, name)) && isShownAlike(shown, wanted)
@@ -340,7 +343,7 @@ export class FeedChecker {
     return expected
   }
 
-  /** The versions between two places that have happened for certain, and of which the reader must be told. */
+  /** The versions between two places that have happened for certain, and which the reader must receive. */
   private requiredBetween({ versions }: EntityHistory, from: number, to: number): Version[] {
     const required: Version[] = []
     for (let at = from + 1; at < to; at++) {
@@ -367,7 +370,7 @@ export class FeedChecker {
     if (time === undefined || alike > 1) return
     const ms = Date.parse(String(time))
     if (ms < sentMs - clockErrorMs || ms > Math.min(doneMs, fineMs()) + clockErrorMs)
-      this.tell(
+      this.noteFault(
         `the time ${time} of an event is not that of the request, which was sent ${iso(sentMs)}: ${happening.class}`,
       )
   }
@@ -378,7 +381,10 @@ export class FeedChecker {
     this.sent.set(history, count)
     const { minIntervalMs } = this.watch
     if ((count - 1) * minIntervalMs > fineMs() - this.openingMs + clockErrorMs)
-      this.tell(`${count} events within ${(fineMs() - this.openingMs).toFixed(0)} ms, in spite of minInterval`, history)
+      this.noteFault(
+        `${count} events within ${(fineMs() - this.openingMs).toFixed(0)} ms, in spite of minInterval`,
+        history,
+      )
   }
 
   // Gaps and snapshots
@@ -387,7 +393,7 @@ export class FeedChecker {
     this.note(undefined, `gap: ${reason}, since ${since}`)
     this.counts.gaps++
     const isFair = reason === 'too old' ? this.causes.forgets : this.mayBeLate
-    if (!isFair) this.tell(`a gap without a cause: ${reason}`)
+    if (!isFair) this.noteFault(`a gap without a cause: ${reason}`)
     const sinceMs = Date.parse(String(since))
     for (const [history, hi] of this.late) this.positionOf(history).hi = hi
     for (const [history, hi] of this.doubtful) this.positionOf(history).hi = Math.max(this.positionOf(history).hi, hi)
@@ -397,31 +403,32 @@ export class FeedChecker {
       const position = this.positionOf(history)
       const all = this.requiredBetween(history, position.hi, history.versions.length)
       const lost = this.isAwaiting ? undefined : all.find(({ doneMs }) => doneMs < sinceMs - clockErrorMs)
-      if (lost) this.tell(`a gap since ${since} does not cover ${describe(lost)}, done ${iso(lost.doneMs)}`, history)
+      if (lost)
+        this.noteFault(`a gap since ${since} does not cover ${describe(lost)}, done ${iso(lost.doneMs)}`, history)
       if (this.watch.snapshot) continue
       position.hi = Math.max(position.hi, history.versions.length - 1)
       position.lo = -1
     }
     if (!this.watch.snapshot) return
-    if (cursor !== undefined) this.tell('a gap before a snapshot has a cursor')
+    if (cursor !== undefined) this.noteFault('a gap before a snapshot has a cursor')
     this.isAwaiting = true
     this.parts = new Map()
   }
 
   private takeSnapshot({ data, end, count }: JsonObject, cursor: string | undefined): void {
-    if (!this.isAwaiting) return this.tell('a snapshot that was not announced')
+    if (!this.isAwaiting) return this.noteFault('a snapshot that was not announced')
     if (end === true) {
       this.note(undefined, `snapshot of ${count}`)
-      if (count !== this.parts.size) this.tell(`a snapshot of ${this.parts.size} entities, which counts ${count}`)
-      if (cursor === undefined) this.tell('the end of a snapshot has no cursor')
+      if (count !== this.parts.size) this.noteFault(`a snapshot of ${this.parts.size} entities, which counts ${count}`)
+      if (cursor === undefined) this.noteFault('the end of a snapshot has no cursor')
       return this.endSnapshot()
     }
     const entities = data as readonly JsonObject[]
-    if (entities.length > snapshotPartMax) this.tell(`${entities.length} entities in a part of a snapshot`)
+    if (entities.length > snapshotPartMax) this.noteFault(`${entities.length} entities in a part of a snapshot`)
     for (const entity of entities) {
       const history = this.model.history({ id: String(entity.id), type: String(entity.type) })
-      if (!history) return this.tell(`a snapshot has an entity that was never written: ${JSON.stringify(entity)}`)
-      if (this.parts.has(history)) this.tell(`a snapshot has an entity twice: ${JSON.stringify(entity)}`, history)
+      if (!history) return this.noteFault(`a snapshot has an entity that was never written: ${JSON.stringify(entity)}`)
+      if (this.parts.has(history)) this.noteFault(`a snapshot has an entity twice: ${JSON.stringify(entity)}`, history)
       this.parts.set(history, entity)
     }
   }
@@ -435,7 +442,7 @@ export class FeedChecker {
       const entity = this.parts.get(history)
       const at = this.latestShown(history, from, entity)
       if (at === undefined)
-        return this.tell(`a snapshot shows ${entity ? JSON.stringify(entity) : 'nothing'} of an entity`, history)
+        return this.noteFault(`a snapshot shows ${entity ? JSON.stringify(entity) : 'nothing'} of an entity`, history)
       position.lo = this.causes.lags ? -1 : from
       position.hi = at
       this.folded.put(history, entity)
@@ -475,7 +482,7 @@ export class FeedChecker {
   }
 
   /** Notes a fault; only the first one counts. */
-  tell(what: string, history?: EntityHistory): void {
+  noteFault(what: string, history?: EntityHistory): void {
     this.problem ??= this.explained(what, history)
   }
 

@@ -123,7 +123,7 @@ export class FeedSocket implements FeedConnection {
     this.socket.on('error', ({ message }) => end(undefined, message))
     this.socket.on('close', code => end(undefined, `closed with ${code}`))
     this.socket.on('message', (text: Buffer) => {
-      if (!this.isOver) hear(JSON.parse(String(text)) as JsonObject, listener)
+      if (!this.isOver) dispatch(JSON.parse(String(text)) as JsonObject, listener)
     })
   }
 
@@ -145,7 +145,7 @@ export class FeedSocket implements FeedConnection {
   }
 }
 
-function hear(message: JsonObject, listener: FeedListener): void {
+function dispatch(message: JsonObject, listener: FeedListener): void {
   const { op, id, event, cursor, entity, ...rest } = message
   const name = String(id ?? '')
   const place = cursor === undefined ? undefined : String(cursor)

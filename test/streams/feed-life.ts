@@ -1,4 +1,4 @@
-// One life: writers and readers of two tenants at a broker that is disturbed, and what was wrong in the end.
+// One life: writers and readers of two tenants at a broker that is disturbed, and the faults at the end.
 //
 // First the writers make some entities, which the random watches are about. Then they write while readers come and go,
 // until the planned disturbances are over. In the end readers catch up, and the broker's lists must be those of the
@@ -24,7 +24,7 @@ export interface LifePlan {
   /** Different for each life at the same broker. */
   readonly tenants: readonly string[]
   readonly disturbances: number
-  /** Texts so long that what waits for slow readers is folded. */
+  /** Texts so long that waiting events of slow readers are folded. */
   readonly isHeavy: boolean
   /** How long readers may take to catch up; when absent, long enough for a busy machine. */
   readonly catchUpMsMax?: number
@@ -32,7 +32,7 @@ export interface LifePlan {
 
 export interface LifeReport {
   readonly problems: readonly string[]
-  /** One line about what has happened. */
+  /** A summary in one line. */
   readonly summary: string
   /** Sums of the counts of all checkers. */
   readonly counts: Readonly<Record<string, number>>

@@ -53,7 +53,7 @@ export class FeedReader {
     return this.fault ?? this.plan.feeds.find(({ problem }) => problem !== undefined)?.problem
   }
 
-  /** Reads, with all that may happen to a reader, until it is told to stop. */
+  /** Reads, with all that may happen to a reader, until `stop`. */
   async read(isOver: () => boolean): Promise<void> {
     const { random } = this.plan
     while (!isOver() && !this.problem) {
@@ -227,7 +227,7 @@ export class FeedReader {
     // The end of a connection is that of all its watches.
     if (event.kind === 'end') for (const one of this.plan.feeds) one.take(event)
     else if (!feed) this.fault ??= `an event of no watch: ${JSON.stringify(event)}`
-    else if (!this.begun.has(feed)) feed.tell(`${event.kind} before or after the watch: ${JSON.stringify(event)}`)
+    else if (!this.begun.has(feed)) feed.noteFault(`${event.kind} before or after the watch: ${JSON.stringify(event)}`)
     else feed.take(event)
   }
 

@@ -54,7 +54,7 @@ export class FeedWriter {
     private readonly broker: WrittenTo,
   ) {}
 
-  /** Writes until it is told to stop, or so many requests. */
+  /** Writes until `stop`, or so many requests. */
   async write(isOver: () => boolean, requests = Number.POSITIVE_INFINITY): Promise<void> {
     const { random, restMsMax, model } = this.plan
     for (let left = requests; left > 0 && !isOver() && model.problems.length === 0; left--) {

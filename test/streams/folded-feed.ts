@@ -48,6 +48,6 @@ export class FoldedFeed {
 function isWhole({ snapshot, leave, q, mq, geo, conditionAttrs, alterationTypes, onlyChangedAttrs }: Watch): boolean {
   const takes = (...types: readonly string[]) =>
     alterationTypes.length === 0 || alterationTypes.some(type => types.includes(type))
-  const isTold = takes('entityCreate') && takes('entityChange', 'entityUpdate') && (leave || takes('entityDelete'))
-  return snapshot && isTold && conditionAttrs.length === 0 && !onlyChangedAttrs && (leave || !(q || mq || geo))
+  const isReported = takes('entityCreate') && takes('entityChange', 'entityUpdate') && (leave || takes('entityDelete'))
+  return snapshot && isReported && conditionAttrs.length === 0 && !onlyChangedAttrs && (leave || !(q || mq || geo))
 }

@@ -1,4 +1,4 @@
-// The brokers of lives: one process, workers, and nodes, and what happens to them.
+// The brokers of lives: one process, workers, and nodes, and their disturbances.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import { type BrokerProcess, freePort, startBroker, type Teardown, tempDir } from '../support/broker-process.js'

@@ -23,7 +23,7 @@ export class NodesPlace implements LifePlace {
   readonly settleMs = 2_500
   readonly forgets = false
   readonly lags = true
-  /** What happens next. */
+  /** The next disturbance. */
   next: NodeDisturbance = 'kill'
   private isQuiet = true
   private disturbedMs = 0

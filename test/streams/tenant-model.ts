@@ -1,13 +1,13 @@
-// What the writers of a tenant have done: each entity with all its versions, in their order.
+// The writes of a tenant: each entity with all its versions, in their order.
 //
 // An entity has one writer, and a writer has one request in flight, so the order of the versions is exact. Each knows
-// when its request was sent and when the answer came. After a kill it may be unknown whether a change has happened: then
-// the writer reads the entity, and the version is kept or is void. A change that shows nothing, such as an update to the
-// same values, stays in doubt.
+// when its request was sent and when the answer came. After a kill it may be unknown whether a change has happened:
+// then the writer reads the entity, and the version is kept or is void. A change that shows nothing, such as an update
+// to the same values, stays in doubt.
 //
 // An id lies in one service path, since snapshots show no paths.
 //
-// Not here: what readers receive of it (feed-checker), HTTP (writer).
+// Not here: the events that readers receive (feed-checker), HTTP (feed-writer).
 
 import { type Change, type Entity, type Outcome, Reference } from '../support/reference-entities.js'
 import { shownEntity } from '../support/reference-query.js'
@@ -28,8 +28,8 @@ export interface Version {
   /** When it was known to be durable. */
   doneMs: number
   fate: Fate
-  /** The first reader that was told of it. */
-  toldTo: string | undefined
+  /** The first reader that received it. */
+  reportedTo: string | undefined
 }
 
 /** A change that is on its way. */
@@ -97,7 +97,7 @@ export class TenantModel {
       sentMs: fineMs(),
       doneMs: Number.POSITIVE_INFINITY,
       fate: 'sent',
-      toldTo: undefined,
+      reportedTo: undefined,
     }
     history.versions.push(version)
     return version
@@ -113,8 +113,8 @@ export class TenantModel {
     const { entity, before } = version.happening
     this.reference.restore(entity, before)
     version.fate = 'void'
-    if (version.toldTo !== undefined)
-      this.problems.push(`${version.toldTo} was told of a change that has not happened: ${describe(version)}`)
+    if (version.reportedTo !== undefined)
+      this.problems.push(`${version.reportedTo} was told of a change that has not happened: ${describe(version)}`)
   }
 
   /** Decides about a version with an unknown outcome, by the entity's JSON that was read since; undefined: none. */
@@ -133,7 +133,7 @@ export class TenantModel {
   }
 }
 
-/** The entity in one form, whatever the order of names. */
+/** The entity in a form that does not depend on the order of names. */
 export const normalized = (entity: Entity): string => sortedJson(shownEntity(entity, { mode: 'normalized' }))
 
 /** JSON whose members are in the order of their names. */

@@ -7,7 +7,7 @@
 import { Agent, request } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fineErrorMsMax } from '../../src/clock.js'
-import type { Asked } from './random-interface.js'
+import type { RandomRequest } from './random-interface.js'
 
 /** The compared parts of an answer. */
 export interface Shown {
@@ -49,7 +49,7 @@ export class Deployment {
   }
 
   /** Sends a request, again when a broker reports that it did not do it; rejects with Unknown if it may have. */
-  async send(asked: Asked): Promise<Shown> {
+  async send(asked: RandomRequest): Promise<Shown> {
     const untilMs = performance.now() + unavailableMsMax
     for (;;) {
       const shown = await this.sendOnce(asked)
@@ -60,7 +60,7 @@ export class Deployment {
     }
   }
 
-  private sendOnce(asked: Asked): Promise<Shown> {
+  private sendOnce(asked: RandomRequest): Promise<Shown> {
     const { method, target, headers, body, tenant, makes } = asked
     const { port, agent } = this.connections[this.turn++ % this.connections.length]!
     const bytes = body === undefined ? undefined : Buffer.from(body)

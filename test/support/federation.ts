@@ -37,7 +37,7 @@ export async function follow(
 
 export interface Traffic {
   /** Changes with pending notifications. */
-  readonly owed: number
+  readonly pending: number
   /** Notifications sent, tries included. */
   readonly sent: number
   /** Notifications that arrived at `op/notify`, with any answer. */
@@ -52,7 +52,7 @@ export async function trafficOf(node: LocalNode): Promise<Traffic> {
       .filter(sample => sample.name === name && (route === undefined || sample.labels.route === route))
       .reduce((total, { value }) => total + value, 0)
   return {
-    owed: sum('orrery_outbox_rows'),
+    pending: sum('orrery_outbox_rows'),
     sent: sum('orrery_notifications_sent_total'),
     taken: sum('orrery_http_requests_total', '/v2/op/notify'),
   }
@@ -66,7 +66,7 @@ export async function untilQuiet(nodes: readonly LocalNode[]): Promise<readonly 
   for (let before = await Promise.all(nodes.map(trafficOf)); ; ) {
     const traffic = await Promise.all(nodes.map(trafficOf))
     const isQuiet = traffic.every(
-      ({ owed, sent }, at) => owed === 0 && before[at]!.owed === 0 && sent === before[at]!.sent,
+      ({ pending, sent }, at) => pending === 0 && before[at]!.pending === 0 && sent === before[at]!.sent,
     )
     if (isQuiet) return traffic
     before = traffic

@@ -1,5 +1,5 @@
-// The program with a ring of changes that forgets one entry: the `FORGOTTEN_ENTRY`th that any filter has found. It proves
-// that the oracle of the live feed would notice (journeys/live-oracle.test.ts).
+// The program with a ring of changes that forgets one entry: the `FORGOTTEN_ENTRY`th that any filter has found. It
+// proves that the oracle of the live feed would notice (journeys/live-oracle.test.ts).
 
 import { runProgram } from '../../src/process/program.js'
 import { ChangeRing, type RingChange } from '../../src/shard/streams/change-ring.js'

@@ -42,7 +42,7 @@ export const encoded = (json: unknown): string => Buffer.from(JSON.stringify(jso
 export class IdentityProvider {
   /** The keys that it publishes. */
   keys: readonly SigningKey[] = []
-  /** How often they were asked for. */
+  /** The number of requests for them. */
   asked = 0
   /** Answers in another way; undefined: with the keys. */
   answer: ((response: ServerResponse) => void) | undefined

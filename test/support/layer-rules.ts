@@ -24,7 +24,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   storage: ['domain', 'ports', 'messages', 'encoded-entity'],
   observe: ['domain', 'ports', 'messages', 'encoded-entity'],
   http: ['domain', 'ports', 'messages', 'encoded-entity', 'broker'],
-  // Proofs of who asks. Its commands open sockets as those of move do.
+  // Proofs of identity. Its commands open sockets as those of move do.
   access: ['domain', 'ports', 'config', 'clock', 'deliver'],
   // JSON from outside is read by parseJson of http/body.js, which knows nothing of HTTP.
   move: [

@@ -26,6 +26,8 @@ export interface LocalNodeOptions {
   readonly backupKeyFile?: string
   readonly connectionsMax?: number
   readonly server?: HttpServer
+  /** When absent, plain HTTP. */
+  readonly tls?: Config['http']['tls']
   readonly tenants?: boolean
   readonly expiryIntervalMs?: number
   readonly answers?: Partial<Config['answers']>
@@ -43,6 +45,8 @@ export interface LocalNodeOptions {
   readonly surroundings?: Partial<Surroundings>
   /** When absent, an empty one is made. */
   readonly directory?: string
+  /** When absent, operators have no port of their own. */
+  readonly admin?: Config['http']['admin']
   readonly workers?: number
   /** Reserve on the disk; little when absent, for tests are many. */
   readonly reserveBytes?: number
@@ -157,9 +161,10 @@ export async function startLocalNode(
       port: 0,
       http1Port: undefined,
       livePort: undefined,
+      admin: options.admin,
       host: '127.0.0.1',
       family: 'both',
-      tls: undefined,
+      tls: options.tls,
       connectionsMax,
       connectionsPerAddressMax: 0,
       idleTimeoutS: 0,

@@ -16,7 +16,7 @@ socket.on('close', () => console.log('cut'))
 process.stdin.on('data', text => socket.write(text))
 `
 
-interface Talk {
+interface Dialer {
   readonly child: ChildProcess
   readonly received: string[]
 }
@@ -48,7 +48,7 @@ class Scene {
     this.port = door.split(':')[1] ?? ''
   }
 
-  dial(name: string): Talk {
+  dial(name: string): Dialer {
     const child = spawn(...plainly([process.execPath, '-e', dialer, this.port]), { stdio: ['pipe', 'pipe', 'inherit'] })
     this.t.teardown(() => child.kill('SIGKILL'))
     const { pid } = child
@@ -58,7 +58,7 @@ class Scene {
     return { child, received: received }
   }
 
-  say({ child }: Talk, text: string): void {
+  send({ child }: Dialer, text: string): void {
     child.stdin?.write(text)
   }
 
@@ -74,12 +74,12 @@ t.test('silenced messages arrive when the network is whole again, and only one d
   const scene = new Scene(t)
   await scene.listen()
   const [one, other] = [scene.dial('one'), scene.dial('other')]
-  scene.say(one, 'a')
+  scene.send(one, 'a')
   await scene.until(() => one.received.includes('heard a'))
 
   scene.network.silence('one', 'listener')
-  scene.say(one, 'b')
-  scene.say(other, 'c')
+  scene.send(one, 'b')
+  scene.send(other, 'c')
   await scene.until(() => other.received.includes('heard c'))
   t.strictSame(scene.received, ['a', 'c'])
 
@@ -92,11 +92,11 @@ t.test('messages from a deaf node arrive', async t => {
   const scene = new Scene(t)
   await scene.listen()
   const one = scene.dial('one')
-  scene.say(one, 'a')
+  scene.send(one, 'a')
   await scene.until(() => one.received.includes('heard a'))
 
   scene.network.silence('listener', 'one')
-  scene.say(one, 'b')
+  scene.send(one, 'b')
   await scene.until(() => scene.received.includes('b'))
   t.strictSame(one.received, ['heard a'])
 
@@ -109,7 +109,7 @@ t.test('a refused node is cut, and cannot dial again before the network is whole
   const scene = new Scene(t)
   await scene.listen()
   const one = scene.dial('one')
-  scene.say(one, 'a')
+  scene.send(one, 'a')
   await scene.until(() => one.received.includes('heard a'))
 
   scene.network.refuse('listener', 'one')
@@ -119,7 +119,7 @@ t.test('a refused node is cut, and cannot dial again before the network is whole
 
   scene.network.mend()
   const third = scene.dial('one')
-  scene.say(third, 'b')
+  scene.send(third, 'b')
   await scene.until(() => third.received.includes('heard b'))
   t.strictSame(scene.received, ['a', 'b'])
 })
@@ -128,7 +128,7 @@ t.test('a stranger is cut together with any other node', async t => {
   const scene = new Scene(t)
   await scene.listen()
   const one = scene.dial('one')
-  scene.say(one, 'a')
+  scene.send(one, 'a')
   await scene.until(() => one.received.includes('heard a'))
 
   scene.network.name('one', () => [])

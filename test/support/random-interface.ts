@@ -19,7 +19,7 @@ import { type Entity, Reference } from './reference-entities.js'
 import { batchRequest, changeRequest, type HttpRequest, queryRequest } from './reference-requests.js'
 import { WrongRequests } from './wrong-requests.js'
 
-export interface Asked extends HttpRequest {
+export interface RandomRequest extends HttpRequest {
   readonly tenant: string
   /** The kind of request, for the tally. */
   readonly kind: string
@@ -42,7 +42,7 @@ interface Tenant {
   readonly registrations: number[]
 }
 
-type Draw = (tenant: Tenant) => Omit<Asked, 'tenant' | 'kind'>
+type Draw = (tenant: Tenant) => Omit<RandomRequest, 'tenant' | 'kind'>
 
 export class RandomInterface {
   private readonly random: Random
@@ -81,14 +81,14 @@ export class RandomInterface {
     ]
   }
 
-  next(): Asked {
+  next(): RandomRequest {
     for (;;) {
       const asked = this.draw()
       if (!isOrderedByTime(asked)) return asked
     }
   }
 
-  private draw(): Asked {
+  private draw(): RandomRequest {
     const { random } = this
     const tenant = this.tenants[random.between(0, this.tenants.length - 1)]!
     const { name } = tenant
@@ -194,7 +194,7 @@ export class RandomInterface {
 
   // Subscriptions and registrations
 
-  private document(documents: number[], route: string, body: () => string): Omit<Asked, 'tenant' | 'kind'> {
+  private document(documents: number[], route: string, body: () => string): Omit<RandomRequest, 'tenant' | 'kind'> {
     const { random } = this
     const path = random.pick(['/', '/a', '/a/#', '/#'])
     const headers: Record<string, string> = sometimes(random, 0.3, () => ({ 'Ctx-ServicePath': path })) ?? {}
@@ -215,12 +215,12 @@ export class RandomInterface {
       const options = sometimes(random, 0.6, () => 'count')
       return { method: 'GET', target: route + queryOf({ limit, offset, options }), headers, isLate: true }
     }
-    // Documents that are gone are often asked for again.
+    // Deleted documents are often requested again.
     if (chance(random, 0.8)) documents.splice(documents.indexOf(number), 1)
     return { method: 'DELETE', target: one, headers }
   }
 
-  private explanation(tenant: Tenant): Omit<Asked, 'tenant' | 'kind'> {
+  private explanation(tenant: Tenant): Omit<RandomRequest, 'tenant' | 'kind'> {
     const { random } = this
     const { subscriptions } = tenant
     if (subscriptions.length === 0) return this.typesOf()

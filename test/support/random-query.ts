@@ -343,11 +343,11 @@ function geoQuery(random: Random, stock: Stock): Geo {
 
 const asked = (at: Position): string => latitudeFirst(at).replace(' ', '')
 
-type Asked = readonly [geometry: string, place: Place, coords: readonly Position[]]
+type GeoShape = readonly [geometry: string, place: Place, coords: readonly Position[]]
 
 const querySizes = [1 / 64, 1 / 8, 1 / 4, 1, 1] as const
 
-function shape(random: Random, stock: Stock, isArea: boolean): Asked {
+function shape(random: Random, stock: Stock, isArea: boolean): GeoShape {
   const draw = random.fraction()
   if (isArea ? draw < 0.5 : draw < 0.25) {
     const corners = boxCorners(random, querySizes)

@@ -1,11 +1,12 @@
-// What a watch of a live feed should report about a change, written from docs/interface/live.md and from the rules of
-// subscriptions and lists that it names, and from nothing else.
+// The events that a watch of a live feed should report about a change, written from docs/interface/live.md and from the
+// rules of subscriptions and lists that it names, and from nothing else.
 //
-// Plain on purpose: every rule is asked for every watch. It shares no line with src/. A result that reference-geo leaves
-// undefined makes several reports possible.
+// Plain on purpose: every rule is asked for every watch. It shares no line with src/. A result that reference-geo
+// leaves undefined makes several reports possible.
 //
-// Not here: the effect of a request on an entity (reference-entities), the classes of changes (reference-subscriptions),
-// random watches (random-feed), the order and the loss of events (test/streams/feed-checker).
+// Not here: the effect of a request on an entity (reference-entities), the classes of changes
+// (reference-subscriptions), random watches (random-feed), the order and the loss of events
+// (test/test/streams/feed-checker.ts).
 
 import { type Entity, isEqual, type Json, type JsonObject } from './reference-entities.js'
 import type { Geo } from './reference-geo.js'
@@ -42,8 +43,8 @@ export interface Watch {
 }
 
 /**
- * What a reader receives of a change: an event of one of the four kinds, an `entityLeave`, or nothing. `hidden`: nothing,
- * since `onlyChangedAttrs` leaves nothing to show.
+ * The event of a change for a reader: an event of one of the four kinds, an `entityLeave`, or nothing. `hidden`:
+ * nothing, since `onlyChangedAttrs` leaves nothing to show.
  */
 export type Report = 'event' | 'leave' | 'hidden' | 'nothing'
 
@@ -112,7 +113,7 @@ function asJson(entity: Entity, shown: Shown, attrs: readonly string[] | undefin
 /** Names in `changed`: attributes with another value, type or metadata, and those that were added or deleted. */
 export const changedNames = ({ v, m }: Happening): ReadonlySet<string> => new Set([...v, ...m])
 
-/** Whether two shown entities are equal. The dates of a broker are left out: nobody foresees them. */
+/** Whether two shown entities are equal. The dates of a broker are left out, because they cannot be predicted. */
 export const isShownAlike = (a: JsonObject, b: JsonObject): boolean => isEqual(withoutDates(a), withoutDates(b))
 
 function withoutDates(entity: JsonObject): Json {

@@ -27,7 +27,7 @@ import {
 import type { ShardParts } from '../../src/shard/open-shards.js'
 import { StepwiseScanner } from '../../src/shard/read/scans.js'
 import { Ownership } from '../../src/shard/replicate/ownership.js'
-import { stretchesOf } from '../../src/shard/replicate/replicated-layout.js'
+import { shardRanges } from '../../src/shard/replicate/replicated-layout.js'
 import type { ReplicatedShards } from '../../src/shard/replicate/replicated-shards.js'
 import type { FollowedPosition, LogPayload, Replication } from '../../src/shard/replicate/replication.js'
 import type { LocalShards } from '../../src/shard/shards.js'
@@ -246,7 +246,7 @@ export class Host {
 
   /** All rows that the host has of a shard, with those of the indexes and the counts. */
   async rows(shard: number): Promise<readonly Row[]> {
-    const stretches = await Promise.all(stretchesOf(shard).map(range => rowsOf(this.store, range)))
+    const stretches = await Promise.all(shardRanges(shard).map(range => rowsOf(this.store, range)))
     const [types, ids, expiries, ...counts] = await Promise.all([
       rowsOf(this.store, { gte: Buffer.from('T'), lt: Buffer.from('U') }),
       rowsOf(this.store, { gte: Buffer.from('I'), lt: Buffer.from('J') }),

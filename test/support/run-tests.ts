@@ -22,7 +22,9 @@ import { text } from 'node:stream/consumers'
 import { root } from './project.js'
 import { closingLine, count, type FileTotals, type Totals } from './tap-totals.js'
 
-/** Files that start three nodes and an etcd, or several brokers or workers, or measure how long processes are silent. */
+/**
+ * Files that start three nodes and an etcd, or several brokers or workers, or measure how long processes are silent.
+ */
 const crowded = new RegExp(
   [
     '/cluster/(?:cluster-node|stopped-process|logs/)',

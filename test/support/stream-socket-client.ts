@@ -4,7 +4,7 @@
 import { WebSocket } from 'ws'
 import type { Teardown } from './broker-process.js'
 
-/** What a broker has sent: the answer to a message, or an event. */
+/** A message of the broker: the answer to a message, or an event. */
 export interface SocketMessage {
   readonly op: string
   readonly id?: string
@@ -16,6 +16,8 @@ export interface SocketMessage {
 export interface SocketClientOptions {
   readonly headers?: Readonly<Record<string, string>>
   readonly protocols?: readonly string[]
+  /** The certificate that the client shows, and its key. */
+  readonly shown?: { readonly cert: string; readonly key: string }
 }
 
 export class StreamSocketClient {
@@ -46,8 +48,8 @@ export class StreamSocketClient {
 
   /** Resolves when the connection is open, or was refused. */
   static async open(t: Teardown, url: string, options: SocketClientOptions = {}): Promise<StreamSocketClient> {
-    const { headers = {}, protocols = [] } = options
-    const native = new WebSocket(url, [...protocols], { headers, rejectUnauthorized: false })
+    const { headers = {}, protocols = [], shown } = options
+    const native = new WebSocket(url, [...protocols], { headers, rejectUnauthorized: false, ...shown })
     const client = new StreamSocketClient(native)
     t.teardown(() => native.terminate())
     await client.until('the connection', ({ ended }) => ended !== undefined || native.readyState === native.OPEN)

@@ -82,7 +82,7 @@ t.test('a reply that cannot be read, or does not fit the request, is lost', asyn
   }
 })
 
-t.test('a reply has as many parts as were asked for', async t => {
+t.test('a reply has as many parts as were requested', async t => {
   const fetch = {
     kind: 'fetch',
     tenant: 't',

@@ -134,7 +134,7 @@ const writes = {
   expire: fc.record({ kind: kind('expire'), target, origin, nowMs: fc.maxSafeNat() }),
 } satisfies { readonly [K in WriteRequest['kind']]: fc.Arbitrary<WriteRequest> }
 
-const standing = fc.record({
+const entityPosition = fc.record({
   created: fc.maxSafeNat(),
   shard: fc.nat(0xffff),
   path: texts,
@@ -266,7 +266,7 @@ const requests = {
   fetch: fc.record({
     kind: kind('fetch'),
     tenant: texts,
-    places: fc.array(standing, { maxLength: 4 }),
+    places: fc.array(entityPosition, { maxLength: 4 }),
     bytesMax: maybe(fc.nat()),
   }),
   types: fc.record({ kind: kind('types'), tenant: texts, paths, type: maybe(texts) }),

@@ -1,4 +1,4 @@
-// What readers that catch up may hold together, in one process: keys of their snapshots, and changes that wait behind a
+// The memory for all readers of a process that catch up: keys of their snapshots, and changes that wait behind a
 // snapshot or a replay (docs/interface/limits.md).
 //
 // Without it, many readers with large snapshots at a time would fill the memory. A snapshot waits until there is room.

@@ -101,10 +101,10 @@ export class OwnerFeed {
       if (reply.kind === 'moved') this.parts.onMoved()
       return this.pollLater()
     }
-    const { told } = reply
-    switch (told.what) {
+    const { told: content } = reply
+    switch (content.what) {
       case 'changes':
-        this.take(told, revision)
+        this.take(content, revision)
         return this.pollSoon()
       case 'unknown':
         this.revision = 0
@@ -116,14 +116,14 @@ export class OwnerFeed {
     }
   }
 
-  private take(told: Changes, revision: number): void {
-    const isOther = this.at !== undefined && this.at.ring !== told.at.ring
-    this.at = told.at
-    if (told.lost || isOther || this.isUnknown) this.parts.onLost(isOther ? 'restarted' : 'too old')
+  private take(changes: Changes, revision: number): void {
+    const isOther = this.at !== undefined && this.at.ring !== changes.at.ring
+    this.at = changes.at
+    if (changes.lost || isOther || this.isUnknown) this.parts.onLost(isOther ? 'restarted' : 'too old')
     this.isUnknown = false
     this.revision = revision
-    this.answered = told.settled ?? revision
-    this.parts.onChanges(this, told)
+    this.answered = changes.settled ?? revision
+    this.parts.onChanges(this, changes)
   }
 
   private pollLater(): void {

@@ -1,8 +1,8 @@
 // The event sources and callbacks of ngsi-proxy in this process (docs/interface/live.md#ngsi-proxy).
 //
-// A client opens an event source, and registers callbacks at it. A notification for a callback goes to the reader of its
-// event source at once. If there is no reader it is lost, as in ngsi-proxy. Ids are the only protection of what passes
-// here: they are random, and a caller that does not know one learns nothing.
+// A client opens an event source, and registers callbacks at it. A notification for a callback goes to the reader of
+// its event source at once. If there is no reader it is lost, as in ngsi-proxy. Ids are the only protection of what
+// passes here: they are random, and a caller that does not know one learns nothing.
 //
 // An event source without a reader ends after a while, with its callbacks. At the limit it ends earlier: first those
 // that no client has read yet, the oldest of them first.

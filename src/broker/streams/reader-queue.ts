@@ -1,11 +1,11 @@
-// What waits for one connection of a reader (docs/interface/live.md#slow-readers).
+// The events that wait for one connection of a reader (docs/interface/live.md#slow-readers).
 //
 //   up to 256 KB   every event waits
 //   above          of each entity only the newest state waits; `coalesced` says how many events were folded
 //   above 4 MB     the reader is too slow, and its connection is closed
 //
-// A folded event comes later than it would have come. With `onlyChangedAttrs` a cursor in between would be behind changes
-// that only the folded event shows, so those that are folded have none.
+// A folded event comes later than it would have come. With `onlyChangedAttrs` a cursor in between would be behind
+// changes that only the folded event shows, so those that are folded have none.
 //
 // Not here: the frames of a transport, and how fast it takes them.
 
@@ -17,7 +17,7 @@ export const foldedFrom = 256 * 1024
 export const waitingMax = 4 * 1024 * 1024
 /** Characters that wait for all readers of a process. Beyond them, readers whose events are folded are too slow. */
 export const waitingTogetherMax = 256 * 1024 * 1024
-/** What an item takes besides its text, in characters: otherwise a client could fill the memory with short answers. */
+/** The cost of an item besides its text, in characters: otherwise a client could fill the memory with short answers. */
 export const itemCharacters = 100
 /** Characters that are taken at once. */
 const takenMax = 64 * 1024
@@ -36,7 +36,7 @@ interface FoldedEvent {
   readonly form: EventForm
 }
 
-/** What waits for all readers of a process. */
+/** The characters that wait for all readers of a process. */
 export class WaitingBudget {
   characters = 0
 
@@ -97,7 +97,7 @@ export class ReaderQueue {
     let length = 0
     for (const [key, { text, change }] of this.items) {
       if (length > 0 && length + text.length > takenMax) break
-      if (change) this.tellFolded(change.watch, taken)
+      if (change) this.pushFoldedCount(change.watch, taken)
       taken.push(text)
       length += text.length
       this.items.delete(key)
@@ -108,7 +108,7 @@ export class ReaderQueue {
   }
 
   /** Before an event of a watch: how many were folded since the last one. */
-  private tellFolded(watch: string, taken: string[]): void {
+  private pushFoldedCount(watch: string, taken: string[]): void {
     const count = this.folded.get(watch)
     if (count === undefined) return
     this.folded.delete(watch)

@@ -7,8 +7,8 @@
 // It is confirmed when every owner of shards knows its filter. Changes that come during a replay or a snapshot wait,
 // and follow behind it: a reader may see a change twice, and misses none.
 //
-// A reader that gets a gap reads the entities again. So nothing older may follow the gap: every owner has to answer once
-// more before it (`barrier`). Otherwise a slow owner's change could come last, and a later one be part of the gap.
+// A reader that gets a gap reads the entities again. So nothing older may follow the gap: every owner has to answer
+// once more before it (`barrier`). Otherwise a slow owner's change could come last, and a later one be part of the gap.
 //
 // With `minInterval` the latest state of an entity waits for its time. As long as anything waits, the reader's cursor
 // stays behind it.
@@ -74,7 +74,9 @@ export interface ReadingHub {
   /** The cursor of a reader that has received everything so far; undefined: not all owners have answered yet. */
   cursor(group: FilterGroup): StreamCursor | undefined
   textOf(cursor: StreamCursor): string
-  /** Whether every owner has answered since a revision of the filters, and all its changes from before are passed on. */
+  /**
+   * Whether every owner has answered since a revision of the filters, and all its changes from before are passed on.
+   */
   isKnown(revision: number): boolean
   /** Has every owner answer once more, and returns the revision that it then has. */
   barrier(): number
@@ -341,9 +343,9 @@ export class Reading implements Bookmarked {
       if (this.state !== state) return
       if (reply.kind !== 'stream' || (reply.told.what !== 'replayed' && reply.told.what !== 'gap'))
         return this.onGap('owner lost')
-      const { told } = reply
-      if (told.what === 'gap') return this.onGap(told.reason)
-      for (const change of told.changes) {
+      const { told: content } = reply
+      if (content.what === 'gap') return this.onGap(content.reason)
+      for (const change of content.changes) {
         // Two owners replay a shard that has moved, and nobody knows which of them begins.
         const earlier = state.replayed.get(change.shard)
         if (earlier && earlier.feed !== step.feed) return this.onGap('owner lost')
@@ -354,7 +356,9 @@ export class Reading implements Bookmarked {
         if (seen) this.pass(seen, change.found.length > 0 ? 'found' : 'left', undefined)
       }
       this.reader.whenRoom(() =>
-        told.isLast ? this.replayNext(state, from, others, 0) : this.replayNext(state, from, steps, told.position),
+        content.isLast
+          ? this.replayNext(state, from, others, 0)
+          : this.replayNext(state, from, steps, content.position),
       )
     })
   }
@@ -383,7 +387,9 @@ export class Reading implements Bookmarked {
     this.readPart(state, snapshot, cursor, 0, 0)
   }
 
-  /** The owners of shards change: soon they may be at rest. The reader learns that the snapshot begins anew by a gap. */
+  /**
+   * The owners of shards change: soon they may be at rest. The reader learns that the snapshot begins anew by a gap.
+   */
   private beginSnapshotLater(state: State): void {
     this.hub.parts.clock.after(againMs, () => {
       if (this.state === state) this.onGap('owner lost')

@@ -4,7 +4,8 @@
 // time, as they are when they are fetched. So none is missing when others are deleted meanwhile. An entity that does
 // not exist or match any more is left out; the reader learns of that by an event.
 //
-// If a shard changes its owner meanwhile, its entities may be read twice, or not at all: the snapshot is worthless then.
+// If a shard changes its owner meanwhile, its entities may be read twice, or not at all: the snapshot is worthless
+// then.
 
 import type { AccessCondition } from '../../domain/access/condition.js'
 import type { Entity } from '../../domain/entities/entity.js'
@@ -32,7 +33,7 @@ export const snapshotKeysMax = 1_000_000
 /** The entities of a snapshot. */
 export interface WatchedEntities {
   readonly source: FilterSource
-  /** What its reader may see; undefined: all of them. */
+  /** The entities that its reader may see; undefined: all of them. */
   readonly grant: AccessCondition | undefined
 }
 

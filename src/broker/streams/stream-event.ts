@@ -112,7 +112,8 @@ function entityText(encoded: Buffer, path: string, view: View): string {
 
 /**
  * One change instead of two about the same entity: the later state, with the names of both. An entity that the reader
- * has not seen yet stays a new one. If it has left in between, the reader may still show what the earlier change was about.
+ * has not seen yet stays a new one. If it has left in between, the reader may still show what the earlier change was
+ * about.
  */
 export function folded(earlier: ReadChange, later: ReadChange): ReadChange {
   const { change: first } = earlier

@@ -281,7 +281,7 @@ export class StreamHub implements FilterChanges, ReadingHub {
       ...{ shards, clock, holder },
       shardOf: () => shards.owners().find(shard => shards.ownerOf(shard) === owner),
       filters: this,
-      onChanges: (feed, told) => this.onChanges(feed, told),
+      onChanges: (feed, changes) => this.onChanges(feed, changes),
       onLost: reason => this.gapAll(reason),
       onMoved: () => this.followOwners(),
     }
@@ -303,8 +303,8 @@ export class StreamHub implements FilterChanges, ReadingHub {
   }
 
   /**
-   * Whether a change is behind all that were passed on of its shard. It is not, when the shard has moved, and the earlier
-   * owner sends a change that came before those of the later one.
+   * Whether a change is behind all that were passed on of its shard. It is not, when the shard has moved, and the
+   * earlier owner sends a change that came before those of the later one.
    */
   private isInOrder(feed: OwnerFeed, change: SentChange): boolean {
     const latest = this.latest.get(change.shard)

@@ -18,6 +18,7 @@ import { connect as connectPlain, isIP, type LookupFunction, Socket } from 'node
 import { connect as connectTls, createSecureContext, rootCertificates, type SecureContext } from 'node:tls'
 import type { buildConnector } from 'undici'
 import { type Egress, EgressDenied } from './egress.js'
+import { OutgoingConnections } from './outgoing-connections.js'
 
 export interface TlsOptions {
   /** Certificates are not verified (`-insecureNotif`). */
@@ -85,6 +86,8 @@ export class Trust {
 export function openSockets(tls: TlsOptions | Trust, egress?: Egress): OpenSocket {
   const trust = tls instanceof Trust ? tls : new Trust(tls)
   const lookupAny = sharedLookup()
+  const open = egress && new OutgoingConnections(egress)
+  const noted = (socket: Socket, target: Pick<Endpoint, 'host' | 'port'>): Socket => open?.add(socket, target) ?? socket
 
   return ({ protocol, host: written, port }) => {
     const host = written.startsWith('[') ? written.slice(1, -1) : written
@@ -92,10 +95,10 @@ export function openSockets(tls: TlsOptions | Trust, egress?: Egress): OpenSocke
       return new Socket().destroy(new EgressDenied())
     const lookup = egress ? lookupAllowed(lookupAny, egress, port) : lookupAny
     const options = { host, port, lookup, noDelay: true, keepAlive: true, keepAliveInitialDelay: tcpKeepAliveMs }
-    if (!isTls({ protocol })) return connectPlain(options)
+    if (!isTls({ protocol })) return noted(connectPlain(options), options)
     const servername = isIP(host) ? '' : host
     const { context: secureContext, isInsecure } = trust
-    return connectTls({ ...options, servername, secureContext, rejectUnauthorized: !isInsecure })
+    return noted(connectTls({ ...options, servername, secureContext, rejectUnauthorized: !isInsecure }), options)
   }
 }
 

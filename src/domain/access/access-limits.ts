@@ -74,8 +74,8 @@ export const egressPatternsMax = 1_000
 export const claimValuesMax = 1_000
 
 /**
- * Comparisons of rules that a request may need for its filters, or for its writes without types: some 10 ms. Beyond, it is
- * refused. There are some 5 for each rule, unless long lists of a rule or of the request overlap with other rules.
+ * Comparisons of rules that a request may need for its filters, or for its writes without types: some 10 ms. Beyond, it
+ * is refused. There are some 5 for each rule, unless long lists of a rule or of the request overlap with other rules.
  */
 export const ruleComparisonsMax = 300_000
 

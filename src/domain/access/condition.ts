@@ -100,13 +100,16 @@ export class AccessCondition {
    */
   attributesOfArea(path: string, type: string | undefined, id: string | undefined): AttributeSet | undefined {
     let found: AttributeSet | undefined
-    for (const { types, paths, ids, attributes } of this.index.all) {
-      if (types && (type === undefined || !types.has(type))) continue
-      if (ids && (id === undefined || !ids.has(id))) continue
-      if (!paths.some(pattern => coversPattern(pattern, path))) continue
-      found = found ? union(found, attributes) : attributes
+    for (const clause of this.index.all) {
+      if (!fitsArea(clause, path, type, id)) continue
+      found = found ? union(found, clause.attributes) : clause.attributes
     }
     return found
+  }
+
+  /** Whether one clause covers the whole area. */
+  coversArea(path: string, type: string | undefined, id: string | undefined): boolean {
+    return this.index.all.some(clause => fitsArea(clause, path, type, id))
   }
 
   /** The entity as its reader sees it; undefined: it does not see it. */
@@ -161,6 +164,16 @@ export class AccessCondition {
 
 const fits = ({ paths, ids }: CompiledClause, path: string, id: string, work: EventWork | undefined): boolean =>
   anyCoversPath(paths, path) && (ids === undefined || ids.has(id, work))
+
+const fitsArea = (
+  { paths, types, ids }: CompiledClause,
+  path: string,
+  type: string | undefined,
+  id: string | undefined,
+): boolean =>
+  (types === undefined || (type !== undefined && types.has(type))) &&
+  (ids === undefined || (id !== undefined && ids.has(id))) &&
+  paths.some(pattern => coversPattern(pattern, path))
 
 /** The clauses for each type, compiled when they are first needed: many grants are only passed on. */
 class ClauseIndex {

@@ -1,4 +1,4 @@
-// Filters on attributes that may not be seen are refused: their result would tell of the attribute
+// Refuses filters on attributes that the reader may not see: their result would reveal the values
 // (docs/interface/access.md#filters).
 //
 // A request whose filters are not refused is answered as if hidden attributes were not there: every entity that it can

@@ -104,8 +104,8 @@ export const pathsOf = (grant: AllowedGrant): readonly string[] =>
 export type BrokerAction = Extract<AccessAction, 'admin' | 'metrics' | 'read'>
 
 /**
- * Whether a principal may do something to the whole broker: `admin` and `metrics` on the paths for operators, `read` for
- * a backup (docs/interface/access.md#administration). It needs a rule for all tenants that nothing narrows.
+ * Whether a principal may do something to the whole broker: `admin` and `metrics` on the paths for operators, `read`
+ * for a backup (docs/interface/access.md#administration). It needs a rule for all tenants that nothing narrows.
  */
 export function brokerGrantOf(
   file: AccessFile,

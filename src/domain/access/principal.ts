@@ -1,9 +1,9 @@
-// Principals: who asks (docs/interface/access.md#who-asks), and who has created a document
+// Principals: the identity behind a request (docs/interface/access.md#who-asks), and the creator of a document
 // (docs/interface/access.md#owners).
 //
 // What a proof shows is a `PrincipalSource`: plain data, which is stored with a subscription. The roles come from the
-// access file, and are found again in each new one. So a new file that allows a principal less has an effect at once,
-// also on its subscriptions.
+// access file, and are found again in each new one. So a new file that narrows the rights of a principal has an effect
+// at once, also on its subscriptions.
 //
 // Not here: whether a proof is right. The code that receives it compares hashes and checks signatures.
 

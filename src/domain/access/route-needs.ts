@@ -1,6 +1,6 @@
 // What rules have to allow for each path and method of the broker (docs/interface/access.md#who-asks,
-// docs/interface/access.md#actions). The one source: the table of routes is typed by this one, so a route without a row
-// here does not compile, and `orrery access explain` reads it as well.
+// docs/interface/access.md#actions). It is the only source: the type of the table of routes comes from this table, so
+// a route without a row here does not compile. `orrery access explain` reads it as well.
 //
 // Not here: the decision about a request (http/request-authorizer.ts), what a body names (writing.ts, providing.ts).
 

@@ -1,7 +1,7 @@
 // Whether all entities that a request may be about show an attribute (docs/interface/access.md#filters).
 //
-// The stored data are not asked: the answer would depend on them, and would tell of them. A clause is cut to what the
-// request names, its paths (before), types and ids. If the rest does not show the attribute, other clauses that show it
+// The check ignores stored data: otherwise its answer would reveal them. A clause is cut to what the request names: its
+// paths (before), types and ids. If the rest does not show the attribute, other clauses that show it
 // have to cover all of it: each of its paths, with each of its types, with each of its ids.
 //
 //   clause 1: /#, every type, all but cost     request: type=Lamp     rest: /#, Lamp      does not show cost

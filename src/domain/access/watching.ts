@@ -1,8 +1,8 @@
 // Subscriptions and streams under a grant (docs/interface/access.md#subscriptions, docs/interface/access.md#streams).
 //
 // The grant is a condition of the watcher, as its path and its `q` are. An event is matched as its watcher sees it: not
-// at all if the grant does not cover the entity, and without the attributes that it does not show. A change of nothing
-// but hidden attributes is no event. The notification, or the event of a stream, is made of the same event.
+// at all if the grant does not cover the entity, and without the attributes that it does not show. A change of hidden
+// attributes alone is no event. The notification, or the event of a stream, is made of the same event.
 //
 // Not here: the matcher, which finds the watchers that the whole event matches: `matchesAsSeen` is asked about those.
 

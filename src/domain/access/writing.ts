@@ -1,7 +1,7 @@
 // Writes under a grant (docs/interface/access.md#writes).
 //
-// Everything that is refused is refused before the turn, from the request and the rules alone: so nothing of a batch
-// has happened, and the refusal tells nothing of stored entities. A write without a type may mean entities of several
+// Every refusal is decided before the turn, from the request and the rules alone. So no part of a refused batch has
+// happened, and the refusal reveals nothing about stored entities. A write without a type may mean entities of several
 // types. Then each attribute that it names has to be allowed for all of them, and in the turn the entities that the
 // rules do not cover are as if they were not there: `WriteLimits`.
 
@@ -161,6 +161,17 @@ class UntypedEntities {
     return known.get(clauses)
   }
 }
+
+/**
+ * Whether a write may go to a provider, which may have entities of any type (docs/interface/access.md#registrations): the
+ * rules have allowed its type, or they cover every type of its id.
+ */
+export const mayGoToProvider = (
+  limits: WriteLimits | undefined,
+  path: string,
+  { id, type }: Pick<WrittenEntity, 'id' | 'type'>,
+): boolean =>
+  limits === undefined || type !== undefined || limits.every(condition => condition.coversArea(path, undefined, id))
 
 /** Whether a write without a type may be about an entity. */
 export const isWithinLimits = (limits: WriteLimits, path: string, type: string, id: string): boolean =>

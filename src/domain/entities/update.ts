@@ -36,7 +36,7 @@ export interface UpdateOptions {
   readonly forcedUpdate: boolean
 }
 
-/** What happened to an attribute. A request may name an attribute and leave it unchanged. */
+/** The effect on an attribute. A request may name an attribute and leave it unchanged. */
 export interface Alteration {
   readonly name: string
   readonly action: 'append' | 'update' | 'delete'

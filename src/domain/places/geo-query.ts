@@ -2,9 +2,9 @@
 //
 //   georel=near;maxDistance:1000   geometry=point   coords=41.4,2.2        latitude first, unlike GeoJSON
 //
-// Parsing makes all checks of docs/interface/geography.md#relations to docs/interface/errors.md#geography, in that
-// order, and prepares the data that every test needs: the shape's line as a chain, and the boxes outside of which
-// nothing matches. The value may be cloned to another thread.
+// Parsing makes the checks of docs/interface/errors.md#geography, in that order. It also prepares the data that every
+// test needs: the shape's line as a chain, and the boxes outside of which nothing matches. The value may be cloned to
+// another thread.
 //
 // Shapes are in a plane of longitude and latitude. A shape across the antimeridian needs two queries: a polygon with
 // corners at 170 and -170 spans the rest of the world. For `near` the antimeridian and the poles are ordinary places.

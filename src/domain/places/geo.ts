@@ -9,7 +9,8 @@
 //   equals       the same type, the same positions in the same order; an altitude does not count, as nowhere else
 //   near         great circle distance to the nearest point of the set
 //
-// Not here: parsing a query (geo-query.ts), lines and rings (plane.ts), metres (distance.ts), an index (shard/views).
+// Not here: parsing a query (geo-query.ts), lines and rings (plane.ts), metres (distance.ts), an index
+// (shard/read/views/geo-index.ts).
 
 import type { EntityContent } from '../entities/entity.js'
 import { isLocation } from '../entities/update.js'

@@ -34,7 +34,7 @@ export interface Sought {
   readonly paths: readonly string[]
   /** The requested attributes; empty: all. */
   readonly attrs: readonly string[]
-  /** What the reader may see (docs/interface/access.md#registrations); undefined: everything. */
+  /** The grant of the reader (docs/interface/access.md#registrations); undefined: everything. */
   readonly grant?: AccessCondition | undefined
 }
 
@@ -140,8 +140,8 @@ export class ForwardedQuery {
   }
 
   /**
-   * Takes an answer. `total`: the number that the provider reports; by default the number that it has sent. `path`: that
-   * of its registration.
+   * Takes an answer. `total`: the number that the provider reports; by default the number that it has sent. `path`:
+   * that of its registration.
    */
   take(entities: readonly Entity[], total = entities.length, path = this.path): void {
     const { grant } = this.sought

@@ -37,7 +37,7 @@ export interface FilterSource {
   readonly alterationTypes: readonly AlterationType[]
   /** Whether readers also receive that an entity does not match any more. */
   readonly leaves: boolean
-  /** What its readers may see (docs/interface/access.md#streams); undefined: all that the filter finds. */
+  /** The grant of its readers (docs/interface/access.md#streams); undefined: all that the filter finds. */
   readonly grant?: readonly GrantClause[] | undefined
 }
 

@@ -24,7 +24,7 @@ import { allAlterations, type FilterSource, filterWith } from './change-filter.j
 import { parseCursor } from './cursor.js'
 import { minIntervalMsMax, type Watch, watchEntitiesMax } from './watch.js'
 
-/** What a watch is about, wherever it was given. */
+/** The tenant and path of a watch, from headers or parameters. */
 export interface WatchScope {
   readonly tenant: string
   readonly servicePath: string

@@ -1,8 +1,8 @@
 // Explains whether a subscription would be triggered if a stored entity were updated now, and why.
 //
-// Every condition of docs/interface/subscriptions.md#triggering that the subscription has is listed, in the order of
-// docs/interface/subscriptions.md#triggering, with its result. Some conditions depend on the update: then `holds` means
-// that an update could satisfy the condition, and the text describes how.
+// It lists every condition that the subscription has, with its result, in the order of
+// docs/interface/subscriptions.md#triggering. Some conditions depend on the update: then `holds` means that an update
+// could satisfy the condition, and the text describes how.
 //
 // Not here: whether an event triggers a subscription (triggering.ts). A test keeps both consistent.
 

@@ -12,8 +12,8 @@
 // `q` differ; 3 us with a hundred patterns that need an engine and have no prefix. Adding a subscription takes 8 us,
 // and 0.8 KB besides its own 1.6 KB.
 //
-// Not here: whether a match triggers a notification or an event of a stream (triggering.ts): throttling, expiry, status after switch-offs, `mq`
-// and geography.
+// Not here: whether a match triggers a notification or an event of a stream (triggering.ts): throttling, expiry, status
+// after switch-offs, `mq` and geography.
 
 import { explorationTogetherMax } from '../limits.js'
 import { type InternedPattern, InternedPatterns } from '../queries/interned-patterns.js'

@@ -1,5 +1,4 @@
-// Parses the bodies of POST and PATCH on subscriptions (docs/interface/subscriptions.md#fields to
-// docs/interface/errors.md#subscriptions).
+// Parses the bodies of POST and PATCH on subscriptions (docs/interface/subscriptions.md#fields).
 //
 // One function parses both into blocks, which a POST requires and a PATCH replaces as a whole. The refusal names the
 // first mistake, in the order of docs/interface/errors.md#subscriptions: the fields of the top level as listed there,

@@ -73,7 +73,9 @@ export function decideTrigger(
   return unmetExpression(condition, event, work) ?? 'fires'
 }
 
-/** The part of a condition's expression that the matcher does not test, and that does not hold; undefined: all holds. */
+/**
+ * The part of a condition's expression that the matcher does not test, and that does not hold; undefined: all holds.
+ */
 export function unmetExpression(
   { expression: { mq, geo } }: Condition,
   event: Event,

@@ -19,8 +19,9 @@ export function openCertificates(config: Config, { clock, logger, place }: Surro
 export function certificateFilesOf({ http, notifications, cluster }: Config): readonly CertificateFiles[] {
   const found: CertificateFiles[] = []
   if (http.tls) {
-    const { keyFile: key, certFile: cert } = http.tls
-    found.push({ use: 'https', files: { key, cert }, shown: 'cert' })
+    const { keyFile: key, certFile: cert, clients } = http.tls
+    const files = { key, cert, ...(clients && { clientCa: clients.caFile }) }
+    found.push({ use: 'https', files, shown: 'cert' })
   }
   if (cluster?.tls) {
     const { keyFile: clusterKey, certFile: clusterCert, caFile: clusterCa } = cluster.tls

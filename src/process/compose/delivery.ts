@@ -9,12 +9,12 @@ import { Forwarder } from '../../deliver/forwarder.js'
 import { Egress, mayNotifyItself, mayNotifyPages } from '../../deliver/sockets/egress.js'
 import { openSockets, Trust } from '../../deliver/sockets/sockets.js'
 import { transportsOf } from '../../deliver/transports.js'
+import { certificatesOfText } from '../../http/pem.js'
 import { ProcessReports } from '../../observe/operator.js'
 import { listedIds, StatisticsBook } from '../../observe/statistics.js'
 import { TrafficWatcher } from '../../observe/traffic-watcher.js'
 import type { LocalParts } from '../../shard/shards.js'
 import type { CertificateWatch } from '../certificate-watch.js'
-import { certificatesOfText } from '../pem.js'
 import type { Surroundings } from '../surroundings.js'
 import { type NodeAccess, openAccess } from './access.js'
 import type { Observation } from './observation.js'
@@ -55,8 +55,15 @@ export function openDelivery(
   const { forwardings, streams } = observation
   const { delivery, disableCustomNotifications, ...sending } = config.notifications
   const speech = { vocabulary: config.vocabulary ?? 'Ctx', userAgent: `ctxbroker/${version}` } as const
-  const egress = new Egress({ ...config.egress, reserved: reservedBy(config), ownPorts: portsOf(config) })
+  const { admin } = config.http
+  const ports = { ownPorts: portsOf(config), adminPorts: admin ? [admin.port] : [] }
+  const egress = new Egress({ ...config.egress, ...ports, reserved: reservedBy(config) })
   joined?.onMembers?.(addresses => egress.reserveMembers(addresses))
+  if (accessFile) {
+    egress.useFile(accessFile.file)
+    // Comes before the listener of the issuers, which may begin to fetch keys.
+    accessFile.on(file => egress.useFile(file))
+  }
   const statistics: StatisticsBook = new StatisticsBook(config.statistics, clock, () =>
     countedBy(dispatcher, local.parts),
   )

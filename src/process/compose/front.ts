@@ -18,14 +18,15 @@ import { AttributeHandlers } from '../../http/attributes.js'
 import { BackupHandlers } from '../../http/backup.js'
 import { BatchHandlers } from '../../http/batch.js'
 import { Compressor } from '../../http/compressor.js'
+import { adminConnectionsMax } from '../../http/connections.js'
 import { ConsoleHandlers } from '../../http/console.js'
 import { EntityHandlers } from '../../http/entities.js'
 import type { Front, SocketOptions } from '../../http/front.js'
 import { Inflater } from '../../http/inflater.js'
 import { ProxyHandlers } from '../../http/ngsi-proxy.js'
-import { openFront } from '../../http/open-front.js'
+import { type AdminFront, openFront } from '../../http/open-front.js'
 import { RegistrationHandlers } from '../../http/registrations.js'
-import { type Router, routesOf } from '../../http/routes.js'
+import { type Handlers, routesOf } from '../../http/routes.js'
 import { Server } from '../../http/server.js'
 import { ServiceHandlers } from '../../http/service.js'
 import { StreamHandlers } from '../../http/streams.js'
@@ -72,7 +73,7 @@ export async function openNodeFront(
   const sharing = { shared: worker?.connections !== undefined, source: worker?.connections }
   const { nodeShards, delivery, observation } = behind
   const { answers, local } = nodeShards
-  const { server: kind, ...listening } = config.http
+  const { server: kind, admin, ...listening } = config.http
   const { cors, vocabulary, tenants } = config
   const { providers } = local.parts
   const forwards = (): boolean => providers.hasAny
@@ -83,17 +84,25 @@ export async function openNodeFront(
   const access = delivery.access?.control
   const settings = { bodyBytesMax, tenants, cors, vocabulary, forwards, answers, compression, access, ngsiProxy }
   const readers = readersFor(config, surroundings, behind)
-  const server = new Server(routesFor(config, surroundings, behind, readers), settings, chance, logger, {
-    watch,
-    clock,
-  })
+  const handlers = handlersFor(config, surroundings, behind, readers)
+  const watching = { watch, clock }
+  const server = new Server(routesOf(handlers, admin ? 'main' : 'only'), settings, chance, logger, watching)
   const onStall = (): void => {
     answers.failures.stalled++
   }
   const { connections } = observation
   const { onDropped } = connections
   const sockets = socketsOf(config)
-  const front = await openFront(kind, { ...listening, ...sharing, sockets, onStall, onDropped }, server, logger)
+  const common = { ...listening, ...sharing, onStall, onDropped }
+  const openAdmin = (at: NonNullable<typeof admin>): AdminFront => {
+    // Clients can use up neither the connections nor the answers of operators.
+    const own = { ...settings, answers: answers.forOneMore(), cors: undefined, ngsiProxy: undefined }
+    return {
+      options: { ...common, ...at, connectionsMax: adminConnectionsMax, connectionsPerAddressMax: 0 },
+      handler: new Server(routesOf(handlers, 'admin'), own, chance, logger, watching),
+    }
+  }
+  const front = await openFront(kind, { ...common, sockets }, server, logger, admin && openAdmin(admin))
   connections.watch(() => front.connections)
   const endAll = (): void => {
     readers.streams.endAll()
@@ -128,12 +137,12 @@ function readersFor(
   return { streams, proxy: new ProxyHandlers({ channels, clock, tallies, access, isEnding }) }
 }
 
-function routesFor(
+function handlersFor(
   config: Config,
   { clock, chance, logger, place }: Surroundings,
   { storage, nodeShards, delivery, observation, backupKey, isEnding }: FrontParts,
   { streams, proxy }: ReaderHandlers,
-): Router {
+): Handlers {
   const { store, shardMap, share, disk } = storage
   const { local, own, shards, joined, answers, hasFailed } = nodeShards
   const { role } = local.parts
@@ -150,7 +159,7 @@ function routesFor(
     const target = parseReceiverUrl(url)
     return !target || egress.mayName(target.host, target.port)
   }
-  return routesOf({
+  return {
     entities: new EntityHandlers(entities),
     attributes: new AttributeHandlers(entities),
     batch: new BatchHandlers(entities, new BatchOperations(client, clock, updates)),
@@ -187,7 +196,7 @@ function routesFor(
     console: config.hasConsole ? new ConsoleHandlers(readConsole(logger)) : undefined,
     cluster: joined?.clusterAdmin && new ClusterHandlers(joined.clusterAdmin),
     proxy,
-  })
+  }
 }
 
 function factsOf(store: string) {

@@ -39,6 +39,7 @@ export function replyOfFailure(
   shard: number,
 ): { readonly kind: 'lost' | 'failed'; readonly reason: string } {
   if (!isDeposed(failure)) return { kind: 'failed', reason: failure.message }
-  const node = failure.losses.find(loss => loss.shard === shard)?.node ?? 'nobody'
-  return { kind: 'lost', reason: `shard ${shard} was taken over by ${node}` }
+  const node = failure.losses.find(loss => loss.shard === shard)?.node
+  const reason = node === undefined ? `shard ${shard} has no owner now` : `shard ${shard} was taken over by ${node}`
+  return { kind: 'lost', reason }
 }

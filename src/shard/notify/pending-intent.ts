@@ -176,12 +176,12 @@ export class PendingIntent implements PendingNotification {
 export function reportProgress(
   { permits, book, subscriptions }: NotificationParts,
   { tenant, subscription: id }: Pick<PendingNotification, 'tenant' | 'subscription'>,
-  news: ProgressReport,
+  report: ProgressReport,
 ): void {
   const subscription = subscriptions.of(tenant)?.get(id)
   // The document owner may have changed since the notification was triggered.
-  if (subscription && permits.isElsewhere(subscription)) permits.report(tenant, id, news)
-  else book.noteReport(tenant, id, news)
+  if (subscription && permits.isElsewhere(subscription)) permits.report(tenant, id, report)
+  else book.noteReport(tenant, id, report)
 }
 
 // [hot] Once per try. The fields are written out: with spread syntax it takes 2.1 us instead of 0.01.

@@ -170,8 +170,8 @@ export class Permits {
    * Sends the outcome of a permitted notification to the document owner. An outcome that does not arrive is not
    * counted.
    */
-  report(tenant: string, id: string, news: ProgressReport): void {
-    this.shards?.ask(this.shardMap.register, { kind: 'news', tenant, id, news }, () => {})
+  report(tenant: string, id: string, report: ProgressReport): void {
+    this.shards?.ask(this.shardMap.register, { kind: 'news', tenant, id, news: report }, () => {})
   }
 
   /**
@@ -236,8 +236,8 @@ export class Permits {
     return true
   }
 
-  onProgressReport({ tenant, id, news }: ProgressReportRequest, onReply: (reply: ShardReply) => void): void {
-    this.book.noteReport(tenant, id, news)
+  onProgressReport({ tenant, id, news: report }: ProgressReportRequest, onReply: (reply: ShardReply) => void): void {
+    this.book.noteReport(tenant, id, report)
     onReply({ kind: 'done' })
   }
 }

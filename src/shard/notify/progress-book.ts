@@ -1,5 +1,5 @@
-// The progress of notifications: each owner's own part, in memory beside the subscription (documents.ts) and in its
-// store.
+// The progress of notifications: each owner's own part, in memory beside the subscription (documents/documents.ts) and
+// in its store.
 //
 // A part changes with nearly every notification, so its row is a piggybacked write of the next commit. The commit that
 // carries a change and its notifications carries the counters as well. So after a crash, throttling and one-shots still
@@ -189,13 +189,13 @@ export class ProgressBook implements PiggybackedWrites {
 
   // [hot] Once per notification.
   /** Counts the success or failure of a notification. */
-  noteReport(tenant: string, id: string, news: ProgressReport): void {
+  noteReport(tenant: string, id: string, report: ProgressReport): void {
     const subscription = this.subscriptions.of(tenant)?.get(id)
     if (!subscription) return
     const own = this.of(tenant, id)
     const nowMs = this.clock.wallMs()
-    if (news.kind === 'success') return this.note(tenant, id, recordSuccess(own, nowMs, news.code))
-    const { progress, disabledAt } = recordFailure(subscription, own, [], nowMs, news.reason)
+    if (report.kind === 'success') return this.note(tenant, id, recordSuccess(own, nowMs, report.code))
+    const { progress, disabledAt } = recordFailure(subscription, own, [], nowMs, report.reason)
     this.note(tenant, id, progress)
     if (disabledAt === undefined) return
     const { maxFailsLimit } = subscription.notification

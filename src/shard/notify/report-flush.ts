@@ -58,7 +58,7 @@ export class ReportFlush {
 
   /** Waits for the rest of the interval, which began with the latest request. */
   private wait(): void {
-    this.after(Math.max(0, this.askedMs + intervalMs - this.clock.monoMs()), () => this.handIn())
+    this.after(Math.max(0, this.askedMs + intervalMs - this.clock.monoMs()), () => this.flush())
   }
 
   private after(ms: number, onDone: () => void): void {
@@ -66,7 +66,7 @@ export class ReportFlush {
     if (this.shards) this.takeBack = this.clock.after(ms, onDone)
   }
 
-  private handIn(): void {
+  private flush(): void {
     this.askedMs = this.clock.monoMs()
     const parts = this.book.takeSome(partsMax)
     if (parts.length === 0) return this.wait()
@@ -80,7 +80,7 @@ export class ReportFlush {
     this.shards?.ask(this.shardMap.register, request, ({ kind }) => {
       if (kind !== 'done') return this.after(intervalMs, () => this.ask(request))
       this.book.noteHandedIn(parts)
-      if (parts.length === partsMax) this.handIn()
+      if (parts.length === partsMax) this.flush()
       else this.wait()
     })
   }

@@ -181,9 +181,9 @@ export class PageEntities {
   /** Reads all in turns of the event loop; undefined: memory has no room for them. */
   async inTurns(turns: Turns, hold: AnswerHold): Promise<readonly (Buffer | undefined)[] | undefined> {
     let counted = 0
-    for (let goesOn = true; goesOn; ) {
+    for (let hasMore = true; hasMore; ) {
       if (turns.isOver) await turns.next()
-      goesOn = this.step()
+      hasMore = this.step()
       const more = this.bytes - counted
       if (!hold.take(more)) return undefined
       turns.note(more)

@@ -4,7 +4,7 @@
 // store is closed, and it is never killed, because that could happen inside a call of the store. When it dies, its
 // scans fail, and the next scan starts another thread.
 //
-// Not here: the work of a scan (scans), the thread's own side (reader.ts).
+// Not here: the work of a scan (scans.ts), the thread's own side (process/reader.ts).
 
 import assert from 'node:assert/strict'
 import { Worker } from 'node:worker_threads'

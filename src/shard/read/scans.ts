@@ -269,7 +269,7 @@ export async function sweep(
   owned?: Owned,
 ): Promise<void> {
   const wanted = new Set(paths)
-  for (const { shard, range, path: known } of stretches(shardMap, tenant, paths)) {
+  for (const { shard, range, path: known } of rangesToScan(shardMap, tenant, paths)) {
     if (owned && owned[shard] !== 1) continue
     const cursor = store.cursor(range, known === undefined ? 'both' : 'values')
     try {
@@ -293,7 +293,7 @@ export async function sweep(
   }
 }
 
-interface Stretch {
+interface ScanRange {
   readonly shard: number
   readonly range: Range
   /** The path of all its rows; undefined: they have several. */
@@ -301,7 +301,7 @@ interface Stretch {
 }
 
 /** The ranges to read: each path in each of its shards, or, when the paths are many, each shard of the tenant once. */
-function stretches(shardMap: ShardMap, tenant: string, paths: readonly string[]): Stretch[] {
+function rangesToScan(shardMap: ShardMap, tenant: string, paths: readonly string[]): ScanRange[] {
   const { shards, spread } = shardMap.placement
   if (paths.length * spread <= shards)
     return paths.flatMap(path =>

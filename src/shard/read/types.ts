@@ -3,8 +3,8 @@
 // A tenant may have hundreds of thousands of such counts, so they are visited in steps. Each is reported as it was when
 // it was visited.
 //
-// A grant leaves out pairs of path and type that it does not cover, and names of attributes that it does not show. Where
-// it depends on the id, counts cannot tell: these entities are read.
+// A grant leaves out pairs of path and type that it does not cover, and names of attributes that it does not show.
+// Where it depends on the id, counts cannot tell: these entities are read.
 
 import { shows } from '../../domain/access/attribute-set.js'
 import type { AccessCondition } from '../../domain/access/condition.js'

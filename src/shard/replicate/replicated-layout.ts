@@ -14,19 +14,19 @@ import { KeyReader, kindsThatGo, prefix, shardOfKey, under, writer } from '../ke
 import type { FollowedPosition } from './replication.js'
 
 /** The kinds whose rows begin with their shard, in the order of a snapshot. */
-const stretchKinds = kindsThatGo('shard', 'register', 'progress', 'paths')
+const rangeKinds = kindsThatGo('shard', 'register', 'progress', 'paths')
 
 /** The range of the rows of one such kind. */
-export const stretchOf = (kind: number, shard: number): Range => under(writer.begin(kind).u16(shard).key())
+export const kindRange = (kind: number, shard: number): Range => under(writer.begin(kind).u16(shard).key())
 
 /** The ranges of a shard's rows, without its indexes and counts. */
-export const stretchesOf = (shard: number): readonly Range[] => stretchKinds.map(kind => stretchOf(kind, shard))
+export const shardRanges = (shard: number): readonly Range[] => rangeKinds.map(kind => kindRange(kind, shard))
 
 /** The ranges of those rows of the register that all owners have alike, in ascending order. */
 export const registerRanges = (register: number): readonly Range[] =>
-  kindsThatGo('paths', 'register').map(kind => stretchOf(kind, register))
+  kindsThatGo('paths', 'register').map(kind => kindRange(kind, register))
 
-const kindsOfShards: ReadonlySet<number> = new Set(stretchKinds)
+const kindsOfShards: ReadonlySet<number> = new Set(rangeKinds)
 
 /** Whether a key can be that of a row of a shard. Keys of the id index do not contain theirs. */
 export function mayBeOf(key: Buffer, shard: number): boolean {

@@ -29,7 +29,7 @@ import { MadeCounts } from '../rebuild.js'
 import type { Actors } from '../turn/actor.js'
 import type { KeyFilter } from '../turn/key-filter.js'
 import type { Replicated } from './open-replicated.js'
-import { stretchesOf } from './replicated-layout.js'
+import { shardRanges } from './replicated-layout.js'
 import type { FollowedPosition } from './replication.js'
 import { checkRow } from './row-check.js'
 import { decodeOperations, type RowOperation } from './row-operations.js'
@@ -259,7 +259,7 @@ export class ReplicatedShards {
     onDone: (page: ShardPage | Error) => void,
   ): void {
     const { store, stamps } = this.parts
-    readPage(store, stretchesOf(shard), after, bytesMax, stamps.last).then(onDone, onDone)
+    readPage(store, shardRanges(shard), after, bytesMax, stamps.last).then(onDone, onDone)
   }
 
   /**

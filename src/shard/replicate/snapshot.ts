@@ -14,7 +14,7 @@ import { rowsOf } from '../../rows.js'
 import { prefix, shardOfKey } from '../keys.js'
 import { attributeCounts, entityCounts } from '../layout.js'
 import { indexRow, type MadeCounts, putRow } from '../rebuild.js'
-import { stretchesOf } from './replicated-layout.js'
+import { shardRanges } from './replicated-layout.js'
 import { OperationWriter, type RowOperation } from './row-operations.js'
 
 export interface ShardPage {
@@ -58,7 +58,7 @@ export async function* rowsBehind(store: StoreReader, { gte, lt }: Range, after?
 
 /** All rows of a shard, some at a time. */
 export async function* rowsOfShard(store: Store, shard: number): AsyncIterable<Row[]> {
-  for (const range of stretchesOf(shard)) yield* rowsBehind(store, range)
+  for (const range of shardRanges(shard)) yield* rowsBehind(store, range)
 }
 
 /** The counts of a shard, some at a time: they are among those of all shards. */

@@ -1,4 +1,5 @@
-// The ring of an owner: its latest durable changes, for readers of streams that come back (docs/interface/live.md#resuming).
+// The ring of an owner: its latest durable changes, for readers of streams that come back
+// (docs/interface/live.md#resuming).
 //
 // A change gets a position, which counts up by one, and a tick, which grows with the clock. The oldest changes go when
 // the ring has too many bytes, or when they are too old. For each tenant the ring knows from which tick on it has all
@@ -58,8 +59,9 @@ export interface RingLimits {
 export const ringAgeMsMax = 600_000
 
 /**
- * With several owners, cursors begin with the earliest ring that keeps the changes of a tenant, and may so be older than
- * the others. Cursors from before all of them do not exist: a ring forgets a tenant only when it had no reader for longer.
+ * With several owners, cursors begin with the earliest ring that keeps the changes of a tenant, and may so be older
+ * than the others. Cursors from before all of them do not exist: a ring forgets a tenant only when it had no reader for
+ * longer.
  */
 const earlierMs = 300_000
 

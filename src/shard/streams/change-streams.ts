@@ -6,9 +6,9 @@
 //
 //   turn -> matched -> (commit is durable) -> ring -> polls of holders -> readers
 //
-// A holder learns that a filter is known when everything from before is durable. Changes that were made before the first
-// filter of a tenant do not enter the ring, and a snapshot that is read then has them. And behind a gap nothing may come
-// that is older (broker/streams/reading.ts).
+// A holder learns that a filter is known when everything from before is durable. Changes that were made before the
+// first filter of a tenant do not enter the ring, and a snapshot that is read then has them. And behind a gap nothing
+// may come that is older (broker/streams/reading.ts).
 //
 // A filter is soft state with a lease: a holder that does not poll loses its filters here, and registers them again.
 //
@@ -61,7 +61,7 @@ interface TenantStreams {
   readonly after: Matcher<OwnedFilter>
   /** Filters whose readers want to know that an entity does not match any more. */
   readonly before: Matcher<OwnedFilter>
-  /** What an event of the tenant may cost in patterns of filters. */
+  /** The possible cost of an event of the tenant in patterns of filters. */
   readonly patterns: PatternAccount
   filters: number
   /** When its last filter has gone: the end of its changes in the ring. */

@@ -156,13 +156,13 @@ export class TenantDeletions {
   ): Promise<number | undefined> {
     const { store, tenants } = this.parts.local
     const { marks, generation } = tenants.parts
-    const goesOn = (): boolean =>
+    const mayContinue = (): boolean =>
       !this.hasEnded && marks.stampOf(tenant) === stamp && this.isOurs(shard) && generation() === before
     const step = this.parts.entitiesPerStep ?? entitiesPerStep
     let found = 0
     for await (const rows of rowsOf(store, entityRange(shard, tenant), { rowsPerRead }))
       for (let at = 0; at < rows.length; at += step) {
-        if (!goesOn()) return undefined
+        if (!mayContinue()) return undefined
         const some = rows.slice(at, at + step)
         const beganMs = this.parts.clock.monoMs()
         const replies = await Promise.all(some.flatMap(row => this.deleteRow(row)))

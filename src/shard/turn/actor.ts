@@ -5,7 +5,7 @@
 // number `stagedIn`. An actor with a change that is not yet durable must stay in memory, because the store does not
 // have the change. All others may be forgotten at any time; second chance selects them when there are too many.
 //
-// Not here: rules (domain/update), when replies leave (commit).
+// Not here: rules (domain/entities/update.ts), when replies leave (commit/commit.ts).
 
 import assert from 'node:assert/strict'
 import type { Entity } from '../../domain/entities/entity.js'

@@ -180,7 +180,7 @@ class Filter {
   private inLast = 0
 
   has(): boolean {
-    for (const words of this.layers) if (stands(words)) return true
+    for (const words of this.layers) if (hasAllBits(words)) return true
     return false
   }
 
@@ -212,7 +212,7 @@ const blockOf = (words: Uint32Array): number => (h1 & (words.length / wordsPerBl
 /** The position of a bit among the 512 of a block. */
 const placeOf = (bit: number): number => (h2 >>> (bit * 9)) & 511
 
-function stands(words: Uint32Array): boolean {
+function hasAllBits(words: Uint32Array): boolean {
   const at = blockOf(words)
   for (let bit = 0; bit < bitsPerKey; bit++) {
     const place = placeOf(bit)

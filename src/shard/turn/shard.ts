@@ -5,7 +5,8 @@
 // durable: a client that has seen 201 will find the entity after a crash. The mailbox is bounded: when too many replies
 // wait, a request is refused as `busy` before anything has happened.
 //
-// Not here: rules (domain/update), batching (commit), reads across shards (lookup), choice of the shard (shards).
+// Not here: rules (domain/entities/update.ts), batching (commit/commit.ts), reads across shards (read/lookup.ts), the
+// choice of the shard (shards.ts).
 
 import { isWithinLimits, type WriteLimits } from '../../domain/access/writing.js'
 import { type Entity, expiryAttribute } from '../../domain/entities/entity.js'

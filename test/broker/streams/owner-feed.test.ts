@@ -1,4 +1,4 @@
-// The feed of one owner: what it makes of the owner's replies.
+// The feed of one owner: the effects of the owner's replies.
 
 import t from 'tap'
 import { OwnerFeed } from '../../../src/broker/streams/owner-feed.js'
@@ -42,8 +42,8 @@ class Scene {
   }
 
   /** The owner replies, and the feed polls again. */
-  reply(told: StreamReply): StreamPoll | undefined {
-    this.replies.at(-1)?.({ kind: 'stream', told })
+  reply(content: StreamReply): StreamPoll | undefined {
+    this.replies.at(-1)?.({ kind: 'stream', told: content })
     this.endTick()
     return this.polls.at(-1)
   }

@@ -1,4 +1,5 @@
-// Event sources and callbacks of ngsi-proxy: who reads what, how long they live, and that floods do not grow without end.
+// Event sources and callbacks of ngsi-proxy: who reads what, how long they live, and that floods do not grow without
+// end.
 
 import t from 'tap'
 import {
@@ -117,7 +118,7 @@ t.test('an event source that no client reads ends after a minute', async t => {
   t.equal(scene.clock.waiting, 0, 'nothing is looked at any more')
 })
 
-t.test('a reader may come back in time; what came meanwhile is lost', async t => {
+t.test('a reader may come back in time; messages from the time between are lost', async t => {
   const scene = new Scene()
   const { id, reader } = scene.read()
   const callback = accepted(scene.channels.register(id))

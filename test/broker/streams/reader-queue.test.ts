@@ -1,4 +1,4 @@
-// What waits for a slow reader: everything, then the newest state of each entity, then too much.
+// The queue of a slow reader: everything, then the newest state of each entity, then too much.
 
 import t from 'tap'
 import {
@@ -128,7 +128,7 @@ t.test('with onlyChangedAttrs, no cursor is behind a change that is folded into 
   }
 })
 
-t.test('an entity that has left and is back has the names of what was before', async t => {
+t.test('an entity that has left and is back has the earlier names', async t => {
   const scene = new Scene()
   for (let n = 0; n < 200; n++) scene.push(changeOf('filler', n, 2_000))
   scene.push(changeOf('a', 1_000, 10))

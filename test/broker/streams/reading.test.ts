@@ -27,7 +27,7 @@ type OnReply = (reply: ShardReply) => void
 /** Two owners, and a reader of a watch that describes itself in words. */
 class Scene {
   readonly clock = new LateClock()
-  readonly told: string[] = []
+  readonly received: string[] = []
   owners: readonly number[] = [0, 1]
   readonly reading: Reading
   /** Requests to owners, with their replies. */
@@ -44,9 +44,9 @@ class Scene {
     const watch = watchOfMessage({ tenant: '', servicePath: '/#' }, message)
     if (!watch.ok) throw new Error(refusalText(watch.refusal))
     const reader = {
-      onBegun: () => void this.told.push('begun'),
-      onEvent: (event: StreamEvent) => void this.told.push(inWords(event)),
-      onRefused: () => void this.told.push('refused'),
+      onBegun: () => void this.received.push('begun'),
+      onEvent: (event: StreamEvent) => void this.received.push(inWords(event)),
+      onRefused: () => void this.received.push('refused'),
       whenRoom: (next: () => void) => next(),
     }
     const ask = (shard: number, request: ShardRequest, onReply: OnReply) => {
@@ -99,22 +99,22 @@ function inWords({ kind, data }: StreamEvent): string {
 const named = (n: number, shard = 1): SentChange => ({ ...changeOf('e', n), named: [`c${n}`], shard })
 
 t.test('with minInterval, a change that comes when the timer is late has what has waited', async t => {
-  const { reading, clock, told } = new Scene({ minInterval: 50, options: 'onlyChangedAttrs' })
+  const { reading, clock, received } = new Scene({ minInterval: 50, options: 'onlyChangedAttrs' })
   for (const n of [1, 2]) reading.onChange(named(n), 'found')
   clock.lateMs = 60
   reading.onChange(named(3), 'found')
   clock.advance(1_000)
-  t.strictSame(told, ['begun', 'entityChange c1', 'entityChange c2,c3'])
+  t.strictSame(received, ['begun', 'entityChange c1', 'entityChange c2,c3'])
 })
 
-t.test('what waits for its time is not sent behind a newer snapshot', async t => {
+t.test('a waiting change is not sent behind a newer snapshot', async t => {
   const scene = new Scene({ minInterval: 5_000, options: 'snapshot' })
   scene.readNothing()
   for (const n of [1, 2]) scene.reading.onChange(named(n), 'found')
   scene.reading.onGap('owner lost')
   scene.readNothing()
   scene.clock.advance(10_000)
-  t.strictSame(scene.told, ['begun', 'snapshot end', 'entityChange c1', 'gap owner lost', 'snapshot end'])
+  t.strictSame(scene.received, ['begun', 'snapshot end', 'entityChange c1', 'gap owner lost', 'snapshot end'])
 })
 
 t.test('a reader that has not begun gets no gap', async t => {
@@ -122,17 +122,17 @@ t.test('a reader that has not begun gets no gap', async t => {
   scene.reading.onGap('restarted')
   scene.answered = Number.POSITIVE_INFINITY
   scene.reading.confirm()
-  t.strictSame(scene.told, ['begun'])
+  t.strictSame(scene.received, ['begun'])
   scene.reading.onGap('restarted')
-  t.strictSame(scene.told, ['begun', 'gap restarted'])
+  t.strictSame(scene.received, ['begun', 'gap restarted'])
 })
 
 t.test('nothing that waits for its time comes behind a gap', async t => {
-  const { reading, clock, told } = new Scene({ minInterval: 50 })
+  const { reading, clock, received } = new Scene({ minInterval: 50 })
   for (const n of [1, 2]) reading.onChange(named(n), 'found')
   reading.onGap('owner lost')
   clock.advance(1_000)
-  t.strictSame(told, ['begun', 'entityChange c1', 'gap owner lost'])
+  t.strictSame(received, ['begun', 'entityChange c1', 'gap owner lost'])
 })
 
 t.test('a gap comes when every owner has answered once more, behind what they had', async t => {
@@ -142,7 +142,7 @@ t.test('a gap comes when every owner has answered once more, behind what they ha
   scene.reading.onChange(named(1), 'found')
   scene.answered = 1
   scene.reading.confirm()
-  t.strictSame(scene.told, ['begun', 'entityChange c1', 'gap owner lost'])
+  t.strictSame(scene.received, ['begun', 'entityChange c1', 'gap owner lost'])
 })
 
 t.test('a cursor that is ahead of this node waits until the owners have answered once more', async t => {
@@ -152,46 +152,52 @@ t.test('a cursor that is ahead of this node waits until the owners have answered
   scene.answered = 0
   scene.tick = 35
   scene.reading.confirm()
-  t.strictSame(scene.told, [])
+  t.strictSame(scene.received, [])
   scene.tick = 37
   scene.answered = 1
   scene.reading.confirm()
   scene.replay(true, named(20))
   scene.replay(true)
-  t.strictSame(scene.told, ['begun', 'entityChange c20'])
+  t.strictSame(scene.received, ['begun', 'entityChange c20'])
   const forged = new Scene(message, false)
   forged.tick = 35
   forged.answered = 0
   forged.reading.confirm()
   forged.answered = 1
   forged.reading.confirm()
-  t.strictSame(forged.told, ['begun', 'gap restarted'])
+  t.strictSame(forged.received, ['begun', 'gap restarted'])
 })
 
 t.test('a snapshot begins anew when a shard has moved meanwhile', async t => {
   const scene = new Scene({ options: 'snapshot' })
   scene.owners = [0, 1]
   scene.readNothing()
-  t.strictSame(scene.told, ['begun'])
+  t.strictSame(scene.received, ['begun'])
   scene.clock.advance(1_000)
   scene.readNothing()
-  t.strictSame(scene.told, ['begun', 'gap owner lost', 'snapshot end'])
+  t.strictSame(scene.received, ['begun', 'gap owner lost', 'snapshot end'])
 })
 
 t.test('a shard that two owners replay is a gap, and so is a change that comes too late', async t => {
   const twice = new Scene({ from: '1.r.a' })
   twice.replay(true, named(20))
   twice.replay(true, named(19))
-  t.strictSame(twice.told, ['begun', 'entityChange c20', 'gap owner lost'])
+  t.strictSame(twice.received, ['begun', 'entityChange c20', 'gap owner lost'])
   const late = new Scene({ from: '1.r.a' })
   late.reading.onChange(named(19), 'found')
   late.replay(true, named(20))
   late.replay(true)
-  t.strictSame(late.told, ['begun', 'entityChange c20', 'gap owner lost'])
+  t.strictSame(late.received, ['begun', 'entityChange c20', 'gap owner lost'])
   const right = new Scene({ from: '1.r.a' })
   right.reading.onChange(named(21), 'found')
   right.replay(false, named(19))
   right.replay(true, named(20))
   right.replay(true, named(19, 2))
-  t.strictSame(right.told, ['begun', 'entityChange c19', 'entityChange c20', 'entityChange c19', 'entityChange c21'])
+  t.strictSame(right.received, [
+    'begun',
+    'entityChange c19',
+    'entityChange c20',
+    'entityChange c19',
+    'entityChange c21',
+  ])
 })

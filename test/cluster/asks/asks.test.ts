@@ -9,7 +9,7 @@ import { decodeFrame, encodeFrame, type Frame } from '../../../cluster/asks/fram
 import { grpcTransport } from '../../../cluster/asks/grpc-transport.js'
 import type { AskHost, Asks, Outcome, Peer } from '../../../cluster/index.js'
 import type { Stream } from '../../../cluster/ports.js'
-import { longReplyBytes, wishes } from '../node-main.js'
+import { askOutcomes, longReplyBytes } from '../node-main.js'
 import { addresses, ask, echo, inTime, NodeProcess, socketDirectory, startNode, untilLink, Wire } from '../nodes.js'
 
 /** Time for 30 MB on a busy machine: the deadline of asks is not tested with it. */
@@ -92,15 +92,15 @@ for (const [kind, address] of Object.entries(addresses)) {
     const first = await NodeProcess.start(t, setting)
     const a = await startNode(t, self, [{ name: 'b', address: first.peer }])
     await untilLink(a, 'b')
-    const open = ask(a, 'b', wishes.noReply, 'open')
+    const open = ask(a, 'b', askOutcomes.noReply, 'open')
     await first.until('begun', () => first.begun.includes('open'))
     await first.kill()
     await untilLink(a, 'b', false)
-    t.match(await ask(a, 'b', wishes.echo, 'nobody'), { kind: 'unavailable' })
+    t.match(await ask(a, 'b', askOutcomes.echo, 'nobody'), { kind: 'unavailable' })
     await NodeProcess.start(t, { ...setting, self: { name: 'b', address: first.peer } })
     await untilLink(a, 'b')
     t.match(await open, { kind: 'unknown' })
-    t.strictSame(await ask(a, 'b', wishes.echo, 'again'), reply('again'))
+    t.strictSame(await ask(a, 'b', askOutcomes.echo, 'again'), reply('again'))
   })
 }
 

@@ -11,7 +11,7 @@ import type { Stream, StreamListener } from '../../../cluster/ports.js'
 import { inTime, socketDirectory } from '../nodes.js'
 
 /** The events of a stream. */
-class Ear implements StreamListener {
+class RecordingListener implements StreamListener {
   readonly messages: string[] = []
   drains = 0
   reason: string | undefined
@@ -32,7 +32,7 @@ class Ear implements StreamListener {
     this.look()
   }
 
-  until(what: string, holds: (ear: Ear) => boolean): Promise<void> {
+  until(what: string, holds: (listener: RecordingListener) => boolean): Promise<void> {
     return inTime(what, resolve => {
       this.look = () => {
         if (holds(this)) resolve(undefined)
@@ -48,34 +48,36 @@ const placeOf = (t: Test): { readonly path: string; readonly address: string } =
 }
 
 /** A stream and its other side. */
-async function pair(t: Test): Promise<{ near: Stream; far: Stream; nearEar: Ear; farEar: Ear }> {
+async function pair(
+  t: Test,
+): Promise<{ near: Stream; far: Stream; nearListener: RecordingListener; farListener: RecordingListener }> {
   const { address } = placeOf(t)
-  const [nearEar, farEar] = [new Ear(), new Ear()]
+  const [nearListener, farListener] = [new RecordingListener(), new RecordingListener()]
   let far: Stream | undefined
   const listening = await socketTransport.listen(address, {
     onStream: stream => {
       far = stream
-      return farEar
+      return farListener
     },
   })
   t.teardown(() => listening.close())
-  const near = socketTransport.dial(address, nearEar)
+  const near = socketTransport.dial(address, nearListener)
   near.send(Buffer.from('first'))
-  await farEar.until('the first message', ({ messages }) => messages.length === 1)
-  return { near, far: far!, nearEar, farEar }
+  await farListener.until('the first message', ({ messages }) => messages.length === 1)
+  return { near, far: far!, nearListener, farListener }
 }
 
 /** A stream whose other side is a socket that the test writes to, and the events of the stream. */
-async function raw(t: Test): Promise<{ socket: Socket; ear: Ear }> {
+async function raw(t: Test): Promise<{ socket: Socket; listener: RecordingListener }> {
   const { path, address } = placeOf(t)
-  const ear = new Ear()
-  const listening = await socketTransport.listen(address, { onStream: () => ear })
+  const listener = new RecordingListener()
+  const listening = await socketTransport.listen(address, { onStream: () => listener })
   t.teardown(() => listening.close())
   const socket = connect(path)
   socket.on('error', () => {})
   t.teardown(() => socket.destroy())
   await once(socket, 'connect')
-  return { socket, ear }
+  return { socket, listener }
 }
 
 const framed = (text: string): Buffer => {
@@ -89,48 +91,48 @@ t.test('messages arrive whole and in order, wherever the bytes are cut', async t
   const texts = ['one', '', 'x'.repeat(70_000), 'fóur']
   const bytes = Buffer.concat(texts.map(framed))
   const cuts = [1, 2, 3, 5, 6, 7, 8, 11, 13, 15, 40_000, bytes.length - 3, bytes.length - 1]
-  const { socket, ear } = await raw(t)
+  const { socket, listener } = await raw(t)
   for (const [index, cut] of [...cuts, bytes.length].entries()) {
     socket.write(bytes.subarray(cuts[index - 1] ?? 0, cut))
     await new Promise(resolve => setImmediate(resolve))
   }
-  await ear.until('all messages', ({ messages }) => messages.length === texts.length)
+  await listener.until('all messages', ({ messages }) => messages.length === texts.length)
   t.strictSame(
-    ear.messages.map(message => message.length),
+    listener.messages.map(message => message.length),
     texts.map(text => text.length),
   )
-  t.ok(ear.messages.every((message, at) => message === texts[at]))
+  t.ok(listener.messages.every((message, at) => message === texts[at]))
 })
 
 t.test('a length beyond the limit, as the first words of gRPC are, ends the stream', async t => {
   const tooLong = Buffer.alloc(4)
   tooLong.writeUInt32LE(messageBytesMax + 1)
   for (const words of [tooLong, Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')]) {
-    const { socket, ear } = await raw(t)
+    const { socket, listener } = await raw(t)
     const closed = once(socket, 'close')
     socket.resume().write(words)
-    await ear.until('the end', ({ reason }) => reason !== undefined)
-    t.equal(ear.reason, 'it sent something that is no message')
+    await listener.until('the end', ({ reason }) => reason !== undefined)
+    t.equal(listener.reason, 'it sent something that is no message')
     await closed
   }
 })
 
 t.test('a closed stream ends on the other side, after all sent messages', async t => {
-  const { near, farEar, nearEar } = await pair(t)
+  const { near, farListener, nearListener } = await pair(t)
   near.send(Buffer.from('last'))
   near.close()
-  await farEar.until('the end', ({ reason }) => reason !== undefined)
-  t.strictSame(farEar.messages, ['first', 'last'])
-  t.equal(farEar.reason, 'it has ended the conversation')
-  t.equal(nearEar.reason, undefined, 'who has closed is told nothing')
+  await farListener.until('the end', ({ reason }) => reason !== undefined)
+  t.strictSame(farListener.messages, ['first', 'last'])
+  t.equal(farListener.reason, 'it has ended the conversation')
+  t.equal(nearListener.reason, undefined, 'who has closed is told nothing')
 })
 
 t.test('the reason for closing a stream reaches the other side', async t => {
-  const { far, nearEar, farEar } = await pair(t)
+  const { far, nearListener, farListener } = await pair(t)
   far.close('because')
-  await nearEar.until('the end', ({ reason }) => reason !== undefined)
-  t.equal(nearEar.reason, 'because')
-  t.equal(farEar.reason, undefined)
+  await nearListener.until('the end', ({ reason }) => reason !== undefined)
+  t.equal(nearListener.reason, 'because')
+  t.equal(farListener.reason, undefined)
 })
 
 t.test('a sender that is too fast for the other side must wait, and is called when there is room', async t => {
@@ -139,8 +141,8 @@ t.test('a sender that is too fast for the other side must wait, and is called wh
   const connected = once(server, 'connection') as Promise<[Socket]>
   server.listen(path)
   await once(server, 'listening')
-  const ear = new Ear()
-  const stream = socketTransport.dial(address, ear)
+  const listener = new RecordingListener()
+  const stream = socketTransport.dial(address, listener)
   const [socket] = await connected
   t.teardown(() => {
     socket.destroy()
@@ -150,10 +152,10 @@ t.test('a sender that is too fast for the other side must wait, and is called wh
   let sent = 1
   while (stream.send(message)) sent++
   t.ok(sent >= 4, `${sent} messages before it is full`)
-  t.equal(ear.drains, 0)
+  t.equal(listener.drains, 0)
   socket.resume()
-  await ear.until('room', ({ drains }) => drains > 0)
-  t.equal(ear.drains, 1)
+  await listener.until('room', ({ drains }) => drains > 0)
+  t.equal(listener.drains, 1)
   stream.close()
 })
 
@@ -164,12 +166,15 @@ t.test('for a path without a server, and for an invalid address, the reason is r
     ['127.0.0.1:1', /^not an address/],
   ] as const
   for (const [address, reason] of cases) {
-    const ear = new Ear()
-    socketTransport.dial(address, ear)
-    await ear.until('the reason', one => one.reason !== undefined)
-    t.match(ear.reason, reason, address)
+    const listener = new RecordingListener()
+    socketTransport.dial(address, listener)
+    await listener.until('the reason', one => one.reason !== undefined)
+    t.match(listener.reason, reason, address)
   }
-  await t.rejects(socketTransport.listen('127.0.0.1:0', { onStream: () => new Ear() }), /it is not socket:\/path/)
+  await t.rejects(
+    socketTransport.listen('127.0.0.1:0', { onStream: () => new RecordingListener() }),
+    /it is not socket:\/path/,
+  )
 })
 
 t.test('there are no calls', async t => {

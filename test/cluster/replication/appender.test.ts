@@ -100,7 +100,7 @@ t.test(
     const { epoch: last } = engine.takeOver(7, '')
     const { code, message, losses, reached } = assertDeposed(t, await append())
     t.equal(code, 'deposed')
-    t.equal(message, 'shard 5 was taken over by b, shard 7 was taken over by nobody')
+    t.equal(message, 'shard 5 was taken over by b, shard 7 has no owner now')
     t.match(losses, [
       { shard: 5, node: 'b', epoch },
       { shard: 7, node: undefined, epoch: last },

@@ -70,8 +70,8 @@ class Scene {
     return { kind: 'read', records, last: this.end.sequence, takeover: { epoch: 1, owner: 'other 1' } }
   }
 
-  append(text: string, stretch = { continues: false, continuesPrevious: false }): LogRecord {
-    const bytes = encodeRecord(shard, 1, this.end, Buffer.from(text), stretch)
+  append(text: string, fragment = { continues: false, continuesPrevious: false }): LogRecord {
+    const bytes = encodeRecord(shard, 1, this.end, Buffer.from(text), fragment)
     this.end = positionOf(bytes, decodeRecord(bytes)!)
     const record = { sequence: this.end.sequence, bytes }
     this.records.push(record)

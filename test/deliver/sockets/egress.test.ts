@@ -11,6 +11,7 @@ import { MqttSender } from '../../../src/deliver/mqtt-sender.js'
 import type { Sender, SendResult } from '../../../src/deliver/sender.js'
 import { Egress, mayNotifyItself, mayNotifyPages } from '../../../src/deliver/sockets/egress.js'
 import { openSockets } from '../../../src/deliver/sockets/sockets.js'
+import type { AccessEgress } from '../../../src/domain/access/access-file.js'
 import type { NotificationMessage } from '../../../src/domain/subscriptions/message.js'
 import { aedesBroker } from '../brokers.js'
 import { post, publication, sendable } from '../messages.js'
@@ -64,7 +65,63 @@ t.test('allowed, denied and reserved targets, by name and by address', async t =
     const what = `allow ${allow || '-'}, deny ${deny || '-'}, reserved ${reserved || '-'}: ${host}:${port} at ${address}`
     t.equal(rules.mayName(host, port), byName, `${what}, by name`)
     t.equal(rules.mayConnect(host, port, address), byAddress, `${what}, by address`)
+    const ofFile = egress([], [], list(reserved))
+    ofFile.useFile({ egress: { allow: list(allow), deny: list(deny) } })
+    t.equal(ofFile.mayName(host, port), byName, `${what}, by name, in the access file`)
+    t.equal(ofFile.mayConnect(host, port, address), byAddress, `${what}, by address, in the access file`)
   }
+})
+
+/** -egressAllow | -egressDeny | `egress` of the file | host | resolved address of the host | by name | by address. */
+const both: readonly (readonly [string, string, AccessEgress | undefined, string, string, boolean, boolean])[] = [
+  ['*.example', '', { allow: ['*.city.example'], deny: [] }, 'a.city.example', '10.0.0.1', true, true],
+  ['*.example', '', { allow: ['*.city.example'], deny: [] }, 'a.other.example', '10.0.0.1', false, false],
+  ['*.city.example', '', { allow: ['*.example'], deny: [] }, 'a.other.example', '10.0.0.1', false, false],
+  ['*.a.example', '', { allow: ['*.b.example'], deny: [] }, 'x.a.example', '10.0.0.1', false, false],
+  ['10.0.0.0/8', '', { allow: ['*.example'], deny: [] }, 'a.example', '10.0.0.1', true, true],
+  ['10.0.0.0/8', '', { allow: ['*.example'], deny: [] }, 'a.example', '11.0.0.1', true, false],
+  ['', 'a.example', { allow: ['*'], deny: [] }, 'a.example', '10.0.0.1', false, false],
+  ['*', '', { allow: [], deny: ['a.example'] }, 'a.example', '10.0.0.1', false, false],
+  ['*', '', { allow: ['*'], deny: ['10.0.0.1'] }, 'a.example', '10.0.0.1', true, false],
+  ['', '', undefined, 'a.example', '10.0.0.1', true, true],
+  ['10.0.0.0/8', '', undefined, 'a.example', '11.0.0.1', true, false],
+  ['', '', { allow: ['*'], deny: [] }, 'a.example', '169.254.0.1', true, true],
+  ['*', '', { allow: ['*'], deny: [] }, 'a.example', '::ffff:169.254.0.1', true, true],
+  ['', '', { allow: ['*'], deny: ['fe80::/10'] }, 'a.example', 'fe80::1%eth0', true, false],
+  ['*', '', undefined, 'a.example', '169.254.0.1', true, false],
+  ['*', '', undefined, 'a.example', 'fe80::1%2', true, false],
+  ['169.254.0.0/16', '', { allow: [], deny: ['10.0.0.1'] }, 'a.example', '169.254.0.1', true, false],
+  ['', '169.254.0.1', { allow: ['*'], deny: [] }, 'a.example', '169.254.0.1', true, false],
+]
+
+t.test('with an access file, options and file have to allow a target, and each can deny it', async t => {
+  for (const [allow, deny, ofFile, host, address, byName, byAddress] of both) {
+    const list = (text: string) => text.split(',').filter(one => one !== '')
+    const rules = egress(list(allow), list(deny), ['10.0.0.9:2379'])
+    rules.useFile({ egress: ofFile })
+    const what = `allow ${allow || '-'}, deny ${deny || '-'}, file ${JSON.stringify(ofFile)}: ${host} at ${address}`
+    t.equal(rules.mayName(host, 80), byName, `${what}, by name`)
+    t.equal(rules.mayConnect(host, 80, address), byAddress, `${what}, by address`)
+    t.notOk(rules.mayConnect('etcd.example', 2379, '10.0.0.9'), 'what is reserved is denied')
+  }
+})
+
+t.test('a new access file counts at once, and may do without egress', async t => {
+  const rules = egress([])
+  const may = () => rules.mayConnect('a.example', 80, '10.0.0.1')
+  let changes = 0
+  rules.onChange(() => changes++)
+  t.ok(may())
+  for (const [ofFile, expected] of [
+    [{ allow: ['b.example'], deny: [] }, false],
+    [{ allow: [], deny: [] }, true],
+    [{ allow: [], deny: ['10.0.0.1'] }, false],
+    [undefined, true],
+  ] as const) {
+    rules.useFile({ egress: ofFile })
+    t.equal(may(), expected)
+  }
+  t.equal(changes, 4)
 })
 
 t.test('ports of members are denied as long as they are members, and reserved addresses are always denied', async t => {

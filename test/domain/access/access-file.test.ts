@@ -1,4 +1,4 @@
-// The access file: what it is parsed to, the message for each fault, and the time of a large one.
+// The access file: the result of parsing, the message for each fault, and the time of a large one.
 
 import t from 'tap'
 import { readAccessJson } from '../../../src/domain/access/access-document.js'
@@ -86,7 +86,7 @@ t.test('the example of the page is a file, with the meaning that the page descri
   t.strictSame(file.egress, { allow: ['*.city.example', '10.20.0.0/16'], deny: ['10.20.0.1'] })
 })
 
-t.test('what a rule does not have has its default', async t => {
+t.test('a missing member of a rule has its default', async t => {
   const [rule] = accessFile({ roles: { r: [{ actions: ['read'] }] } }).roles.get('r')!
   t.strictSame(rule, {
     actions: new Set(['read']),

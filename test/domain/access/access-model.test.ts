@@ -213,7 +213,7 @@ t.test('with one rule, a filter is refused exactly when its attribute is hidden'
 const options = { overrideMetadata: false, forcedUpdate: false }
 const wanted = (list: readonly string[]) => new Map(list.map(name => [name, { ...attribute(9), metadata: undefined }]))
 
-/** What a write does to an entity, as the turn does it. */
+/** The effect of a write on an entity, as in the turn. */
 function outcomeOf(
   kind: WriteKind,
   entity: Entity | undefined,
@@ -343,7 +343,7 @@ t.test('an event under a grant is the event of the entity as it is seen', async 
   t.ok(there > rounds / 10 && changed > rounds / 50, `${there} events, ${changed} without some attribute`)
 })
 
-t.test('an explanation decides as the grant does, and finds a rule for what is allowed', async t => {
+t.test('an explanation decides as the grant does, and finds a rule for each allowed action', async t => {
   for (let round = 0; round < rounds; round++) {
     const scene = someScene()
     const action = random.pick(accessActions)

@@ -7,7 +7,12 @@ import { refuseSelection } from '../../../src/domain/access/filters.js'
 import { brokerGrantOf, type Grant, grantWithin } from '../../../src/domain/access/grant.js'
 import { refuseRegistration } from '../../../src/domain/access/providing.js'
 import { grantOfWatcher } from '../../../src/domain/access/watching.js'
-import { WriteDecisions, type WriteKind, type WriteLimits } from '../../../src/domain/access/writing.js'
+import {
+  mayGoToProvider,
+  WriteDecisions,
+  type WriteKind,
+  type WriteLimits,
+} from '../../../src/domain/access/writing.js'
 import type { JsonObject } from '../../../src/domain/json.js'
 import { parseRegistration } from '../../../src/domain/providers/registration-parser.js'
 import { parseOrder } from '../../../src/domain/queries/order.js'
@@ -17,6 +22,7 @@ import { parseSubscription } from '../../../src/domain/subscriptions/subscriptio
 import {
   brokerCases,
   filterCases,
+  forwardedWriteCases,
   grantCases,
   registrationCases,
   seenCases,
@@ -107,6 +113,14 @@ for (const [says, rules, request, expected] of writeCases)
     )
     t.equal(result.ok ? limitsText(result.value) : shortText(result.refusal), expected)
     if (!result.ok) t.equal(result.refusal.kind, 'Forbidden')
+  })
+
+for (const [says, rules, request, expected] of forwardedWriteCases)
+  t.test(`write to a provider: ${says}`, async t => {
+    const [, kind, path, items] = /^(\w+) (\S+) (.*)$/.exec(request) as unknown as [string, WriteKind, string, string]
+    const written = writtenEntities(items)
+    const limits = demand(new WriteDecisions(grantsOf(rules, 'city'), { tenant: 'city', path }).decide(kind, written))
+    t.equal(mayGoToProvider(limits, path, written[0]!) ? 'to providers' : 'stored only', expected)
   })
 
 const payload = (value: JsonObject) => ({ value, duplicates: [], deep: false })

@@ -1,4 +1,4 @@
-// Principals: what proofs show, the roles that a file gives them, and whose documents they may handle.
+// Principals: their identity from proofs, their roles from a file, and the documents that they may handle.
 
 import t from 'tap'
 import { grantOf, isAdminOf } from '../../../src/domain/access/grant.js'

@@ -132,7 +132,7 @@ t.test('metadata dates are those of the attribute', async t => {
   )
 })
 
-t.test('builtin attributes have no metadata, though it is asked for', async t => {
+t.test('builtin attributes have no metadata, though it is requested', async t => {
   const answered = attrsText(plainRoom, view('normalized', 'dateCreated,servicePath', '*,dateCreated,dateModified'))
   t.equal(answered, `{"dateCreated":${created},"servicePath":${servicePath}}`)
 })
@@ -233,7 +233,7 @@ const named = room({ servicePath: { value: 'mine' }, dateCreated: { type: 'T', v
 const [mine, seven] = ['{"type":"Text","value":"mine","metadata":{}}', '{"type":"T","value":7,"metadata":{}}']
 
 t.test(
-  'a user attribute with a builtin name is shown without being asked for, and goes before the builtin',
+  'a user attribute with a builtin name is shown without a request for it, and goes before the builtin',
   async t => {
     const stored = `"servicePath":${mine},"dateCreated":${seven},${b}`
     const answers: [attrs: string | undefined, answered: string][] = [
@@ -248,7 +248,7 @@ t.test(
   },
 )
 
-t.test('user metadata with a builtin name is shown without being asked for, and goes before the builtin', async t => {
+t.test('user metadata with a builtin name is shown without a request for it, and goes before the builtin', async t => {
   const own = '{"type":"Number","value":7}'
   const entity = room({ B: { value: 1, metadata: { dateCreated: { value: 7 }, m: { value: 7 } } } })
   const answers: [metadata: string | undefined, answered: string][] = [

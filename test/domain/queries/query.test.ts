@@ -104,7 +104,7 @@ t.test('a pattern looks at so many characters of an entity, in an array as well'
 // as Date.
 
 type Word = { readonly quoted: boolean; readonly text: string }
-interface Asked {
+interface StatementCase {
   readonly form: 'exists' | 'missing' | '==' | '!=' | '>' | '<' | '>=' | '<=' | '~='
   readonly tokens: readonly string[]
   readonly shape: 'one' | 'list' | 'range'
@@ -115,7 +115,7 @@ interface Asked {
 const written = (word: Word): string => (word.quoted ? `'${word.text}'` : word.text)
 const name = (token: string): string => (/[.:]/.test(token) ? `'${token}'` : token)
 
-function textOf(asked: Asked): string {
+function textOf(asked: StatementCase): string {
   const left = asked.tokens.map(name).join('.')
   if (asked.form === 'exists') return left
   if (asked.form === 'missing') return `!${left}`
@@ -135,7 +135,7 @@ function meaning({ quoted, text }: Word): Meant {
 }
 
 /** docs/interface/queries.md#operators: the legal right sides of each operator. */
-function isLegal(asked: Asked): boolean {
+function isLegal(asked: StatementCase): boolean {
   if (asked.form === 'exists' || asked.form === 'missing' || asked.form === '~=') return true
   const kinds = asked.words.map(word => meaning(word).kind)
   const isEqual = asked.form === '==' || asked.form === '!='
@@ -158,7 +158,7 @@ function under(value: Json, [key, ...rest]: readonly string[]): Json[] {
   return isObject(value) && Object.hasOwn(value, key) ? under(value[key]!, rest) : []
 }
 
-function targets(language: 'q' | 'mq', asked: Asked, entity: Entity): Json[] {
+function targets(language: 'q' | 'mq', asked: StatementCase, entity: Entity): Json[] {
   const [first = '', ...keys] = asked.tokens
   const isBinary = asked.form !== 'exists' && asked.form !== 'missing'
   if (language === 'q' && isBinary && keys.length === 0) {
@@ -176,7 +176,7 @@ function targets(language: 'q' | 'mq', asked: Asked, entity: Entity): Json[] {
   return metadata ? under(secondsOf(metadata.type, metadata.value), deeper) : []
 }
 
-function plainly(language: 'q' | 'mq', asked: Asked, entity: Entity): boolean {
+function plainly(language: 'q' | 'mq', asked: StatementCase, entity: Entity): boolean {
   const found = targets(language, asked, entity)
   if (asked.form === 'exists') return found.length > 0
   if (asked.form === 'missing') return found.length === 0
@@ -264,7 +264,7 @@ const sameKind = fc.oneof(
   fc.array(fc.constantFrom('a', 'b', 'null', '/floor1').map(plain), { minLength: 2, maxLength: 4 }),
   fc.array(words, { minLength: 2, maxLength: 4 }),
 )
-const asked: fc.Arbitrary<Asked> = fc
+const asked: fc.Arbitrary<StatementCase> = fc
   .oneof(
     fc.constantFrom('exists' as const, 'missing' as const).map(form => ({ form, shape: 'one' as const, words: [] })),
     fc.record({

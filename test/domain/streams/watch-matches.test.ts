@@ -126,7 +126,7 @@ class Story {
   }
 }
 
-/** The fault of what one watch gets of a change; undefined: there is none. */
+/** The fault in the event that a watch gets for a change; undefined: there is none. */
 function faultOf(
   { plain, parsed }: Watched,
   happening: Happening,
@@ -137,8 +137,8 @@ function faultOf(
   const wanted = reportsOf(plain, happening)
   const view =
     report === 'event' ? viewOfChange({ class: event.class, named: [...event.named] }, parsed.form) : undefined
-  const told = report === 'event' && !view ? 'hidden' : report
-  if (!(wanted as readonly string[]).includes(told)) return `${told} instead of ${wanted.join(' or ')}`
+  const actual = report === 'event' && !view ? 'hidden' : report
+  if (!(wanted as readonly string[]).includes(actual)) return `${actual} instead of ${wanted.join(' or ')}`
   // Rendering takes most of the time, and does not depend on the matcher.
   if (!isRendered) return undefined
   // Of a deletion the interface leaves open what `onlyChangedAttrs` shows.

@@ -1,4 +1,4 @@
-// Several owners know the same subscriptions, whatever happens to them meanwhile. All owners have an acknowledged
+// Several owners have the same subscriptions, through every failure of any of them. All owners have an acknowledged
 // change. Of a change without acknowledgement, all have it soon, or none.
 
 import assert from 'node:assert/strict'
@@ -106,7 +106,7 @@ async function opened(): Promise<Setting> {
   return setting
 }
 
-const home = 'a'
+const tenantA = 'a'
 
 t.test('a change is acknowledged when all owners have it', async t => {
   const setting = await opened()
@@ -122,111 +122,111 @@ t.test('a change is acknowledged when all owners have it', async t => {
 
 t.test('while an owner is known to be away nothing is changed, and the caller gets that refusal', async t => {
   const setting = await opened()
-  await setting.ask(create(home, 1))
+  await setting.ask(create(tenantA, 1))
   setting.shards.set(2, 'unreachable')
-  for (const request of [create(home, 2), change(home, 1, 'new'), remove(home, 1)])
+  for (const request of [create(tenantA, 2), change(tenantA, 1, 'new'), remove(tenantA, 1)])
     t.match(await setting.ask(request), { kind: 'unreachable' })
-  t.strictSame(setting.descriptions(home, 1), ['old', 'old', 'old'])
-  t.strictSame(setting.descriptions(home, 2), [undefined, undefined, undefined])
+  t.strictSame(setting.descriptions(tenantA, 1), ['old', 'old', 'old'])
+  t.strictSame(setting.descriptions(tenantA, 2), [undefined, undefined, undefined])
   setting.shards.set(2, 'well')
-  t.strictSame(await setting.ask(change(home, 1, 'new')), { kind: 'done' })
+  t.strictSame(await setting.ask(change(tenantA, 1, 'new')), { kind: 'done' })
 })
 
 t.test('a change without all confirmations is not acknowledged, and is sent again automatically', async t => {
   const setting = await opened()
   setting.shards.set(2, 'lost')
-  t.match(await setting.ask(create(home, 1)), { kind: 'lost' })
-  t.match(await setting.ask(create(home, 2)), { kind: 'unreachable' }, 'and the next one is not even begun')
+  t.match(await setting.ask(create(tenantA, 1)), { kind: 'lost' })
+  t.match(await setting.ask(create(tenantA, 2)), { kind: 'unreachable' }, 'and the next one is not even begun')
   setting.shards.set(2, 'unreachable')
   setting.clock.advance(1000)
   await setting.rest()
   setting.shards.set(2, 'well')
   await setting.rest()
-  t.strictSame(setting.descriptions(home, 1), ['old', 'old', 'old'])
-  t.strictSame(await setting.ask(remove(home, 1)), { kind: 'done' })
+  t.strictSame(setting.descriptions(tenantA, 1), ['old', 'old', 'old'])
+  t.strictSame(await setting.ask(remove(tenantA, 1)), { kind: 'done' })
 })
 
 t.test('a change waits for the slowest', async t => {
   const setting = await opened()
   setting.shards.set(2, 'slow')
-  const asked = setting.asked(create(home, 1))
+  const asked = setting.asked(create(tenantA, 1))
   await setting.rest()
-  t.strictSame(setting.descriptions(home, 1), ['old', 'old', undefined])
+  t.strictSame(setting.descriptions(tenantA, 1), ['old', 'old', undefined])
   setting.shards.hold()()
   t.strictSame(await setting.settled(asked), { kind: 'done' })
-  t.strictSame(setting.descriptions(home, 1), ['old', 'old', 'old'])
+  t.strictSame(setting.descriptions(tenantA, 1), ['old', 'old', 'old'])
 })
 
 t.test('an owner that did not answer gets a change again after a while, without a report that it is back', async t => {
   const setting = await opened()
   setting.shards.set(2, 'lost')
-  await setting.ask(create(home, 1))
+  await setting.ask(create(tenantA, 1))
   setting.shards.recover(2)
   setting.clock.advance(1000)
   await setting.rest()
-  t.strictSame(await setting.ask(change(home, 1, 'new')), { kind: 'done' })
+  t.strictSame(await setting.ask(change(tenantA, 1, 'new')), { kind: 'done' })
 })
 
 t.test('an owner that begins anew gets the changes that it missed, removals included', async t => {
   const setting = await opened()
-  for (const n of [1, 2, 3]) await setting.ask(create(home, n))
+  for (const n of [1, 2, 3]) await setting.ask(create(tenantA, n))
   setting.shards.set(2, 'slow')
-  const missed = [change(home, 1, 'new'), remove(home, 3)].map(request => setting.asked(request))
+  const missed = [change(tenantA, 1, 'new'), remove(tenantA, 3)].map(request => setting.asked(request))
   await setting.rest()
-  t.strictSame(setting.descriptions(home, 1), ['new', 'new', 'old'])
+  t.strictSame(setting.descriptions(tenantA, 1), ['new', 'new', 'old'])
   await setting.settled(setting.shards.restart(2))
-  t.strictSame(setting.descriptions(home, 1), ['new', 'new', 'new'])
-  t.strictSame(setting.descriptions(home, 3), [undefined, undefined, undefined])
+  t.strictSame(setting.descriptions(tenantA, 1), ['new', 'new', 'new'])
+  t.strictSame(setting.descriptions(tenantA, 3), [undefined, undefined, undefined])
   for (const reply of await setting.settled(Promise.all(missed))) t.match(reply, { kind: 'lost' })
 })
 
 t.test('a keeper that ends before it has sent a removal sends it when it is back', async t => {
   const setting = await opened()
-  for (const n of [1, 2]) await setting.ask(create(home, n))
+  for (const n of [1, 2]) await setting.ask(create(tenantA, n))
   for (const owner of [1, 2]) setting.shards.set(owner, 'slow')
-  setting.asked(remove(home, 2))
+  setting.asked(remove(tenantA, 2))
   await setting.rest()
-  t.strictSame(setting.descriptions(home, 2), [undefined, 'old', 'old'])
+  t.strictSame(setting.descriptions(tenantA, 2), [undefined, 'old', 'old'])
   setting.shards.hold()
   await setting.settled(setting.shards.restart(0))
   await setting.rest()
-  t.strictSame(setting.descriptions(home, 2), [undefined, undefined, undefined])
+  t.strictSame(setting.descriptions(tenantA, 2), [undefined, undefined, undefined])
   for (const owner of [0, 1, 2])
     t.equal((await setting.settled(rowsIn(setting, owner))).length, 1, 'and no row is left of it')
-  t.strictSame(await setting.ask(create(home, 2)), { kind: 'done' })
+  t.strictSame(await setting.ask(create(tenantA, 2)), { kind: 'done' })
 })
 
 t.test('a copy that missed a removal gets it from a keeper that has begun anew since', async t => {
   const setting = await opened()
-  await setting.ask(create(home, 1))
+  await setting.ask(create(tenantA, 1))
   setting.shards.set(2, 'slow')
-  setting.asked(remove(home, 1))
+  setting.asked(remove(tenantA, 1))
   await setting.rest()
-  t.strictSame(setting.descriptions(home, 1), [undefined, undefined, 'old'])
+  t.strictSame(setting.descriptions(tenantA, 1), [undefined, undefined, 'old'])
   for (let starts = 0; starts < 2; starts++) await setting.settled(setting.shards.restart(0))
   await setting.settled(setting.shards.restart(2))
   await setting.rest()
-  t.strictSame(setting.descriptions(home, 1), [undefined, undefined, undefined])
+  t.strictSame(setting.descriptions(tenantA, 1), [undefined, undefined, undefined])
 })
 
 t.test('a keeper that has lost its last moments has the others forget them', async t => {
   const setting = await opened()
-  await setting.ask(create(home, 1))
+  await setting.ask(create(tenantA, 1))
   const before = await copyOf(storeOf(setting, 0))
   setting.clock.advance(5)
-  await setting.ask(create(home, 2))
-  t.strictSame(setting.descriptions(home, 2), ['old', 'old', 'old'])
+  await setting.ask(create(tenantA, 2))
+  t.strictSame(setting.descriptions(tenantA, 2), ['old', 'old', 'old'])
   await setting.settled(setting.shards.restart(0, store => restore(store, before)))
   await setting.rest()
-  t.strictSame(setting.descriptions(home, 2), [undefined, undefined, undefined])
-  t.strictSame(setting.descriptions(home, 1), ['old', 'old', 'old'])
-  t.strictSame(await setting.ask(create(home, 3)), { kind: 'done' })
+  t.strictSame(setting.descriptions(tenantA, 2), [undefined, undefined, undefined])
+  t.strictSame(setting.descriptions(tenantA, 1), ['old', 'old', 'old'])
+  t.strictSame(await setting.ask(create(tenantA, 3)), { kind: 'done' })
 })
 
 t.test('a start with much to learn takes it in several pieces', async t => {
   const setting = await opened()
   const large = 'x'.repeat(1000)
-  await setting.settled(Promise.all(Array.from({ length: 3000 }, (_, n) => setting.asked(create(home, n, large)))))
+  await setting.settled(Promise.all(Array.from({ length: 3000 }, (_, n) => setting.asked(create(tenantA, n, large)))))
   await setting.settled(setting.shards.restart(2, store => restore(store, [])))
   await setting.rest()
   t.equal(setting.knownTo(2).size, 3000)

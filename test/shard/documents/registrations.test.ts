@@ -195,7 +195,9 @@ t.test('a copy acknowledges a registration when it has it durably', async t => {
     isFirst: true,
   } as const
   const reply = await new Promise(resolve =>
-    shards.ask(0, { kind: 'follow', ...page }, told => resolve({ told, row: store.get(key) !== undefined })),
+    shards.ask(0, { kind: 'follow', ...page }, outcome =>
+      resolve({ told: outcome, row: store.get(key) !== undefined }),
+    ),
   )
   t.strictSame(reply, { told: { kind: 'followed', position: { epoch: 7, sequence: 10 } }, row: true })
   t.equal(shards.parts.registrations.size, 1)

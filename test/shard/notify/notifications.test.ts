@@ -321,21 +321,21 @@ t.test('throttling, one-shots and limits of failures hold from one change to the
     watching(2, { status: 'oneshot' }),
     watching(3, { notification: { maxFailsLimit: 1 } }),
   ])
-  const fired = async (id: string): Promise<string[]> => {
+  const notified = async (id: string): Promise<string[]> => {
     await owner.end(create(id))
     return (await owner.handed()).map(due => {
       due.onOutcome(dead(1))
       return due.subscription.slice(-1)
     })
   }
-  t.strictSame(await fired('A'), ['1', '2', '3'])
-  t.strictSame(await fired('B'), ['3'], 'the failure that is one too many')
+  t.strictSame(await notified('A'), ['1', '2', '3'])
+  t.strictSame(await notified('B'), ['3'], 'the failure that is one too many')
   t.match(owner.lines, [/automatically disabled due to failsCounter \(2\) overpasses maxFailsLimit \(1\)/])
-  t.strictSame(await fired('C'), [])
+  t.strictSame(await notified('C'), [])
   await owner.rest(4999)
-  t.strictSame(await fired('D'), [])
+  t.strictSame(await notified('D'), [])
   await owner.rest(1)
-  t.strictSame(await fired('E'), ['1'])
+  t.strictSame(await notified('E'), ['1'])
 })
 
 t.test('several changes of one tick trigger a one-shot once', async t => {

@@ -36,7 +36,7 @@ const [other, third] = [0, 1, 2].filter(owner => owner !== documentOwner) as [nu
 const entitiesOf = (owner: number): string[] =>
   Array.from({ length: 200 }, (_, n) => `E${n}`).filter(id => shardMap.shardOf(tenant, '/', id) % owners === owner)
 
-class Company {
+class Peers {
   readonly clock: FakeClock
   readonly despatches = Array.from({ length: owners }, () => new RecordingDeliverer())
   readonly shards: ManyShards
@@ -46,18 +46,18 @@ class Company {
     this.shards = shards
   }
 
-  static with(...wishes: Parameters<typeof watching>[1][]): Promise<Company> {
-    return Company.of({}, ...wishes)
+  static with(...wishes: Parameters<typeof watching>[1][]): Promise<Peers> {
+    return Peers.of({}, ...wishes)
   }
 
-  static async of(parts: Partial<ShardParts>, ...wishes: Parameters<typeof watching>[1][]): Promise<Company> {
+  static async of(parts: Partial<ShardParts>, ...wishes: Parameters<typeof watching>[1][]): Promise<Peers> {
     const clock = new FakeClock()
-    const company = new Company(clock, await ManyShards.of(owners, shardMap, clock, parts))
-    await company.settled(company.shards.open())
-    for (let owner = 0; owner < owners; owner++) await company.begin(owner)
+    const peers = new Peers(clock, await ManyShards.of(owners, shardMap, clock, parts))
+    await peers.settled(peers.shards.open())
+    for (let owner = 0; owner < owners; owner++) await peers.begin(owner)
     for (const [at, wish] of wishes.entries())
-      await company.end({ kind: 'createSubscription', subscription: watching(at + 1, wish) })
-    return company
+      await peers.end({ kind: 'createSubscription', subscription: watching(at + 1, wish) })
+    return peers
   }
 
   private begin(owner: number): Promise<void> {
@@ -104,7 +104,7 @@ class Company {
   }
 
   /** Ids of the entities in notifications after some changes. */
-  async fired(...requests: WriteRequest[]): Promise<(string | undefined)[]> {
+  async notifiedOf(...requests: WriteRequest[]): Promise<(string | undefined)[]> {
     for (const request of requests) await this.end(request)
     return (await this.handed()).map(due => due.input()?.entity.id)
   }
@@ -132,164 +132,164 @@ const end = (dues: readonly PendingNotification[], outcome: DeliveryOutcome): vo
 }
 
 t.test('a subscription that depends on nothing triggers at any change, and no permit is requested', async t => {
-  const company = await Company.with({})
-  company.shards.set(documentOwner, 'unreachable')
-  await company.end(oneOf(other))
-  t.equal((await company.handed()).length, 1)
-  company.shards.set(documentOwner, 'well')
-  t.equal((await company.fired(...ofAll(1))).length, 3)
+  const peers = await Peers.with({})
+  peers.shards.set(documentOwner, 'unreachable')
+  await peers.end(oneOf(other))
+  t.equal((await peers.handed()).length, 1)
+  peers.shards.set(documentOwner, 'well')
+  t.equal((await peers.notifiedOf(...ofAll(1))).length, 3)
 })
 
 t.test('a throttled one triggers once over all owners', async t => {
-  const company = await Company.with({ throttling: 5 })
-  t.equal((await company.fired(...ofAll(0))).length, 1)
-  t.equal((await company.fired(...ofAll(1))).length, 0)
-  await company.rest(5000)
-  t.equal((await company.fired(...ofAll(2))).length, 1)
-  t.match(company.progress().all, { timesSent: 2 })
+  const peers = await Peers.with({ throttling: 5 })
+  t.equal((await peers.notifiedOf(...ofAll(0))).length, 1)
+  t.equal((await peers.notifiedOf(...ofAll(1))).length, 0)
+  await peers.rest(5000)
+  t.equal((await peers.notifiedOf(...ofAll(2))).length, 1)
+  t.match(peers.progress().all, { timesSent: 2 })
 })
 
 t.test('of a throttled one nothing is kept nor asked until its time is over, or it is changed', async t => {
-  const company = await Company.with({ throttling: 5 })
-  t.equal((await company.fired(oneOf(other, 0))).length, 1)
-  company.shards.set(documentOwner, 'unreachable')
-  await company.end(oneOf(other, 1))
-  await company.rest(4999)
-  await company.end(oneOf(other, 2))
-  t.equal((await rowsOf(company.shards.storeOf(other), allOutbox())).length, 1, 'that of the first one')
-  company.shards.set(documentOwner, 'well')
-  await company.rest(1)
-  t.equal((await company.fired(oneOf(other, 3))).length, 1)
-  await company.end(patch({ throttling: 0 }))
-  t.equal((await company.fired(oneOf(other, 4))).length, 1)
+  const peers = await Peers.with({ throttling: 5 })
+  t.equal((await peers.notifiedOf(oneOf(other, 0))).length, 1)
+  peers.shards.set(documentOwner, 'unreachable')
+  await peers.end(oneOf(other, 1))
+  await peers.rest(4999)
+  await peers.end(oneOf(other, 2))
+  t.equal((await rowsOf(peers.shards.storeOf(other), allOutbox())).length, 1, 'that of the first one')
+  peers.shards.set(documentOwner, 'well')
+  await peers.rest(1)
+  t.equal((await peers.notifiedOf(oneOf(other, 3))).length, 1)
+  await peers.end(patch({ throttling: 0 }))
+  t.equal((await peers.notifiedOf(oneOf(other, 4))).length, 1)
 })
 
 t.test('a one-shot triggers once over all owners, also for changes at the same time', async t => {
-  const company = await Company.with({ status: 'oneshot' })
-  for (const request of ofAll(0)) company.shards.ask(shardOf(request), request, () => {})
-  t.equal((await company.handed()).length, 1)
-  t.equal((await company.fired(...ofAll(1))).length, 0)
-  t.match(company.progress().all, { timesSent: 1, spentRevision: 1 })
+  const peers = await Peers.with({ status: 'oneshot' })
+  for (const request of ofAll(0)) peers.shards.ask(shardOf(request), request, () => {})
+  t.equal((await peers.handed()).length, 1)
+  t.equal((await peers.notifiedOf(...ofAll(1))).length, 0)
+  t.match(peers.progress().all, { timesSent: 1, spentRevision: 1 })
 })
 
 t.test('a refused notification is not pending any more', async t => {
-  const company = await Company.with({ status: 'oneshot' })
-  await company.fired(oneOf(other))
-  await company.end(oneOf(other, 1))
-  await company.rest()
-  await company.rest(100)
-  const rows = await rowsOf(company.shards.storeOf(other), allOutbox())
+  const peers = await Peers.with({ status: 'oneshot' })
+  await peers.notifiedOf(oneOf(other))
+  await peers.end(oneOf(other, 1))
+  await peers.rest()
+  await peers.rest(100)
+  const rows = await rowsOf(peers.shards.storeOf(other), allOutbox())
   t.equal(rows.length, 1, 'that of the first one')
 })
 
 t.test(
   'failures of all owners switch off together, and the reports are in the counters of the document owner',
   async t => {
-    const company = await Company.with({ notification: { maxFailsLimit: 2 } })
+    const peers = await Peers.with({ notification: { maxFailsLimit: 2 } })
     for (const owner of [documentOwner, other, third]) {
-      await company.end(oneOf(owner))
-      const [due, ...others] = await company.handed()
+      await peers.end(oneOf(owner))
+      const [due, ...others] = await peers.handed()
       t.equal(others.length, 0)
       due!.onOutcome(failed(1))
       due!.onOutcome(dead())
-      await company.rest()
+      await peers.rest()
     }
-    const { parts, all } = company.progress()
+    const { parts, all } = peers.progress()
     t.match(all, { timesSent: 3, failsCounter: 3, lastFailureReason: 'refused' })
     t.match(parts[documentOwner], { timesSent: 3, failsCounter: 3 })
     t.match([parts[other], parts[third]], [{ timesSent: 0 }, { timesSent: 0 }])
-    t.equal((await company.fired(...ofAll(1))).length, 0)
+    t.equal((await peers.notifiedOf(...ofAll(1))).length, 0)
   },
 )
 
 t.test('one success anywhere clears the failures of all', async t => {
-  const company = await Company.with({ notification: { maxFailsLimit: 1 } })
-  await company.end(oneOf(other))
-  end(await company.handed(), dead(1))
-  await company.end(oneOf(third))
-  end(await company.handed(), delivered)
-  await company.end(oneOf(other, 1))
-  end(await company.handed(), dead(1))
-  await company.rest()
-  t.match(company.progress().all, { failsCounter: 1, lastSuccessCode: 204 })
-  t.equal((await company.fired(oneOf(third, 1))).length, 1)
+  const peers = await Peers.with({ notification: { maxFailsLimit: 1 } })
+  await peers.end(oneOf(other))
+  end(await peers.handed(), dead(1))
+  await peers.end(oneOf(third))
+  end(await peers.handed(), delivered)
+  await peers.end(oneOf(other, 1))
+  end(await peers.handed(), dead(1))
+  await peers.rest()
+  t.match(peers.progress().all, { failsCounter: 1, lastSuccessCode: 204 })
+  t.equal((await peers.notifiedOf(oneOf(third, 1))).length, 1)
 })
 
 t.test(
   'the same notification has the same answer, also after a start of the document owner, and counts once',
   async t => {
-    const company = await Company.with({ throttling: 5 })
+    const peers = await Peers.with({ throttling: 5 })
     const claim = (notification: string): ShardRequest => ({ kind: 'claim', tenant, id: idOf(1), notification })
     const answers = async () => {
       const replies: ShardReply[] = []
-      for (const name of ['a', 'b', 'a']) replies.push(await company.end(claim(name)))
+      for (const name of ['a', 'b', 'a']) replies.push(await peers.end(claim(name)))
       return replies.map(reply => reply.kind === 'claimed' && reply.isGranted)
     }
     t.strictSame(await answers(), [true, false, true])
-    await company.restart(documentOwner)
+    await peers.restart(documentOwner)
     t.strictSame(await answers(), [true, false, true])
-    t.match(company.progress().all, { timesSent: 1 })
-    t.match(await company.end({ kind: 'claim', tenant, id: idOf(9), notification: 'a' }), { isGranted: false })
+    t.match(peers.progress().all, { timesSent: 1 })
+    t.match(await peers.end({ kind: 'claim', tenant, id: idOf(9), notification: 'a' }), { isGranted: false })
   },
 )
 
 t.test('a permit that cannot be made durable is not granted', async t => {
-  const company = await Company.with({ throttling: 5 })
-  company.shards.storeOf(documentOwner).breakDown(new Error('disk full'))
-  const reply = await company.end({ kind: 'claim', tenant, id: idOf(1), notification: 'a' })
+  const peers = await Peers.with({ throttling: 5 })
+  peers.shards.storeOf(documentOwner).breakDown(new Error('disk full'))
+  const reply = await peers.end({ kind: 'claim', tenant, id: idOf(1), notification: 'a' })
   t.match(reply, { kind: 'failed', reason: /disk full/ })
 })
 
 for (const condition of ['unreachable', 'lost'] as const)
   t.test(`while the document owner is ${condition} its decisions wait, and come when it is back`, async t => {
-    const company = await Company.with({ throttling: 3600 })
-    company.shards.set(documentOwner, condition)
-    t.strictSame(await company.end(oneOf(other)), { kind: 'done' }, 'the change itself does not wait')
-    t.equal((await company.handed()).length, 0)
-    await company.rest(2500)
-    t.equal((await company.handed()).length, 0)
-    company.shards.recover(documentOwner)
-    await company.rest(1000)
-    t.equal((await company.handed()).length, 1)
-    t.match(company.progress().all, { timesSent: 1 })
+    const peers = await Peers.with({ throttling: 3600 })
+    peers.shards.set(documentOwner, condition)
+    t.strictSame(await peers.end(oneOf(other)), { kind: 'done' }, 'the change itself does not wait')
+    t.equal((await peers.handed()).length, 0)
+    await peers.rest(2500)
+    t.equal((await peers.handed()).length, 0)
+    peers.shards.recover(documentOwner)
+    await peers.rest(1000)
+    t.equal((await peers.handed()).length, 1)
+    t.match(peers.progress().all, { timesSent: 1 })
   })
 
 t.test('an owner that dies before it has sent asks again, gets the same permit, and nothing is lost', async t => {
-  const company = await Company.with({ status: 'oneshot' })
-  await company.end(oneOf(other))
-  const before = ids(await company.handed())
-  await company.restart(other)
-  t.strictSame(ids(await company.handed()), before)
-  await company.restart(documentOwner)
-  await company.restart(other)
-  const again = await company.handed()
+  const peers = await Peers.with({ status: 'oneshot' })
+  await peers.end(oneOf(other))
+  const before = ids(await peers.handed())
+  await peers.restart(other)
+  t.strictSame(ids(await peers.handed()), before)
+  await peers.restart(documentOwner)
+  await peers.restart(other)
+  const again = await peers.handed()
   t.strictSame(ids(again), before)
   end(again, delivered)
-  await company.rest(100)
-  await company.restart(other)
-  t.equal((await company.handed()).length, 0)
-  t.match(company.progress().all, { timesSent: 1 })
+  await peers.rest(100)
+  await peers.restart(other)
+  t.equal((await peers.handed()).length, 0)
+  t.match(peers.progress().all, { timesSent: 1 })
 })
 
 t.test('a subscription that was switched off stays so in writing when it is patched, and triggers nowhere', async t => {
-  const company = await Company.with({ status: 'oneshot' })
-  await company.fired(oneOf(other))
-  t.strictSame(await company.end(patch({ description: 'new' })), { kind: 'done' })
+  const peers = await Peers.with({ status: 'oneshot' })
+  await peers.notifiedOf(oneOf(other))
+  t.strictSame(await peers.end(patch({ description: 'new' })), { kind: 'done' })
   for (let owner = 0; owner < owners; owner++)
-    t.equal(company.shards.one(owner).parts.subscriptions.of(tenant)?.get(idOf(1))?.status, 'inactive')
-  t.equal((await company.fired(...ofAll(1))).length, 0)
-  await company.end(patch({ status: 'active' }))
-  t.equal((await company.fired(...ofAll(2))).length, 3)
+    t.equal(peers.shards.one(owner).parts.subscriptions.of(tenant)?.get(idOf(1))?.status, 'inactive')
+  t.equal((await peers.notifiedOf(...ofAll(1))).length, 0)
+  await peers.end(patch({ status: 'active' }))
+  t.equal((await peers.notifiedOf(...ofAll(2))).length, 3)
 })
 
 t.test('no permit is requested any more when an owner has ended', async t => {
-  const company = await Company.with({ throttling: 5 })
-  company.shards.set(documentOwner, 'unreachable')
-  await company.end(oneOf(other))
-  await company.rest()
-  company.shards.one(other).parts.notifications.end()
-  await company.rest(1000)
-  t.equal(company.clock.waiting, 0)
+  const peers = await Peers.with({ throttling: 5 })
+  peers.shards.set(documentOwner, 'unreachable')
+  await peers.end(oneOf(other))
+  await peers.rest()
+  peers.shards.one(other).parts.notifications.end()
+  await peers.rest(1000)
+  t.equal(peers.clock.waiting, 0)
 })
 
 t.test('a subscription that is throttled later knows the earlier notifications of all owners', async t => {
@@ -298,31 +298,31 @@ t.test('a subscription that is throttled later knows the earlier notifications o
     [third, other],
     [documentOwner, third],
   ] as const) {
-    const company = await Company.with({})
-    t.same(await company.fired(oneOf(first)), [entitiesOf(first)[0]])
-    t.match(await company.end(patch({ throttling: 60 })), { kind: 'done' })
-    t.same(await company.fired(oneOf(then, 1)), [], 'it is throttled')
-    await company.rest(60_000)
-    t.same(await company.fired(oneOf(then, 2)), [entitiesOf(then)[2]])
+    const peers = await Peers.with({})
+    t.same(await peers.notifiedOf(oneOf(first)), [entitiesOf(first)[0]])
+    t.match(await peers.end(patch({ throttling: 60 })), { kind: 'done' })
+    t.same(await peers.notifiedOf(oneOf(then, 1)), [], 'it is throttled')
+    await peers.rest(60_000)
+    t.same(await peers.notifiedOf(oneOf(then, 2)), [entitiesOf(then)[2]])
   }
 })
 
 t.test('nothing is decided while an owner may have notified and does not answer, for some seconds', async t => {
   for (const isBack of [true, false]) {
-    const company = await Company.with({})
-    t.same(await company.fired(oneOf(third)), [entitiesOf(third)[0]])
-    const { shards } = company
+    const peers = await Peers.with({})
+    t.same(await peers.notifiedOf(oneOf(third)), [entitiesOf(third)[0]])
+    const { shards } = peers
     const ask = shards.ask.bind(shards)
     let isAway = true
     shards.ask = (shard, request, onReply) =>
       request.kind === 'progress' && isAway
         ? onReply({ kind: 'unreachable', reason: 'it is away' })
         : ask(shard, request, onReply)
-    t.match(await company.end(patch({ throttling: 60 })), { kind: 'done' })
-    t.same(await company.fired(oneOf(documentOwner, 1), oneOf(other, 1)), [], 'both wait')
+    t.match(await peers.end(patch({ throttling: 60 })), { kind: 'done' })
+    t.same(await peers.notifiedOf(oneOf(documentOwner, 1), oneOf(other, 1)), [], 'both wait')
     isAway = !isBack
-    for (let seconds = 0; seconds < 5; seconds++) await company.rest(1000)
-    t.equal((await company.handed()).length, isBack ? 0 : 1, 'the document owner decides by what it knows')
+    for (let seconds = 0; seconds < 5; seconds++) await peers.rest(1000)
+    t.equal((await peers.handed()).length, isBack ? 0 : 1, 'the document owner decides by what it knows')
   }
 })
 
@@ -331,21 +331,21 @@ t.test(
   async t => {
     const replays = replayLimitsDefault
     const notifications = { isKept: true, descendantsMax: 1000, flowControl: undefined, replays }
-    const company = await Company.of({ notifications }, { notification: { maxFailsLimit: 1 } })
+    const peers = await Peers.of({ notifications }, { notification: { maxFailsLimit: 1 } })
     for (const at of [0, 1]) {
-      await company.end(oneOf(other, at))
-      for (const due of await company.handed()) due.onOutcome(dead())
-      await company.rest(200)
+      await peers.end(oneOf(other, at))
+      for (const due of await peers.handed()) due.onOutcome(dead())
+      await peers.rest(200)
     }
-    await company.rest(2 * replays.receiverPauseMsMin)
-    t.strictSame(await company.handed(), [], 'two have failed, which is one too many')
-    await company.end(patch({ status: 'active' }))
-    await company.rest(1_000)
-    await company.rest(1_000)
-    const [due, ...more] = await company.handed()
+    await peers.rest(2 * replays.receiverPauseMsMin)
+    t.strictSame(await peers.handed(), [], 'two have failed, which is one too many')
+    await peers.end(patch({ status: 'active' }))
+    await peers.rest(1_000)
+    await peers.rest(1_000)
+    const [due, ...more] = await peers.handed()
     t.strictSame([due?.isReplay, due?.input()?.entity.id, more.length], [true, entitiesOf(other)[0], 0])
     due!.onOutcome(delivered)
-    await company.rest(100)
-    t.equal((await company.handed())[0]?.input()?.entity.id, entitiesOf(other)[1])
+    await peers.rest(100)
+    t.equal((await peers.handed())[0]?.input()?.entity.id, entitiesOf(other)[1])
   },
 )

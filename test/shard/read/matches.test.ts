@@ -100,7 +100,7 @@ t.test(
   },
 )
 
-t.test('a page that is asked for twice is the same', async t => {
+t.test('a page that is requested twice is the same', async t => {
   const matches = new Matches(request({ offset: 5, limit: 5 }))
   for (const match of someMatches(30, [], new Random(1))) matches.add(match)
   t.strictSame(matches.page(), matches.page())

@@ -6,7 +6,7 @@ import { refusals } from '../../../src/domain/refusal.js'
 import type { EntityPosition } from '../../../src/messages/messages.js'
 import { KeyColumns, keysMax, keysReply, PageEntities, Turns, turnBytesMax } from '../../../src/shard/read/pages.js'
 
-const standing = (created: number, path = '/', type = 'T'): EntityPosition => ({
+const positionAt = (created: number, path = '/', type = 'T'): EntityPosition => ({
   created,
   shard: created % 7,
   path,
@@ -14,7 +14,7 @@ const standing = (created: number, path = '/', type = 'T'): EntityPosition => ({
 })
 
 t.test('keys are columns, each path and type is there once, and a missing value is null', async t => {
-  const places = [standing(3, '/a'), standing(1), standing(2, '/a'), standing(9, '/a', 'U')]
+  const places = [positionAt(3, '/a'), positionAt(1), positionAt(2, '/a'), positionAt(9, '/a', 'U')]
   const values = [
     ['x', undefined],
     [null, 1],
@@ -46,7 +46,7 @@ t.test('keys are columns, each path and type is there once, and a missing value 
 
 t.test('as many keys as may be are given, and one more is refused', async t => {
   const keys = new KeyColumns()
-  const place = standing(1)
+  const place = positionAt(1)
   for (let count = 0; count < keysMax; count++) keys.add(place, undefined)
   t.equal(keys.reply(0).kind, 'part')
   keys.add(place, undefined)
@@ -56,7 +56,7 @@ t.test('as many keys as may be are given, and one more is refused', async t => {
 t.test('long texts count', async t => {
   const text = 'x'.repeat(1024 * 1024)
   const page = (count: number) =>
-    keysReply({ places: Array(count).fill(standing(1)), values: Array(count).fill([text]), total: count })
+    keysReply({ places: Array(count).fill(positionAt(1)), values: Array(count).fill([text]), total: count })
   t.equal(page(60).kind, 'part')
   t.strictSame(page(65), { kind: 'refused', refusal: refusals.pageTooDeep })
 })
@@ -128,7 +128,7 @@ class Ticks {
   }
 }
 
-t.test('reads go on one in each turn, in the order in which they asked', async t => {
+t.test('reads go on one in each turn, in the order of their requests', async t => {
   const clock = new Ticks()
   const turns = new Turns(clock)
   const steps: string[] = []

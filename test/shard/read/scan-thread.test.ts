@@ -1,4 +1,4 @@
-// Scans on the reader thread, over a real RocksDB: they answer as scans in steps do. Whatever happens to the thread,
+// Scans on the reader thread, over a real RocksDB: they answer as scans in steps do. Even if the thread fails or dies,
 // all callers get an answer, and the store can be closed.
 
 import assert from 'node:assert/strict'

@@ -72,11 +72,11 @@ class Scene {
       ...{ what: 'replay', source: anything, ring: this.at!.ring, sinceTick: 0, after: 0, upTo: this.at!.position },
       ...change,
     }
-    let told: StreamReply | undefined
+    let content: StreamReply | undefined
     this.owner.shards.ask(0, { kind: 'stream', step }, reply => {
-      if (reply.kind === 'stream') told = reply.told
+      if (reply.kind === 'stream') content = reply.told
     })
-    return told
+    return content
   }
 }
 
@@ -135,7 +135,7 @@ t.test('a filter that comes while a change is on its way gets it', async t => {
   t.match(replies, [{ what: 'changes', changes: [{ class: 'create', found: [2] }] }])
 })
 
-t.test('new filters delay no changes, and are settled when what was on its way is durable', async t => {
+t.test('new filters delay no changes, and are settled when earlier changes are durable', async t => {
   const scene = await Scene.with(anything)
   const { owner } = scene
   await owner.end(create('E'))
@@ -192,7 +192,7 @@ t.test('an entity that matches no more is left, and comes back', async t => {
   ])
 })
 
-t.test('without its deletions a watch of leaving entities is told of them as well', async t => {
+t.test('a watch of leaving entities without its deletions receives them as well', async t => {
   const scene = await Scene.with({ ...anything, alterationTypes: ['entityChange'], leaves: true })
   await scene.owner.end(create('E', { n: 7 }))
   await scene.owner.end(remove('E'))
@@ -220,7 +220,7 @@ t.test('the tick of a reply is below those of all later changes', async t => {
   }
 })
 
-t.test('what other filters find does not wake a holder, and is not looked at twice', async t => {
+t.test('changes for other filters do not wake a holder, and are not examined twice', async t => {
   const scene = await Scene.with({ ...anything, entities: [{ id: 'mine' }] })
   const replies = scene.poll()
   for (let n = 0; n < 20; n++) await scene.owner.end(create(`E${n}`))

@@ -210,11 +210,11 @@ export class Table {
 
   /** The number of rows before an entity, whether it is there or not. */
   private placeOf(created: number, shard: number): number {
-    const stands = (row: number): boolean => {
+    const isEarlier = (row: number): boolean => {
       const other = this.created[row]!
       return other < created || (other === created && this.shards[row]! < shard)
     }
-    return partitionPoint(stands, 0, this.rows)
+    return partitionPoint(isEarlier, 0, this.rows)
   }
 
   private isAt(created: number, shard: number, row: number): boolean {

@@ -1,4 +1,4 @@
-// Views: they agree with the store, whatever changes while they are built and afterwards, and keep to their memory.
+// Views: they agree with the store through all changes, during their building and afterwards, and keep to their memory.
 
 import fc from 'fast-check'
 import t from 'tap'
