@@ -4,7 +4,7 @@
 // Enter opens.
 
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import type { EntityRow, EntityRows } from '../state/entity-rows.js'
+import { type EntityRow, type EntityRows, isFresh } from '../state/entity-rows.js'
 import { useValue } from '../state/observable.js'
 import { cellText } from './value-text.js'
 
@@ -182,8 +182,7 @@ function Row({ index, row, columns, isActive, linkOf, onActive }: RowProps) {
         {cellText(row?.path)}
       </div>
       {columns.map(name => {
-        const count = row?.changes[name] ?? 0
-        const flash = count === 0 ? '' : count % 2 === 0 ? ' flash-even' : ' flash-odd'
+        const flash = row && isFresh(row, name) ? ' flash' : ''
         return (
           <div role="gridcell" key={name} class={`cell${flash}`}>
             {cellText(row && Object.hasOwn(row.values, name) ? row.values[name] : undefined)}

@@ -29,14 +29,18 @@ export interface EntityRow {
   readonly type: string
   readonly path: string
   readonly values: Readonly<Record<string, Json>>
-  /** How often each attribute has changed since the row is here. */
-  readonly changes: Readonly<Record<string, number>>
+  /** When each attribute has changed, by `performance.now()`. */
+  readonly changedMs: Readonly<Record<string, number>>
 }
 
 export const pageRows = 100
 /** Pages that are kept. */
 const pagesMax = 30
 const refreshMs = 1_000
+/** Changes are drawn together, ten times a second at most: a person sees no more. */
+const drawMs = 100
+/** How long a change is marked. An animation instead would cost half a core with many changes. */
+const flashMs = 1_500
 /** A person who scrolls fast passes pages that need not be read. */
 const settleMs = 60
 
@@ -55,6 +59,8 @@ export class EntityRows {
   private generation = 0
   private refreshing: ReturnType<typeof setTimeout> | undefined
   private settling: ReturnType<typeof setTimeout> | undefined
+  private fading: ReturnType<typeof setTimeout> | undefined
+  private lastChangeMs = 0
   private drawing = false
 
   constructor(
@@ -68,6 +74,7 @@ export class EntityRows {
     this.ending.abort()
     clearTimeout(this.refreshing)
     clearTimeout(this.settling)
+    clearTimeout(this.fading)
   }
 
   row(index: number): EntityRow | undefined {
@@ -147,15 +154,17 @@ export class EntityRows {
     const rows = (answer.json as readonly JsonObject[]).map((entity, at) => {
       const row = rowOf(entity, '/')
       const same = before?.[at]
-      return same && isSame(same, row) ? { ...row, changes: same.changes } : row
+      return same && isSame(same, row) ? { ...row, changedMs: same.changedMs } : row
     })
     this.pages.set(page, rows)
-    this.forgetFar(page)
+    this.forgetFar()
     this.total.set(answer.total ?? rows.length)
     this.draw()
   }
 
-  private forgetFar(near: number): void {
+  /** An answer may be late: what counts is what is visible now. */
+  private forgetFar(): void {
+    const [near] = this.visible
     while (this.pages.size > pagesMax) {
       const [far] = [...this.pages.keys()].sort((a, b) => Math.abs(b - near) - Math.abs(a - near))
       this.pages.delete(far as number)
@@ -172,23 +181,37 @@ export class EntityRows {
 
   private replace([page, at]: readonly [number, number], row: EntityRow, changed: readonly string[]): void {
     const rows = [...(this.pages.get(page) ?? [])]
-    const changes = { ...rows[at]?.changes }
-    for (const name of changed) if (this.selection.columns.includes(name)) changes[name] = (changes[name] ?? 0) + 1
-    rows[at] = { ...row, changes }
+    const changedMs = { ...rows[at]?.changedMs }
+    for (const name of changed) if (this.selection.columns.includes(name)) changedMs[name] = performance.now()
+    this.lastChangeMs = performance.now()
+    rows[at] = { ...row, changedMs }
     this.pages.set(page, rows)
     this.draw()
+    this.fadeLater()
   }
 
-  /** Many changes of one moment are drawn once. */
+  /** Draws again when the marks of the changes up to now are over. */
+  private fadeLater(): void {
+    this.fading ??= setTimeout(() => {
+      this.fading = undefined
+      this.draw()
+      if (performance.now() - this.lastChangeMs < flashMs) this.fadeLater()
+    }, flashMs + drawMs)
+  }
+
   private draw(): void {
     if (this.drawing) return
     this.drawing = true
-    requestAnimationFrame(() => {
+    setTimeout(() => {
       this.drawing = false
       this.version.set(this.version.value + 1)
-    })
+    }, drawMs)
   }
 }
+
+/** Whether a change of the attribute is still marked. */
+export const isFresh = ({ changedMs }: EntityRow, name: string): boolean =>
+  performance.now() - (changedMs[name] ?? Number.NEGATIVE_INFINITY) < flashMs
 
 const isSame = (a: EntityRow, b: EntityRow): boolean => a.id === b.id && a.type === b.type && a.path === b.path
 
@@ -197,7 +220,7 @@ const filterOf = ({ type, idPattern, q }: RowSelection) => ({ type, idPattern, q
 function rowOf(entity: JsonObject, path: string): EntityRow {
   const { id, type, servicePath, ...values } = entity
   const isPath = typeof servicePath === 'string'
-  return { id: textOf(id), type: textOf(type), path: isPath ? servicePath : path, values, changes: {} }
+  return { id: textOf(id), type: textOf(type), path: isPath ? servicePath : path, values, changedMs: {} }
 }
 
 const textOf = (value: Json | undefined): string => (typeof value === 'string' ? value : '')
