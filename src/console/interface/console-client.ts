@@ -17,8 +17,9 @@ export interface RequestProblem {
   readonly request: ConsoleRequest
 }
 
-export type ConsoleAnswer =
-  | { readonly ok: true; readonly json: Json; readonly text: string; readonly total: number | undefined }
+/** `Shape`: what the interface answers, which is not checked: the page and the broker are of one build. */
+export type ConsoleAnswer<Shape> =
+  | { readonly ok: true; readonly json: Shape; readonly text: string; readonly total: number | undefined }
   | { readonly ok: false; readonly problem: RequestProblem }
 
 /** Whether the broker can be reached. */
@@ -54,14 +55,14 @@ export class ConsoleClient {
     return this.holder.proof
   }
 
-  async ask(request: ConsoleRequest, signal?: AbortSignal): Promise<ConsoleAnswer> {
+  async ask<Shape = Json>(request: ConsoleRequest, signal?: AbortSignal): Promise<ConsoleAnswer<Shape>> {
     try {
       const response = await this.send(request, {}, signal, answerMsMax)
       const text = await response.text()
       if (!response.ok) return { ok: false, problem: problemOf(request, response.status, text) }
       const isJson = response.headers.get('content-type')?.startsWith('application/json') ?? false
       const count = response.headers.get(`${this.prefix}-Total-Count`)
-      const json: Json = isJson && text !== '' ? (JSON.parse(text) as Json) : null
+      const json = (isJson && text !== '' ? JSON.parse(text) : null) as Shape
       return { ok: true, json, text, total: count === null ? undefined : Number(count) }
     } catch {
       if (signal?.aborted) return { ok: false, problem: { status: undefined, error: '', text: 'cancelled', request } }

@@ -144,14 +144,14 @@ export class EntityRows {
     if (this.reading.has(page)) return
     this.reading.add(page)
     const { generation } = this
-    const answer = await this.client.ask(this.pageRequest(page), this.ending.signal)
+    const answer = await this.client.ask<readonly JsonObject[]>(this.pageRequest(page), this.ending.signal)
     if (this.ending.signal.aborted || generation !== this.generation) return
     this.reading.delete(page)
     // What was shown stays while the broker is away.
     if (!answer.ok) return this.problem.set(answer.problem.status === undefined ? undefined : answer.problem)
     this.problem.set(undefined)
     const before = this.pages.get(page)
-    const rows = (answer.json as readonly JsonObject[]).map((entity, at) => {
+    const rows = answer.json.map((entity, at) => {
       const row = rowOf(entity, '/')
       const same = before?.[at]
       return same && isSame(same, row) ? { ...row, changedMs: same.changedMs } : row

@@ -6,30 +6,33 @@ import type { ConsoleClient, RequestProblem } from '../interface/console-client.
 import type { ConsoleRequest } from '../interface/console-request.js'
 import { useValue } from './observable.js'
 
-export interface ViewReading {
+export interface ViewReading<Shape> {
   /** undefined: nothing was read yet. */
-  readonly json: Json | undefined
+  readonly json: Shape | undefined
   readonly total: number | undefined
   readonly problem: RequestProblem | undefined
   /** Reads again. */
   readonly again: () => void
 }
 
-interface Got {
+interface Got<Shape> {
   /** The request that has been answered, as a text. */
   readonly about: string
-  readonly json: Json | undefined
+  readonly json: Shape | undefined
   readonly total: number | undefined
   readonly problem: RequestProblem | undefined
 }
 
-const nothing: Got = { about: '', json: undefined, total: undefined, problem: undefined }
+const nothing: Got<never> = { about: '', json: undefined, total: undefined, problem: undefined }
 
 /** Reads when the request changes, when the broker has come back, and on `again`. undefined: nothing to read. */
-export function useReading(client: ConsoleClient, request: ConsoleRequest | undefined): ViewReading {
+export function useReading<Shape = Json>(
+  client: ConsoleClient,
+  request: ConsoleRequest | undefined,
+): ViewReading<Shape> {
   const returns = useValue(client.returns)
   const [times, setTimes] = useState(0)
-  const [got, setGot] = useState<Got>(nothing)
+  const [got, setGot] = useState<Got<Shape>>(nothing)
   const about = request ? JSON.stringify(request) : ''
   const latest = useRef(request)
   latest.current = request
@@ -38,7 +41,7 @@ export function useReading(client: ConsoleClient, request: ConsoleRequest | unde
     const { current: wanted } = latest
     if (!wanted) return
     const ending = new AbortController()
-    void client.ask(wanted, ending.signal).then(answer => {
+    void client.ask<Shape>(wanted, ending.signal).then(answer => {
       if (ending.signal.aborted) return
       if (answer.ok) setGot({ about, json: answer.json, total: answer.total, problem: undefined })
       // The bar says that the broker is gone.

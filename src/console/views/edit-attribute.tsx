@@ -15,11 +15,14 @@ interface ShownMetadata {
 }
 
 /** An attribute as the interface shows it. */
-export interface ShownAttribute {
-  readonly name: string
+export interface AttributeShape {
   readonly type: string
   readonly value: Json
   readonly metadata: Readonly<Record<string, ShownMetadata>>
+}
+
+export interface ShownAttribute extends AttributeShape {
+  readonly name: string
 }
 
 export function EditAttribute({

@@ -13,8 +13,8 @@ export function EntityRegistrations({ client, name }: { readonly client: Console
   const { tenant, path: servicePath } = name
   const query = { limit: String(readMax), options: 'count' }
   const request = { method: 'GET', path: 'v2/registrations', query, tenant, servicePath } as const
-  const { json, total, problem } = useReading(client, request)
-  const read = (json ?? []) as unknown as readonly RegistrationShape[]
+  const { json, total, problem } = useReading<readonly RegistrationShape[]>(client, request)
+  const read = json ?? []
   const concerned = read.filter(({ dataProvided: { entities = [] } }) => entities.some(one => isMeant(one, name)))
   return (
     <section aria-labelledby="registrations-title">

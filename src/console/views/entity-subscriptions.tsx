@@ -30,8 +30,13 @@ export function EntitySubscriptions({
 }) {
   const { tenant } = name
   const query = { limit: String(askedMax), options: 'count' }
-  const { json, total, problem } = useReading(client, { method: 'GET', path: 'v2/subscriptions', query, tenant })
-  const explained = useExplanations(client, name, json as unknown as readonly SubscriptionShape[] | undefined)
+  const { json, total, problem } = useReading<readonly SubscriptionShape[]>(client, {
+    method: 'GET',
+    path: 'v2/subscriptions',
+    query,
+    tenant,
+  })
+  const explained = useExplanations(client, name, json)
   const concerned = explained.filter(({ explanation }) => explanation !== undefined && isAbout(explanation))
   return (
     <section aria-labelledby="subscriptions-title">
@@ -72,9 +77,9 @@ function useExplanations(
       for (const subscription of subscriptions) {
         const path = `v2/subscriptions/${encodeURIComponent(subscription.id)}`
         const query = { options: 'explain', entity: id, type }
-        const answer = await client.ask({ method: 'GET', path, query, tenant, servicePath }, ending.signal)
+        const answer = await client.ask<Explanation>({ method: 'GET', path, query, tenant, servicePath }, ending.signal)
         if (ending.signal.aborted) return
-        const explanation = answer.ok ? (answer.json as unknown as Explanation) : undefined
+        const explanation = answer.ok ? answer.json : undefined
         found.push({ subscription, explanation })
       }
       setExplained(found)

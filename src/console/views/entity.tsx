@@ -2,7 +2,7 @@
 // registrations that concern it.
 
 import { useEffect, useState } from 'preact/hooks'
-import type { Json, JsonObject } from '../../domain/json.js'
+import type { Json } from '../../domain/json.js'
 import { ChangeFeed } from '../interface/change-feed.js'
 import type { ConsoleClient } from '../interface/console-client.js'
 import type { ConsoleRequest } from '../interface/console-request.js'
@@ -14,9 +14,14 @@ import { useValue } from '../state/observable.js'
 import { useReading } from '../state/reading.js'
 import { scopeOf } from '../state/scope.js'
 import { DeleteEntity, type EntityName, entityPath } from './delete-entity.js'
-import { EditAttribute, type ShownAttribute } from './edit-attribute.js'
+import { type AttributeShape, EditAttribute, type ShownAttribute } from './edit-attribute.js'
 import { EntityRegistrations } from './entity-registrations.js'
 import { EntitySubscriptions } from './entity-subscriptions.js'
+
+/** An entity as the interface shows it. */
+type EntityShape = Readonly<Record<string, AttributeShape | string>>
+
+const noEntity: EntityShape = {}
 
 /** Attributes that are drawn at first. */
 const attributesMax = 200
@@ -43,14 +48,17 @@ function OneEntity({ name, client, bar }: Pick<ConsoleParts, 'client' | 'bar'> &
   const { tenant, path: servicePath, id, type } = name
   const query = { type, attrs: '*,dateCreated,dateModified,dateExpires', metadata: '*,dateCreated,dateModified' }
   const request: ConsoleRequest = { method: 'GET', path: entityPath(name), query, tenant, servicePath }
-  const { json, problem, again } = useReading(client, request)
+  const { json, problem, again } = useReading<EntityShape>(client, request)
   useChanges(client, name, again)
   const allowed = useAllowances(client, { tenant, servicePath })
   const [edited, setEdited] = useState<ShownAttribute | undefined>(undefined)
   const [deletes, setDeletes] = useState(false)
   const [all, setAll] = useState(false)
-  const { id: _id, type: _type, dateCreated, dateModified, ...rest } = (json ?? {}) as JsonObject
-  const attributes = Object.entries(rest) as unknown as [string, ShownAttribute][]
+  const { dateCreated, dateModified, ...rest } = json ?? noEntity
+  // Its id and its type are texts.
+  const attributes = Object.entries(rest).flatMap(([key, shown]) =>
+    typeof shown === 'string' ? [] : [[key, shown] as const],
+  )
   const drawn = all ? attributes : attributes.slice(0, attributesMax)
   return (
     <section aria-labelledby="view-title">
@@ -157,9 +165,8 @@ function useChanges(
   }, [client, proof, tenant, servicePath, id, type, again])
 }
 
-function timeOf(attribute: Json | undefined): string | undefined {
-  const value = (attribute as { readonly value?: Json } | undefined)?.value
-  return typeof value === 'string' ? value : undefined
+function timeOf(timed: { readonly value: Json } | string | undefined): string | undefined {
+  return typeof timed === 'object' && typeof timed.value === 'string' ? timed.value : undefined
 }
 
 function AttributeRow({
@@ -168,7 +175,7 @@ function AttributeRow({
   onEdit,
 }: {
   readonly name: string
-  readonly shown: ShownAttribute
+  readonly shown: AttributeShape
   /** undefined: it may not be edited. */
   readonly onEdit: (() => void) | undefined
 }) {
@@ -201,7 +208,7 @@ function AttributeRow({
         ))}
       </td>
       <td>
-        <Moment time={timeOf(dateModified as unknown as Json)} />
+        <Moment time={timeOf(dateModified)} />
       </td>
       {onEdit && (
         <td>

@@ -1,7 +1,6 @@
 // The numbers of the broker, each with a line of the last 15 minutes (state/metric-history.ts).
 
 import { useEffect } from 'preact/hooks'
-import type { JsonObject } from '../../domain/json.js'
 import { quantile } from '../interface/exposition.js'
 import { type ChartPoint, LineChart } from '../parts/chart.js'
 import { CurlNote, Problem } from '../parts/notes.js'
@@ -11,6 +10,11 @@ import type { ConsoleParts } from '../state/console-parts.js'
 import { historyMs, type MetricsSample, sampleMs } from '../state/metric-history.js'
 import { useValue } from '../state/observable.js'
 import { useReading } from '../state/reading.js'
+
+interface VersionShape {
+  readonly orrery?: { readonly version: string; readonly runtime: string }
+  readonly orion?: { readonly uptime: string }
+}
 
 interface ShownNumber {
   readonly name: string
@@ -80,12 +84,16 @@ export function OverviewView({ client, bar, metrics }: ConsoleParts) {
   useEffect(() => metrics.begin(), [metrics])
   const samples = useValue(metrics.samples)
   const problem = useValue(metrics.problem)
-  const { json } = useReading(client, { method: 'GET', path: 'version', query: { options: 'libVersions' } })
+  const { json } = useReading<VersionShape>(client, {
+    method: 'GET',
+    path: 'version',
+    query: { options: 'libVersions' },
+  })
   const latest = samples.at(-1)
   return (
     <section aria-labelledby="view-title">
       <h1 id="view-title">Overview</h1>
-      <VersionNote json={json as JsonObject | undefined} />
+      <VersionNote json={json} />
       <Problem problem={problem} />
       {latest && (
         <ul class="numbers">
@@ -106,11 +114,8 @@ export function OverviewView({ client, bar, metrics }: ConsoleParts) {
   )
 }
 
-function VersionNote({ json }: { readonly json: JsonObject | undefined }) {
-  const { orrery, orion } = (json ?? {}) as {
-    readonly orrery?: { readonly version: string; readonly runtime: string }
-    readonly orion?: { readonly uptime: string }
-  }
+function VersionNote({ json }: { readonly json: VersionShape | undefined }) {
+  const { orrery, orion } = json ?? {}
   if (!orrery || !orion) return null
   return (
     <p>

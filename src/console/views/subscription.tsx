@@ -30,10 +30,9 @@ export function SubscriptionView({ client, bar }: ConsoleParts) {
   const { id = '', entity = '' } = address.parameters
   const path = `v2/subscriptions/${encodeURIComponent(id)}`
   const request: ConsoleRequest = { method: 'GET', path, tenant }
-  const { json, problem, again } = useReading(client, request)
+  const { json: subscription, problem, again } = useReading<SubscriptionShape>(client, request)
   const [failed, setFailed] = useState<RequestProblem | undefined>(undefined)
   const [deletes, setDeletes] = useState(false)
-  const subscription = json as unknown as SubscriptionShape | undefined
   const carryOut = async (method: 'PATCH' | 'DELETE', body?: Json): Promise<void> => {
     const answer = await client.ask({ method, path, tenant, ...(body !== undefined && { body }) })
     setFailed(answer.ok ? undefined : answer.problem)
@@ -61,7 +60,7 @@ export function SubscriptionView({ client, bar }: ConsoleParts) {
             <button type="button" onClick={again}>
               Read again
             </button>
-            <CopyButton name="Copy as JSON" text={JSON.stringify(json)} />
+            <CopyButton name="Copy as JSON" text={JSON.stringify(subscription)} />
           </div>
           <CurlNote client={client} request={request} />
           <Explain
@@ -154,7 +153,7 @@ function Explain({
   const [id, setId] = useState(entity)
   const query = { options: 'explain', entity }
   const request: ConsoleRequest = { method: 'GET', path, query, tenant }
-  const { json, problem, again } = useReading(client, entity === '' ? undefined : request)
+  const { json, problem, again } = useReading<Explanation>(client, entity === '' ? undefined : request)
   const ask = (event: Event): void => {
     event.preventDefault()
     onEntity(id)
@@ -171,7 +170,7 @@ function Explain({
         <button type="submit">Explain</button>
       </form>
       <Problem problem={problem} />
-      {json !== undefined && !problem && <ExplanationNote explanation={json as unknown as Explanation} />}
+      {json !== undefined && !problem && <ExplanationNote explanation={json} />}
       {entity !== '' && <CurlNote client={client} request={request} />}
     </section>
   )
@@ -180,10 +179,10 @@ function Explain({
 function Deliveries({ client, path, tenant }: OfSubscription) {
   const query = { limit: String(deliveriesMax) }
   const request: ConsoleRequest = { method: 'GET', path: `${path}/deliveries`, query, tenant }
-  const { json, problem, again } = useReading(client, request)
+  const { json, problem, again } = useReading<DeliveriesShape>(client, request)
   const [failed, setFailed] = useState<RequestProblem | undefined>(undefined)
   const empty: DeliveriesShape = { deliveries: [], deadLetters: [], deadLettersCount: 0 }
-  const { deliveries, deadLetters, deadLettersCount } = (json as unknown as DeliveriesShape | undefined) ?? empty
+  const { deliveries, deadLetters, deadLettersCount } = json ?? empty
   const retry = async (): Promise<void> => {
     const answer = await client.ask({ method: 'POST', path: `${path}/deliveries/retry`, tenant })
     setFailed(answer.ok ? undefined : answer.problem)

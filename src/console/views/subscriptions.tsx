@@ -20,8 +20,8 @@ export function SubscriptionsView({ client, bar }: ConsoleParts) {
   const offset = Math.max(0, Number(address.parameters.offset ?? 0) || 0)
   const query = { limit: String(pageSubscriptions), offset: offset === 0 ? '' : String(offset), options: 'count' }
   const request: ConsoleRequest = { method: 'GET', path: 'v2/subscriptions', query, ...scope }
-  const { json, total, problem, again } = useReading(client, request)
-  const subscriptions = (json ?? []) as unknown as readonly SubscriptionShape[]
+  const { json, total, problem, again } = useReading<readonly SubscriptionShape[]>(client, request)
+  const subscriptions = json ?? []
   const allowed = useAllowances(client, scope)
   const [creates, setCreates] = useState(false)
   return (

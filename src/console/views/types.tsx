@@ -25,8 +25,8 @@ export function TypesView({ client, bar }: ConsoleParts) {
   const offset = Math.max(0, Number(address.parameters.offset ?? 0) || 0)
   const query = { limit: String(pageTypes), offset: offset === 0 ? '' : String(offset), options: 'count' }
   const request: ConsoleRequest = { method: 'GET', path: 'v2/types', query, ...scopeOf(address) }
-  const { json, total, problem } = useReading(client, request)
-  const types = (json ?? []) as unknown as readonly TypeShape[]
+  const { json, total, problem } = useReading<readonly TypeShape[]>(client, request)
+  const types = json ?? []
   return (
     <section aria-labelledby="view-title">
       <h1 id="view-title">Types</h1>
