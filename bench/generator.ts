@@ -300,6 +300,7 @@ async function driveAutocannon(load: Load): Promise<Outcome> {
       ...(template.body === '' ? {} : { 'content-type': 'application/json' }),
       ...(load.tenant === '' ? {} : { 'fiware-service': load.tenant }),
       ...(template.servicePath === undefined ? {} : { 'fiware-servicepath': template.servicePath }),
+      ...(template.authorization === undefined ? {} : { authorization: template.authorization }),
     },
   })
   const requests = cycle(load.workload).map(index => {

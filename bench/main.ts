@@ -5,14 +5,15 @@
 // measured. The promise is a share of the bare server's rate, because absolute rates depend more on the machine than on
 // Orrery.
 //
-// Not here: the single measurements (generator, queries, workers, notifications, forwarding, gossip, cluster, million,
-// move, pause), the machine's facts (machine) and how numbers are printed (report). README.md explains how to read the
+// Not here: the single measurements (generator, queries, workers, notifications, forwarding, live, access, gossip,
+// cluster, million, move, pause), the machine's facts (machine) and how numbers are printed (report). README.md explains how to read the
 // output and how to compare two commits.
 
 import { mkdtempSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { access } from './access.js'
 import { cluster } from './cluster.js'
 import { forwarding } from './forwarding.js'
 import { drive, generatorName } from './generator.js'
@@ -99,6 +100,7 @@ const names = [
   'notifications',
   'forwarding',
   'live',
+  'access',
   'gossip',
   'cluster',
   'million',
@@ -174,6 +176,7 @@ async function inTurn(folder: string): Promise<void> {
   if (only.includes('notifications') && orrery) await runNotifications(orrery, folder)
   if (only.includes('forwarding') && orrery) await runForwarding(orrery, folder)
   if (only.includes('live') && orrery) await runLive(orrery, folder)
+  if (only.includes('access') && orrery) await runAccess(orrery, folder)
   if (only.includes('gossip')) await runGossip()
   if (only.includes('cluster') && orrery) {
     pinSelf('anywhere')
@@ -328,6 +331,11 @@ async function runLive(subject: Subject, folder: string): Promise<void> {
     ? { idle: 500, streams: 100, others: 2000 }
     : { idle: 10_000, streams: 1000, others: 100_000 }
   judge(`Live feed of ${subject.name}, medians`, await live({ subject, folder, ...rateOptions, ...counts }))
+}
+
+async function runAccess(subject: Subject, folder: string): Promise<void> {
+  const counts = options.quick ? { keys: 100, roles: 10, starts: 1 } : { keys: 10_000, roles: 1000, starts: 7 }
+  judge(`Access control of ${subject.name}, medians`, await access({ subject, folder, ...rateOptions, ...counts }))
 }
 
 async function runGossip(): Promise<void> {

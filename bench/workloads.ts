@@ -20,6 +20,8 @@ export interface Template {
   readonly body: string
   /** Sent as Fiware-ServicePath. */
   readonly servicePath?: string
+  /** Sent as Authorization. */
+  readonly authorization?: string
 }
 
 /** Entities `stock` exist before the run, numbered from 0; `new` ones have not been stored before. */
@@ -107,6 +109,10 @@ export function stockId(n: number): string {
   return String(n).padStart(idWidth, '0')
 }
 
+/** The same requests of a client that shows a key or a token. */
+export const authorized = (workload: Workload, proof: string): Workload =>
+  workload.map(step => ({ ...step, template: { ...step.template, authorization: `Bearer ${proof}` } }))
+
 let runs = 0
 /** The first 7 characters of ids that no other run has used: seconds and a counter in base 36. Nine digits follow. */
 export function freshPrefix(): string {
@@ -155,6 +161,7 @@ export function wire(template: Template, tenant: string): string {
   const head = [`${template.method} ${template.path} HTTP/1.1`, 'Host: bench']
   if (tenant !== '') head.push(`Fiware-Service: ${tenant}`)
   if (template.servicePath !== undefined) head.push(`Fiware-ServicePath: ${template.servicePath}`)
+  if (template.authorization !== undefined) head.push(`Authorization: ${template.authorization}`)
   if (template.body !== '') {
     head.push('Content-Type: application/json', `Content-Length: ${filledLength(template.body)}`)
   }

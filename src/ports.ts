@@ -5,6 +5,7 @@
 // The code that implements a port lives at the edge (storage, observe, clock, deliver). The code that uses it receives
 // it as an argument. Nothing here knows a product.
 
+import type { PrincipalSource, ShownKind } from './domain/access/principal.js'
 import type { Refusal } from './domain/refusal.js'
 import type { NotificationInput } from './domain/subscriptions/message.js'
 import type { Subscription } from './domain/subscriptions/subscription.js'
@@ -329,6 +330,42 @@ export interface RequestWatch {
    * (docs/interface/administration.md#deprecated-usages).
    */
   onDeprecated(feature: DeprecatedFeature, usage: string, context: LogContext): void
+}
+
+/** What the audit log has of a request, or of a message on a WebSocket (docs/operations/audit.md). */
+export interface AuditEntry {
+  /** Who has asked; undefined: there is no access control, or it is not known. */
+  readonly principal: PrincipalSource | undefined
+  /** What was shown; undefined: it was not looked at. */
+  readonly shown: ShownKind | undefined
+  /** The address of the client, as in log lines. */
+  readonly address: string
+  /** The address of its connection, if a header has named another one. */
+  readonly peer: string | undefined
+  /** Of a message: its `op`. */
+  readonly method: string
+  /** As the client sent it, without the query. */
+  readonly path: string
+  /** The whole query, which may hold secrets: only harmless parameters of it may be shown. */
+  readonly query: string
+  /** The vendor headers as the client sent them; '' when absent. */
+  readonly tenant: string
+  readonly servicePath: string
+  readonly status: number
+  readonly correlator: string
+  /** How many entities the request names; undefined: it names none, or was not read so far. */
+  readonly entities: number | undefined
+  /** The id of the first of them, or of the subscription or registration. */
+  readonly id: string | undefined
+  readonly isMessage: boolean
+}
+
+/** Keeps who did what. */
+export interface AuditTrail {
+  /** Whether no request may change anything now, because its line could not be written (`-auditRequired`). */
+  readonly refusesChanges: boolean
+  /** Adds an entry. It costs some microseconds, and never waits for a disk. */
+  add(entry: AuditEntry): void
 }
 
 /** A finished try to send something. */

@@ -17,6 +17,7 @@ import {
   encodedType,
   encodeEntity,
   isAnswer,
+  SeenMembers,
   Wanted,
 } from '../src/encoded-entity.js'
 
@@ -157,6 +158,21 @@ t.test('some attributes are read as when all are', async () => {
       )
       const { id: _, type: __, ...content } = all
       assert.deepEqual(some, { ...content, attributes: new Map(expected) })
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+t.test('the JSON without hidden attributes is that of the entity without them', async () => {
+  // Reused, as for a list: what it remembers of one entity must not decide about the next.
+  const sees = (name: string): boolean => name.length % 2 === 0
+  const members = new SeenMembers(sees)
+  fc.assert(
+    fc.property(entities, entity => {
+      const encoded = encodedOf(entity)
+      if (!isAnswer(encoded)) return
+      const attributes = new Map([...entity.attributes].filter(([name]) => sees(name)))
+      assert.equal(members.jsonOf(encoded).toString(), renderEntity({ ...entity, attributes }, '/', fullView))
     }),
     { numRuns: 2000 },
   )

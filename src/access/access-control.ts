@@ -25,8 +25,11 @@ import {
   type Principal,
   type PrincipalSource,
   principalOf,
+  type ShownKind,
 } from '../domain/access/principal.js'
-import type { Refusal } from '../domain/refusal.js'
+import type { TenantLimits, TenantPace } from '../domain/access/quotas.js'
+import { type Refusal, refusals } from '../domain/refusal.js'
+import { tenantShown } from '../domain/scope.js'
 import type { AccessSource, AccessSourceNumbers } from './access-source.js'
 import type { Authenticator, AuthenticatorNumbers, Identification, Identified } from './authenticator.js'
 import { shownCertificate } from './certificate.js'
@@ -42,7 +45,12 @@ export interface AccessControlNumbers extends AuthenticatorNumbers {
 /** A principal with its rights, or the refusal of the proof that a request shows. */
 export type RightsOrRefusal =
   | { readonly ok: true; readonly asker: PrincipalRights }
-  | { readonly ok: false; readonly refusal: Refusal; readonly challenge: string | undefined }
+  | {
+      readonly ok: false
+      readonly refusal: Refusal
+      readonly challenge: string | undefined
+      readonly shown: ShownKind
+    }
 
 export class AccessControl {
   private readonly rights = new WeakMap<Identified, PrincipalRights>()
@@ -54,6 +62,8 @@ export class AccessControl {
   constructor(
     private readonly source: Pick<AccessSource, 'on' | 'numbers'>,
     private readonly authenticator: Authenticator,
+    private readonly quotas: Pick<TenantLimits, 'of' | 'onRefused'>,
+    private readonly requestRates: TenantPace,
   ) {}
 
   /**
@@ -66,7 +76,7 @@ export class AccessControl {
     onDone: (answer: RightsOrRefusal) => void,
   ): void {
     const shown = shownProof(headers, certificate && this.shownIn(certificate))
-    this.authenticator.authenticate(shown, identification => onDone(this.answerTo(identification)))
+    this.authenticator.authenticate(shown, identification => onDone(this.answerTo(identification, shown.kind)))
   }
 
   onForbidden(): void {
@@ -75,6 +85,16 @@ export class AccessControl {
 
   onBusy(): void {
     this.authenticator.onBusy()
+  }
+
+  // [hot] Once per request.
+  /** Takes one request from the rate of a tenant, or refuses it. */
+  refusalByRate(tenant: string): Refusal | undefined {
+    const waitMs = this.requestRates.take(tenant)
+    if (waitMs === 0) return undefined
+    this.quotas.onRefused(tenant, 'requestsPerSecond')
+    const max = this.quotas.of(tenant).requestsPerSecond ?? 0
+    return refusals.rateUsedUp(tenantShown(tenant), max, Math.max(1, Math.ceil(waitMs / 1_000)))
   }
 
   /** Calls the listener after each change of the file. Returns a function that ends it. */
@@ -94,8 +114,11 @@ export class AccessControl {
     return shown
   }
 
-  private answerTo(identification: Identification): RightsOrRefusal {
-    if (!identification.ok) return identification
+  private answerTo(identification: Identification, shown: ShownKind): RightsOrRefusal {
+    if (!identification.ok) {
+      const { refusal, challenge } = identification
+      return { ok: false, refusal, challenge, shown }
+    }
     const known = this.rights.get(identification)
     if (known) return { ok: true, asker: known }
     const asker = this.askerOf(identification)
@@ -135,12 +158,10 @@ export class PrincipalRights {
   }
 
   grant(action: AccessAction, tenant: string, paths: readonly string[]): Grant {
-    // Neither a tenant nor a path has a blank.
-    const key = `${action} ${tenant} ${paths.join()}`
-    const known = this.grants.get(this.principal, key)
+    const known = this.grants.get(this.principal, action, tenant, paths)
     if (known) return known
     const grant = grantWithin(grantOf(this.file, this.principal, tenant, action), paths)
-    this.grants.set(this.principal, key, grant)
+    this.grants.set(this.principal, action, tenant, paths, grant)
     return grant
   }
 
@@ -166,24 +187,55 @@ export class PrincipalRights {
 
 /** Grants by principal, which is one object for each file. */
 class RememberedGrants {
-  private readonly ofPrincipals = new Map<Principal, Map<string, Grant>>()
+  private readonly ofPrincipals = new Map<Principal, GrantsOfPrincipal>()
   private names = 0
 
-  get(principal: Principal, key: string): Grant | undefined {
-    return this.ofPrincipals.get(principal)?.get(key)
+  get(principal: Principal, action: AccessAction, tenant: string, paths: readonly string[]): Grant | undefined {
+    const known = this.ofPrincipals.get(principal)
+    if (!known) return undefined
+    const latest = known.latest.get(action)
+    if (latest && latest.tenant === tenant && isSameList(latest.paths, paths)) return latest.grant
+    const grant = known.all.get(keyOf(action, tenant, paths))
+    if (grant) known.latest.set(action, { tenant, paths, grant })
+    return grant
   }
 
-  set(principal: Principal, key: string, grant: Grant): void {
+  set(principal: Principal, action: AccessAction, tenant: string, paths: readonly string[], grant: Grant): void {
+    const key = keyOf(action, tenant, paths)
     const names = namesIn(grant) + Math.ceil(key.length / nameLength)
     this.names += names
     if (this.names > rememberedNamesMax) {
       this.ofPrincipals.clear()
       this.names = names
     }
-    const known = this.ofPrincipals.get(principal)
-    if (known) known.set(key, grant)
-    else this.ofPrincipals.set(principal, new Map([[key, grant]]))
+    let known = this.ofPrincipals.get(principal)
+    if (!known) {
+      known = { all: new Map(), latest: new Map() }
+      this.ofPrincipals.set(principal, known)
+    }
+    known.all.set(key, grant)
+    known.latest.set(action, { tenant, paths, grant })
   }
+}
+
+interface GrantsOfPrincipal {
+  readonly all: Map<string, Grant>
+  /** Most clients ask for the same tenant and paths again: their latest grants need no key. */
+  readonly latest: Map<
+    AccessAction,
+    { readonly tenant: string; readonly paths: readonly string[]; readonly grant: Grant }
+  >
+}
+
+/** Neither a tenant nor a path has a blank. */
+const keyOf = (action: AccessAction, tenant: string, paths: readonly string[]): string =>
+  `${action} ${tenant} ${paths.join()}`
+
+function isSameList(some: readonly string[], others: readonly string[]): boolean {
+  if (some === others) return true
+  if (some.length !== others.length) return false
+  for (let at = 0; at < some.length; at++) if (some[at] !== others[at]) return false
+  return true
 }
 
 /** The size of a grant: the number of names in its clauses. A grant without any counts as some. */

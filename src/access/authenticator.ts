@@ -1,14 +1,15 @@
 // Turns the proof of a request into a principal, or into a refusal (docs/interface/access.md#who-asks).
 //
 //   nothing     -> anonymous, if the file has it                     |
-//   key         -> one SHA-256, the file's map                       |  in the same tick
+//   key         -> recent ones, or one SHA-256 and the file's map    |  in the same tick
 //   certificate -> the file's map                                    |
-//   token       -> one SHA-256, remembered tokens                    |
+//   token       -> recent ones, or one SHA-256 and those remembered  |
 //                  otherwise its signature, perhaps a fetch of keys  |  later
 //
-// Principals are remembered for one file, so a request with a key costs one hash. Processor time with the reading of
-// headers, in a loop over 1,000 keys and 1,000 tokens of RS256 with 0.9 KB, on a machine busy with other work: nothing
-// 60 ns, certificate of one of 1,000 connections 270 ns, key 1,300 ns, remembered token 2,100 ns.
+// Principals are remembered for one file, so a request with a key costs one hash at most. Processor time with the
+// reading of headers, in a loop over 1,000 keys and 1,000 tokens of RS256 with 0.9 KB, on a machine busy with other
+// work: nothing 60 ns, certificate of one of 1,000 connections 270 ns, key with its hash 1,300 ns, remembered token with
+// its hash 2,100 ns.
 //
 // Not here: what a principal may do (domain/access/grant.ts), statuses and headers (http).
 
@@ -29,6 +30,7 @@ import type { AccessSource } from './access-source.js'
 import type { FetchKeys } from './issuer-keys.js'
 import { isKeyForm, keyIn } from './keys.js'
 import type { ShownCertificate, ShownProof } from './proof.js'
+import { RecentProofs } from './recent-proofs.js'
 import { type TokenFault, type TokenNumbers, type TokenOutcome, TokenVerifier, type VerifiedToken } from './tokens.js'
 
 /** Why a request has no principal. `missing`: nothing is shown. `conflict`: two proofs are. */
@@ -81,9 +83,17 @@ const answers: Readonly<Record<ProofFault, Unidentified>> = {
   keysMissing: { ok: false, fault: 'keysMissing', refusal: refusals.issuerKeysMissing, challenge: undefined },
 }
 
+/** A key of the file, with what it shows until it expires. */
+interface KnownKey {
+  readonly key: AccessKey
+  readonly identification: Identification
+}
+
 /** Principals under one file. */
 class KnownPrincipals {
   readonly anonymous: Identification
+  /** By the text of a key of the file. */
+  readonly recentKeys = new RecentProofs<KnownKey>()
   private readonly ofKeys = new Map<AccessKey, Identification>()
   private readonly ofCertificates = new WeakMap<ShownCertificate, Identification>()
   /** By the subject in the file: connections of one certificate share a principal, and so its grants. */
@@ -224,9 +234,21 @@ export class Authenticator {
   }
 
   private identifyKey(text: string): Identification {
-    const key = keyIn(this.known.file, text)
-    if (!key) return isKeyForm(text) ? answers.unknown : answers.malformed
-    return isKeyExpired(key, this.given.clock.wallMs()) ? answers.expired : this.known.ofKey(key)
+    const known = this.knownKey(text)
+    if (!known) return isKeyForm(text) ? answers.unknown : answers.malformed
+    return isKeyExpired(known.key, this.given.clock.wallMs()) ? answers.expired : known.identification
+  }
+
+  /** undefined: the file does not have the key. */
+  private knownKey(text: string): KnownKey | undefined {
+    const { file, recentKeys } = this.known
+    const recent = recentKeys.get(text)
+    if (recent) return recent
+    const key = keyIn(file, text)
+    if (!key) return undefined
+    const known = { key, identification: this.known.ofKey(key) }
+    recentKeys.set(text, known)
+    return known
   }
 
   private identifyToken(text: string, onDone: (identification: Identification) => void): Identification | undefined {

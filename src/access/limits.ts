@@ -1,4 +1,4 @@
-// Limits of proofs, of the keys of issuers, and of access files in YAML (docs/interface/access.md#limits).
+// Limits of proofs, of the keys of issuers, of quotas, and of access files in YAML (docs/interface/access.md#limits).
 //
 // Any client may send tokens, so these bound the memory and the work that strangers cause.
 
@@ -7,6 +7,12 @@ export const proofLengthMax = 16 * 1024
 
 /** Verified tokens that are remembered, some 1 KB each. */
 export const rememberedTokensMax = 10_000
+
+/** Keys, and as many tokens, that are found by their text without a hash; a power of two. */
+export const recentProofsMax = 1_024
+
+/** Characters of such a key or token: all of them together have 8 MB at most. */
+export const recentProofLengthMax = 4_096
 
 /** Tokens whose signatures are being verified: at most 0.2 s of work. Raising it trades latency for fewer 503s. */
 export const verificationsMax = 1_000
@@ -46,3 +52,9 @@ export const accessYamlValuesMax = 500_000
 
 /** Names in all grants that are remembered. Raising it costs some 200 bytes each. */
 export const rememberedNamesMax = 200_000
+
+/** Tenants whose rates are in memory, some 200 bytes each; up to twice as many for a moment. */
+export const rateBucketsMax = 10_000
+
+/** Tenants whose quotas are reported and counted separately: up to 18 series each. */
+export const quotaTenantsCountedMax = 1_000

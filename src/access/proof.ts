@@ -53,15 +53,18 @@ export function shownProof(headers: ProofHeaders, certificate?: ShownCertificate
     return certificate ? { kind: 'certificate', certificate } : nothing
   if (inAuthorization > 1 || inAuthToken > 1 || inApiKey > 1) return conflict
 
-  const texts: string[] = []
-  if (inAuthorization > 0) texts.push(bearerIn(headers.header('authorization')))
-  if (inAuthToken > 0) texts.push(headers.header('x-auth-token'))
-  if (inApiKey > 0) texts.push(headers.header('x-api-key'))
-  const [text = ''] = texts
-  if (texts.some(one => one === '' || one.length > proofLengthMax)) return malformed
-  if (texts.some(one => one !== text)) return conflict
+  const bearer = inAuthorization > 0 ? bearerIn(headers.header('authorization')) : undefined
+  const authToken = inAuthToken > 0 ? headers.header('x-auth-token') : undefined
+  const apiKey = inApiKey > 0 ? headers.header('x-api-key') : undefined
+  const text = bearer ?? authToken ?? apiKey ?? ''
+  if (isNoProof(bearer) || isNoProof(authToken) || isNoProof(apiKey)) return malformed
+  if ((authToken ?? text) !== text || (apiKey ?? text) !== text) return conflict
   return proofOf(text, inApiKey > 0, certificate)
 }
+
+/** `text` undefined: the header is not there. */
+const isNoProof = (text: string | undefined): boolean =>
+  text !== undefined && (text === '' || text.length > proofLengthMax)
 
 /** A key or token that was shown by other means than a header, as in a message over a WebSocket. */
 export function proofInText(text: string, certificate?: ShownCertificate): ShownProof {

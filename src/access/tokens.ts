@@ -3,7 +3,7 @@
 //   text -> form, issuer, algorithm, end -> key of the issuer -> signature and claims -> PrincipalSource
 //           at once                         may be fetched       150 to 350 us
 //
-// A remembered token costs one SHA-256 of its text. It is forgotten when it ends, and when the key that has verified it
+// A remembered token costs one SHA-256 of its text, unless it was shown lately (recent-proofs.ts). It is forgotten when it ends, and when the key that has verified it
 // is not among those of its issuer any more. When its issuer has changed in the access file, its claims are looked at
 // again: 10,000 signatures at once would take seconds. Keys and files may change while a token is being verified: then
 // it is verified again with what counts now.
@@ -27,6 +27,7 @@ import { FetchedKeys, type FetchKeys, FileKeys, type KeyRing } from './issuer-ke
 import type { TokenKey } from './jwks.js'
 import { JwksStore, type KeysOwner } from './jwks-store.js'
 import { rememberedTokensMax, tokenLeewayS, tokensWaitingMax, verificationsMax } from './limits.js'
+import { RecentProofs } from './recent-proofs.js'
 import { type Remembered, RememberedTokens } from './remembered-tokens.js'
 import { readUnverified, type UnverifiedToken } from './token-form.js'
 
@@ -87,6 +88,8 @@ const sweepMs = 60_000
 
 export class TokenVerifier {
   private readonly remembered = new RememberedTokens<KeptToken>(rememberedTokensMax)
+  /** Some of those, under the present file and keys. */
+  private readonly recent = new RecentProofs<KeptToken>()
   private readonly store: JwksStore
   private issuers: ReadonlyMap<string, IssuerState> = new Map()
   /** The requests that wait for a token, by its hash. */
@@ -120,6 +123,7 @@ export class TokenVerifier {
       else now.set(name, { settings, keys: this.ringOf(settings, folder) })
     }
     this.issuers = now
+    this.recent.clear()
     const rings = new Set([...now.values()].map(({ keys }) => keys))
     for (const { keys } of before.values()) if (!rings.has(keys)) keys.stop()
     this.remembered.keepOnly(({ state }) => rings.has(state.keys))
@@ -137,10 +141,19 @@ export class TokenVerifier {
    * returns undefined.
    */
   verify(text: string, onOutcome: OnOutcome): TokenOutcome | undefined {
+    const nowMs = this.given.clock.wallMs()
+    const recent = this.recent.get(text)
+    if (recent && recent.endsMs > nowMs) {
+      recent.isUsed = true
+      return { ok: true, token: recent }
+    }
     const digest = hash('sha256', text, 'base64url')
-    const kept = this.remembered.get(digest, this.given.clock.wallMs())
+    const kept = this.remembered.get(digest, nowMs)
     const token = kept && this.asOfNow(kept, digest)
-    if (token) return { ok: true, token }
+    if (token) {
+      this.recent.set(text, token)
+      return { ok: true, token }
+    }
     const asking = this.asking.get(digest)
     if (asking) {
       asking.push(onOutcome)
@@ -171,7 +184,7 @@ export class TokenVerifier {
   }
 
   /** A remembered token under the present file; undefined: it has to be verified again. */
-  private asOfNow(token: KeptToken, digest: string): VerifiedToken | undefined {
+  private asOfNow(token: KeptToken, digest: string): KeptToken | undefined {
     const state = this.issuers.get(token.state.settings.issuer)
     if (state === token.state) return token
     const source = state?.settings.algorithms.some(one => one === token.algorithm)
@@ -306,6 +319,7 @@ export class TokenVerifier {
   }
 
   private onKeysChanged(issuer: string, { current }: KeyRing): void {
+    this.recent.clear()
     this.remembered.keepOnly(({ state, keyId }) => state.settings.issuer !== issuer || current?.has(keyId) === true)
   }
 

@@ -15,6 +15,7 @@ import type { ProviderIndex } from '../domain/providers/provider-index.js'
 import { done, type Refusal, type Result, refusals, refused } from '../domain/refusal.js'
 import type { Origin, ShardReply, WriteRequest } from '../messages/messages.js'
 import type { Clock } from '../ports.js'
+import type { BatchQuotas, Release } from './batch-quotas.js'
 import { type BatchScope, type ForwardedUpdates, isPartly, missingOf } from './forwarded-updates.js'
 import type { Outward } from './forwarding.js'
 import { type OnResult, refusalOf } from './replies.js'
@@ -24,11 +25,15 @@ import type { ShardClient } from './shard-client.js'
 const itemsPerStep = 128
 
 export class BatchOperations {
-  /** `updates`: passes attributes on to providers; undefined: nothing is forwarded. */
+  /**
+   * `updates`: passes attributes on to providers; undefined: nothing is forwarded. `quotas` undefined: tenants may have
+   * any number of entities.
+   */
   constructor(
     private readonly shards: ShardClient,
     private readonly clock: Clock,
     private readonly updates?: ForwardedUpdates,
+    private readonly quotas?: BatchQuotas,
   ) {}
 
   /** `POST /v2/op/update`. Without `outward` nothing is forwarded. */
@@ -45,9 +50,10 @@ export class BatchOperations {
       const index = this.updates.indexOf(scope.tenant)
       if (index) return this.updateEverywhere(this.updates, index, scope, batch, options, origin, outward, onResult)
     }
-    this.write(batch, scope, options, origin, answered => {
+    const onReplies: OnReplies = answered => {
       onResult(resultOf(answered, known => refusalOfUpdate(action, known)))
-    })
+    }
+    this.writeWithin(batch, scope, options, origin, onReplies, onResult)
   }
 
   /** An update that providers may execute in part: it keeps the payload until it ends. */
@@ -80,8 +86,26 @@ export class BatchOperations {
   /** `POST /v2/op/notify`: the sender gets an error only for changes that were not, or perhaps not, made durable. */
   notify(scope: BatchScope, batch: BatchUpdate, origin: Origin, onResult: OnResult<undefined>): void {
     const options = { overrideMetadata: false, forcedUpdate: false }
-    this.write(batch, scope, options, origin, answered => {
+    const onReplies: OnReplies = answered => {
       onResult(resultOf(answered, refusalOfNotification))
+    }
+    this.writeWithin(batch, scope, options, origin, onReplies, onResult)
+  }
+
+  /** Writes a batch; if it creates entities, then once they fit into the quota of its tenant. */
+  private writeWithin(
+    batch: BatchUpdate,
+    scope: BatchScope,
+    options: UpdateOptions,
+    origin: Origin,
+    onReplies: OnReplies,
+    onResult: OnResult<undefined>,
+  ): void {
+    const { quotas } = this
+    if (!quotas?.isLimited(scope.tenant) || !creates(batch)) return this.write(batch, scope, options, origin, onReplies)
+    quotas.reserve(scope, batch.items, reserved => {
+      if (reserved.ok) this.write(batch, scope, options, origin, releasedBy(reserved.value, onReplies))
+      else onResult(reserved)
     })
   }
 
@@ -108,6 +132,17 @@ export class BatchOperations {
 }
 
 type OnReplies = (answered: Pending) => void
+
+const creates = ({ action, items }: BatchUpdate): boolean =>
+  (action === 'append' || action === 'appendStrict') && items.length > 0
+
+/** A function of its own, so that its closure does not keep the payload. */
+const releasedBy =
+  (release: Release, onReplies: OnReplies): OnReplies =>
+  answered => {
+    release()
+    onReplies(answered)
+  }
 
 /**
  * A batch that waits for its answers. [hot] It waits as long as a commit takes, so it keeps only the parts of the
@@ -166,7 +201,12 @@ const refusalOfNotification = (all: readonly Ended[]): Refusal | undefined =>
   all.find(({ refusal }) => refusal !== undefined && notDurable.has(refusal.kind))?.refusal
 
 /** Refusals of changes that the rules would have accepted. */
-const notDurable: ReadonlySet<Refusal['kind']> = new Set(['Unavailable', 'InternalServerError', 'InsufficientStorage'])
+const notDurable: ReadonlySet<Refusal['kind']> = new Set([
+  'Unavailable',
+  'InternalServerError',
+  'InsufficientStorage',
+  'QuotaExceeded',
+])
 
 /**
  * Divides a batch into items for this broker and items of providers. Only replacements are divided, since they would

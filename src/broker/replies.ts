@@ -37,7 +37,11 @@ export type Shown = (FoundEntity | { readonly path: string; readonly entity: Ent
 }
 
 /** The entity for a reader with a grant. */
-export const shownUnder = (grant: AccessCondition, found: FoundEntity): Shown => ({ ...found, seenBy: grant })
+export const shownUnder = (grant: AccessCondition, { path, encoded }: FoundEntity): Shown => ({
+  path,
+  encoded,
+  seenBy: grant,
+})
 
 /** A page of a list, including entities of providers. */
 export interface ShownPage {

@@ -5,10 +5,11 @@
 // owners are not synchronised, so with several owners every write gets its stamp here: a client's creations are listed
 // in their order.
 
+import type { BatchIdentity } from '../domain/entities/batch.js'
 import type { Registration } from '../domain/providers/registration.js'
 import { namedIds } from '../domain/queries/selection.js'
 import { accepted, done, type Result, refusals, refused } from '../domain/refusal.js'
-import { anyCoversPath, type ShardMap } from '../domain/scope.js'
+import { anyCoversPath, type Scope, type ShardMap } from '../domain/scope.js'
 import type { SubscriptionProgress } from '../domain/subscriptions/subscription.js'
 import { mergeProgress } from '../domain/subscriptions/subscription-status.js'
 import type {
@@ -276,6 +277,27 @@ export class ShardClient {
     onResult: OnResult<readonly T[]>,
   ): void {
     this.steadily(onResult, onOne => askAll(this.shards, this.everywhere(request), read, onOne))
+  }
+
+  /** Asks every owner for the entities that a tenant has there, and how many of these are missing. */
+  countMissing<T>(
+    { tenant, path }: Scope,
+    entities: readonly BatchIdentity[],
+    read: (reply: ShardReply) => Result<T>,
+    onResult: OnResult<readonly T[]>,
+  ): void {
+    const ofOwners = new Map<number, BatchIdentity[]>()
+    for (const entity of entities) {
+      const owner = this.shards.ownerOf(this.shardMap.shardOf(tenant, path, entity.id))
+      const known = ofOwners.get(owner)
+      if (known) known.push(entity)
+      else ofOwners.set(owner, [entity])
+    }
+    const asks = this.shards.owners().map((shard): ShardAsk => {
+      const missing = { path, entities: ofOwners.get(this.shards.ownerOf(shard)) ?? [] }
+      return { shard, request: { kind: 'tenants', step: { what: 'creations', tenant, needsRoom: false, missing } } }
+    })
+    askAll(this.shards, asks, read, onResult)
   }
 
   /** Asks the keeper of the register. */

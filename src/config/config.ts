@@ -96,6 +96,8 @@ export interface Config {
   readonly egress: { readonly allow: readonly string[]; readonly deny: readonly string[] }
   /** The access file; undefined: any client may do everything. */
   readonly access: { readonly file: string } | undefined
+  /** The audit log; undefined: there is none. `file` undefined: it goes to standard output. */
+  readonly audit: { readonly file: string | undefined; readonly isRequired: boolean } | undefined
   /** Whether the tenant header has an effect. */
   readonly tenants: boolean
   readonly store: {
@@ -315,6 +317,8 @@ function contradictions(values: Values, given: ReadonlyMap<OptionName, Given>): 
   if (values.t !== undefined && values.logLevel !== 'DEBUG' && !isBad('logLevel')) {
     lines.push(`${where('t')}: needs -logLevel DEBUG`)
   }
+  if (values.auditRequired && values.auditLog === undefined && !isBad('auditLog'))
+    lines.push(`${where('auditRequired')}: needs -auditLog`)
   // A callback may arrive at another process than the one that its reader is connected to.
   if (values.ngsiProxy && values.workers !== 1 && !isBad('workers'))
     lines.push(`${where('ngsiProxy')}: not together with -workers; an event source is known in one process`)
@@ -389,6 +393,9 @@ function withoutEffect(values: Values, given: ReadonlyMap<OptionName, Given>): s
 
 const bytesPerMb = 1024 * 1024
 
+const auditOf = ({ auditLog, auditRequired: isRequired }: Values): Config['audit'] =>
+  auditLog === undefined ? undefined : { file: auditLog === '-' ? undefined : auditLog, isRequired }
+
 /** The share of one subscription in the room for all dead letters. */
 const subscriptionShare = 1 / 16
 
@@ -421,6 +428,7 @@ function configOf(values: Values, cores: () => number): Config {
     cluster: clusterOf(values),
     egress: { allow: listOf(values.egressAllow), deny: listOf(values.egressDeny) },
     access: values.access === undefined ? undefined : { file: values.access },
+    audit: auditOf(values),
     tenants: values.multiservice,
     store: {
       directory: values.dataDir,

@@ -119,6 +119,12 @@ const access = {
   access: option('ACCESS', path, undefined, {
     help: 'File that says who may do what; without it any client may do everything.',
   }),
+  auditLog: option('AUDIT_LOG', path, undefined, {
+    help: 'File with a line for each request that changes something, is refused, or administers; - is standard output.',
+  }),
+  auditRequired: option('AUDIT_REQUIRED', flag, false, {
+    help: 'Requests that change something are refused with 503 while lines of -auditLog cannot be written.',
+  }),
 }
 
 const processes = {

@@ -11,6 +11,8 @@
 // For each line one of two things is true: the lane has refused the first notification and will report room, or the
 // lane is in `hopeful` and its line is offered soon. So no notification waits for ever.
 //
+// A tenant may have a rate. What is beyond it waits before it is rendered (paced.ts).
+//
 // Not here: lanes and retries (notifier.ts), pending notifications (shard/), transports (sender.ts lists what a new one
 // touches).
 
@@ -20,6 +22,7 @@ import type { Subscription } from '../domain/subscriptions/subscription.js'
 import type { Deliverer, DeliveryOutcome, Logger, PendingNotification, SendWatch } from '../ports.js'
 import { Fifo } from './fifo.js'
 import { Notifier, type NotifierOptions, type NotifierPorts, type NotifierStats } from './notifier.js'
+import { type NotificationPace, PacedNotifications } from './paced.js'
 
 /** Messages rendered in one turn of the event loop: some 2 ms. */
 const renderedPerTurn = 64
@@ -37,7 +40,10 @@ interface Line {
   readonly later: Fifo<PendingNotification>
 }
 
-export type DispatcherPorts = Omit<NotifierPorts, 'onOutcome' | 'onRoom'>
+export type DispatcherPorts = Omit<NotifierPorts, 'onOutcome' | 'onRoom'> & {
+  /** undefined: no tenant has a rate. */
+  readonly pace?: NotificationPace | undefined
+}
 
 export class Dispatcher implements Deliverer {
   private readonly logger: Logger
@@ -47,6 +53,8 @@ export class Dispatcher implements Deliverer {
   private readonly lines = new Map<string, Line>()
   /** Lanes that may have room for notifications in their lines. */
   private readonly hopeful = new Set<string>()
+  /** undefined: no tenant has a rate. */
+  private readonly paced: PacedNotifications | undefined
   private isScheduled = false
   private isStopped = false
 
@@ -57,6 +65,7 @@ export class Dispatcher implements Deliverer {
   ) {
     this.logger = ports.logger
     this.watch = ports.watch
+    this.paced = ports.pace && new PacedNotifications(ports.pace, ports.clock, () => this.schedule())
     this.notifier = new Notifier(
       {
         ...ports,
@@ -84,6 +93,8 @@ export class Dispatcher implements Deliverer {
     const queue = this.notifier.queueOf(tenant)
     let length = this.notifier.queueLength(tenant) + this.arrived.size
     for (const line of this.lines.values()) if (line.queue === queue) length += line.first.size
+    for (const [other, waiting] of this.paced?.lengths() ?? [])
+      if (this.notifier.queueOf(other) === queue) length += waiting
     return length
   }
 
@@ -108,9 +119,26 @@ export class Dispatcher implements Deliverer {
 
   private renderSome(): void {
     for (let left = renderedPerTurn; left > 0 && this.arrived.first && !this.isStopped; left--)
-      this.render(this.arrived.shift()!)
+      this.renderOrPace(this.arrived.shift()!)
+    if (this.paced) this.renderPaced(this.paced)
     this.refillSome()
-    if ((this.arrived.first || this.hopeful.size > 0) && !this.isStopped) this.schedule()
+    if ((this.arrived.first || this.hopeful.size > 0 || this.paced?.hasDue) && !this.isStopped) this.schedule()
+  }
+
+  private renderOrPace(pending: PendingNotification): void {
+    const { paced } = this
+    if (!paced || paced.mayLeave(pending)) return this.render(pending)
+    const { tenant } = pending
+    if (this.notifier.hasRoomToWait(tenant, paced.lengthOf(tenant))) paced.add(pending)
+    else pending.onOutcome({ kind: 'dropped', why: 'no room' })
+  }
+
+  private renderPaced(paced: PacedNotifications): void {
+    for (let left = renderedPerTurn; left > 0 && !this.isStopped; left--) {
+      const pending = paced.take()
+      if (!pending) return
+      this.render(pending)
+    }
   }
 
   // [hot] Once per notification.

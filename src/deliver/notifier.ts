@@ -176,6 +176,14 @@ export class Notifier {
     return 'dropped'
   }
 
+  /** Whether one more notification of a tenant may wait outside the lanes. If not, it is lost, counted and logged. */
+  hasRoomToWait(tenant: string, waiting: number): boolean {
+    if (this.options.delivery === 'atLeastOnce') return true
+    if (waiting < this.lanes.table.poolOf(tenant).limits.queueMax) return true
+    this.refuse(tenant, { tenant })
+    return false
+  }
+
   /** The outcome of a message that is not to be sent; undefined: it is to be sent. */
   private endAtOnce(
     { transport, url }: NotificationMessage,

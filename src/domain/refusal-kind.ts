@@ -1,10 +1,11 @@
 // The kinds of refusals, and the form of a rule, one for each code: its kind, the names of its facts, its text.
 
 /**
- * The error names of the interface (docs/interface/errors.md#names). Five are ours: `Unavailable`, no shard could
+ * The error names of the interface (docs/interface/errors.md#names). Seven are ours: `Unavailable`, no shard could
  * answer in time (503), `InsufficientStorage`, the disk is full (507), `Forbidden`, the tenant has used up its share or
- * the caller may not do this (403), `Conflict`, the same operation is already in progress (409), and `Unauthorized`, it
- * is not shown who asks (401).
+ * the caller may not do this (403), `Conflict`, the same operation is already in progress (409), `Unauthorized`, it is
+ * not shown who asks (401), `QuotaExceeded`, the tenant has as many as its quota allows (403), and `TooManyRequests`,
+ * its rate of requests is used up (429).
  */
 export const refusalKinds = [
   'ParseError',
@@ -28,6 +29,8 @@ export const refusalKinds = [
   'Forbidden',
   'Conflict',
   'Unauthorized',
+  'QuotaExceeded',
+  'TooManyRequests',
 ] as const
 
 export type RefusalKind = (typeof refusalKinds)[number]

@@ -146,6 +146,7 @@ export const refusalRules = {
 
   // docs/interface/requests.md#paths, docs/interface/requests.md#methods: path and method
   unknownPath: bad('Service not found. Check your URL as probably it is wrong.'),
+  pathElsewhere: rule('NotFound', 'Service not found at this port of the broker'),
   charactersInPath: bad('invalid character in URI'),
   method: rule('MethodNotAlowed', 'method not allowed'),
 
@@ -420,6 +421,7 @@ export const refusalRules = {
   ),
   /** `freeBytes`: free bytes above the reserve. */
   noRoom: noStorage`no room on the disk of this node: ${megabytes('freeBytes')} free, ${megabytes('reservedBytes')} reserved`,
+  auditUnwritable: unavailable('the audit log cannot be written: no request may change anything until it can'),
   stopping: unavailable('the node is stopping or its store has failed'),
   copiesWait: unavailable('the disk of this node is full: its copies wait for room'),
   /** `reason`: what the log engine has lost, compared with what this node knows. */
@@ -494,6 +496,19 @@ export const refusalRules = {
   proofsDiffer: bad('the request shows two different proofs'),
   verificationsTooMany: unavailable('too many tokens are being verified, try again later'),
   issuerKeysMissing: unavailable('the keys of the issuer of the token are missing, try again later'),
+  /** `what`: the quota. */
+  quotaUsedUp: rule(
+    'QuotaExceeded',
+    ['tenant', 'max', 'what'],
+    (tenant: string, max: number, what: string) => `tenant ${tenant} may have ${max} ${what}`,
+  ),
+  /** `seconds`: until the request may be allowed. */
+  rateUsedUp: rule(
+    'TooManyRequests',
+    ['tenant', 'max', 'seconds'],
+    (tenant: string, max: number, seconds: number) =>
+      `tenant ${tenant} may make ${max} requests in a second: try again in ${seconds} s`,
+  ),
   /** A fault of the access file, with its line and place. It is no answer to a client. */
   accessFile: bad`${'fault'}`,
 

@@ -5,7 +5,7 @@
 import type { X509Certificate } from 'node:crypto'
 import type { AccessAction } from '../domain/access/access-rule.js'
 import type { AllowedGrant, BrokerAction, Grant } from '../domain/access/grant.js'
-import type { OwnedDocument, PrincipalSource } from '../domain/access/principal.js'
+import type { OwnedDocument, PrincipalSource, ShownKind } from '../domain/access/principal.js'
 import type { Refusal } from '../domain/refusal.js'
 
 /** The headers that may show a proof. */
@@ -28,6 +28,8 @@ export interface AccessGuard {
   onForbidden(): void
   /** Counts a request that is refused because too much waits for verifications. */
   onBusy(): void
+  /** Takes one request from the rate of a tenant, or refuses it. */
+  refusalByRate(tenant: string): Refusal | undefined
   /** Calls the listener after each change of the access file. Returns a function that ends it. */
   onChange(listener: () => void): () => void
 }
@@ -35,7 +37,12 @@ export interface AccessGuard {
 export type AskerResult =
   | { readonly ok: true; readonly asker: Asker }
   /** `challenge`: the value of `WWW-Authenticate`; undefined: the answer has none. */
-  | { readonly ok: false; readonly refusal: Refusal; readonly challenge: string | undefined }
+  | {
+      readonly ok: false
+      readonly refusal: Refusal
+      readonly challenge: string | undefined
+      readonly shown: ShownKind
+    }
 
 /** A principal, under the access file of the moment in which it was identified. */
 export interface Asker {

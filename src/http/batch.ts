@@ -55,6 +55,7 @@ export class BatchHandlers {
     if (!payload.ok) return reply.refuse(payload.refusal)
     const batch = parseBatchUpdate(payload.value, request.parameters.options.has('keyValues'))
     if (!batch.ok) return reply.refuse(batch.refusal)
+    reply.call?.audit?.names(batch.value.items.length, batch.value.items[0]?.id)
     const scope = scopeOfWrites(request, () => writesOf(batch.value))
     if (!scope.ok) return reply.refuse(scope.refusal)
     for (const { attributes } of batch.value.items) noteOldLocations(attributes, reply.call)
@@ -68,6 +69,7 @@ export class BatchHandlers {
     if (!payload.ok) return reply.refuse(payload.refusal)
     const batch = parseNotification(payload.value, request.notificationFormat, request.notifiedAlteration)
     if (!batch.ok) return reply.refuse(batch.refusal)
+    reply.call?.audit?.names(batch.value.items.length, batch.value.items[0]?.id)
     const kind = batch.value.action === 'delete' ? 'notifyDeletion' : 'notify'
     const scope = writeScope(request, kind, () => batch.value.items.map(writtenBy))
     if (!scope.ok) return reply.refuse(scope.refusal)

@@ -11,12 +11,15 @@ import type { Registration } from '../domain/providers/registration.js'
 import type { Refusal } from '../domain/refusal.js'
 import type { Subscription } from '../domain/subscriptions/subscription.js'
 import type { DeprecatedFeature } from '../messages/admin.js'
-import type { AnsweredRequest, Chance, Clock, RequestWatch } from '../ports.js'
+import type { AnsweredRequest, AuditTrail, Chance, Clock, RequestWatch } from '../ports.js'
 import { type AnswerBody, type Exchange, lengthOf } from './front.js'
+import { RequestAudit } from './request-audit.js'
 
 export interface CallWatch {
   readonly watch: RequestWatch
   readonly clock: Pick<Clock, 'monoMs'>
+  /** undefined: there is no audit log. */
+  readonly audit?: AuditTrail | undefined
 }
 
 /** The header is not trusted: a longer value is not an address. */
@@ -30,9 +33,13 @@ export class Call implements AnsweredRequest {
   responseBytes = 0
   durationMs = 0
   payload: Buffer | undefined
+  /** undefined: there is no audit log. */
+  readonly audit: RequestAudit | undefined
   private readonly startedMs: number
   /** The client's address from a proxy's header; undefined: not read yet. */
   private forwarded: string | undefined
+  /** The address of the connection; undefined: not read yet. */
+  private connected: string | undefined
   private hasHead = true
   private isEnded = false
 
@@ -44,6 +51,7 @@ export class Call implements AnsweredRequest {
     private readonly watching: CallWatch,
   ) {
     this.startedMs = watching.clock.monoMs()
+    this.audit = watching.audit && new RequestAudit(watching.audit)
   }
 
   get method(): string {
@@ -57,7 +65,17 @@ export class Call implements AnsweredRequest {
 
   from(): string {
     this.noteOrigin()
-    return this.forwarded || this.exchange.clientAddress()
+    return this.forwarded || this.connection()
+  }
+
+  /** The address of the connection, if a header has named another one. */
+  peer(): string | undefined {
+    this.noteOrigin()
+    return this.forwarded ? this.connection() : undefined
+  }
+
+  private connection(): string {
+    return this.connected ?? this.exchange.clientAddress()
   }
 
   /** Reads the client's address from a proxy's header, while the head is still available. */
@@ -75,6 +93,11 @@ export class Call implements AnsweredRequest {
   }
 
   leaveHead(): void {
+    // The client of a request that is answered later may be gone by then, and with it the address of its connection.
+    if (this.audit?.mayBeLogged && !this.isEnded) {
+      this.noteOrigin()
+      this.connected = this.exchange.clientAddress()
+    }
     this.hasHead = false
   }
 
@@ -107,6 +130,15 @@ export class Call implements AnsweredRequest {
     this.responseBytes = body === undefined ? 0 : lengthOf(body)
     this.durationMs = this.watching.clock.monoMs() - this.startedMs
     this.watching.watch.onAnswered(this)
+    const { audit } = this
+    if (audit?.isLogged(status)) this.addTo(audit, status)
+  }
+
+  private addTo(audit: RequestAudit, status: number): void {
+    const { exchange, correlator, tenant, paths: servicePath } = this
+    const { method, path, query } = exchange
+    const address = this.from()
+    audit.add({ address, peer: this.peer(), method, path, query, tenant, servicePath, status, correlator })
   }
 }
 

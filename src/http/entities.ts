@@ -59,6 +59,7 @@ export class EntityHandlers {
     if (!entity.ok) return reply.refuse(entity.refusal)
     const upsert = options.has('upsert')
     const { id, type, attributes } = entity.value
+    reply.call?.audit?.names(1, id)
     const written = () => [{ id, type, names: [...attributes.keys()] }]
     const scope = writeScope(request, upsert ? 'upsert' : 'create', written)
     if (!scope.ok) return reply.refuse(scope.refusal)

@@ -10,6 +10,8 @@
 
 import assert from 'node:assert/strict'
 import type { Shown } from '../broker/replies.js'
+import { type AttributeSet, shows } from '../domain/access/attribute-set.js'
+import type { EntityInPath } from '../domain/access/condition.js'
 import type { Entity } from '../domain/entities/entity.js'
 import {
   attributesPieces,
@@ -22,7 +24,8 @@ import {
   type View,
 } from '../domain/entities/representation.js'
 import { type Refusal, refusals } from '../domain/refusal.js'
-import { decodeEntity, encodedJson, isAnswer } from '../encoded-entity.js'
+import { decodeEntity, encodedId, encodedJson, encodedType, isAnswer, SeenMembers } from '../encoded-entity.js'
+import type { FoundEntity } from '../messages/messages.js'
 import type { Reply } from './reply.js'
 import { listParameter, type Parameters } from './url.js'
 
@@ -205,10 +208,43 @@ const largeBytes = 1024 * 1024
 const isLarge = (shown: Shown): boolean => 'encoded' in shown && shown.encoded.length > largeBytes
 
 export function entityItem(shown: Shown, view: View): ListItem {
-  const isWhole = !shown.seenBy || shown.seenBy.showsAllAttributes()
-  if (isWhole && 'encoded' in shown && isFullView(view) && isAnswer(shown.encoded)) return encodedJson(shown.encoded)
+  if ('encoded' in shown && isFullView(view) && isAnswer(shown.encoded)) return jsonOf(shown)
   const render = isLarge(shown) ? entityPieces : renderEntity
   return render(entityOf(shown), shown.path, view)
+}
+
+/** The JSON of an entity in its stored form. Hidden attributes are cut out of its bytes. */
+function jsonOf({ path, encoded, seenBy }: Shown & FoundEntity): Uint8Array {
+  if (!seenBy || seenBy.showsAllAttributes()) return encodedJson(encoded)
+  const set = seenBy.attributesOf(new StoredIdentity(path, encoded))
+  assert(set, 'a reader finds only what it may see')
+  return set.kind === 'all' ? encodedJson(encoded) : membersOf(set).jsonOf(encoded)
+}
+
+/** The identity of an entity in its stored form. */
+class StoredIdentity implements EntityInPath {
+  readonly type: string
+
+  constructor(
+    readonly path: string,
+    private readonly encoded: Buffer,
+  ) {
+    this.type = encodedType(encoded)
+  }
+
+  get id(): string {
+    return encodedId(this.encoded)
+  }
+}
+
+const members = new WeakMap<AttributeSet, SeenMembers>()
+
+function membersOf(set: AttributeSet): SeenMembers {
+  const known = members.get(set)
+  if (known) return known
+  const made = new SeenMembers(name => shows(set, name))
+  members.set(set, made)
+  return made
 }
 
 /** The attributes of one entity as JSON, as `GET .../attrs` shows them. */

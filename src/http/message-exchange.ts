@@ -16,6 +16,8 @@ export interface MessageHead {
   readonly length: number
   /** The address of the client. */
   readonly client: string
+  /** The address of the connection, if a header has named `client`. */
+  readonly peer?: string | undefined
 }
 
 export class MessageExchange implements Exchange {
@@ -31,7 +33,7 @@ export class MessageExchange implements Exchange {
     private readonly head: MessageHead,
     private readonly onReply: (status: number, body: string) => void,
   ) {
-    const { tenant, path: servicePath, options, authToken, length } = head
+    const { tenant, path: servicePath, options, authToken, length, client, peer } = head
     this.query = options === '' ? '' : `options=${encodeURIComponent(options)}`
     this.headers = new Map([
       ['content-type', 'application/json'],
@@ -39,6 +41,7 @@ export class MessageExchange implements Exchange {
       ['fiware-service', tenant],
       ['fiware-servicepath', servicePath],
       ['x-auth-token', authToken],
+      ['x-real-ip', peer === undefined ? '' : client],
     ])
   }
 
@@ -51,7 +54,7 @@ export class MessageExchange implements Exchange {
   }
 
   clientAddress(): string {
-    return this.head.client
+    return this.head.peer ?? this.head.client
   }
 
   reply(status: number, _headers: readonly string[], body?: AnswerBody, onSent?: () => void): void {

@@ -2,8 +2,9 @@
 
 import type { StreamEvent } from '../broker/streams/stream-event.js'
 import type { StreamHub } from '../broker/streams/stream-hub.js'
-import type { Clock } from '../ports.js'
+import type { AuditTrail, Clock } from '../ports.js'
 import type { AccessGuard } from './access-guard.js'
+import type { StreamsOfTenants } from './streams-of-tenants.js'
 
 export type StreamTransport = 'sse' | 'websocket'
 
@@ -33,6 +34,10 @@ export interface StreamParts {
   readonly tallies: StreamCounts
   /** undefined: any client may read everything. */
   readonly access?: AccessGuard | undefined
+  /** undefined: there is no audit log. */
+  readonly audit?: AuditTrail | undefined
+  /** undefined: the streams of tenants are not limited. */
+  readonly ofTenants?: StreamsOfTenants | undefined
   /** Whether the node is about to end. */
   readonly isEnding: () => boolean
 }

@@ -52,6 +52,7 @@ export class RegistrationHandlers {
     this.registrations.create(registration, result => {
       if (!result.ok) return reply.refuse(result.refusal)
       noteLegacyForwarding(wanted.value, 'creation', result.value, reply.call)
+      reply.call?.audit?.created(result.value)
       reply.created(`/v2/registrations/${result.value}`, false)
     })
   }

@@ -48,6 +48,8 @@ export const statusOf = {
   InsufficientStorage: 507,
   Forbidden: 403,
   Conflict: 409,
+  QuotaExceeded: 403,
+  TooManyRequests: 429,
 } as const satisfies Record<RefusalKind, number>
 
 const nameOf = (kind: RefusalKind): string => (kind === 'PartlyForwarded' ? 'PartialUpdate' : kind)
@@ -203,6 +205,7 @@ export class Reply {
     const body = errorText(refusal)
     const headers = this.headers('Content-Type', 'application/json')
     if (refusal.kind === 'Unavailable') headers.push('Retry-After', '1')
+    if (refusal.code === 'rateUsedUp') headers.push('Retry-After', String(refusal.seconds))
     if (refusal.code === 'contentCoding') headers.push('Accept-Encoding', refusal.supported)
     const status = statusOf[refusal.kind]
     // The following bytes are not a request: they are the rest of a body that was too long, or of unknown length.

@@ -44,15 +44,21 @@ export class RequestAuthorizer {
     serve: (permit: Permit | undefined) => BodyHandler | undefined,
   ): BodyHandler | undefined {
     if (candidate.need === 'nothing') return serve(undefined)
-    const body = new HeldBody(this.bodies, () => {
+    const { exchange } = candidate
+    let isDecided = false
+    let handler: BodyHandler | undefined
+    let body: HeldBody | undefined
+    this.access.identify(exchange, exchange.certificate, identification => {
+      isDecided = true
+      if (body?.isRefused) return
+      const permit = this.permitOrRefuse(candidate, identification)
+      handler = permit && serve(permit)
+      body?.give(handler)
+    })
+    if (isDecided) return handler
+    body = new HeldBody(this.bodies, () => {
       this.access.onBusy()
       candidate.reply.refuse(refusals.verificationsTooMany)
-    })
-    const { exchange } = candidate
-    this.access.identify(exchange, exchange.certificate, identification => {
-      if (body.isRefused) return
-      const permit = this.permitOrRefuse(candidate, identification)
-      body.give(permit && serve(permit))
     })
     return body.handlerNow(candidate.awaitsBody)
   }
@@ -62,6 +68,7 @@ export class RequestAuthorizer {
    * request was refused.
    */
   admitInner(request: Request, reply: Reply, need: RequestNeed, asker: Asker | undefined): Permit | undefined {
+    if (asker) reply.call?.audit?.identified(asker.source)
     const now = asker?.now()
     const permit = now ? this.permitOf(request, need, now) : refused(refusals.proofExpired)
     if (permit.ok) return permit.value
@@ -70,10 +77,13 @@ export class RequestAuthorizer {
   }
 
   private permitOrRefuse({ request, reply, need }: CandidateRequest, identification: AskerResult): Permit | undefined {
+    const audit = reply.call?.audit
     if (!identification.ok) {
+      audit?.unidentified(identification.shown)
       reply.refuseUnidentified(identification.refusal, identification.challenge)
       return undefined
     }
+    audit?.identified(identification.asker.source)
     const permit = this.permitOf(request, need, identification.asker)
     if (permit.ok) return permit.value
     reply.refuse(permit.refusal)
@@ -82,10 +92,28 @@ export class RequestAuthorizer {
 
   private permitOf(request: Request, need: RequestNeed, asker: Asker): Result<Permit> {
     const grants = typeof need === 'string' ? accepted({}) : grantsFor(request, need, asker)
-    if (grants.ok) return accepted({ asker, grants: grants.value, onForbidden: () => this.access.onForbidden() })
-    if (grants.refusal.kind === 'Forbidden') this.access.onForbidden()
-    return grants
+    if (!grants.ok) {
+      if (grants.refusal.kind === 'Forbidden') this.access.onForbidden()
+      return grants
+    }
+    const refusal = this.refusalByRate(request, need)
+    if (refusal) return refused(refusal)
+    return accepted({ asker, grants: grants.value, onForbidden: () => this.access.onForbidden() })
   }
+
+  /** A request that the rules refuse takes nothing from the rate of its tenant: other principals need it. */
+  private refusalByRate(request: Request, need: RequestNeed): Refusal | undefined {
+    if (typeof need === 'string' || need.about === 'broker') return undefined
+    const tenant = tenantMeant(request)
+    return tenant.ok ? this.access.refusalByRate(tenant.value) : undefined
+  }
+}
+
+/** The tenant that a request is about. A stream may name it in its parameters. */
+function tenantMeant(request: Request): Result<string> {
+  if (!request.streamHead) return tenantOf(request)
+  const scope = streamScope(request)
+  return scope.ok ? accepted(scope.value.tenant) : scope
 }
 
 /** The grants that a request needs, or its refusal. Of a batch, the body decides which of them have to be there. */

@@ -42,6 +42,8 @@ export interface HttpSettings {
   readonly access?: AccessGuard | undefined
   /** undefined: the paths of ngsi-proxy are not served. `isTls`: clients reach this broker over TLS. */
   readonly ngsiProxy?: { readonly isTls: boolean } | undefined
+  /** Recognizes paths that another port of this broker serves; undefined: there is none. */
+  readonly isElsewhere?: ((components: readonly string[]) => boolean) | undefined
 }
 
 export interface Compression {

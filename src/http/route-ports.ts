@@ -1,5 +1,5 @@
 // At which port a path is served when operators have one of their own (`-adminPort`,
-// docs/interface/administration.md#the-port-for-operators). Elsewhere the path does not exist.
+// docs/interface/administration.md#the-port-for-operators). At the other port the path is a 404.
 //
 // The table has a row for each path of the broker: a path without one does not compile.
 //
@@ -56,6 +56,21 @@ export const portOfRoute = {
   '/cluster': 'admin',
   '/cluster/drain': 'admin',
 } as const satisfies Readonly<Record<RouteTemplate, 'main' | 'admin' | 'both'>>
+
+/** Recognizes the paths that are served at the other port alone. */
+export function elsewhereOf(port: PortRole): (components: readonly string[]) => boolean {
+  const patterns = (Object.keys(portOfRoute) as RouteTemplate[])
+    .filter(template => !isServedAt(port, template))
+    .map(template => template.slice(1).split('/'))
+  return components => patterns.some(pattern => pattern.length === components.length && matches(pattern, components))
+}
+
+/** Whether a path has a pattern of as many components. A component in braces matches any one, also an empty one. */
+export function matches(pattern: readonly string[], components: readonly string[]): boolean {
+  for (const [index, component] of pattern.entries())
+    if (component !== components[index] && !component.startsWith('{')) return false
+  return true
+}
 
 export function isServedAt(port: PortRole, template: RouteTemplate): boolean {
   const served = portOfRoute[template]

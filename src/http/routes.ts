@@ -23,7 +23,7 @@ import type { ProxyHandlers } from './ngsi-proxy.js'
 import type { RegistrationHandlers } from './registrations.js'
 import type { Reply } from './reply.js'
 import type { Request } from './request.js'
-import { isServedAt, type PortRole } from './route-ports.js'
+import { isServedAt, matches, type PortRole } from './route-ports.js'
 import type { ServiceHandlers } from './service.js'
 import type { StreamHandlers } from './streams.js'
 import type { SubscriptionHandlers } from './subscriptions.js'
@@ -286,9 +286,3 @@ function routeAt(template: RouteTemplate, { served, methods, refusals }: Entry):
 /** What rules have to allow for a method of a path; another method than those served needs a principal. */
 export const needOf = ({ needs }: Route, method: string): RequestNeed =>
   Object.hasOwn(needs, method) ? (needs[method as ServedMethod] ?? 'principal') : 'principal'
-
-function matches(pattern: readonly string[], components: readonly string[]): boolean {
-  for (const [index, component] of pattern.entries())
-    if (component !== components[index] && !component.startsWith('{')) return false
-  return true
-}

@@ -25,6 +25,13 @@ const chunksTooMany = (bodyBytesMax: number): Refusal => {
   return refusals.tooMany('chunks', countMax + 1, countMax)
 }
 
+/** Refuses a request that would change something while the audit log cannot be written; false: it may be carried out. */
+function isUnaudited(reply: Reply): boolean {
+  if (!reply.call?.audit?.mustBeRefused()) return false
+  reply.refuse(refusals.auditUnwritable)
+  return true
+}
+
 export class Server implements FrontHandler, InnerRequests {
   private readonly correlators: Correlators
   private readonly watching: CallWatch | undefined
@@ -70,15 +77,19 @@ export class Server implements FrontHandler, InnerRequests {
       const request = head.value
       const route = this.route(request.components)
       const write = route?.write.get(request.method)
-      if (!route || !write) return reply.refuse(refusals.unknownPath)
+      if (!route || !write) return this.refusePath(request, reply)
+      const need = needOf(route, request.method)
       reply.call?.routed(route.template, request.contentType, request.hasBody)
+      const audit = reply.call?.audit
+      if (audit) audit.isMessage = true
+      audit?.routed(route.template, need, request.method, request.components)
       if (this.authorizer) {
-        const permit = this.authorizer.admitInner(request, reply, needOf(route, request.method), asker)
+        const permit = this.authorizer.admitInner(request, reply, need, asker)
         if (!permit) return
         request.permit = permit
       }
       request.parsed = payload
-      write(request, reply, noBytes)
+      if (!isUnaudited(reply)) write(request, reply, noBytes)
     } catch (error) {
       this.fail(reply, error as Error)
     } finally {
@@ -100,7 +111,11 @@ export class Server implements FrontHandler, InnerRequests {
         correlator: reply.correlator,
       })
     const route = this.route(request.components)
-    if (route) call?.routed(route.template, request.contentType, request.hasBody)
+    if (route) {
+      const { method, components } = request
+      call?.routed(route.template, request.contentType, request.hasBody)
+      call?.audit?.routed(route.template, needOf(route, method), method, components)
+    }
     return this.authorizer
       ? this.admit(this.authorizer, exchange, route, request, reply)
       : this.handle(route, request, reply)
@@ -114,6 +129,8 @@ export class Server implements FrontHandler, InnerRequests {
     request: Request,
     reply: Reply,
   ): BodyHandler | undefined {
+    const audit = reply.call?.audit
+    if (audit) audit.isGuarded = true
     const isPreflight = request.method === 'OPTIONS' && this.settings.cors !== undefined
     const need = isPreflight ? 'nothing' : route ? needOf(route, request.method) : 'principal'
     const awaitsBody = route?.write.has(request.method) ?? false
@@ -130,16 +147,20 @@ export class Server implements FrontHandler, InnerRequests {
 
   private handle(route: Route | undefined, request: Request, reply: Reply): BodyHandler | undefined {
     if (!route) {
-      reply.refuse(refusals.unknownPath)
+      this.refusePath(request, reply)
       return undefined
     }
     if (route.isCompressed) reply.compressor = this.settings.compression?.compressor
     const write = route.write.get(request.method)
     if (write) return (body, excess) => this.onBody(write, request, reply, body, excess)
     const read = route.read.get(request.method)
-    if (read) read(request, reply, this)
-    else this.otherMethod(request.method, route, reply)
+    if (!read) this.otherMethod(request.method, route, reply)
+    else if (!isUnaudited(reply)) read(request, reply, this)
     return undefined
+  }
+
+  private refusePath({ components }: Request, reply: Reply): void {
+    reply.refuse(this.settings.isElsewhere?.(components) ? refusals.pathElsewhere : refusals.unknownPath)
   }
 
   private onBody(write: WithBody, request: Request, reply: Reply, body: Uint8Array, excess?: Excess): void {
@@ -164,7 +185,7 @@ export class Server implements FrontHandler, InnerRequests {
 
   private write(write: WithBody, request: Request, reply: Reply, body: Uint8Array): void {
     try {
-      write(request, reply, body)
+      if (!isUnaudited(reply)) write(request, reply, body)
     } catch (error) {
       this.fail(reply, error as Error)
     }
@@ -188,7 +209,11 @@ export class Server implements FrontHandler, InnerRequests {
   private refuseHead(exchange: Exchange, reply: Reply, refusal: Refusal): void {
     const components = parsePath(exchange.path)
     const route = components.ok ? this.route(components.value) : undefined
-    if (route && reply.call) reply.call.route = route.template
+    if (route && reply.call) {
+      reply.call.route = route.template
+      const path = components.ok ? components.value : []
+      reply.call.audit?.routed(route.template, needOf(route, exchange.method), exchange.method, path)
+    }
     if (route?.refusals === 'short' && refusal.kind === 'BadRequest') reply.refuseInShort(refusal)
     else reply.refuse(refusal)
   }

@@ -29,7 +29,8 @@ import {
   type OpenStream,
   type StreamParts,
 } from './open-stream.js'
-import { errorText } from './reply.js'
+import { errorText, statusOf } from './reply.js'
+import type { MessageAudit } from './request-audit.js'
 import { SocketUpdates, type UpdateRef } from './socket-updates.js'
 import { StreamRights } from './stream-rights.js'
 
@@ -57,7 +58,7 @@ export interface SocketParts extends StreamParts {
   /** The same for its updates, as texts of headers. */
   readonly updateScope: Pick<MessageHead, 'tenant' | 'path'>
   readonly inner: InnerRequests
-  readonly origin: Pick<MessageHead, 'client' | 'authToken'>
+  readonly origin: Pick<MessageHead, 'client' | 'peer' | 'authToken'>
   /** The certificate of the connection; undefined: there is none. */
   readonly certificate: X509Certificate | undefined
   /** The principal that has opened the connection; undefined: there is no access control. */
@@ -65,6 +66,8 @@ export interface SocketParts extends StreamParts {
   /** The watch that the parameters describe, or the reason why there is none; undefined: they describe none. */
   readonly first: Result<Watch> | undefined
   readonly isMultitenant: boolean
+  /** undefined: there is no audit log. */
+  readonly messages?: MessageAudit | undefined
 }
 
 export class StreamSocket implements SocketListener, OpenStream {
@@ -237,6 +240,8 @@ export class StreamSocket implements SocketListener, OpenStream {
       this.arrived = undefined
       if (this.isOver) return
       const refusal = answer.ok ? rights.renew(answer.asker) : answer.refusal
+      const who = answer.ok ? answer.asker.source : answer.shown
+      this.parts.messages?.add('token', refusal ? statusOf[refusal.kind] : 200, who)
       if (refusal?.kind === 'Forbidden') access.onForbidden()
       if (refusal) this.refuse(undefined, refusal)
       else this.write('{"op":"ok"}')
@@ -283,9 +288,13 @@ export class StreamSocket implements SocketListener, OpenStream {
 
   private addWatch(id: string, watch: Result<Watch>): void {
     if (!watch.ok) return this.refuse(id, watch.refusal)
-    const allowed = this.rights ? this.rights.add(watch.value) : watch
+    const { rights } = this
+    const allowed = rights ? rights.add(watch.value) : watch
     if (!allowed.ok) {
       this.parts.access?.onForbidden()
+      const { tenant, servicePath } = watch.value.filter
+      const status = statusOf[allowed.refusal.kind]
+      if (rights) this.parts.messages?.add('watch', status, rights.asker.source, { tenant, servicePath })
       return this.refuse(id, allowed.refusal)
     }
     const { hub, clock, tallies } = this.parts

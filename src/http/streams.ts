@@ -7,9 +7,11 @@ import type { Watch } from '../domain/streams/watch.js'
 import { type WatchScope, watchOfParameters } from '../domain/streams/watch-parser.js'
 import { EventStream } from './event-stream.js'
 import type { InnerRequests } from './inner-requests.js'
+import type { MessageHead } from './message-exchange.js'
 import type { OpenStream, StreamParts } from './open-stream.js'
 import type { Reply } from './reply.js'
 import type { Request, StreamHead } from './request.js'
+import { MessageAudit } from './request-audit.js'
 import { streamScope } from './stream-scope.js'
 import { StreamSocket, subprotocol } from './stream-socket.js'
 
@@ -43,8 +45,11 @@ export class StreamHandlers {
     if (watch && !watch.ok && !asksForWebSocket) return reply.refuse(watch.refusal)
     if (isEnding()) return reply.refuse(refusals.stopping)
     if (this.open.size >= streamsMax) return reply.refuse(refusals.streamsTooMany(streamsMax))
+    const { tenant } = scope.value
+    const refusal = this.parts.ofTenants?.refusalFor(tenant)
+    if (refusal) return reply.refuse(refusal)
     if (asksForWebSocket) this.openSocket(request, streamHead, reply, inner, scope.value, watch)
-    else if (watch?.ok) this.openEvents(request, reply, watch.value)
+    else if (watch?.ok) this.openEvents(request, reply, tenant, watch.value)
   }
 
   /** Ends all streams: the node stops. */
@@ -52,9 +57,18 @@ export class StreamHandlers {
     for (const stream of [...this.open]) stream.end('stopping', 'stopping')
   }
 
-  private openEvents({ permit }: Request, reply: Reply, watch: Watch): void {
-    const stream = new EventStream(reply, watch, this.parts, () => this.open.delete(stream), permit?.asker)
+  private begin(stream: OpenStream, tenant: string): void {
     this.open.add(stream)
+    this.parts.ofTenants?.begin(tenant)
+  }
+
+  private over(stream: OpenStream, tenant: string): void {
+    if (this.open.delete(stream)) this.parts.ofTenants?.end(tenant)
+  }
+
+  private openEvents({ permit }: Request, reply: Reply, tenant: string, watch: Watch): void {
+    const stream = new EventStream(reply, watch, this.parts, () => this.over(stream, tenant), permit?.asker)
+    this.begin(stream, tenant)
     stream.begin()
   }
 
@@ -68,15 +82,37 @@ export class StreamHandlers {
   ): void {
     const { call, permit, authToken, parameters, tenantHeader, paths, tenants: isMultitenant } = request
     const { values } = parameters
-    const origin = { client: call?.from() ?? '', authToken }
+    const origin = { client: call?.from() ?? '', peer: call?.peer(), authToken }
     const updateScope = { tenant: values.get('tenant') ?? tenantHeader, path: values.get('path') ?? paths.join() }
-    const asked = { scope, updateScope, inner, origin, certificate, asker: permit?.asker, first, isMultitenant }
+    const { audit } = this.parts
+    const messages = audit && new MessageAudit(audit, headOf(request, reply, origin, updateScope))
+    const asked = {
+      scope,
+      updateScope,
+      inner,
+      origin,
+      certificate,
+      asker: permit?.asker,
+      first,
+      isMultitenant,
+      messages,
+    }
     const parts = { ...this.parts, ...asked }
-    const socket = new StreamSocket(parts, () => this.open.delete(socket))
-    this.open.add(socket)
+    const socket = new StreamSocket(parts, () => this.over(socket, scope.tenant))
+    this.begin(socket, scope.tenant)
     const protocol = protocols.includes(subprotocol) ? subprotocol : ''
-    if (!reply.webSocket(protocol, socket)) this.open.delete(socket)
+    if (!reply.webSocket(protocol, socket)) this.over(socket, scope.tenant)
   }
+}
+
+/** What the entries of messages in the audit log have in common. */
+function headOf(
+  { path }: Request,
+  { correlator }: Reply,
+  { client, peer }: Pick<MessageHead, 'client' | 'peer'>,
+  { tenant, path: servicePath }: Pick<MessageHead, 'tenant' | 'path'>,
+) {
+  return { address: client, peer, path, query: '', tenant, servicePath, correlator }
 }
 
 /** Whether the parameters of a WebSocket describe its first watch. */

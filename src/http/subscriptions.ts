@@ -66,6 +66,7 @@ export class SubscriptionHandlers {
     this.subscriptions.create(subscription, result => {
       if (!result.ok) return reply.refuse(result.refusal)
       noteLegacyFormat(wanted.value, 'creation', result.value, reply.call)
+      reply.call?.audit?.created(result.value)
       reply.created(`/v2/subscriptions/${result.value}`, false)
     })
   }

@@ -14,12 +14,28 @@ export type TenantsStep =
   | { readonly what: 'names' }
   /** The sizes of these tenants in the shards of the asked owner. */
   | { readonly what: 'sizes'; readonly tenants: readonly string[] }
+  /**
+   * The entities of a tenant in the shards of the asked owner, for its quota. `needsRoom`: the asked owner gives back its
+   * part of what is left of the quota. `missing`: which of these entities in a path would be created.
+   */
+  | {
+      readonly what: 'creations'
+      readonly tenant: string
+      readonly needsRoom: boolean
+      readonly missing?: MissingEntities | undefined
+    }
   /** Begins to delete a tenant. A deletion that has already begun continues. */
   | { readonly what: 'delete'; readonly tenant: string }
   /** The deletions in progress. */
   | { readonly what: 'deletions' }
   /** Those of these deletions for which the asked owner has nothing left and accepts nothing new. */
   | { readonly what: 'purged'; readonly deletions: readonly TenantDeletion[] }
+
+/** Entities that a batch would create unless they exist. An entity without a type is the only one of its id. */
+export interface MissingEntities {
+  readonly path: string
+  readonly entities: readonly { readonly id: string; readonly type?: string | undefined }[]
+}
 
 /** A tenant that is being deleted. */
 export interface TenantDeletion {
@@ -33,6 +49,8 @@ export interface TenantDeletion {
 export type TenantsReply =
   | { readonly what: 'names'; readonly tenants: readonly string[] }
   | { readonly what: 'sizes'; readonly sizes: readonly TenantSize[] }
+  /** `missing`: how many of the entities do not exist. */
+  | { readonly what: 'creations'; readonly count: number; readonly missing: number }
   /** Also the reply to `delete`, with the requested deletion. */
   | { readonly what: 'deletions'; readonly deletions: readonly TenantDeletion[] }
   /** The tenants of these deletions. */

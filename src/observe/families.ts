@@ -10,8 +10,10 @@ import type { CertificateNumbers, MetricFamily, MetricLabels, MetricSample } fro
 import type { BackupNumbers, BackupOutcome } from '../messages/backup.js'
 import type { ClusterNumbers } from '../messages/cluster-status.js'
 import type { DiskRoom, StoreNumbers } from '../ports.js'
+import type { AuditNumbers } from './audit/audit-log.js'
 import type { LoopDelay } from './loop-delay.js'
 import { byLabel, counter, family, gauge, histograms } from './metric-family.js'
+import { type QuotaNumbers, quotaFamilies } from './quota-metrics.js'
 import type { ConnectionTallies, RequestTallies } from './request-tallies.js'
 
 export interface NotifierNumbers {
@@ -91,6 +93,9 @@ export interface Sources {
   readonly certificates?: (() => readonly CertificateNumbers[]) | undefined
   /** undefined: there is no access control. */
   readonly access?: (() => AccessNumbers) | undefined
+  /** undefined: there is no audit log. */
+  readonly audit?: (() => AuditNumbers) | undefined
+  readonly quotas?: (() => QuotaNumbers) | undefined
 }
 
 /** Numbers of access control, of this process. */
@@ -104,8 +109,8 @@ export interface AccessNumbers {
 }
 
 export function familiesOf(sources: Sources): readonly MetricFamily[] {
-  const { requests, connections, labelled, loop, version, worker, disk, cluster, backup, certificates, access } =
-    sources
+  const { requests, connections, labelled, loop, version, worker, disk, cluster } = sources
+  const { backup, certificates, access, audit, quotas } = sources
   const store = sources.store()
   const own: MetricLabels = worker === undefined ? {} : { worker: String(worker) }
   return [
@@ -122,6 +127,8 @@ export function familiesOf(sources: Sources): readonly MetricFamily[] {
     ...(backup ? backupFamilies(backup()) : []),
     ...(certificates ? certificateFamilies(certificates()) : []),
     ...(access ? accessFamilies(access()) : []),
+    ...(audit ? auditFamilies(audit()) : []),
+    ...(quotas ? quotaFamilies(quotas()) : []),
     histograms('orrery_event_loop_delay_seconds', 'By how much timers are late.', [
       { labels: own, histogram: loop.seconds },
     ]),
@@ -271,6 +278,16 @@ export function accessFamilies({ denied, forbidden, tokens, source }: AccessNumb
     read('orrery_access_reloads_total', 'New access files that are in use.', reloads),
     read('orrery_access_reload_failures_total', 'New access files with a fault.', reloadFailures),
     gauge('orrery_access_tokens_remembered', 'Verified tokens that are remembered.', tokens.remembered),
+  ]
+}
+
+/** Metrics of the audit log: each worker writes its own lines. */
+export function auditFamilies({ written, lost, waitingBytes, isFailing }: AuditNumbers): readonly MetricFamily[] {
+  return [
+    counter('orrery_audit_lines_total', 'Lines of the audit log that were written.', written),
+    counter('orrery_audit_lines_lost_total', 'Lines of the audit log that were lost.', lost),
+    gauge('orrery_audit_waiting_bytes', 'Bytes of its lines that wait to be written.', waitingBytes),
+    gauge('orrery_audit_failing', '1 while its lines cannot be written.', Number(isFailing), 'max'),
   ]
 }
 

@@ -1,6 +1,8 @@
 // The outputs of log lines: standard output and the log file, asynchronously while the process runs, synchronously for
 // its last lines.
 //
+// Standard output is shared with the audit log: each writes whole lines in its turn (output-turns.ts).
+//
 // Lines of one turn of the event loop are written together, and one write is in flight at a time. So lines keep their
 // order. A slow reader costs memory up to a limit and then lines, but never delays a request. pino's destination does
 // the writing. Its own buffer stays empty, because its flush at exit would wait for ever on a full disk. When the
@@ -21,6 +23,7 @@
 import { closeSync, fstatSync, mkdirSync, openSync, renameSync, stat } from 'node:fs'
 import { join } from 'node:path'
 import { destination as open } from 'pino'
+import { standardOutputTurns } from './output-turns.js'
 
 /** Characters that wait for a slow reader of the log; further lines are lost, and their number is logged later. */
 const waitingLengthMax = 16 * 1024 * 1024
@@ -60,6 +63,8 @@ export function openLogOutput(
   let lost = 0
   let scheduled = false
   let inFlight = false
+  /** Whether the write in flight has a turn of standard output, or waits for it. */
+  let hasTurn = false
   let readerGone = false
   let destination: ReturnType<typeof openDestination> | undefined = openDestination()
   /** The number of the new file, while a line goes to the old one. */
@@ -68,7 +73,7 @@ export function openLogOutput(
   function openDestination() {
     const fresh = open({ fd, sync: false })
     fresh.on('drain', () => {
-      inFlight = false
+      written()
       if (next !== undefined) exchange()
       pass()
     })
@@ -77,7 +82,7 @@ export function openLogOutput(
     fresh.on('error', error => {
       // pino reports a failure twice.
       if (destination !== fresh) return
-      inFlight = false
+      written()
       // Otherwise it would retry the lost lines at exit without end.
       fresh.destroy()
       if (isReaderGone(fd, error)) {
@@ -122,7 +127,21 @@ export function openLogOutput(
     if (inFlight || waiting === '') return
     if (!destination) return reopen()
     inFlight = true
-    destination.write(take())
+    if (fd !== standardOutput) return void destination.write(take())
+    hasTurn = true
+    standardOutputTurns.take(() => {
+      const lines = take()
+      // The lines may have been flushed meanwhile.
+      if (destination && lines !== '') destination.write(lines)
+      else written()
+    })
+  }
+
+  /** The write in flight has ended. */
+  function written(): void {
+    inFlight = false
+    if (hasTurn) standardOutputTurns.release()
+    hasTurn = false
   }
 
   function flush(): void {

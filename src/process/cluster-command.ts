@@ -28,8 +28,8 @@ export async function runCluster(
   }
   try {
     const { status, text } = await send(methods[verb], new URL(verb === 'status' ? '/cluster' : '/cluster/drain', url))
-    // A path that is not served at this port.
-    if (status === 400)
+    // There is no such path, or it is served at another port.
+    if (status === 400 || status === 404)
       throw new Error('it is not a node of a cluster, or its operators have another port (-adminPort)')
     if (status >= 400) throw new Error(description(text))
     process.stdout.write(verb === 'status' ? `${table(JSON.parse(text) as ClusterStatus)}\n` : '')

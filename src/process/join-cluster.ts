@@ -5,7 +5,14 @@
 // others' shards.
 
 import { randomUUID } from 'node:crypto'
-import { type ClusterNode, type EtcdLog, Identity, startClusterNode, type Unhealthy } from '../../cluster/index.js'
+import {
+  type ClusterNode,
+  type EtcdLog,
+  Identity,
+  isHere,
+  startClusterNode,
+  type Unhealthy,
+} from '../../cluster/index.js'
 import { AskDeadlines } from '../broker/ask-deadlines.js'
 import { ClusteredShards, type Nodes } from '../broker/clustered-shards.js'
 import { systemClock } from '../clock.js'
@@ -136,6 +143,11 @@ async function join<Own extends OwnShards>(
     },
     onMembers(listener) {
       const report = (): void => listener(node.members().map(({ address }) => address))
+      node.onMembers(report)
+      report()
+    },
+    onProcesses(listener) {
+      const report = (): void => listener(node.members().filter(isHere).length)
       node.onMembers(report)
       report()
     },

@@ -6,6 +6,7 @@ import type { CutOff } from '../http/drain.js'
 import { backupKeyIn } from '../move/backup-key.js'
 import { Expiry } from '../shard/expiry.js'
 import { openAccessFile } from './compose/access.js'
+import { openAudit } from './compose/audit.js'
 import { openCertificates } from './compose/certificates.js'
 import { openDelivery, type WatchedFiles } from './compose/delivery.js'
 import { openNodeFront } from './compose/front.js'
@@ -32,6 +33,8 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const { place } = surroundings
   // Comes before anything else is opened: there is no node without its access file.
   const accessFile = openAccessFile(config, surroundings)
+  // The same holds for its audit log.
+  const audit = openAudit(config, surroundings)
   // Comes before anything reads the files that it watches.
   const certificates = openCertificates(config, surroundings)
   if (place?.kind === 'node')
@@ -39,9 +42,10 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   // Starts here because the node may wait for the engine of the log, whose certificate has ended.
   certificates.begin()
   try {
-    return await openNode(config, surroundings, { certificates, accessFile })
+    return await openNode(config, surroundings, { certificates, accessFile, audit })
   } catch (error) {
-    accessFile?.stop()
+    accessFile?.source.stop()
+    await audit?.close()
     certificates.stop()
     throw error
   }
@@ -49,7 +53,8 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
 
 async function openNode(config: Config, surroundings: Surroundings, files: WatchedFiles): Promise<RunningNode> {
   const { clock, logger } = surroundings
-  const { certificates, accessFile } = files
+  const { certificates, accessFile, audit } = files
+  const quotas = accessFile?.quotas
   const { keyFile } = config.backup
   const backupKey = keyFile === undefined ? undefined : backupKeyIn(keyFile)
   const observation = openObservation(config, surroundings)
@@ -66,6 +71,7 @@ async function openNode(config: Config, surroundings: Surroundings, files: Watch
   )
   const isNode = share?.kind === 'node'
   const { local, shards, joined, unusedTenants, deletions } = nodeShards
+  quotas?.onJoined(joined)
   const closeShards = async (): Promise<void> => {
     unusedTenants?.end()
     local.end()
@@ -98,7 +104,7 @@ async function openNode(config: Config, surroundings: Surroundings, files: Watch
     )
   }
   let isEnding = false
-  const behind = { storage, nodeShards, delivery, observation, backupKey, isEnding: () => isEnding }
+  const behind = { storage, nodeShards, delivery, observation, backupKey, quotas, isEnding: () => isEnding }
   const closeDelivery = async (): Promise<void> => {
     access?.stop()
     forwarder.close()
@@ -130,7 +136,8 @@ async function openNode(config: Config, surroundings: Surroundings, files: Watch
     adminPort: front.adminPort,
     store: store.name,
     lookAtFiles: () => {
-      accessFile?.readAgain()
+      accessFile?.source.readAgain()
+      audit?.reopen()
       void certificates.look()
     },
     unlisten: () =>
@@ -163,7 +170,7 @@ async function openNode(config: Config, surroundings: Surroundings, files: Watch
     close: () =>
       awake(async () => {
         certificates.stop()
-        accessFile?.stop()
+        accessFile?.source.stop()
         access?.stop()
         unusedTenants?.end()
         await disk?.stop()
@@ -176,6 +183,7 @@ async function openNode(config: Config, surroundings: Surroundings, files: Watch
         await learned
         await scanner.close()
         await store.close()
+        await audit?.close()
       }),
   }
 }

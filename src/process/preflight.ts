@@ -7,7 +7,8 @@
 // Not here: the values of options (config/); the log and the pid file, which a start opens before (program.ts).
 
 import { X509Certificate } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { accessSync, constants, readFileSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
 // Not imported from the index of the library, which loads gRPC.
 import { hostPort, isLocal } from '../../cluster/asks/address.js'
 import { readCertificates, unprotected } from '../../cluster/asks/grpc-tls.js'
@@ -37,11 +38,12 @@ export async function preflight(config: Config): Promise<Findings> {
       findings.faults.push((error as Error).message)
     }
   }
-  const { http, notifications, cluster, access } = config
+  const { http, notifications, cluster, access, audit } = config
   await look(() => lookAtServer(http, findings))
   const { keyFile } = config.backup
   if (keyFile !== undefined) await look(() => void backupKeyIn(keyFile))
   if (access) await look(() => lookAtAccess(access.file))
+  if (audit?.file !== undefined) await look(() => lookAtAudit(audit.file!))
   const { caFile } = notifications.tls
   if (caFile !== undefined) await look(() => void certificatesIn('notifCaFile', caFile))
   if (cluster) await look(() => lookAtNode(cluster, findings))
@@ -64,6 +66,20 @@ async function lookAtAccess(file: string): Promise<void> {
   const { accessFaultOf } = await import('../access/access-text.js')
   const fault = accessFaultOf(file)
   if (fault !== undefined) throw new Error(`-access: ${file}: ${fault}`)
+}
+
+/** The file of the audit log need not be there, but its directory does. */
+function lookAtAudit(file: string): void {
+  const directory = dirname(file)
+  if (!statSync(directory, { throwIfNoEntry: false })?.isDirectory())
+    throw new Error(`-auditLog: there is no directory ${directory}`)
+  const found = statSync(file, { throwIfNoEntry: false })
+  if (found && !found.isFile()) throw new Error(`-auditLog: ${file} is not a regular file`)
+  try {
+    accessSync(found ? file : directory, constants.W_OK)
+  } catch {
+    throw new Error(`-auditLog: ${file} cannot be written by this user`)
+  }
 }
 
 // Certificates

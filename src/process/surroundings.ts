@@ -40,6 +40,8 @@ export interface Joined {
    * cluster listen for each other.
    */
   onMembers?(listener: (addresses: readonly string[]) => void): void
+  /** Calls back at once, and again after each change, with the number of nodes of the cluster that are there. */
+  onProcesses?(listener: (count: number) => void): void
   /** For operators; undefined: there is no cluster. */
   readonly clusterAdmin?: ClusterAdmin
   /** The reason why some shards cannot answer, in words; undefined: all can. */
@@ -121,7 +123,10 @@ export interface RunningNode {
   readonly port: number
   /** undefined: operators have no port of their own. */
   readonly adminPort: number | undefined
-  /** Reads the access file and changed certificates now; a node looks at these files every second anyway. */
+  /**
+   * Reads the access file and changed certificates now, and opens the audit log again; a node looks at these files
+   * regularly anyway.
+   */
   lookAtFiles(): void
   /** The name of its store, for the line that reports readiness. */
   readonly store: string

@@ -4,6 +4,7 @@
 // they have the register. One function for each does that. Everything else is the same.
 
 import type { VisibleDocuments } from '../domain/access/principal.js'
+import type { TenantLimits } from '../domain/access/quotas.js'
 import type { GrantOfOwner } from '../domain/access/watching.js'
 import { registrationsMax, subscriptionsMax } from '../domain/limits.js'
 import { keeper, type ShardMap, workerOf } from '../domain/scope.js'
@@ -46,10 +47,13 @@ import { type Concerned, ReplicatedShards } from './replicate/replicated-shards.
 import { type KnownDocuments, LocalShards, type ReadParts, type Role } from './shards.js'
 import type { RingLimits } from './streams/change-ring.js'
 import { ChangeStreams } from './streams/change-streams.js'
+import { EntityQuotas } from './tenants/entity-quotas.js'
 import { LastChanges } from './tenants/last-changes.js'
+import { MissingCounter } from './tenants/missing-entities.js'
 import { TenantAdmin, type TenantAdminParts } from './tenants/tenant-admin.js'
 import { TenantMarks } from './tenants/tenant-marks.js'
 import { TenantSizes } from './tenants/tenant-sizes.js'
+import { TenantUses } from './tenants/tenant-uses.js'
 import { Actors } from './turn/actor.js'
 import { KeyFilter } from './turn/key-filter.js'
 import { Shard } from './turn/shard.js'
@@ -117,6 +121,8 @@ export interface ShardParts {
   }
   /** Which subscriptions and registrations a reader sees; undefined: there is no access control. */
   readonly visibleDocuments?: VisibleDocuments | undefined
+  /** What tenants may have; undefined: there are no quotas. */
+  readonly quotas?: TenantLimits | undefined
   /** How many records of sent notifications are kept; undefined: `deliveryLimitsDefault`. */
   readonly deliveryLimits?: DeliveryLimits | undefined
   /** Receives dead letters that are to be sent again; undefined: they are sent here. */
@@ -168,15 +174,19 @@ export async function openLocalShards(parts: ShardParts): Promise<LocalShards> {
   const entityCount = new EntityCount(entities)
   const { mailboxLengthMax } = limits
   const streams = new ChangeStreams({ commit, clock, ...parts.streams })
-  const turns = { actors: reading.actors, log: commit, stamps, notifications, streams, mailboxLengthMax, room }
+  const quotas = parts.quotas && new EntityQuotas(new TenantUses(entities), parts.quotas, clock)
+  const turns = { actors: reading.actors, log: commit, stamps, notifications, streams, mailboxLengthMax, room, quotas }
   const isKeeper = others?.isKeeper ?? (() => true)
-  const tenants = await openTenants(parts, { commit, register, isKeeper, entities }, documents)
+  const missing = new MissingCounter(reading.actors, shardMap, ownsNow(parts))
+  const creations = quotas && { quotas, missing }
+  const tenants = await openTenants(parts, { commit, register, isKeeper, entities, creations }, documents)
   const { marks } = tenants.parts
+  const concerned = { ...reading, ...notifying, commit, entityCount, uses: quotas?.uses }
   const roleAmong = async ({ isKeeper, role }: Others): Promise<Role> => {
     const { register: number } = shardMap
     const paths = await PathRegister.read({ number, store, commit, register, counts: entities, isKeeper, room })
     const follower = new RegisterFollower(store, { ...documents, paths, marks }, number)
-    return role(paths, { ...reading, ...notifying, commit, entityCount, follower })
+    return role(paths, { ...concerned, follower })
   }
   const role: Role = others ? await roleAmong(others) : { kind: 'alone' }
   return new LocalShards({
@@ -192,6 +202,8 @@ export async function openLocalShards(parts: ShardParts): Promise<LocalShards> {
     entities,
     attributes,
     entityCount,
+    quotas,
+    owns: ownsNow(parts),
     role,
     shards: Array.from({ length: shardMap.placement.shards }, (_, index) => new Shard(index, turns)),
     pacer: flowControl && new Pacer(notifications, clock, flowControl),
@@ -206,7 +218,10 @@ export async function openLocalShards(parts: ShardParts): Promise<LocalShards> {
 /** Opens the part that handles whole tenants. */
 async function openTenants(
   { store, shardMap, clock, stamps, room, share }: ShardParts,
-  own: Pick<TenantAdminParts, 'register' | 'isKeeper'> & { readonly commit: GroupCommit; readonly entities: Counts },
+  own: Pick<TenantAdminParts, 'register' | 'isKeeper' | 'creations'> & {
+    readonly commit: GroupCommit
+    readonly entities: Counts
+  },
   { subscriptions, registrations }: KnownDocuments,
 ): Promise<TenantAdmin> {
   const { register: number } = shardMap
@@ -232,7 +247,7 @@ function ownsNow({ share, shardMap }: ShardParts): (shard: number) => boolean {
 }
 
 async function readDocuments(
-  { store, shardMap, clock, limits, room, visibleDocuments }: ShardParts,
+  { store, shardMap, clock, limits, room, visibleDocuments, quotas }: ShardParts,
   commit: GroupCommit,
   register: Register,
 ): Promise<KnownDocuments> {
@@ -243,8 +258,8 @@ async function readDocuments(
   return {
     subscriptions,
     registrations,
-    subscriptionOwner: new SubscriptionOwner(subscriptions, documentOwner, limits.subscriptionsMax, patterns),
-    registrationOwner: new RegistrationOwner(registrations, documentOwner, limits.registrationsMax),
+    subscriptionOwner: new SubscriptionOwner(subscriptions, documentOwner, limits.subscriptionsMax, patterns, quotas),
+    registrationOwner: new RegistrationOwner(registrations, documentOwner, limits.registrationsMax, quotas),
     providers: new ProviderBook(registrations),
   }
 }

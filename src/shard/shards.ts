@@ -8,13 +8,14 @@
 // Not here: the parts and how they are opened (open-shards.ts).
 
 import type { ShardMap } from '../domain/scope.js'
-import type {
-  FindRequest,
-  ShardReply,
-  ShardRequest,
-  Shards,
-  TenantsRequest,
-  WriteRequest,
+import {
+  type FindRequest,
+  mayCreate,
+  type ShardReply,
+  type ShardRequest,
+  type Shards,
+  type TenantsRequest,
+  type WriteRequest,
 } from '../messages/messages.js'
 import type { Clock, StoreReader } from '../ports.js'
 import type { BackupSource } from './backup-source.js'
@@ -40,6 +41,7 @@ import type { Views } from './read/views/views.js'
 import type { Ownership } from './replicate/ownership.js'
 import type { ReplicatedShards } from './replicate/replicated-shards.js'
 import type { ChangeStreams } from './streams/change-streams.js'
+import type { EntityQuotas } from './tenants/entity-quotas.js'
 import type { TenantAdmin } from './tenants/tenant-admin.js'
 import type { TenantMarks } from './tenants/tenant-marks.js'
 import type { Actors } from './turn/actor.js'
@@ -54,6 +56,12 @@ const onlyOwner: readonly number[] = [0]
 const notOurs: Turn = { actor: undefined, reply: { kind: 'moved' } }
 
 const isOfOnePath = ({ paths }: FindRequest): boolean => paths.length === 1 && !paths[0]!.endsWith('#')
+
+/** The write that may create an entity; undefined: the request creates none. The writes of a batch are alike. */
+function creatorIn(request: ShardRequest): WriteRequest | undefined {
+  if (request.kind === 'batch') return mayCreate(request.items[0]!) ? request.items[0] : undefined
+  return 'target' in request && mayCreate(request) ? request : undefined
+}
 
 /** Whether the reply is about all shards of the asked owner. */
 const isAboutOwner = ({ step }: TenantsRequest): boolean => step.what !== 'delete' && step.what !== 'deletions'
@@ -112,6 +120,10 @@ export interface LocalParts extends ReadParts, KnownDocuments, Notifying {
   readonly backup: BackupSource
   readonly tenants: TenantAdmin
   readonly streams: ChangeStreams
+  /** undefined: tenants may have any number of entities. */
+  readonly quotas: EntityQuotas | undefined
+  /** Whether a shard is of this owner now. */
+  readonly owns: (shard: number) => boolean
 }
 
 export class LocalShards implements Shards {
@@ -135,6 +147,16 @@ export class LocalShards implements Shards {
   }
 
   ask(shard: number, request: ShardRequest, onReply: (reply: ShardReply) => void): void {
+    const { quotas } = this.parts
+    const creator = quotas && creatorIn(request)
+    if (!quotas || !creator) return this.take(shard, request, onReply)
+    const isBatch = request.kind === 'batch'
+    const creations = isBatch ? request.items.length : 1
+    const take = (): void => this.take(shard, request, onReply)
+    if (!quotas.admit(creator.target.tenant, creations, isBatch, take)) onReply({ kind: 'busy' })
+  }
+
+  private take(shard: number, request: ShardRequest, onReply: (reply: ShardReply) => void): void {
     const { parts, ownership } = this
     const { role } = parts
     const { failed } = parts.commit

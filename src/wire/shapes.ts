@@ -310,6 +310,11 @@ export const isRequest: Check = either('kind', {
     step: either('what', {
       names: nothing,
       sizes: members({ tenants: texts }),
+      creations: members({
+        tenant: text,
+        needsRoom: flag,
+        missing: optional(members({ path: text, entities: list(members({ id: text, type: optional(text) })) })),
+      }),
       delete: members({ tenant: text }),
       deletions: nothing,
       purged: members({ deletions }),
@@ -419,6 +424,7 @@ export const isReply: Check = either('kind', {
           }),
         ),
       }),
+      creations: members({ count, missing: count }),
       deletions: members({ deletions }),
       purged: members({ tenants: texts }),
     }),

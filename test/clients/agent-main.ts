@@ -1,8 +1,8 @@
 // An IoT agent, as a program: lamps behind iotagent-node-lib, unmodified, with its registry in memory.
 //
-// Arguments: the port of its north side, the URL of the context broker. The program that starts it receives the calls
-// of the library, and sends orders for the lamps, over the channel of a child process. This agent has no other south
-// side.
+// Arguments: the port of its north side, the URL of the context broker, further settings as JSON. The program that
+// starts it receives the calls of the library, and sends orders for the lamps, over the channel of a child process. This
+// agent has no other south side.
 //
 // Not here: the start of the agent and the messages to it (iotagent).
 
@@ -54,7 +54,7 @@ interface Library {
 
 /** The fields that devices inherit from their group. */
 const merged = ['lazy', 'active', 'staticAttributes', 'commands']
-const [port, brokerUrl] = process.argv.slice(2)
+const [port, brokerUrl, settings = '{}'] = process.argv.slice(2)
 const library = load('iotagent-node-lib') as Library
 const send = (message: AgentMessage): void => void process.send?.(message)
 
@@ -117,5 +117,6 @@ await promisify(library.activate)({
   service: 'unused',
   subservice: '/unused',
   defaultType: 'Thing',
+  ...(JSON.parse(settings) as object),
 })
 send({ kind: 'ready' })

@@ -93,11 +93,11 @@ export class IotAgent {
   }
 }
 
-/** Starts an agent for the broker at `brokerUrl`; it ends with the test. */
-export async function startIotAgent(t: Test, brokerUrl: string): Promise<IotAgent> {
+/** Starts an agent for the broker at `brokerUrl`; it ends with the test. `settings`: further ones of the library. */
+export async function startIotAgent(t: Test, brokerUrl: string, settings: object = {}): Promise<IotAgent> {
   const port = await freePort()
   const program = fileURLToPath(new URL('agent-main.js', import.meta.url))
-  const command = plainly([process.execPath, program, String(port), brokerUrl])
+  const command = plainly([process.execPath, program, String(port), brokerUrl, JSON.stringify(settings)])
   const child = spawn(...command, { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
   let complaints = ''
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {

@@ -62,10 +62,10 @@ interface Library {
   }
 }
 
-/** A connection; with `service`, every request over it carries that tenant. */
-export function open(baseUrl: string, service?: string): Connection {
+/** A connection; with `service`, every request over it carries that tenant, and each of them has the `headers`. */
+export function open(baseUrl: string, service?: string, headers: Readonly<Record<string, string>> = {}): Connection {
   const { Connection } = load('ngsijs') as Library
-  return new Connection(baseUrl, service === undefined ? {} : { service })
+  return new Connection(baseUrl, { headers: { ...headers }, ...(service !== undefined && { service }) })
 }
 
 /** The NGSIv2 interface of a connection. */

@@ -5,6 +5,7 @@
 
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { lackingPackages } from '../support/packages.js'
 import { root } from '../support/project.js'
 
@@ -13,5 +14,10 @@ const workspace = join(root, 'test/clients')
 /** The reason why the clients are missing, or false. */
 export const lacking: string | false = lackingPackages('test/clients')
 
+const require = createRequire(join(workspace, 'package.json'))
+
 /** Loads a client. Nothing is known of its type: the caller declares the part that it uses. */
-export const load: (name: string) => unknown = createRequire(join(workspace, 'package.json'))
+export const load: (name: string) => unknown = require
+
+/** The same for one that is an ES module. */
+export const loadModule = (name: string): Promise<unknown> => import(pathToFileURL(require.resolve(name)).href)

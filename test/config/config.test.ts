@@ -31,6 +31,12 @@ t.test('two options never share an environment variable', async t => {
   t.equal(new Set(optionNames.map(name => options[name].env)).size, optionNames.length)
 })
 
+/** Options that some flags need. */
+const neededAlong: Readonly<Record<string, readonly string[]>> = {
+  https: ['-key', 'k', '-cert', 'c'],
+  auditRequired: ['-auditLog', '-'],
+}
+
 for (const { name, env, byDefault, good, bad, along = [] } of [
   ...valueCases.map(one => ({ ...one, along: [] as readonly string[] })),
   ...conditionalCases,
@@ -53,7 +59,7 @@ for (const { name, env, byDefault, good, bad, along = [] } of [
 
 for (const [name, env] of flagCases) {
   t.test(`-${name} is a flag, and one of four words in the environment`, async t => {
-    const along = name === 'https' ? ['-key', 'k', '-cert', 'c'] : []
+    const along = neededAlong[name] ?? []
     t.equal(options[name as keyof typeof options].byDefault, false)
     t.same(faults([`-${name}`, ...along]), [])
     t.same(faults([`-${name}=true`, ...along]), [`-${name}: takes no value`])
@@ -360,6 +366,13 @@ t.test('settings that contradict each other are refused', async t => {
   t.same(faults(['-t', '0-255', '-logLevel', 'INFO']), ['-t: needs -logLevel DEBUG'])
 })
 
+t.test('an audit log goes to a file or to standard output, and only one that is there may be required', async t => {
+  t.equal(run([]).config.audit, undefined)
+  t.strictSame(run(['-auditLog', 'a.log']).config.audit, { file: 'a.log', isRequired: false })
+  t.strictSame(run(['-auditLog', '-', '-auditRequired']).config.audit, { file: undefined, isRequired: true })
+  t.same(faults(['-auditRequired']), ['-auditRequired: needs -auditLog'])
+})
+
 t.test('a bad value is not complained about twice', async t => {
   t.equal(faults(['-t', '1', '-logLevel', 'LOUD']).length, 1)
   t.equal(faults(['-notifFlowControl', '1:1:1', '-notificationMode', 'pool']).length, 1)
@@ -372,7 +385,7 @@ t.test('each ignored option yields one warning, and no other option does', async
     const value = valueCases.find(one => one.name === name)?.good.at(-1)
     if (
       conditionalCases.some(one => one.name === name) ||
-      ['https', 'key', 'cert', 'tlsMin', 'reqTimeout'].includes(name)
+      ['https', 'key', 'cert', 'tlsMin', 'reqTimeout', 'auditRequired'].includes(name)
     )
       continue
     const argv = kind.placeholder === '' ? [`-${name}`] : [`-${name}`, value ?? '']

@@ -6,6 +6,9 @@
 //     npm run conformance -- --cluster          runs entities, subscriptions and registrations on three nodes;
 //                                               a case that fails runs again before it counts
 //
+// Start options of the brokers may be given as environment variables: CTX_WORKERS=2, CTX_HTTP_SERVER=node, or for access
+// control CTX_ACCESS=test/conformance/open-access.json (test/soak.sh).
+//
 // Options besides these go to the runner. Without --group and --only the groups of cases.ts are run. Exit code 0: every
 // case on the list that was run still passes.
 

@@ -41,9 +41,10 @@ const forBoth = /^\/(metrics|version|health)(\/|$)/
 const ask = (node: LocalNode, { method, path }: { readonly method: string; readonly path: string }) =>
   /^(GET|HEAD|DELETE)$/.test(method) ? node.ask(`${method} ${path}`) : node.json(`${method} ${path}`, {})
 
-/** Whether the answer is that of a path that does not exist. */
+/** Whether the answer is that of a path that does not exist; an answer to HEAD has no text. */
 const isUnknown = ({ status, json }: { readonly status: number; readonly json: unknown }): boolean =>
-  status === 400 && /^Service not found\. /.test((json as { readonly description?: string }).description ?? '')
+  status === 404 &&
+  /^Service not found at this port/.test((json as { readonly description?: string } | undefined)?.description ?? '')
 
 for (const server of httpServers) {
   t.test(
@@ -62,14 +63,14 @@ for (const server of httpServers) {
         )
       }
       t.equal((await main.ask('HEAD /')).status, 200)
-      t.equal((await admin.ask('HEAD /')).status, 400)
+      t.equal((await admin.ask('HEAD /')).status, 404)
       for (const [node, path] of [
         [main, '/admin/log'],
         [main, '/cluster'],
         [admin, '/v2/entities'],
       ] as const) {
         const [nowhere, { status, text, headers }] = [await node.ask('GET /nowhere'), await node.ask(`GET ${path}`)]
-        t.strictSame([status, text, Object.keys(headers)], [400, nowhere.text, Object.keys(nowhere.headers)], path)
+        t.strictSame([nowhere.status, status, Object.keys(headers)], [400, 404, Object.keys(nowhere.headers)], text)
       }
     },
   )
@@ -112,8 +113,9 @@ for (const server of httpServers) {
       return answers.map(({ status }) => status)
     }
     t.strictSame(await statuses(admin, '/admin/log'), [401, 403, 403, 200])
-    t.strictSame(await statuses(admin, '/v2/entities'), [401, 400, 400, 400])
-    for (const path of ['/admin/log', '/nowhere']) t.strictSame(await statuses(main, path), [401, 400, 400, 400], path)
+    t.strictSame(await statuses(admin, '/v2/entities'), [401, 404, 404, 404])
+    t.strictSame(await statuses(main, '/admin/log'), [401, 404, 404, 404])
+    t.strictSame(await statuses(main, '/nowhere'), [401, 400, 400, 400])
     for (const node of [main, admin]) {
       t.strictSame(await statuses(node, '/metrics'), [401, 403, 200, 200])
       t.strictSame(await statuses(node, '/version'), [401, 200, 200, 200])

@@ -5,7 +5,14 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { ClusterNumbers } from '../../src/messages/cluster-status.js'
-import { accessFamilies, backupFamilies, certificateFamilies, clusterFamilies } from '../../src/observe/families.js'
+import {
+  accessFamilies,
+  auditFamilies,
+  backupFamilies,
+  certificateFamilies,
+  clusterFamilies,
+} from '../../src/observe/families.js'
+import { quotaFamilies } from '../../src/observe/quota-metrics.js'
 import { httpReceiver } from '../deliver/receivers.js'
 import { type Exposition, parseExposition } from '../support/exposition-parser.js'
 import { httpServers, type LocalNode, startLocalNode } from '../support/local-node.js'
@@ -101,14 +108,16 @@ t.test('docs/operations/metrics.md has all metrics, with kinds and labels, and n
   // The count of entities appears a little later.
   const metrics = await eventually(node, found => found.families.has('orrery_entities'))
   t.ok(metrics.value('orrery_forwarding_requests_total', { provider: new URL(provider.url).host }) > 0)
-  // This node has no families of a cluster, of certificates or of access control, and none of the last backup, since there was none. They
-  // are added here.
+  // This node has no families of a cluster, of certificates, of access control, of quotas or of an audit log, and none
+  // of the last backup, since there was none. They are added here.
   const last = { succeeded: true, endedMs: 0, durationMs: 0, bytes: 0 }
   const others = [
     ...clusterFamilies(noCluster),
     ...backupFamilies({ isRunning: false, last }),
     ...certificateFamilies([]),
     ...accessFamilies(noAccess),
+    ...auditFamilies({ written: 0, lost: 0, waitingBytes: 0, isFailing: false }),
+    ...quotaFamilies(noQuotas),
   ]
   const types = new Map([...others.map(({ name, type }) => [name, type] as const), ...metrics.families])
   t.same([...documented].map(([name, { type }]) => [name, type]).sort(), [...types].sort())
@@ -144,6 +153,7 @@ t.test('there are metrics of open connections, views and the store', async t => 
   t.equal(value('orrery_tenant_requests_total', { tenant: 'acme' }), 3)
 })
 
+const noQuotas = { tenants: [], unreported: 0, taken: {}, refused: [] }
 const noAccess = { denied: {}, forbidden: 0, tokens: { remembered: 0 }, source: { reloads: 0, reloadFailures: 0 } }
 
 const noCluster: ClusterNumbers = {

@@ -54,6 +54,8 @@ const statuses: Readonly<Record<RefusalKind, number>> = {
   InsufficientStorage: 507,
   Forbidden: 403,
   Conflict: 409,
+  QuotaExceeded: 403,
+  TooManyRequests: 429,
 }
 
 t.test('each kind of refusal has its status, its name and the text', async t => {

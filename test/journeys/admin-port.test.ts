@@ -161,7 +161,7 @@ t.test('a node of a cluster is seen, drained and backed up at that port', { skip
   t.match(await run('tenants list', { ...own, CTX_ADMIN_LOCALIP: '127.0.0.1' }), [0, /^TENANT /, ''])
   const to = join(tempDir(t), 'backup')
   const backup = (at: number): string => `backup --from http://127.0.0.1:${at} --to ${to} --backupKeyFile ${keyFile}`
-  t.match(await run(backup(node.port)), [1, '', /answered 400: Service not found\. Check your URL/])
+  t.match(await run(backup(node.port)), [1, '', /answered 404: Service not found at this port/])
   t.match(await run(backup(port)), [0, '', /backup has [0-9]+ rows/])
   t.match(await run('cluster drain', own), [0, '', ''])
   t.match(await run('cluster resume', own), [0, '', ''])

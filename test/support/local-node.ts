@@ -23,6 +23,8 @@ export const httpServers: readonly HttpServer[] = ['node', 'uws']
 export interface LocalNodeOptions {
   /** When absent, any client may do everything. */
   readonly accessFile?: string | undefined
+  /** When absent, there is no audit log. */
+  readonly audit?: Config['audit']
   readonly backupKeyFile?: string
   readonly connectionsMax?: number
   readonly server?: HttpServer
@@ -172,6 +174,7 @@ export async function startLocalNode(
     },
     answers: { answerBytesMax: 64 * 1024 * 1024, answersInFlightMax: 512 * 1024 * 1024, ...options.answers },
     access: options.accessFile === undefined ? undefined : { file: options.accessFile },
+    audit: options.audit,
     backup: { keyFile: options.backupKeyFile },
     compresses: options.compresses ?? true,
     cors: options.cors,

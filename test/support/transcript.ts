@@ -5,7 +5,8 @@
 // and a word in angle brackets, as in `Date: <date>`, for any text inside a line. Spaces at the end of lines and empty
 // lines at the end of an output do not count.
 //
-// Pure: reading and comparing. Not here: running the commands (journeys/tour.test.ts, journeys/interface.test.ts).
+// Pure: reading and comparing. Not here: running the commands (journeys/tour.test.ts, journeys/interface.test.ts,
+// clients/access-setups.test.ts).
 
 export interface Step {
   /** Line of the file, from 1. */
@@ -27,6 +28,24 @@ export function transcript(markdown: string, name: string): Step[] | undefined {
 export function transcriptOfPage(markdown: string): Step[] {
   const lines = markdown.split(/\r?\n/)
   return stepsBetween(lines, 0, lines.length)
+}
+
+/** A file that a page shows: a block whose first line is a comment with nothing but its name. */
+export interface ShownFile {
+  /** Line of the page, from 1. */
+  readonly line: number
+  readonly name: string
+  readonly text: string
+}
+
+/** The files of a page. */
+export function filesOfPage(markdown: string): ShownFile[] {
+  const blocks = markdown.matchAll(/^```\w+\n((?:#|\/\/) ([\w-]+\.\w+)\n[\s\S]*?)^```$/gm)
+  return [...blocks].map(({ index, 1: text = '', 2: name = '' }) => ({
+    line: markdown.slice(0, index).split('\n').length,
+    name,
+    text,
+  }))
 }
 
 function stepsBetween(lines: readonly string[], start: number, end: number): Step[] {

@@ -1,13 +1,14 @@
 // The text of an access file as JSON, and the lines of its parts (docs/interface/access.md#the-file).
 //
-// JSON.parse accepts a key twice, and its messages about syntax differ between versions of Node.js and may quote the
-// text, which may have a secret in it by mistake. So this reader has its own grammar, and names the line.
+// JSON.parse is fast. It accepts a key twice, and its messages about syntax differ between versions of Node.js and may
+// quote the text, which may have a secret in it by mistake. So a text in which it finds a fault, or fewer keys than the
+// text has, is read a second time by a reader with its own grammar, which names the line.
 //
-// Lines of values are found only when they are needed: the text is read a second time, up to the wanted value.
+// Lines of values are found only when they are needed, by the same reader, up to the wanted value.
 //
 // Not here: YAML, which another reader turns into the same document, and the meaning of the members (access-file.ts).
 
-import type { Json } from '../json.js'
+import { isArray, type Json } from '../json.js'
 import { accepted, type Result, refusals, refused } from '../refusal.js'
 import { accessFileDepthMax, accessFileLengthMax } from './access-limits.js'
 
@@ -25,12 +26,54 @@ export interface AccessDocument {
 export function readAccessJson(text: string): Result<AccessDocument> {
   if (text.length > accessFileLengthMax)
     return refused(refusals.accessFile(`the file has ${text.length} characters, at most ${accessFileLengthMax}`))
+  const plain = plainJson(text)
+  if (plain !== undefined) return accepted({ value: plain, lineOf: place => lineOf(text, place) })
   const reader = new JsonReader(text)
   const value = reader.readAll()
   if (value === undefined) return refused(refusals.accessFile(describeFault(reader.line, reader.place, reader.problem)))
   return accepted({ value, lineOf: place => lineOf(text, place) })
 }
 
+/** The JSON of a text; undefined: it may have a fault. */
+function plainJson(text: string): Json | undefined {
+  try {
+    const value = JSON.parse(text) as Json
+    return keysIn(value, 0) === keysInText(text) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The number of keys of all objects; NaN: nested too deep. */
+function keysIn(json: Json, depth: number): number {
+  if (typeof json !== 'object' || json === null) return 0
+  if (depth === accessFileDepthMax) return Number.NaN
+  let count = isArray(json) ? 0 : Object.keys(json).length
+  for (const value of isArray(json) ? json : Object.values(json)) count += keysIn(value, depth + 1)
+  return count
+}
+
+/** The number of texts with a colon behind them. */
+function keysInText(text: string): number {
+  let count = 0
+  for (let at = text.indexOf('"'); at >= 0; at = text.indexOf('"', at)) {
+    do at = text.indexOf('"', at + 1)
+    while (isEscaped(text, at))
+    at = afterBlanks(text, at + 1)
+    if (text.charCodeAt(at) === colon) count++
+  }
+  return count
+}
+
+/** Whether an odd number of backslashes is before a position. */
+function isEscaped(text: string, at: number): boolean {
+  let before = at
+  while (text.charCodeAt(before - 1) === backslash) before--
+  return (at - before) % 2 === 1
+}
+
+const colon = 0x3a
+const backslash = 0x5c
 /** The text of a fault at a place of the file. */
 export const describeFault = (line: number, place: AccessPlace, problem: string): string =>
   `${line > 0 ? `line ${line}: ` : ''}${place.length > 0 ? `${placeText(place)}: ` : ''}${problem}`
@@ -183,10 +226,7 @@ class JsonReader {
 
   /** Skips blanks and line breaks. */
   private skip(): void {
-    const { text } = this
-    let { at } = this
-    for (let code = text.charCodeAt(at); isBlank(code); code = text.charCodeAt(at)) at++
-    this.at = at
+    this.at = afterBlanks(this.text, this.at)
   }
 
   private takes(character: string): boolean {
@@ -205,6 +245,12 @@ class JsonReader {
 const byteOrderMark = 0xfeff
 
 const isBlank = (code: number): boolean => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09
+
+function afterBlanks(text: string, from: number): number {
+  let at = from
+  while (isBlank(text.charCodeAt(at))) at++
+  return at
+}
 
 /** An assignment to `__proto__` would change the prototype. */
 const setOwn = (object: object, name: string, value: Json): unknown =>

@@ -52,7 +52,7 @@ export class IdSet {
   }
 }
 
-/** Identifies an entity within a tenant. */
+/** Identifies an entity within a tenant. Only rules with ids read the id. */
 export interface EntityInPath {
   readonly path: string
   readonly type: string
@@ -61,6 +61,8 @@ export interface EntityInPath {
 
 export class AccessCondition {
   private readonly index: ClauseIndex
+  private readonly unions = new Unions()
+  private knownPaths: readonly string[] | undefined
 
   /** At least one clause. */
   constructor(readonly clauses: readonly GrantClause[]) {
@@ -74,21 +76,22 @@ export class AccessCondition {
 
   /** The paths in which entities may be covered, none within another one. */
   get paths(): readonly string[] {
-    return withoutCovered(this.clauses.flatMap(({ paths }) => paths))
+    this.knownPaths ??= withoutCovered(this.clauses.flatMap(({ paths }) => paths))
+    return this.knownPaths
   }
 
   /** Whether the entity is covered. */
-  covers({ path, type, id }: EntityInPath, work?: EventWork): boolean {
-    for (const clause of this.index.ofType(type)) if (fits(clause, path, id, work)) return true
+  covers(entity: EntityInPath, work?: EventWork): boolean {
+    for (const clause of this.index.ofType(entity.type)) if (fits(clause, entity, work)) return true
     return false
   }
 
   /** The attributes that the clauses name for an entity; undefined: it is not covered. */
-  attributesOf({ path, type, id }: EntityInPath, work?: EventWork): AttributeSet | undefined {
+  attributesOf(entity: EntityInPath, work?: EventWork): AttributeSet | undefined {
     let found: AttributeSet | undefined
-    for (const clause of this.index.ofType(type)) {
-      if (!fits(clause, path, id, work)) continue
-      found = found ? union(found, clause.attributes) : clause.attributes
+    for (const clause of this.index.ofType(entity.type)) {
+      if (!fits(clause, entity, work)) continue
+      found = found ? this.unions.of(found, clause.attributes) : clause.attributes
       if (found.kind === 'all') return found
     }
     return found
@@ -162,8 +165,32 @@ export class AccessCondition {
   }
 }
 
-const fits = ({ paths, ids }: CompiledClause, path: string, id: string, work: EventWork | undefined): boolean =>
-  anyCoversPath(paths, path) && (ids === undefined || ids.has(id, work))
+/** Unions that were made before: entities of one type nearly always fit the same clauses. */
+class Unions {
+  private readonly known = new Map<AttributeSet, Map<AttributeSet, AttributeSet>>()
+  private count = 0
+
+  of(a: AttributeSet, b: AttributeSet): AttributeSet {
+    const known = this.known.get(a)?.get(b)
+    if (known) return known
+    if (this.count >= unionsMax) {
+      this.known.clear()
+      this.count = 0
+    }
+    const made = union(a, b)
+    const ofA = this.known.get(a)
+    if (ofA) ofA.set(b, made)
+    else this.known.set(a, new Map([[b, made]]))
+    this.count++
+    return made
+  }
+}
+
+/** More are made again: that takes some microseconds. */
+const unionsMax = 100
+
+const fits = ({ paths, ids }: CompiledClause, entity: EntityInPath, work: EventWork | undefined): boolean =>
+  anyCoversPath(paths, entity.path) && (ids === undefined || ids.has(entity.id, work))
 
 const fitsArea = (
   { paths, types, ids }: CompiledClause,

@@ -30,6 +30,9 @@ export type PrincipalSource =
   /** Nothing was shown. */
   | { readonly proof: 'none'; readonly name: string }
 
+/** What a request has shown, whether or not it is right. `conflict`: two different proofs. */
+export type ShownKind = 'nothing' | 'key' | 'token' | 'certificate' | 'conflict' | 'malformed'
+
 /** A principal under an access file. */
 export interface Principal {
   readonly source: PrincipalSource

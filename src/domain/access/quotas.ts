@@ -1,7 +1,8 @@
 // What a tenant may use: the member `quotas` of the access file (docs/interface/access.md#quotas).
 //
-// Not here: counting, and the rates of requests and notifications.
+// Not here: who counts (shard/, http/streams.ts), the rates (access/tenant-rates.ts).
 
+import type { Refusal } from '../refusal.js'
 import { quotasMax } from './access-limits.js'
 import { tenantName } from './access-rule.js'
 import type { FileParser } from './file-parsers.js'
@@ -15,6 +16,27 @@ export interface TenantQuotas {
   readonly requestsPerSecond: number | undefined
   readonly notificationsPerSecond: number | undefined
   readonly streams: number | undefined
+}
+
+/** Quotas of numbers, and all quotas. */
+export type CountQuota = 'entities' | 'subscriptions' | 'registrations' | 'streams'
+export type QuotaName = keyof TenantQuotas
+
+/** What tenants may use now: quotas change with the access file. */
+export interface TenantLimits {
+  of(tenant: string): TenantQuotas
+  /** The refusal of one more, if a tenant has this many; undefined: it may have one more. */
+  refusalFor(tenant: string, quota: CountQuota, used: number): Refusal | undefined
+  /** Counts, and makes, the refusal of what would be beyond `max`. */
+  refuse(tenant: string, quota: CountQuota, max: number): Refusal
+  /** Counts something that a quota has refused, or has made wait. */
+  onRefused(tenant: string, quota: QuotaName): void
+}
+
+/** The rate of each tenant, of requests or of notifications. */
+export interface TenantPace {
+  /** Takes one from the rate of a tenant. Returns 0, or the time in milliseconds until there is one to take. */
+  take(tenant: string): number
 }
 
 /** The quotas of tenants by name, and under `*` those of the others. */

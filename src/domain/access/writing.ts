@@ -10,9 +10,9 @@ import { entityLabel } from '../entities/update.js'
 import { accepted, type Refusal, type Result, refusals, refused } from '../refusal.js'
 import { type Scope, tenantShown } from '../scope.js'
 import type { AccessAction } from './access-rule.js'
-import { shows } from './attribute-set.js'
+import { type AttributeSet, shows } from './attribute-set.js'
 import type { AccessCondition, EntityInPath } from './condition.js'
-import { type AllowedGrant, type Grant, grantWithin, refuseAction } from './grant.js'
+import { type AllowedGrant, type Grant, grantWithin, pathsOf, refuseAction } from './grant.js'
 import { entitiesOf, ReachedClauses, RuleComparisons } from './rule-overlap.js'
 
 /** The kinds of writes, by what rules have to allow for them. */
@@ -93,7 +93,7 @@ export class WriteDecisions {
   private grantHere(action: AccessAction): Grant {
     let grant = this.grants.get(action)
     if (!grant) {
-      grant = grantWithin(this.grantOf(action), [this.scope.path])
+      grant = grantAt(this.grantOf(action), this.scope.path)
       this.grants.set(action, grant)
     }
     return grant
@@ -120,6 +120,13 @@ export class WriteDecisions {
   }
 }
 
+// [hot] Once per write. The grant of a request is nearly always cut to its path already.
+function grantAt(grant: Grant, path: string): Grant {
+  if (grant.kind === 'denied') return grant
+  const paths = pathsOf(grant)
+  return paths.length === 1 && paths[0] === path ? grant : grantWithin(grant, [path])
+}
+
 const placeOf = ({ tenant, path }: Scope) => ({ tenant, paths: [path] })
 
 /** Conditions for entities without a type. What a creation makes has a type. */
@@ -139,8 +146,13 @@ type Allowed = Pick<ReachedClauses, 'showAll' | 'showEverything'>
 /** undefined: the entity may not be written. */
 function attributesAllowed(condition: AccessCondition, entity: EntityInPath): Allowed | undefined {
   const set = condition.attributesOf(entity)
-  return set && { showAll: name => shows(set, name), showEverything: () => set.kind === 'all' }
+  return set && allowedIn(set)
 }
+
+const allowedIn = (set: AttributeSet): Allowed => ({
+  showAll: name => shows(set, name),
+  showEverything: () => set.kind === 'all',
+})
 
 /** Entities without a type. Those whose ids the same clauses have share what was found out. */
 class UntypedEntities {
@@ -151,6 +163,9 @@ class UntypedEntities {
   /** undefined: entities of this id may not be written. */
   of(condition: AccessCondition, id: string): Allowed | undefined {
     const { compiled } = condition
+    // One clause alone names the same attributes for all of its entities, whatever their types.
+    const [only, ...others] = compiled
+    if (others.length === 0) return only && (only.ids?.has(id) ?? true) ? allowedIn(only.attributes) : undefined
     const clauses = compiled.map(({ ids }) => (ids === undefined || ids.has(id) ? '+' : '-')).join('')
     const known = this.known.get(condition) ?? new Map<string, Allowed | undefined>()
     this.known.set(condition, known)

@@ -12,6 +12,7 @@ import { fetchOver } from '../../access/fetch-keys.js'
 import type { Config } from '../../config/config.js'
 import type { OpenSocket } from '../../deliver/sockets/sockets.js'
 import type { Surroundings } from '../surroundings.js'
+import { type NodeQuotas, openQuotas } from './quotas.js'
 
 /** Where fetched keys of issuers are kept, in the data directory. */
 const keysFolder = 'access-keys'
@@ -23,21 +24,28 @@ export interface NodeAccess {
   stop(): void
 }
 
+/** The access file, and the quotas in it. */
+export interface AccessInUse {
+  readonly source: AccessSource
+  readonly quotas: NodeQuotas
+}
+
 /** Reads the access file. Throws an error with a sentence if it cannot be used. The regular looks start with `begin`. */
 export function openAccessFile(
   { access }: Config,
   { clock, logger, place }: Pick<Surroundings, 'clock' | 'logger' | 'place'>,
-): AccessSource | undefined {
+): AccessInUse | undefined {
   if (!access) return undefined
   // Workers read the same file, and only one of them reports.
   const isReporter = place?.kind !== 'worker' || place.worker === 0
   const quiet = { info: (line: string) => logger.debug(line), error: (line: string) => logger.debug(line) }
-  return new AccessSource(access.file, { clock, logger: isReporter ? logger : quiet })
+  const source = new AccessSource(access.file, { clock, logger: isReporter ? logger : quiet })
+  return { source, quotas: openQuotas(source, { clock, place }) }
 }
 
 /** Begins to identify clients. Keys of issuers are fetched over these sockets. */
 export function openAccess(
-  source: AccessSource,
+  { source, quotas }: AccessInUse,
   { store }: Config,
   { clock, logger }: Pick<Surroundings, 'clock' | 'logger'>,
   openSocket: OpenSocket,
@@ -46,7 +54,7 @@ export function openAccess(
   const authenticator = new Authenticator({ source, clock, logger, fetch: fetchOver(openSocket), keysDirectory })
   source.begin()
   return {
-    control: new AccessControl(source, authenticator),
+    control: new AccessControl(source, authenticator, quotas.book, quotas.requests),
     ready: () => authenticator.ready(),
     stop: () => authenticator.stop(),
   }

@@ -1,23 +1,25 @@
 // Everything that a node sends: notifications to receivers, and requests to context providers. And the counters of what
 // it sends and receives.
 
-import type { AccessSource } from '../../access/access-source.js'
 import { Forwarding } from '../../broker/forwarding.js'
 import { type Config, version } from '../../config/config.js'
 import { Dispatcher } from '../../deliver/dispatcher.js'
 import { Forwarder } from '../../deliver/forwarder.js'
+import type { NotificationPace } from '../../deliver/paced.js'
 import { Egress, mayNotifyItself, mayNotifyPages } from '../../deliver/sockets/egress.js'
 import { openSockets, Trust } from '../../deliver/sockets/sockets.js'
 import { transportsOf } from '../../deliver/transports.js'
 import { certificatesOfText } from '../../http/pem.js'
+import type { AuditLog } from '../../observe/audit/audit-log.js'
 import { ProcessReports } from '../../observe/operator.js'
 import { listedIds, StatisticsBook } from '../../observe/statistics.js'
 import { TrafficWatcher } from '../../observe/traffic-watcher.js'
 import type { LocalParts } from '../../shard/shards.js'
 import type { CertificateWatch } from '../certificate-watch.js'
 import type { Surroundings } from '../surroundings.js'
-import { type NodeAccess, openAccess } from './access.js'
+import { type AccessInUse, type NodeAccess, openAccess } from './access.js'
 import type { Observation } from './observation.js'
+import { type NodeQuotas, quotaNumbersOf } from './quotas.js'
 import type { NodeShards } from './shards.js'
 import type { Storage } from './storage.js'
 
@@ -30,15 +32,19 @@ export interface Delivery {
   readonly statistics: StatisticsBook
   /** undefined: any client may do everything. */
   readonly access: NodeAccess | undefined
+  /** undefined: there is no audit log. */
+  readonly audit: AuditLog | undefined
   /** Resolves when the notifications that were pending at the start have been read. */
   readonly recovered: Promise<void>
 }
 
-/** Files that are read again while the node runs. */
+/** Files that are read, or opened, again while the node runs. */
 export interface WatchedFiles {
   readonly certificates: CertificateWatch
   /** undefined: there is no access control. */
-  readonly accessFile: AccessSource | undefined
+  readonly accessFile: AccessInUse | undefined
+  /** undefined: there is no audit log. */
+  readonly audit: AuditLog | undefined
 }
 
 /** Starts sending pending notifications and executing the orders of operators. */
@@ -48,7 +54,7 @@ export function openDelivery(
   { ownedCount, disk, store }: Storage,
   { local, shards, joined, answers, processAdmin }: NodeShards,
   observation: Observation,
-  { certificates, accessFile }: WatchedFiles,
+  { certificates, accessFile, audit }: WatchedFiles,
 ): Delivery {
   const { clock, chance, place } = surroundings
   const { logger, log, alarms, summary, requests, connections, services, tenants, loop } = observation
@@ -60,9 +66,9 @@ export function openDelivery(
   const egress = new Egress({ ...config.egress, ...ports, reserved: reservedBy(config) })
   joined?.onMembers?.(addresses => egress.reserveMembers(addresses))
   if (accessFile) {
-    egress.useFile(accessFile.file)
+    egress.useFile(accessFile.source.file)
     // Comes before the listener of the issuers, which may begin to fetch keys.
-    accessFile.on(file => egress.useFile(file))
+    accessFile.source.on(file => egress.useFile(file))
   }
   const statistics: StatisticsBook = new StatisticsBook(config.statistics, clock, () =>
     countedBy(dispatcher, local.parts),
@@ -89,6 +95,7 @@ export function openDelivery(
       isCrowded: () => local.parts.notifications.isCrowded,
       onAnswering: receiver => local.parts.notifications.onAnswering(receiver),
       transports: transportsOf({ ...sending, mayReachItself }, egress, openSocket),
+      pace: accessFile && paceOf(accessFile.quotas),
     },
     { ...speech, disableCustomNotifications, filledLengthMax: sending.messageBytesMax },
     {
@@ -121,6 +128,8 @@ export function openDelivery(
         backup: () => local.parts.backup.numbers,
         certificates: () => certificates.numbers(),
         access: access && (() => access.control.numbers()),
+        audit: audit && (() => audit.numbers()),
+        quotas: accessFile && (() => quotaNumbersOf(accessFile.quotas, local.parts)),
       },
       cache: () => cacheOf(local.parts),
     }),
@@ -144,8 +153,14 @@ export function openDelivery(
       },
     },
   )
-  return { egress, dispatcher, forwarder, forwarding, watch, statistics, recovered, access }
+  return { egress, dispatcher, forwarder, forwarding, watch, statistics, recovered, access, audit }
 }
+
+/** The rates of notifications, which count what has to wait. */
+const paceOf = ({ book, notifications }: NodeQuotas): NotificationPace => ({
+  take: tenant => notifications.take(tenant),
+  onPaced: tenant => book.onRefused(tenant, 'notificationsPerSecond'),
+})
 
 function countedBy(dispatcher: Dispatcher, { commit: { times } }: LocalParts) {
   const { queue, simulated } = dispatcher.stats()

@@ -3,6 +3,7 @@
 import { AdminOperations } from '../../broker/admin.js'
 import { BackupOperations } from '../../broker/backup.js'
 import { BatchOperations } from '../../broker/batch.js'
+import { BatchQuotas } from '../../broker/batch-quotas.js'
 import { documentIds, RegistrationOperations, SubscriptionOperations } from '../../broker/documents.js'
 import { Entities, TypeOperations } from '../../broker/entities.js'
 import { ForwardedReads } from '../../broker/forwarded-reads.js'
@@ -26,6 +27,7 @@ import { Inflater } from '../../http/inflater.js'
 import { ProxyHandlers } from '../../http/ngsi-proxy.js'
 import { type AdminFront, openFront } from '../../http/open-front.js'
 import { RegistrationHandlers } from '../../http/registrations.js'
+import { elsewhereOf } from '../../http/route-ports.js'
 import { type Handlers, routesOf } from '../../http/routes.js'
 import { Server } from '../../http/server.js'
 import { ServiceHandlers } from '../../http/service.js'
@@ -41,6 +43,7 @@ import type { Surroundings } from '../surroundings.js'
 import { readConsole } from './console.js'
 import type { Delivery } from './delivery.js'
 import type { Observation } from './observation.js'
+import type { NodeQuotas } from './quotas.js'
 import type { NodeShards } from './shards.js'
 import { idClockOf, type Storage } from './storage.js'
 
@@ -52,6 +55,8 @@ export interface FrontParts {
   readonly observation: Observation
   /** The key that clients need for a backup; undefined: there are no backups. */
   readonly backupKey: string | undefined
+  /** undefined: no tenant has quotas. */
+  readonly quotas: NodeQuotas | undefined
   /** Whether the node is about to end. */
   readonly isEnding: () => boolean
 }
@@ -80,13 +85,15 @@ export async function openNodeFront(
   const compression = config.compresses ? { compressor: new Compressor(), inflater: new Inflater() } : undefined
   const { bodyBytesMax } = listening
   const ngsiProxy = config.streams.ngsiProxy ? { isTls: listening.tls !== undefined } : undefined
-  const { watch } = delivery
+  const { watch, audit } = delivery
   const access = delivery.access?.control
   const settings = { bodyBytesMax, tenants, cors, vocabulary, forwards, answers, compression, access, ngsiProxy }
   const readers = readersFor(config, surroundings, behind)
   const handlers = handlersFor(config, surroundings, behind, readers)
-  const watching = { watch, clock }
-  const server = new Server(routesOf(handlers, admin ? 'main' : 'only'), settings, chance, logger, watching)
+  const watching = { watch, clock, audit }
+  const role = admin ? 'main' : 'only'
+  const ofMain = { ...settings, isElsewhere: admin && elsewhereOf(role) }
+  const server = new Server(routesOf(handlers, role), ofMain, chance, logger, watching)
   const onStall = (): void => {
     answers.failures.stalled++
   }
@@ -96,7 +103,13 @@ export async function openNodeFront(
   const common = { ...listening, ...sharing, onStall, onDropped }
   const openAdmin = (at: NonNullable<typeof admin>): AdminFront => {
     // Clients can use up neither the connections nor the answers of operators.
-    const own = { ...settings, answers: answers.forOneMore(), cors: undefined, ngsiProxy: undefined }
+    const own = {
+      ...settings,
+      answers: answers.forOneMore(),
+      cors: undefined,
+      ngsiProxy: undefined,
+      isElsewhere: elsewhereOf('admin'),
+    }
     return {
       options: { ...common, ...at, connectionsMax: adminConnectionsMax, connectionsPerAddressMax: 0 },
       handler: new Server(routesOf(handlers, 'admin'), own, chance, logger, watching),
@@ -127,11 +140,14 @@ interface ReaderHandlers {
 function readersFor(
   { streams: { streamsMax, ngsiProxy }, http: { bodyBytesMax: messageBytesMax } }: Config,
   { clock, chance }: Surroundings,
-  { nodeShards, delivery, observation: { streams: tallies }, isEnding }: FrontParts,
+  { nodeShards, delivery, observation: { streams: tallies }, quotas, isEnding }: FrontParts,
 ): ReaderHandlers {
   const access = delivery.access?.control
+  const { audit } = delivery
   const hub = new StreamHub({ shards: nodeShards.shards, clock, chance, holder: chance.uuid(), filtersMax })
-  const streams = new StreamHandlers({ hub, streamsMax, messageBytesMax, clock, tallies, access, isEnding })
+  const ofTenants = quotas?.streams
+  const parts = { hub, streamsMax, messageBytesMax, clock, tallies, access, audit, ofTenants, isEnding }
+  const streams = new StreamHandlers(parts)
   if (!ngsiProxy) return { streams, proxy: undefined }
   const channels = new ProxyChannels({ clock, chance })
   return { streams, proxy: new ProxyHandlers({ channels, clock, tallies, access, isEnding }) }
@@ -153,6 +169,7 @@ function handlersFor(
     room: answers,
   })
   const updates = new ForwardedUpdates(client, forwarding)
+  const batchQuotas = local.parts.quotas && new BatchQuotas(client, local.parts.quotas)
   const entities = new Entities(client, { reads: new ForwardedReads(forwarding, answers), updates })
   const ids = documentIds(idClockOf(storage), chance)
   const mayReach = (url: string): boolean => {
@@ -162,7 +179,7 @@ function handlersFor(
   return {
     entities: new EntityHandlers(entities),
     attributes: new AttributeHandlers(entities),
-    batch: new BatchHandlers(entities, new BatchOperations(client, clock, updates)),
+    batch: new BatchHandlers(entities, new BatchOperations(client, clock, updates, batchQuotas)),
     types: new TypeHandlers(new TypeOperations(client), clock),
     subscriptions: new SubscriptionHandlers(new SubscriptionOperations(client, ids), entities, clock, mayReach),
     streams,

@@ -1,7 +1,6 @@
 // Opens the shards of a node over its storage, and connects them with the shards of other workers or nodes.
 
 import assert from 'node:assert/strict'
-import type { AccessSource } from '../../access/access-source.js'
 import { OwnerRules } from '../../access/owner-rules.js'
 import { ProcessAdmin } from '../../broker/admin.js'
 import type { Config } from '../../config/config.js'
@@ -14,9 +13,11 @@ import { replayLimitsDefault } from '../../shard/notify/replays.js'
 import { openLocalShards, type Share, shardLimitsDefault } from '../../shard/open-shards.js'
 import type { LocalShards } from '../../shard/shards.js'
 import { ringAgeMsMax } from '../../shard/streams/change-ring.js'
+import { otherOwners } from '../../shard/tenants/other-owners.js'
 import { TenantDeletions } from '../../shard/tenants/tenant-deletions.js'
 import { ampleRoom } from '../../shard/turn/room.js'
 import type { Joined, JoinOptions, OwnPart, Surroundings } from '../surroundings.js'
+import type { AccessInUse } from './access.js'
 import type { Observation } from './observation.js'
 import type { Storage } from './storage.js'
 
@@ -53,12 +54,12 @@ export async function openShards(
   { clock, chance, logger, onFailure, wrapShards }: Surroundings,
   storage: Storage,
   { alarms, logReporter, loop }: Observation,
-  accessFile: AccessSource | undefined,
+  accessFile: AccessInUse | undefined,
 ): Promise<NodeShards> {
   const { store, shardMap, stamps, scanner, disk } = storage
   const answers = new AnswersInFlight(config.answers)
   const processAdmin = new ProcessAdmin()
-  const ownerRules = accessFile && new OwnerRules(accessFile)
+  const ownerRules = accessFile && new OwnerRules(accessFile.source)
   let failed = false
   const open = async (share: Share | undefined): Promise<Opened> => {
     const shards = await openLocalShards({
@@ -81,6 +82,7 @@ export async function openShards(
         replays: config.notifications.replays ? replayLimitsDefault : undefined,
       },
       visibleDocuments: ownerRules?.visibleDocuments,
+      quotas: accessFile?.quotas.book,
       deliveryLimits: {
         ...deliveryLimitsDefault,
         deadLetterBytesMax: config.notifications.deadLetters.bytesMax,
@@ -107,6 +109,7 @@ export async function openShards(
   const { shards: local } = own
   const shards = joined?.shards ?? own.local
   const { role } = local.parts
+  if (joined) local.parts.quotas?.begin(otherOwners(shards, local.parts.owns))
   if (joined && role.kind === 'keeper') {
     joined.onReach(() => role.feed.resume())
     await role.feed.begin(shards, () => joined.isWhole())

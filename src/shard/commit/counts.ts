@@ -98,6 +98,11 @@ export class Counts implements PathCounts {
     this.rows = new CountedRows(layout, limits.rowsMax)
   }
 
+  /** The difference that the batch being filled makes for a tenant. */
+  stagedOf(tenant: string): number {
+    return this.staged.reduce((sum, row) => (row.tenant === tenant ? sum + row.difference : sum), 0)
+  }
+
   get size(): CountsKept {
     return { tenants: this.sums.size, pairs: this.pairs, rows: this.rows.size }
   }

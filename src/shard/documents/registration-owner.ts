@@ -3,6 +3,7 @@
 // Not here: how a change is made (document-owner.ts), which providers are asked because of them (provider-book.ts,
 // broker/forwarding.ts).
 
+import type { TenantLimits } from '../../domain/access/quotas.js'
 import { registrationBytesMax } from '../../domain/limits.js'
 import { encodeRegistration, type Registration } from '../../domain/providers/registration.js'
 import { patchRegistration } from '../../domain/providers/registration-parser.js'
@@ -16,8 +17,13 @@ export class RegistrationOwner {
   private readonly owner: DocumentOwner
   private readonly countMax: number
 
-  /** `countMax`: for all tenants together, see `registrationsMax`. */
-  constructor(registrations: Registrations, owner: DocumentOwner, countMax: number) {
+  /** `countMax`: for all tenants together, see `registrationsMax`. `quotas` undefined: tenants have none. */
+  constructor(
+    registrations: Registrations,
+    owner: DocumentOwner,
+    countMax: number,
+    private readonly quotas?: Pick<TenantLimits, 'refusalFor'>,
+  ) {
     this.registrations = registrations
     this.owner = owner
     this.countMax = countMax
@@ -54,6 +60,8 @@ export class RegistrationOwner {
       if (this.registrations.size >= this.countMax) return refused(refusals.registrationsTooMany(this.countMax))
       if (this.registrations.of(tenant)?.has(id))
         return refused(refusals.failure(`there is a registration ${id} already`))
+      const refusal = this.quotas?.refusalFor(tenant, 'registrations', this.registrations.of(tenant)?.size ?? 0)
+      if (refusal) return refused(refusal)
       return stored(request.registration)
     }
     const { tenant, id } = request

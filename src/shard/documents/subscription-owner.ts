@@ -4,6 +4,7 @@
 //
 // Not here: how a change is made (document-owner.ts), the progress of notifications (notifications.ts).
 
+import type { TenantLimits } from '../../domain/access/quotas.js'
 import { subscriptionBytesMax } from '../../domain/limits.js'
 import { accepted, type Result, refusals, refused } from '../../domain/refusal.js'
 import { noProgress, type Subscription } from '../../domain/subscriptions/subscription.js'
@@ -23,8 +24,15 @@ export class SubscriptionOwner {
 
   /**
    * `countMax`: for all tenants together, see `subscriptionsMax`. `patterns`: the cost of the patterns of each tenant.
+   * `quotas` undefined: tenants have none.
    */
-  constructor(subscriptions: Subscriptions, owner: DocumentOwner, countMax: number, patterns: PatternAccounts) {
+  constructor(
+    subscriptions: Subscriptions,
+    owner: DocumentOwner,
+    countMax: number,
+    patterns: PatternAccounts,
+    private readonly quotas?: Pick<TenantLimits, 'refusalFor'>,
+  ) {
     this.patterns = patterns
     this.subscriptions = subscriptions
     this.owner = owner
@@ -66,6 +74,8 @@ export class SubscriptionOwner {
       if (this.subscriptions.size >= this.countMax) return refused(refusals.subscriptionsTooMany(this.countMax))
       if (this.subscriptions.of(tenant)?.has(id))
         return refused(refusals.failure(`there is a subscription ${id} already`))
+      const refusal = this.quotas?.refusalFor(tenant, 'subscriptions', this.subscriptions.of(tenant)?.size ?? 0)
+      if (refusal) return refused(refusal)
       return this.stored(request.subscription)
     }
     const { tenant, id } = request

@@ -26,6 +26,7 @@ import type { ProgressBook } from '../notify/progress-book.js'
 import type { FirstPages } from '../read/first-pages.js'
 import type { Views } from '../read/views/views.js'
 import { MadeCounts } from '../rebuild.js'
+import type { TenantUses } from '../tenants/tenant-uses.js'
 import type { Actors } from '../turn/actor.js'
 import type { KeyFilter } from '../turn/key-filter.js'
 import type { Replicated } from './open-replicated.js'
@@ -54,6 +55,8 @@ export interface Concerned {
   readonly views: Views
   readonly firstPages: FirstPages
   readonly entityCount: EntityCount
+  /** undefined: no tenant has a quota. */
+  readonly uses: TenantUses | undefined
   readonly expiryMark: ExpiryMark
   readonly notifications: Notifications
   readonly letters: Letters
@@ -239,10 +242,11 @@ export class ReplicatedShards {
   /** Cached results about all own shards are wrong when the set of these has changed. */
   private forgetReads(): void {
     const { entities, attributes } = this.parts
-    const { views, firstPages, entityCount, expiryMark } = this.concerned
+    const { views, firstPages, entityCount, uses, expiryMark } = this.concerned
     entities.forget()
     attributes.forget()
     entityCount.begin()
+    uses?.forget()
     views.forget()
     firstPages.forget()
     expiryMark.reset()

@@ -4,14 +4,16 @@
 // Not here: the effects of a mark (tenant-deletions.ts), the counts (tenant-sizes.ts).
 
 import { refusals } from '../../domain/refusal.js'
-import type { ShardReply, TenantDeletion, TenantsReply, TenantsRequest } from '../../messages/messages.js'
+import type { ShardReply, TenantDeletion, TenantsReply, TenantsRequest, TenantsStep } from '../../messages/messages.js'
 import type { DiskRoom, Stamps } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
 import { hasLost } from '../commit/deposed.js'
 import type { Register } from '../documents/register.js'
 import { refusalForRoom } from '../turn/room.js'
 import { encodeMark, markKey } from './deletion-layout.js'
+import type { EntityQuotas } from './entity-quotas.js'
 import type { LastChanges } from './last-changes.js'
+import type { MissingCounter } from './missing-entities.js'
 import type { TenantMarks } from './tenant-marks.js'
 import type { TenantSizes } from './tenant-sizes.js'
 
@@ -30,6 +32,8 @@ export interface TenantAdminParts {
   readonly marks: TenantMarks
   readonly sizes: TenantSizes
   readonly changes: LastChanges
+  /** undefined: no tenant has quotas. */
+  readonly creations: { readonly quotas: EntityQuotas; readonly missing: MissingCounter } | undefined
   /** Whether this owner is the keeper of the register now. */
   readonly isKeeper: () => boolean
   /** Grows whenever this owner gets or loses shards. */
@@ -58,6 +62,8 @@ export class TenantAdmin {
         )
       case 'sizes':
         return replyWith(sizes.sizes(step.tenants), onReply, found => replyOf({ what: 'sizes', sizes: found }))
+      case 'creations':
+        return this.countCreations(step, onReply)
       case 'delete':
         return this.begin(step.tenant, onReply)
       case 'deletions':
@@ -88,6 +94,22 @@ export class TenantAdmin {
         this.purged.delete(tenant)
         changes.forget(tenant)
       }
+  }
+
+  private countCreations(
+    { tenant, needsRoom, missing }: Extract<TenantsStep, { what: 'creations' }>,
+    onReply: OnReply,
+  ): void {
+    const { creations } = this.parts
+    if (!creations) return onReply({ kind: 'failed', reason: 'this owner has no access file' })
+    const hasRoom = creations.quotas.count(tenant, needsRoom, count =>
+      onReply(
+        count === undefined
+          ? { kind: 'busy' }
+          : replyOf({ what: 'creations', count, missing: missing ? creations.missing.count(tenant, missing) : 0 }),
+      ),
+    )
+    if (!hasRoom) onReply({ kind: 'busy' })
   }
 
   private begin(tenant: string, onReply: OnReply): void {

@@ -37,6 +37,7 @@ import { hasLost, replyOfFailure } from '../commit/deposed.js'
 import type { Notifications } from '../notify/notifications.js'
 import type { Done } from '../notify/triggers.js'
 import type { ChangeStreams } from '../streams/change-streams.js'
+import type { EntityQuotas } from '../tenants/entity-quotas.js'
 import { type Actor, type Actors, Variant } from './actor.js'
 import type { AttributeDifference } from './apply.js'
 import { refusalForRoom } from './room.js'
@@ -60,6 +61,8 @@ export interface TurnParts {
   /** Requests of one shard whose reply waits. */
   readonly mailboxLengthMax: number
   readonly room: DiskRoom
+  /** undefined: tenants may have any number of entities. */
+  readonly quotas: EntityQuotas | undefined
 }
 
 export class Shard {
@@ -102,7 +105,7 @@ export class Shard {
    * happened.
    */
   turn(request: WriteRequest): Turn {
-    const { actors, log, stamps, notifications, streams, mailboxLengthMax, room } = this.parts
+    const { actors, log, stamps, notifications, streams, mailboxLengthMax, room, quotas } = this.parts
     if (this.waiting >= mailboxLengthMax || log.isFull) return full
     const { tenant, path, id } = request.target
     const actor = actors.load(this.index, tenant, path, id)
@@ -113,6 +116,10 @@ export class Shard {
     const stamp = stamps.next(request.kind === 'expire' ? stamps.last + 1 : request.stamp)
     const outcome = decide(request, variant?.entity, stamp)
     const { change } = outcome
+    if (quotas && change && !change.before) {
+      const refusal = quotas.refusalFor(tenant)
+      if (refusal) return this.refused(actor, refusal)
+    }
     if (room.isShort && change) {
       const refusal = refusalForRoom(room, isDeletion(request))
       if (refusal) return this.refused(actor, refusal)
@@ -162,6 +169,7 @@ export class Shard {
     if (actor.variants.length === 0) this.parts.actors.begins(actor)
     actor.put(type, next)
     actor.stagedIn = this.parts.log.append(record, actor.key, row, after)
+    if (!before || !after) this.parts.quotas?.uses.count(tenant, before ? -1 : 1)
     return undefined
   }
 
