@@ -20,7 +20,7 @@ done
 [ -d node_modules ] || { echo "three-nodes: run 'npm install' first" >&2; exit 1; }
 if [ ! -f dist/src/main.js ]; then
   echo "three-nodes: compiles Orrery, once; this takes some 15 seconds"
-  npx tsc -b src
+  npx tsc -b src src/console && node deploy/build-console.mjs
 fi
 
 if [ $# -gt 0 ]; then folder=$1; mkdir -p "$folder"; else folder=$(mktemp -d); fi

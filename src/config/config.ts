@@ -118,6 +118,8 @@ export interface Config {
     /** Entities that one query may read. */
     readonly scanRowsMax: number
   }
+  /** Whether the console is served. */
+  readonly hasConsole: boolean
   readonly streams: {
     /** Open streams; 0: streams are off. */
     readonly streamsMax: number
@@ -440,6 +442,7 @@ function configOf(values: Values, cores: () => number): Config {
       scanDeadlineMs: values.scanDeadline,
       scanRowsMax: values.scanRows,
     },
+    hasConsole: !values.noConsole,
     streams: {
       streamsMax: values.noStreams ? 0 : values.maxStreams,
       bufferBytesMax: values.streamBuffer * bytesPerMb,

@@ -97,6 +97,9 @@ const network = {
   corsOrigin: option('CORS_ALLOWED_ORIGIN', kinds.corsOrigins, '', {
     help: 'Origins whose pages may see answers, as SCHEME://HOST[:PORT] with commas, or __ALL; empty is CORS off.',
   }),
+  noConsole: option('NO_CONSOLE', flag, false, {
+    help: 'The console is not served: there are no paths below /console.',
+  }),
   corsMaxAge: option('CORS_MAX_AGE', whole(-1, 86400, 's'), 86400, { help: 'How long a preflight may be cached.' }),
   compat: option('COMPAT', word('fiware'), undefined, {
     help: 'fiware: everything that Orrery sends carries Fiware-* headers instead of Ctx-*, Ctx-* headers of requests are ignored, and -fwdPathless is slash.',

@@ -429,6 +429,10 @@ export const refusalRules = {
   handingOver: unavailable('not all shards have found another owner yet'),
   failure: internal`${'reason'}`,
 
+  // Ours: the console.
+  consoleMissing: rule('NotFound', 'the console was not built (npm run build)'),
+  consoleFile: rule('NotFound', 'there is no such file of the console'),
+
   // Ours: streams (docs/interface/errors.md#streams).
   streamsOff: rule('NotFound', 'streams are off on this broker (-noStreams)'),
   streamsTooMany: unavailable`there are ${num('max')} streams, and no room for more: try again later`,

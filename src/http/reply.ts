@@ -14,6 +14,7 @@ import type { Call } from './call.js'
 import { answerCoding, varying } from './codings.js'
 import { type Compressor, compressBytesMin, compressNowBytesMax } from './compressor.js'
 import { type AnswerBody, type EventAnswer, type Exchange, lengthOf, type SocketListener } from './front.js'
+import type { ServedFile } from './served-file.js'
 
 /** The prefix of the vendor headers: ours, or that of the original broker. Every request may use either. */
 export type Vocabulary = 'Ctx' | 'Fiware'
@@ -118,6 +119,21 @@ export class Reply {
   /** 200 with content of a type, and further headers. */
   content(body: string, type: string, headers: readonly string[]): void {
     this.send(200, this.headers('Content-Type', type, ...headers), body)
+  }
+
+  /** 200 with a file, in the best form that the client accepts; 304: the client has it. */
+  file({ plain, br, gzip, tag, headers }: ServedFile): void {
+    const all = this.headers('ETag', tag, 'Vary', 'Accept-Encoding', ...headers)
+    if (hasTag(this.exchange.header('if-none-match'), tag)) return this.sendPlain(304, all)
+    const coding = this.exchange.headerTimes('accept-encoding') > 0 ? answerCoding(this.exchange) : undefined
+    const coded = coding === 'br' ? br : coding === 'gzip' ? gzip : undefined
+    if (coding && coded) this.sendPlain(200, [...all, 'Content-Encoding', coding], coded)
+    else this.sendPlain(200, all, plain)
+  }
+
+  /** 308: the resource is at another path, relative to this one. */
+  redirect(location: string): void {
+    this.send(308, this.headers('Location', location))
   }
 
   /** 200 with a body that comes in parts, and that no cache may store. */
@@ -301,6 +317,10 @@ export class Reply {
     return headers
   }
 }
+
+/** Whether `If-None-Match` has the tag. A proxy that compresses may have made a weak one of it. */
+const hasTag = (header: string, tag: string): boolean =>
+  header === '*' || header.split(',').some(one => one.trim().replace(/^W\//, '') === tag)
 
 /** Whether cross-origin headers apply to a path. */
 export const hasCors = (path: string): boolean => /^\/((v2|eventsource|callbacks)(\/|$)|version\/?$)/.test(path)

@@ -231,7 +231,7 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
   if (!parameters.ok) return parameters
   const asksForPage = isRoot(components.value) && likesHtml(exchange.header('accept'))
   const isOfEvents = isStream(components.value)
-  const acceptsAll = asksForPage || isOfEvents || proxied !== undefined
+  const acceptsAll = asksForPage || isOfEvents || proxied !== undefined || components.value[0] === 'console'
   const accept = acceptsAll ? accepted(acceptAll) : readAccept(exchange, mayBeText(components.value))
   if (!accept.ok) return accept
   if (!hasBody && (method === 'GET' || method === 'DELETE') && typeHeader !== '')

@@ -17,6 +17,10 @@ export const portOfRoute = {
   '/health/live': 'both',
   '/health/startup': 'both',
   '/health/ready': 'both',
+  // The page uses the interface below /v2 of its own port.
+  '/console': 'main',
+  '/console/{build}/{file}': 'main',
+  '/console/{build}/{folder}/{file}': 'main',
   '/v2/entities': 'main',
   '/v2/entities/{id}': 'main',
   '/v2/entities/{id}/attrs': 'main',

@@ -16,6 +16,7 @@ import type { AdminHandlers, ClusterHandlers } from './admin.js'
 import type { AttributeHandlers } from './attributes.js'
 import type { BackupHandlers } from './backup.js'
 import type { BatchHandlers } from './batch.js'
+import type { ConsoleHandlers } from './console.js'
 import type { EntityHandlers } from './entities.js'
 import type { InnerRequests } from './inner-requests.js'
 import type { ProxyHandlers } from './ngsi-proxy.js'
@@ -73,6 +74,7 @@ type RoutesOf<T extends RouteTemplate> = {
 }
 
 type ClusterTemplate = Extract<RouteTemplate, `/cluster${string}`>
+type ConsoleTemplate = Extract<RouteTemplate, `/console${string}`>
 type ProxyTemplate = Extract<RouteTemplate, `/eventsource${string}` | `/callbacks${string}`>
 
 const route = <M extends ServedMethod>(served: Served<M>, refusals: Route['refusals'] = 'usual'): Entry<M> => ({
@@ -100,6 +102,8 @@ export interface Handlers {
   readonly tenants: TenantHandlers
   /** undefined: there is no cluster. */
   readonly cluster?: ClusterHandlers | undefined
+  /** undefined: `-noConsole` is set. */
+  readonly console?: ConsoleHandlers | undefined
   /** undefined: `-ngsiProxy` is not set. */
   readonly proxy?: ProxyHandlers | undefined
 }
@@ -109,8 +113,8 @@ export interface Handlers {
  */
 export function routesOf(handlers: Handlers, port: PortRole): Router {
   const { entities, attributes, batch, types, subscriptions, registrations } = handlers
-  const { streams, service, admin, backup, tenants, cluster, proxy } = handlers
-  const table: RoutesOf<Exclude<RouteTemplate, ClusterTemplate | ProxyTemplate>> = {
+  const { streams, service, admin, backup, tenants, cluster, console, proxy } = handlers
+  const table: RoutesOf<Exclude<RouteTemplate, ClusterTemplate | ConsoleTemplate | ProxyTemplate>> = {
     '/': route({
       GET: (request, reply) => service.root(request, reply),
       HEAD: (request, reply) => service.root(request, reply),
@@ -207,7 +211,15 @@ export function routesOf(handlers: Handlers, port: PortRole): Router {
       DELETE: (_request, reply) => admin.resetServiceMetrics(reply),
     }),
   }
-  return router({ ...table, ...(cluster && routesOfCluster(cluster)), ...(proxy && routesOfProxy(proxy)) }, port)
+  return router(
+    {
+      ...table,
+      ...(cluster && routesOfCluster(cluster)),
+      ...(console && routesOfConsole(console)),
+      ...(proxy && routesOfProxy(proxy)),
+    },
+    port,
+  )
 }
 
 const routesOfCluster = (cluster: ClusterHandlers): RoutesOf<ClusterTemplate> => ({
@@ -215,6 +227,21 @@ const routesOfCluster = (cluster: ClusterHandlers): RoutesOf<ClusterTemplate> =>
   '/cluster/drain': route({
     POST: (_request, reply) => cluster.drain(reply),
     DELETE: (_request, reply) => cluster.resume(reply),
+  }),
+})
+
+const routesOfConsole = (console: ConsoleHandlers): RoutesOf<ConsoleTemplate> => ({
+  '/console': route({
+    GET: (request, reply) => console.page(request, reply),
+    HEAD: (request, reply) => console.page(request, reply),
+  }),
+  '/console/{build}/{file}': route({
+    GET: (request, reply) => console.file(request, reply),
+    HEAD: (request, reply) => console.file(request, reply),
+  }),
+  '/console/{build}/{folder}/{file}': route({
+    GET: (request, reply) => console.file(request, reply),
+    HEAD: (request, reply) => console.file(request, reply),
   }),
 })
 

@@ -268,6 +268,7 @@ export const flagCases: readonly (readonly [name: string, env: string])[] = [
   ['https', 'HTTPS'],
   ['multiservice', 'MULTI_SERVICE'],
   ['disableNgsiv1', 'DISABLE_NGSIV1'],
+  ['noConsole', 'NO_CONSOLE'],
   ['noStreams', 'NO_STREAMS'],
   ['streamCompression', 'STREAM_COMPRESSION'],
   ['ngsiProxy', 'NGSI_PROXY'],

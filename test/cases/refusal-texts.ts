@@ -464,6 +464,8 @@ export const refusalTexts: { readonly [Code in RefusalCode]: readonly [RefusalKi
   notReady: ['Unavailable', 'reason', 'reason'],
   handingOver: ['Unavailable', 'not all shards have found another owner yet'],
   failure: ['InternalServerError', 'reason', 'reason'],
+  consoleMissing: ['NotFound', 'the console was not built (npm run build)'],
+  consoleFile: ['NotFound', 'there is no such file of the console'],
   streamsOff: ['NotFound', 'streams are off on this broker (-noStreams)'],
   streamsTooMany: ['Unavailable', 'there are 17 streams, and no room for more: try again later', 17],
   filtersTooMany: ['Unavailable', 'streams have 17 different filters, and no room for more: try again later', 17],

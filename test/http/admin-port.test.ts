@@ -41,10 +41,10 @@ const forBoth = /^\/(metrics|version|health)(\/|$)/
 const ask = (node: LocalNode, { method, path }: { readonly method: string; readonly path: string }) =>
   /^(GET|HEAD|DELETE)$/.test(method) ? node.ask(`${method} ${path}`) : node.json(`${method} ${path}`, {})
 
-/** Whether the answer is that of a path that does not exist. */
+/** Whether the answer is that of a path that does not exist; an answer to HEAD has no text. */
 const isUnknown = ({ status, json }: { readonly status: number; readonly json: unknown }): boolean =>
   status === 404 &&
-  /^Service not found at this port/.test((json as { readonly description?: string }).description ?? '')
+  /^Service not found at this port/.test((json as { readonly description?: string } | undefined)?.description ?? '')
 
 for (const server of httpServers) {
   t.test(

@@ -39,6 +39,7 @@ export interface LocalNodeOptions {
   readonly compresses?: boolean
   readonly cors?: Config['cors']
   readonly ngsiProxy?: boolean
+  readonly hasConsole?: boolean
   readonly vocabulary?: Config['vocabulary']
   readonly egress?: Partial<Config['egress']>
   readonly statistics?: Partial<Config['statistics']>
@@ -186,6 +187,7 @@ export async function startLocalNode(
     store: { directory: options.directory ?? tempDir(t), durability: 'os', reserveBytes },
     expiryIntervalMs,
     queries: { viewBytesMax: 64 * 1024 * 1024, scanDeadlineMs: 30_000, scanRowsMax: 10_000_000, ...queries },
+    hasConsole: options.hasConsole ?? true,
     streams: {
       ...{ streamsMax: 100, bufferBytesMax: 64 * 1024 * 1024, isCompressed: false },
       ngsiProxy: options.ngsiProxy ?? false,

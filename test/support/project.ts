@@ -19,7 +19,7 @@ export const main = resolve(process.env.ORRERY_MAIN ?? join(root, 'dist/src/main
 export const sourcesIn = (folder: string): [string, string][] =>
   readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
     .map(path => `${folder}/${path.replaceAll('\\', '/')}`)
-    .filter(path => path.endsWith('.ts') && !path.endsWith('.d.ts') && !path.includes('/node_modules/'))
+    .filter(path => /\.tsx?$/.test(path) && !path.endsWith('.d.ts') && !path.includes('/node_modules/'))
     .map(path => [path, readFileSync(join(root, path), 'utf8')])
 
 function upTo(name: string, from: string): string {

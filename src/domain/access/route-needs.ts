@@ -51,6 +51,9 @@ export const routeNeeds = {
   '/health/live': { GET: 'nothing' },
   '/health/startup': { GET: 'nothing' },
   '/health/ready': { GET: 'nothing' },
+  '/console': { GET: 'nothing', HEAD: 'nothing' },
+  '/console/{build}/{file}': { GET: 'nothing', HEAD: 'nothing' },
+  '/console/{build}/{folder}/{file}': { GET: 'nothing', HEAD: 'nothing' },
   '/v2/entities': { POST: writing(create.actions), GET: read },
   '/v2/entities/{id}': { GET: read, DELETE: writing(deleteEntity.actions) },
   '/v2/entities/{id}/attrs': {

@@ -1,0 +1,129 @@
+// The dialog that creates a subscription. The query is checked by the broker as it is typed, the receiver by the page.
+
+import { useState } from 'preact/hooks'
+import type { Json } from '../../domain/json.js'
+import type { ConsoleClient, RequestProblem } from '../interface/console-client.js'
+import type { ConsoleRequest } from '../interface/console-request.js'
+import { Dialog } from '../parts/dialog.js'
+import { FilterField } from '../parts/filter-field.js'
+import { CurlNote, Problem } from '../parts/notes.js'
+import { useReading } from '../state/reading.js'
+import type { ConsoleScope } from '../state/scope.js'
+
+interface SubscriptionText {
+  readonly description: string
+  readonly type: string
+  readonly id: string
+  readonly attrs: string
+  readonly url: string
+  readonly throttling: string
+}
+
+const empty: SubscriptionText = { description: '', type: '', id: '', attrs: '', url: '', throttling: '' }
+
+const fields: readonly (readonly [name: keyof SubscriptionText, label: string])[] = [
+  ['description', 'Description'],
+  ['type', 'Type of entities (empty: every type)'],
+  ['id', 'Id of the entity (empty: every id)'],
+  ['attrs', 'Attributes that have to change (empty: any)'],
+]
+
+export function CreateSubscription({
+  client,
+  scope,
+  onDone,
+  onClose,
+}: {
+  readonly client: ConsoleClient
+  readonly scope: ConsoleScope
+  readonly onDone: () => void
+  readonly onClose: () => void
+}) {
+  const [text, setText] = useState(empty)
+  const [q, setQ] = useState('')
+  const [problem, setProblem] = useState<RequestProblem | undefined>(undefined)
+  const set = (name: keyof SubscriptionText, value: string): void => setText({ ...text, [name]: value })
+  const check = useReading(
+    client,
+    q === '' ? undefined : { method: 'GET', path: 'v2/entities', query: { q, limit: '1', attrs: 'id' }, ...scope },
+  )
+  const urlFault = text.url === '' ? undefined : faultOfUrl(text.url)
+  const request: ConsoleRequest = { method: 'POST', path: 'v2/subscriptions', body: bodyOf(text, q), ...scope }
+  const create = async (event: Event): Promise<void> => {
+    event.preventDefault()
+    if (urlFault !== undefined) return
+    const answer = await client.ask(request)
+    if (answer.ok) onDone()
+    else setProblem(answer.problem)
+  }
+  return (
+    <Dialog title="Create a subscription" onClose={onClose}>
+      <form onSubmit={create}>
+        <div class="fields">
+          {fields.map(([name, label]) => (
+            <label key={name}>
+              {label}
+              <input value={text[name]} onInput={({ currentTarget }) => set(name, currentTarget.value)} />
+            </label>
+          ))}
+          <FilterField label="Query (q) that has to hold" value={q} onChange={setQ} problem={check.problem} />
+          <label>
+            Receiver (URL)
+            <input
+              required
+              value={text.url}
+              aria-invalid={urlFault !== undefined}
+              onInput={({ currentTarget }) => set('url', currentTarget.value)}
+            />
+          </label>
+          <label>
+            Throttling (seconds)
+            <input
+              inputMode="numeric"
+              value={text.throttling}
+              onInput={({ currentTarget }) => set('throttling', currentTarget.value)}
+            />
+          </label>
+        </div>
+        {urlFault !== undefined && (
+          <p class="field-problem" role="alert">
+            {urlFault}
+          </p>
+        )}
+        <Problem problem={problem} />
+        <div class="buttons">
+          <button type="submit" class="main" disabled={urlFault !== undefined}>
+            Create
+          </button>
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+        </div>
+      </form>
+      <CurlNote client={client} request={request} />
+    </Dialog>
+  )
+}
+
+function faultOfUrl(text: string): string | undefined {
+  const url = URL.parse(text)
+  return url && /^https?:$/.test(url.protocol)
+    ? undefined
+    : 'The receiver must be a URL that begins with http:// or https://.'
+}
+
+function bodyOf({ description, type, id, attrs, url, throttling }: SubscriptionText, q: string): Json {
+  const names = attrs
+    .split(',')
+    .map(name => name.trim())
+    .filter(name => name !== '')
+  const condition: Json = { ...(names.length > 0 && { attrs: names }), ...(q !== '' && { expression: { q } }) }
+  const entity: Json = { ...(id === '' ? { idPattern: '.*' } : { id }), ...(type !== '' && { type }) }
+  return {
+    ...(description !== '' && { description }),
+    subject: { entities: [entity], ...(Object.keys(condition).length > 0 && { condition }) },
+    notification: { http: { url } },
+    // What is no number is sent as it is: the broker answers what is wrong.
+    ...(throttling !== '' && { throttling: Number.isNaN(Number(throttling)) ? throttling : Number(throttling) }),
+  }
+}

@@ -1,0 +1,116 @@
+// The list of subscriptions, with status and counters; creates one.
+
+import { useState } from 'preact/hooks'
+import type { ConsoleRequest } from '../interface/console-request.js'
+import { CountNote, CurlNote, Moment, Problem } from '../parts/notes.js'
+import { number } from '../parts/value-text.js'
+import { useAllowances } from '../state/allowances.js'
+import type { ConsoleParts } from '../state/console-parts.js'
+import { receiverOf, type SubscriptionShape, subjectText } from '../state/document-shapes.js'
+import { useValue } from '../state/observable.js'
+import { useReading } from '../state/reading.js'
+import { scopeOf } from '../state/scope.js'
+import { CreateSubscription } from './create-subscription.js'
+
+const pageSubscriptions = 100
+
+export function SubscriptionsView({ client, bar }: ConsoleParts) {
+  const address = useValue(bar.address)
+  const scope = scopeOf(address)
+  const offset = Math.max(0, Number(address.parameters.offset ?? 0) || 0)
+  const query = { limit: String(pageSubscriptions), offset: offset === 0 ? '' : String(offset), options: 'count' }
+  const request: ConsoleRequest = { method: 'GET', path: 'v2/subscriptions', query, ...scope }
+  const { json, total, problem, again } = useReading<readonly SubscriptionShape[]>(client, request)
+  const subscriptions = json ?? []
+  const allowed = useAllowances(client, scope)
+  const [creates, setCreates] = useState(false)
+  return (
+    <section aria-labelledby="view-title">
+      <h1 id="view-title">Subscriptions</h1>
+      <Problem problem={problem} />
+      <div class="buttons">
+        <CountNote shown={subscriptions.length} total={total} what="subscriptions" />
+        <button type="button" onClick={again}>
+          Read again
+        </button>
+        {allowed.has('subscribe') && (
+          <button type="button" onClick={() => setCreates(true)}>
+            Create…
+          </button>
+        )}
+      </div>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Table of subscriptions">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Subscription</th>
+              <th scope="col">Status</th>
+              <th scope="col">Subject</th>
+              <th scope="col">Receiver</th>
+              <th scope="col">Sent</th>
+              <th scope="col">Failures in a row</th>
+              <th scope="col">Last success</th>
+              <th scope="col">Last failure</th>
+            </tr>
+          </thead>
+          <tbody>
+            {subscriptions.map(subscription => (
+              <SubscriptionRow
+                key={subscription.id}
+                subscription={subscription}
+                link={bar.link('subscription', { id: subscription.id })}
+              />
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <div class="buttons">
+        {offset > 0 && (
+          <button type="button" onClick={() => bar.change({ offset: String(Math.max(0, offset - pageSubscriptions)) })}>
+            Previous
+          </button>
+        )}
+        {total !== undefined && offset + subscriptions.length < total && (
+          <button type="button" onClick={() => bar.change({ offset: String(offset + pageSubscriptions) })}>
+            Next
+          </button>
+        )}
+      </div>
+      <CurlNote client={client} request={request} />
+      {creates && (
+        <CreateSubscription
+          client={client}
+          scope={scope}
+          onDone={() => {
+            setCreates(false)
+            again()
+          }}
+          onClose={() => setCreates(false)}
+        />
+      )}
+    </section>
+  )
+}
+
+function SubscriptionRow({ subscription, link }: { readonly subscription: SubscriptionShape; readonly link: string }) {
+  const { id, description, status, subject, notification } = subscription
+  const { timesSent = 0, failsCounter = 0, lastSuccess, lastFailure, lastFailureReason } = notification
+  return (
+    <tr>
+      <th scope="row" class="wrap">
+        <a href={link}>{description ?? id}</a>
+      </th>
+      <td>{status}</td>
+      <td class="wrap">{subject.entities.map(subjectText).join(', ')}</td>
+      <td class="wrap">{receiverOf(subscription)}</td>
+      <td>{number(timesSent)}</td>
+      <td>{number(failsCounter)}</td>
+      <td>
+        <Moment time={lastSuccess} />
+      </td>
+      <td class="wrap">
+        <Moment time={lastFailure} /> {lastFailureReason}
+      </td>
+    </tr>
+  )
+}
