@@ -68,12 +68,12 @@ for (const server of httpServers)
       t.match(text, /^orrery_entities 8$/m)
       t.match(await client.get('/admin/log'), { status: 200, json: { level: 'ERROR' } })
       t.match(await client.get('/health/ready'), { status: 200 })
-      t.equal((await client.get('/v2/entities')).status, 400)
+      t.equal((await client.get('/v2/entities')).status, 404)
       client.close()
     }
     for (let n = 0; n < 4; n++) {
       const client = clientAt(broker.port)
-      t.equal((await client.get('/admin/log')).status, 400)
+      t.equal((await client.get('/admin/log')).status, 404)
       t.match((await client.get('/metrics')).text, /^orrery_workers 2$/m)
       client.close()
     }
@@ -128,7 +128,7 @@ t.test('a node of a cluster is seen, drained and backed up at that port', { skip
   const place = ['-backupKeyFile', keyFile, '-nodeName', 'a', '-clusterListen', `127.0.0.1:${await freePort()}`]
   const log = ['-shardLog', `etcd://${etcd.address().members.join(',')}`]
   const node = await startBroker(t, { args: [...place, ...log, '-adminPort', String(port)], readyWaitMs: 120_000 })
-  t.equal((await clientAt(node.port).get('/cluster')).status, 400)
+  t.equal((await clientAt(node.port).get('/cluster')).status, 404)
   t.match((await clientAt(port).get('/cluster')).json, { node: 'a' })
 
   const run = async (
