@@ -77,12 +77,12 @@ export const commands = {
     ],
   },
   'tenants list': {
-    words: ['[--from <url>] [--json] [--notifCaFile <file>] [--insecureNotif]'],
+    words: ['[--from <url>] [--token <token>] [--json] [--notifCaFile <file>] [--insecureNotif]'],
     about: 'shows the tenants of a running broker, and how large they are',
     more: [],
   },
   'tenants delete': {
-    words: ['<name> --confirm <name> [--from <url>] [--notifCaFile <file>] [--insecureNotif]'],
+    words: ['<name> --confirm <name> [--from <url>] [--token <token>] [--notifCaFile <file>] [--insecureNotif]'],
     about: 'has a running broker delete everything of a tenant',
     more: [
       'Has a running broker delete all entities, subscriptions and registrations of a tenant. This cannot be taken back.',
@@ -109,12 +109,20 @@ export const commands = {
     ],
   },
   'cluster status': {
-    words: ['[url]'],
+    words: ['[url] [--token <token>] [--notifCaFile <file>] [--insecureNotif]'],
     about: 'shows the nodes, the owners of shards, and how far copies are behind',
     more: [],
   },
-  'cluster drain': { words: ['[url]'], about: 'has a node give its shards away, and take none', more: [] },
-  'cluster resume': { words: ['[url]'], about: 'has a node take shards again', more: [] },
+  'cluster drain': {
+    words: ['[url] [--token <token>] [--notifCaFile <file>] [--insecureNotif]'],
+    about: 'has a node give its shards away, and take none',
+    more: [],
+  },
+  'cluster resume': {
+    words: ['[url] [--token <token>] [--notifCaFile <file>] [--insecureNotif]'],
+    about: 'has a node take shards again',
+    more: [],
+  },
   'cluster init': {
     words: ['--from <path> <the options that the first node will be started with>'],
     about: 'begins a cluster with the data directory of a single node',

@@ -5,18 +5,21 @@
 // refused, or when the arguments are wrong; the reason is on standard error.
 
 import { parseArgs } from 'node:util'
-import type { Client } from 'undici'
 import { type CommandName, usageOf } from '../config/commands.js'
-import { envPrefixes, options } from '../config/options.js'
 import { ownBrokerUrl } from '../config/own-broker.js'
-import { connectorTo, openSockets, reasonOf } from '../deliver/sockets/sockets.js'
-import { endpointOf, reasonIn } from './broker-client.js'
+import {
+  type OperatorTarget,
+  operatorJson,
+  operatorOptions,
+  operatorTarget,
+  withOperatorClient,
+} from './operator-client.js'
 
 type Verb = 'list' | 'delete'
 
 const text = { type: 'string' } as const
 const flag = { type: 'boolean' } as const
-const common = { from: text, notifCaFile: text, insecureNotif: flag } as const
+const common = { ...operatorOptions, from: text } as const
 const known: Readonly<Record<Verb, Readonly<Record<string, typeof text | typeof flag>>>> = {
   list: { ...common, json: flag },
   delete: { ...common, confirm: text },
@@ -29,11 +32,10 @@ const answerMsMax = 60_000
 
 interface Order {
   readonly verb: Verb
-  readonly from: URL
+  readonly target: OperatorTarget
   readonly name: string
   readonly confirm: string
   readonly asJson: boolean
-  readonly tls: { readonly insecure: boolean; readonly caFile: string | undefined }
 }
 
 /** A tenant, as `GET /admin/tenants` shows it. */
@@ -59,7 +61,7 @@ export async function runTenants(
     process.stdout.write(await carriedOut(order))
     return 0
   } catch (error) {
-    return fail(`orrery tenants ${verb}: ${order.from.origin}: ${(error as Error).message}`)
+    return fail(`orrery tenants ${verb}: ${order.target.url.origin}: ${(error as Error).message}`)
   }
 }
 
@@ -73,62 +75,36 @@ function read(verb: Verb, words: readonly string[], env: Readonly<Record<string,
   try {
     const args = words.map(word => (/^-[^-]/.test(word) ? `-${word}` : word))
     const { values, positionals } = parseArgs({ args, options: known[verb], strict: true, allowPositionals: true })
-    const from = String(values.from ?? ownBrokerUrl(env))
-    if (!URL.canParse(from) || !/^https?:$/.test(new URL(from).protocol))
-      return `--from: ${JSON.stringify(from)} is not a URL with http or https`
+    const target = operatorTarget('--from', String(values.from ?? ownBrokerUrl(env)), values, env)
+    if (typeof target === 'string') return target
     const [name = '', ...more] = positionals
     if (verb === 'list' && name !== '') return `${JSON.stringify(name)}: a list has all tenants`
     if (verb === 'delete' && (name === '' || more.length > 0)) return 'one tenant has to be named'
     const confirm = String(values.confirm ?? '')
     if (verb === 'delete' && confirm !== name) return `a deletion has to name the tenant twice: add --confirm ${name}`
-    const variable = envPrefixes.map(prefix => env[prefix + options.notifCaFile.env]).find(one => one)
-    const caFile = (values.notifCaFile as string | undefined) ?? variable
-    const tls = { insecure: values.insecureNotif === true, caFile }
-    return { verb, from: new URL(from), name, confirm, asJson: values.json === true, tls }
+    return { verb, target, name, confirm, asJson: values.json === true }
   } catch (error) {
     return (error as Error).message
   }
 }
 
 /** Returns the text to print. */
-async function carriedOut({ verb, from, name, confirm, asJson, tls }: Order): Promise<string> {
-  const { Client } = await import('undici')
-  const client = new Client(from.origin, {
-    connect: connectorTo(endpointOf(from), openSockets(tls), () => {}),
-    headersTimeout: answerMsMax,
-    bodyTimeout: answerMsMax,
-  })
-  const base = `${from.pathname.replace(/\/+$/, '')}/admin/tenants`
-  try {
+const carriedOut = ({ verb, target, name, confirm, asJson }: Order): Promise<string> =>
+  withOperatorClient(target, answerMsMax, async ask => {
+    const base = '/admin/tenants'
     if (verb === 'delete') {
       const path = `${base}/${encodeURIComponent(name)}?confirm=${encodeURIComponent(confirm)}`
-      const tenant = (await ask(client, 'DELETE', path)) as Shown
+      const tenant = operatorJson(await ask('DELETE', path)) as Shown
       return `tenant ${tenant.name} is being deleted, with ${tenant.entities} entities\n`
     }
     const all: Shown[] = []
     for (;;) {
-      const page = (await ask(client, 'GET', `${base}?limit=${pageLength}&offset=${all.length}`)) as Shown[]
+      const page = operatorJson(await ask('GET', `${base}?limit=${pageLength}&offset=${all.length}`)) as Shown[]
       all.push(...page)
       if (page.length < pageLength) break
     }
     return asJson ? `${JSON.stringify(all)}\n` : `${table(all)}\n`
-  } finally {
-    await client.destroy()
-  }
-}
-
-async function ask(client: Client, method: 'GET' | 'DELETE', path: string): Promise<unknown> {
-  const { statusCode, body } = await client.request({ method, path }).catch((error: Error) => {
-    throw new Error(reasonOf(error))
   })
-  const bytes = Buffer.from(await body.arrayBuffer())
-  if (statusCode >= 400) throw new Error(`answered ${statusCode}: ${reasonIn({ body: bytes })}`)
-  try {
-    return JSON.parse(bytes.toString())
-  } catch {
-    throw new Error('the answer is not that of a broker')
-  }
-}
 
 /** Tenants in columns. */
 export function table(tenants: readonly Shown[]): string {

@@ -3,10 +3,19 @@
 //
 // Exit status: 0 when it was done, 1 when the node could not be asked or has refused, or when the arguments are wrong.
 
-import { request } from 'node:http'
+import { parseArgs } from 'node:util'
 import { usageOf } from '../config/commands.js'
 import { ownBrokerUrl } from '../config/own-broker.js'
 import type { ClusterStatus } from '../messages/cluster-status.js'
+import {
+  type OperatorTarget,
+  operatorJson,
+  operatorOptions,
+  operatorTarget,
+  withOperatorClient,
+} from '../move/operator-client.js'
+
+type Verb = keyof typeof methods
 
 const methods = { status: 'GET', drain: 'POST', resume: 'DELETE' } as const
 
@@ -15,55 +24,51 @@ const waitMs = 30_000
 
 /** Runs the command; returns the exit status. */
 export async function runCluster(
-  verb: keyof typeof methods,
+  verb: Verb,
   words: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<number> {
-  const [url = ownBrokerUrl(env), ...more] = words
-  if (more.length > 0 || !URL.canParse(url)) {
-    const fault =
-      more.length > 0 ? `${JSON.stringify(more[0])}: one URL is enough` : `${JSON.stringify(url)}: not a URL`
-    process.stderr.write(`${usageOf(`cluster ${verb}`)}\n\n${fault}\n`)
+  const target = targetIn(words, env)
+  if (typeof target === 'string') {
+    process.stderr.write(`${usageOf(`cluster ${verb}`)}\n\n${target}\n`)
     return 1
   }
   try {
-    const { status, text } = await send(methods[verb], new URL(verb === 'status' ? '/cluster' : '/cluster/drain', url))
+    process.stdout.write(await carriedOut(verb, target))
+    return 0
+  } catch (error) {
+    process.stderr.write(`orrery cluster ${verb}: ${target.url.origin}: ${(error as Error).message}\n`)
+    return 1
+  }
+}
+
+/** Returns the node, or a sentence about the fault. */
+function targetIn(
+  words: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): OperatorTarget | string {
+  try {
+    const args = words.map(word => (/^-[^-]/.test(word) ? `-${word}` : word))
+    const { values, positionals } = parseArgs({ args, options: operatorOptions, strict: true, allowPositionals: true })
+    const [url = ownBrokerUrl(env), ...more] = positionals
+    if (more.length > 0) return `${JSON.stringify(more[0])}: one URL is enough`
+    return operatorTarget('the node', url, values, env)
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
+/** Returns the text to print. */
+const carriedOut = (verb: Verb, target: OperatorTarget): Promise<string> =>
+  withOperatorClient(target, waitMs, async ask => {
+    const answer = await ask(methods[verb], verb === 'status' ? '/cluster' : '/cluster/drain')
+    const { status } = answer
     // There is no such path, or it is served at another port.
     if (status === 400 || status === 404)
       throw new Error('it is not a node of a cluster, or its operators have another port (-adminPort)')
-    if (status >= 400) throw new Error(description(text))
-    process.stdout.write(verb === 'status' ? `${table(JSON.parse(text) as ClusterStatus)}\n` : '')
-    return 0
-  } catch (error) {
-    process.stderr.write(`orrery cluster ${verb}: ${url}: ${(error as Error).message}\n`)
-    return 1
-  }
-}
-
-function send(method: string, url: URL): Promise<{ readonly status: number; readonly text: string }> {
-  return new Promise((resolve, reject) => {
-    const sent = request(url, { method, timeout: waitMs }, response => {
-      let text = ''
-      response.setEncoding('utf8')
-      response.on('data', (part: string) => {
-        text += part
-      })
-      response.on('end', () => resolve({ status: response.statusCode ?? 0, text }))
-      response.on('error', reject)
-    })
-    sent.on('timeout', () => sent.destroy(new Error('no answer')))
-    sent.on('error', reject)
-    sent.end()
+    if (verb !== 'status' && status < 400) return ''
+    return `${table(operatorJson(answer) as ClusterStatus)}\n`
   })
-}
-
-function description(text: string): string {
-  try {
-    return (JSON.parse(text) as { description?: string }).description ?? text
-  } catch {
-    return text
-  }
-}
 
 /** The status in columns, followed by a line for each problem. */
 export function table({ node, cluster, log, health, members, shards }: ClusterStatus): string {
