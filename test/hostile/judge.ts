@@ -52,6 +52,7 @@ const isDocumented500 = ({ status, text }: Pick<ObservedAnswer, 'status' | 'text
 
 function strictly(shot: Shot, answer: ObservedAnswer): string | undefined {
   const { status, headers, text } = answer
+  if (isOfConsole(answer)) return undefined
   if (!statuses.has(status) && !reasoned.has(status) && !isDocumented500(answer)) return `status ${status}`
   const correlator = headers.get('ctx-correlator') ?? headers.get('fiware-correlator')
   if (status === 431) return undefined
@@ -65,6 +66,10 @@ function strictly(shot: Shot, answer: ObservedAnswer): string | undefined {
   if (headers.get('content-type') !== 'application/json') return `an error of type ${headers.get('content-type')}`
   return wrongError(text, hasShortErrors.test(shot.path))
 }
+
+/** A file for browsers, or the redirect to the page of the console (docs/operations/console.md). */
+const isOfConsole = ({ status, headers }: ObservedAnswer): boolean =>
+  (status === 308 && headers.get('location') === 'console/') || headers.has('content-security-policy')
 
 function wrongBody({ headers, text }: ObservedAnswer): string | undefined {
   const type = headers.get('content-type')
