@@ -341,8 +341,10 @@ export class AccessCampaign {
     if (!this.#provider || !isWrite(request)) return undefined
     const updates = this.#provider.takeUpdates()
     this.counts.passedOn += updates.length
-    const inWords = (some: readonly ProvidedUpdate[]): Json => JSON.parse(JSON.stringify(some)) as Json
-    if (isEqual(inWords(updates), inWords(passedOn))) return undefined
+    // The updates of a batch go out side by side.
+    const inOrder = (some: readonly ProvidedUpdate[]): Json =>
+      (JSON.parse(JSON.stringify(some)) as Json[]).sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1))
+    if (isEqual(inOrder(updates), inOrder(passedOn))) return undefined
     return `the provider has received ${JSON.stringify(updates)}, expected ${JSON.stringify(passedOn)}`
   }
 

@@ -242,10 +242,11 @@ export class AccessReference {
   ): boolean {
     const { path, id } = change
     const rules = inPaths(this.rules(principal, action, tenant), [path])
-    // A write without a type creates a `Thing`.
     if (action === 'create' || hasType(change, isTyped, kind)) {
-      if (names === 'all') return allowsAll(rules, change)
-      return coversAny(rules, change) && names.every(name => allows(rules, change, name))
+      // A write without a type creates a `Thing`, also in a batch, where the entity is stored with another type perhaps.
+      const entity = isTyped || kind === 'notify' ? change : { ...change, type: 'Thing' }
+      if (names === 'all') return allowsAll(rules, entity)
+      return coversAny(rules, entity) && names.every(name => allows(rules, entity, name))
     }
     if (names === 'all') return allowsAllUntyped(rules, path, id)
     return coversUntyped(rules, path, id) && names.every(name => allowsUntyped(rules, path, id, name))
