@@ -334,9 +334,9 @@ export interface RequestWatch {
 
 /** What the audit log has of a request, or of a message on a WebSocket (docs/operations/audit.md). */
 export interface AuditEntry {
-  /** Who has asked; undefined: there is no access control, or it is not known. */
+  /** The principal; undefined: there is no access control, or the principal is not known. */
   readonly principal: PrincipalSource | undefined
-  /** What was shown; undefined: it was not looked at. */
+  /** The kind of proof in the request; undefined: no code has read it. */
   readonly shown: ShownKind | undefined
   /** The address of the client, as in log lines. */
   readonly address: string

@@ -11,7 +11,7 @@
 // For each line one of two things is true: the lane has refused the first notification and will report room, or the
 // lane is in `hopeful` and its line is offered soon. So no notification waits for ever.
 //
-// A tenant may have a rate. What is beyond it waits before it is rendered (paced.ts).
+// A tenant may have a rate. Notifications beyond it wait, and are rendered when they are sent (paced.ts).
 //
 // Not here: lanes and retries (notifier.ts), pending notifications (shard/), transports (sender.ts lists what a new one
 // touches).

@@ -17,9 +17,9 @@ export interface QuotaNumbers {
   }[]
   /** Tenants with quotas that are left out. */
   readonly unreported: number
-  /** What was taken from the rates since the start. */
+  /** Requests and notifications that were counted by the rates, since the start. */
   readonly taken: Readonly<Partial<Record<QuotaName, OfTenants<number>>>>
-  /** What was refused, or had to wait, since the start. */
+  /** Refused requests, and notifications that had to wait, since the start. */
   readonly refused: OfTenants<Readonly<Partial<Record<QuotaName, number>>>>
 }
 

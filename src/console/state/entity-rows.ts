@@ -147,7 +147,7 @@ export class EntityRows {
     const answer = await this.client.ask<readonly JsonObject[]>(this.pageRequest(page), this.ending.signal)
     if (this.ending.signal.aborted || generation !== this.generation) return
     this.reading.delete(page)
-    // What was shown stays while the broker is away.
+    // The rows stay while the broker is away.
     if (!answer.ok) return this.problem.set(answer.problem.status === undefined ? undefined : answer.problem)
     this.problem.set(undefined)
     const before = this.pages.get(page)

@@ -2,11 +2,10 @@
 
 import { useState } from 'preact/hooks'
 import type { Json } from '../../domain/json.js'
-import type { ConsoleClient, RequestProblem } from '../interface/console-client.js'
+import type { ConsoleClient } from '../interface/console-client.js'
 import type { ConsoleRequest } from '../interface/console-request.js'
-import { Dialog } from '../parts/dialog.js'
 import { FilterField } from '../parts/filter-field.js'
-import { CurlNote, Problem } from '../parts/notes.js'
+import { FormDialog } from '../parts/form-dialog.js'
 import { useReading } from '../state/reading.js'
 import type { ConsoleScope } from '../state/scope.js'
 
@@ -25,7 +24,7 @@ const fields: readonly (readonly [name: keyof SubscriptionText, label: string])[
   ['description', 'Description'],
   ['type', 'Type of entities (empty: every type)'],
   ['id', 'Id of the entity (empty: every id)'],
-  ['attrs', 'Attributes that have to change (empty: any)'],
+  ['attrs', 'Attributes that have to change (empty: any attribute)'],
 ]
 
 export function CreateSubscription({
@@ -41,7 +40,6 @@ export function CreateSubscription({
 }) {
   const [text, setText] = useState(empty)
   const [q, setQ] = useState('')
-  const [problem, setProblem] = useState<RequestProblem | undefined>(undefined)
   const set = (name: keyof SubscriptionText, value: string): void => setText({ ...text, [name]: value })
   const check = useReading(
     client,
@@ -49,59 +47,43 @@ export function CreateSubscription({
   )
   const urlFault = text.url === '' ? undefined : faultOfUrl(text.url)
   const request: ConsoleRequest = { method: 'POST', path: 'v2/subscriptions', body: bodyOf(text, q), ...scope }
-  const create = async (event: Event): Promise<void> => {
-    event.preventDefault()
-    if (urlFault !== undefined) return
-    const answer = await client.ask(request)
-    if (answer.ok) onDone()
-    else setProblem(answer.problem)
-  }
   return (
-    <Dialog title="Create a subscription" onClose={onClose}>
-      <form onSubmit={create}>
-        <div class="fields">
-          {fields.map(([name, label]) => (
-            <label key={name}>
-              {label}
-              <input value={text[name]} onInput={({ currentTarget }) => set(name, currentTarget.value)} />
-            </label>
-          ))}
-          <FilterField label="Query (q) that has to hold" value={q} onChange={setQ} problem={check.problem} />
-          <label>
-            Receiver (URL)
-            <input
-              required
-              value={text.url}
-              aria-invalid={urlFault !== undefined}
-              onInput={({ currentTarget }) => set('url', currentTarget.value)}
-            />
+    <FormDialog
+      client={client}
+      title="Create a subscription"
+      verb="Create"
+      request={request}
+      fault={urlFault}
+      onDone={onDone}
+      onClose={onClose}
+    >
+      <div class="fields">
+        {fields.map(([name, label]) => (
+          <label key={name}>
+            {label}
+            <input value={text[name]} onInput={({ currentTarget }) => set(name, currentTarget.value)} />
           </label>
-          <label>
-            Throttling (seconds)
-            <input
-              inputMode="numeric"
-              value={text.throttling}
-              onInput={({ currentTarget }) => set('throttling', currentTarget.value)}
-            />
-          </label>
-        </div>
-        {urlFault !== undefined && (
-          <p class="field-problem" role="alert">
-            {urlFault}
-          </p>
-        )}
-        <Problem problem={problem} />
-        <div class="buttons">
-          <button type="submit" class="main" disabled={urlFault !== undefined}>
-            Create
-          </button>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-        </div>
-      </form>
-      <CurlNote client={client} request={request} />
-    </Dialog>
+        ))}
+        <FilterField label="Query (q) that has to hold" value={q} onChange={setQ} problem={check.problem} />
+        <label>
+          Receiver (URL)
+          <input
+            required
+            value={text.url}
+            aria-invalid={urlFault !== undefined}
+            onInput={({ currentTarget }) => set('url', currentTarget.value)}
+          />
+        </label>
+        <label>
+          Throttling (seconds)
+          <input
+            inputMode="numeric"
+            value={text.throttling}
+            onInput={({ currentTarget }) => set('throttling', currentTarget.value)}
+          />
+        </label>
+      </div>
+    </FormDialog>
   )
 }
 
@@ -123,7 +105,7 @@ function bodyOf({ description, type, id, attrs, url, throttling }: SubscriptionT
     ...(description !== '' && { description }),
     subject: { entities: [entity], ...(Object.keys(condition).length > 0 && { condition }) },
     notification: { http: { url } },
-    // What is no number is sent as it is: the broker answers what is wrong.
+    // The broker refuses another text than a number, with a reason.
     ...(throttling !== '' && { throttling: Number.isNaN(Number(throttling)) ? throttling : Number(throttling) }),
   }
 }

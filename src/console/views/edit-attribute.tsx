@@ -2,11 +2,10 @@
 
 import { useState } from 'preact/hooks'
 import type { Json, JsonObject } from '../../domain/json.js'
-import type { ConsoleClient, RequestProblem } from '../interface/console-client.js'
+import type { ConsoleClient } from '../interface/console-client.js'
 import type { ConsoleRequest } from '../interface/console-request.js'
 import { AttributeFields, attributeJson, textOfValue } from '../parts/attribute-fields.js'
-import { Dialog } from '../parts/dialog.js'
-import { CurlNote, Problem } from '../parts/notes.js'
+import { FormDialog } from '../parts/form-dialog.js'
 import { type EntityName, entityPath } from './delete-entity.js'
 
 interface ShownMetadata {
@@ -42,11 +41,10 @@ export function EditAttribute({
   const metadataText = JSON.stringify(metadataBefore)
   const [text, setText] = useState({ name: before.name, type: before.type, value: textOfValue(before.value) })
   const [metadata, setMetadata] = useState(metadataText)
-  const [problem, setProblem] = useState<RequestProblem | undefined>(undefined)
   const { tenant, path: servicePath, type } = entity
   const changesMetadata = metadata !== metadataText
   const parsed = changesMetadata ? objectOf(metadata) : undefined
-  const isFaulty = changesMetadata && parsed === undefined
+  const fault = changesMetadata && parsed === undefined ? 'Metadata must be a JSON object.' : undefined
   const request: ConsoleRequest = {
     method: 'PATCH',
     path: `${entityPath(entity)}/attrs`,
@@ -55,45 +53,29 @@ export function EditAttribute({
     tenant,
     servicePath,
   }
-  const save = async (event: Event): Promise<void> => {
-    event.preventDefault()
-    if (isFaulty) return
-    const answer = await client.ask(request)
-    if (answer.ok) onDone()
-    else setProblem(answer.problem)
-  }
   return (
-    <Dialog title={`Edit ${before.name}`} onClose={onClose}>
-      <form onSubmit={save}>
-        <AttributeFields text={text} hasName={false} onChange={setText} />
-        <div class="fields">
-          <label class="wide">
-            Metadata (JSON)
-            <textarea
-              rows={2}
-              value={metadata}
-              aria-invalid={isFaulty}
-              onInput={({ currentTarget }) => setMetadata(currentTarget.value)}
-            />
-          </label>
-        </div>
-        {isFaulty && (
-          <p class="field-problem" role="alert">
-            Metadata must be a JSON object.
-          </p>
-        )}
-        <Problem problem={problem} />
-        <div class="buttons">
-          <button type="submit" class="main" disabled={isFaulty}>
-            Save
-          </button>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-        </div>
-      </form>
-      <CurlNote client={client} request={request} />
-    </Dialog>
+    <FormDialog
+      client={client}
+      title={`Edit ${before.name}`}
+      verb="Save"
+      request={request}
+      fault={fault}
+      onDone={onDone}
+      onClose={onClose}
+    >
+      <AttributeFields text={text} hasName={false} onChange={setText} />
+      <div class="fields">
+        <label class="wide">
+          Metadata (JSON)
+          <textarea
+            rows={2}
+            value={metadata}
+            aria-invalid={fault !== undefined}
+            onInput={({ currentTarget }) => setMetadata(currentTarget.value)}
+          />
+        </label>
+      </div>
+    </FormDialog>
   )
 }
 
