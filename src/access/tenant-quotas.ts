@@ -1,7 +1,7 @@
-// What tenants may use, by the present access file, and how often a quota has refused something
+// The quotas of tenants in the present access file, and how often each has refused a request
 // (docs/interface/access.md#quotas).
 //
-// Not here: who counts (shard/, http/streams.ts), rates (tenant-rates.ts).
+// Not here: counting (shard/, http/streams.ts), rates (tenant-rates.ts).
 
 import {
   type CountQuota,

@@ -21,7 +21,7 @@ interface Navigated {
   readonly name: string
   /** Views that belong to it as well. */
   readonly also?: ViewName
-  /** What a rule has to allow; undefined: reading, which everything here needs. */
+  /** The action that rules have to allow; undefined: reading, which every view needs. */
   readonly needs?: OfferedAction
 }
 

@@ -82,7 +82,7 @@ export class ClientCertificates {
     if (isUnverified(error, socket)) this.#rules.onDropped()
   }
 
-  /** What the client of a connection has shown; undefined: nothing. */
+  /** The certificate that the client of a connection has shown; undefined: none. */
   of(socket: Duplex): X509Certificate | undefined {
     return this.#shown.get(socket)
   }

@@ -34,7 +34,7 @@ export function quotaFamilies({ tenants, unreported, taken, refused }: QuotaNumb
   const refusedSamples = refused.flatMap(([tenant, counts]) => samplesOf(tenant, counts))
   return [
     family('orrery_tenant_quota_limit', 'gauge', 'Quotas of tenants, by quota.', limits, 'max'),
-    family('orrery_tenant_quota_used', 'gauge', 'What tenants have of their quotas of numbers.', used),
+    family('orrery_tenant_quota_used', 'gauge', 'Entities, subscriptions, registrations and streams of tenants with quotas.', used),
     family(
       'orrery_tenant_quota_taken_total',
       'counter',
@@ -44,7 +44,7 @@ export function quotaFamilies({ tenants, unreported, taken, refused }: QuotaNumb
     family(
       'orrery_tenant_quota_refused_total',
       'counter',
-      'What quotas of tenants have refused; notifications have waited.',
+      'Requests that quotas of tenants have refused, and notifications that had to wait.',
       refusedSamples,
     ),
     gauge('orrery_tenant_quotas_unreported', 'Tenants with quotas that these metrics leave out.', unreported, 'max'),

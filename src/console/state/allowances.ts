@@ -1,4 +1,4 @@
-// What the shown key or token may do in a tenant and service path, so that a view offers nothing else.
+// The actions that rules allow to the key or token in a tenant and service path, so that a view offers nothing else.
 //
 // The interface has no question for that, so the console asks for something that cannot succeed or changes nothing, such
 // as the creation of an entity without an id: rules are asked before a body is read. A 403 means that no rule allows

@@ -1,4 +1,4 @@
-// What every view gets.
+// The parts that every view gets.
 
 import type { ConsoleClient } from '../interface/console-client.js'
 import type { AddressBar } from './address.js'

@@ -26,7 +26,7 @@ export function useLiveRows(client: ConsoleClient, selection: RowSelection | und
       news => rows.apply(news),
       () => rows.refreshSoon(),
     )
-    // What has changed between the first page and the feed.
+    // There may be changes between the first page and the feed.
     const unfollowFeed = feed.state.follow(state => state.kind === 'live' && rows.refreshSoon())
     const unfollowReturns = client.returns.follow(() => rows.refreshSoon())
     // The rows of the earlier selection stay until these have an answer.

@@ -1,4 +1,5 @@
-// What a view has read from the broker. The latest good answer stays while a new one is read, and when it fails.
+// The answers that a view has read from the broker. The latest good answer stays while a new one is read, and when that
+// fails.
 
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import type { Json } from '../../domain/json.js'

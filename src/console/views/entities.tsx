@@ -54,7 +54,7 @@ export function EntitiesView(parts: ConsoleParts) {
   )
 }
 
-/** What is wrong with one filter alone, when the list was refused. */
+/** The fault of one filter alone, when the list was refused. */
 function useFilterProblem(
   client: ConsoleClient,
   live: LiveRows | undefined,

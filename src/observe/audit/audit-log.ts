@@ -2,8 +2,8 @@
 // (docs/operations/audit.md).
 //
 // A request only adds its line, and never waits for the disk. Lines of some milliseconds are written together, one
-// write at a time, so they keep the order of the answers. What a failed write has not written stays first in the
-// queue, and is tried again once a second, with the file opened anew. Lines are lost only when the queue is full, or when
+// write at a time, so they keep the order of the answers. Lines of a failed write stay first in the queue, and are
+// tried again once a second, with the file opened anew. Lines are lost only when the queue is full, or when
 // the process ends before they could be written.
 //
 // A write may fail in the middle of a line, of this process or of another one with the same file. So the first write
@@ -73,7 +73,7 @@ export class AuditLog implements AuditTrail {
   private unreported = 0
   /** The reason why lines cannot be written; undefined: they can. */
   private failure: string | undefined
-  /** What the writer does. `pausing`: it waits before it tries again. */
+  /** The state of the writer. `pausing`: it waits before it tries again. */
   private state: 'idle' | 'scheduled' | 'writing' | 'pausing' | 'closed' = 'idle'
   private wantsReopen = false
   /** The file may end in the middle of a line. */

@@ -1,5 +1,5 @@
-// What tenants may use of a node: the quotas of the access file, with the rates of this process. Without `-access` there
-// are none.
+// The quotas of tenants at a node: the numbers of the access file, with the rates of this process. Without `-access`
+// there are none.
 //
 // A rate, and a number of streams, is divided among the workers, or among the nodes of the cluster that are there.
 
