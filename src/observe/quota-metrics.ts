@@ -34,7 +34,12 @@ export function quotaFamilies({ tenants, unreported, taken, refused }: QuotaNumb
   const refusedSamples = refused.flatMap(([tenant, counts]) => samplesOf(tenant, counts))
   return [
     family('orrery_tenant_quota_limit', 'gauge', 'Quotas of tenants, by quota.', limits, 'max'),
-    family('orrery_tenant_quota_used', 'gauge', 'Entities, subscriptions, registrations and streams of tenants with quotas.', used),
+    family(
+      'orrery_tenant_quota_used',
+      'gauge',
+      'Entities, subscriptions, registrations and streams of tenants with quotas.',
+      used,
+    ),
     family(
       'orrery_tenant_quota_taken_total',
       'counter',
