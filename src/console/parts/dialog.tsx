@@ -1,7 +1,7 @@
 // A dialog over the page: it takes the keyboard, Esc closes it, and the element that opened it gets the focus back.
 
 import type { ComponentChildren } from 'preact'
-import { useEffect, useId, useRef } from 'preact/hooks'
+import { useId, useLayoutEffect, useRef } from 'preact/hooks'
 
 export function Dialog({
   title,
@@ -14,7 +14,8 @@ export function Dialog({
 }) {
   const element = useRef<HTMLDialogElement>(null)
   const id = useId()
-  useEffect(() => {
+  // Before the next key: an Esc that follows the click closes the dialog.
+  useLayoutEffect(() => {
     const opener = document.activeElement
     element.current?.showModal()
     return () => {
