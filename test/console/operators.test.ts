@@ -182,7 +182,7 @@ t.test('operators', { skip }, async t => {
   await journey('the level of the log is changed; settings are shown without secrets', [], async (t, scene) => {
     const page = await scene.open('settings')
     await page.getByRole('combobox', { name: 'Level' }).selectOption('ERROR')
-    await page.getByLabel('Bytes of a line').fill('0')
+    await page.getByLabel('Bytes of a line').fill('4 KB')
     await page.getByRole('button', { name: 'Change the log' }).click()
     await page.getByRole('alert').getByText('PUT /admin/log').waitFor()
     t.equal(
@@ -190,6 +190,7 @@ t.test('operators', { skip }, async t => {
       'ERROR',
       'nothing that was chosen is lost',
     )
+    t.equal(await page.getByLabel('Bytes of a line').inputValue(), '4 KB', 'and nothing that was typed')
     await page.getByLabel('Bytes of a line').fill('4000')
     await page.getByRole('button', { name: 'Change the log' }).click()
     await page.getByText('The level is ERROR.').waitFor()
@@ -218,9 +219,10 @@ t.test('operators', { skip }, async t => {
     const body = page.getByRole('region', { name: 'Body of the answer' })
     await body.getByText('"R1"').waitFor()
     await page.getByText(/^200 OK/).waitFor()
-    await page
-      .getByRole('combobox', { name: /^Operation/ })
-      .selectOption({ label: 'POST /v2/entities – Create an entity' })
+    const operation = page.getByRole('combobox', { name: /^Operation/ })
+    await operation.selectOption({ label: 'DELETE /v2/entities/{id} – Delete an entity' })
+    await page.getByText('put a value in place of {id}').waitFor()
+    await operation.selectOption({ label: 'POST /v2/entities – Create an entity' })
     t.match(await page.getByRole('textbox', { name: 'Body' }).inputValue(), '"Room1"', 'with an example')
     const button = page.getByRole('button', { name: 'Send POST' })
     t.match(await button.getAttribute('class'), 'writes', 'what changes something looks different')

@@ -1,6 +1,6 @@
 // The settings of the log, which an operator may change while the broker runs: level, lengths, trace levels.
 
-import { useEffect, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import type { ConsoleClient, RequestProblem } from '../interface/console-client.js'
 import type { ConsoleRequest } from '../interface/console-request.js'
 import { CurlNote, Problem } from '../parts/notes.js'
@@ -13,6 +13,14 @@ interface LogShape {
   readonly deprecate: boolean
 }
 
+/** What a person has typed or chosen, and the broker has not accepted yet. */
+interface LogText {
+  readonly level?: string
+  readonly infoPayloadMaxSize?: string
+  readonly lineMaxSize?: string
+  readonly deprecate?: boolean
+}
+
 const levels = ['NONE', 'FATAL', 'ERROR', 'WARN', 'INFO', 'DEBUG']
 
 const shown: ConsoleRequest = { method: 'GET', path: 'admin/log' }
@@ -20,28 +28,23 @@ const traces: ConsoleRequest = { method: 'GET', path: 'log/trace' }
 
 export function LogPart({ client }: { readonly client: ConsoleClient }) {
   const { json, problem, again } = useReading<LogShape>(client, shown)
-  const [log, setLog] = useState<LogShape | undefined>(undefined)
+  const [text, setText] = useState<LogText>({})
   const [sent, setSent] = useState<ConsoleRequest | undefined>(undefined)
   const [failed, setFailed] = useState<RequestProblem | undefined>(undefined)
   const [isDone, setIsDone] = useState(false)
-  useEffect(() => setLog(json), [json])
+  const log = json && { ...json, ...text }
   const change = async (event: Event): Promise<void> => {
     event.preventDefault()
     if (!log) return
-    const { level, infoPayloadMaxSize, lineMaxSize, deprecate } = log
-    const query = {
-      level: level.toLowerCase(),
-      infoPayloadMaxSize: String(infoPayloadMaxSize),
-      lineMaxSize: String(lineMaxSize),
-      deprecate: String(deprecate),
-    }
+    const query = Object.fromEntries(Object.entries(log).map(([name, value]) => [name, String(value)]))
     const request = { method: 'PUT', path: 'admin/log', query } as const
     const answer = await client.ask(request)
     setSent(request)
     setFailed(answer.ok ? undefined : answer.problem)
     setIsDone(answer.ok)
-    // What was typed stays until it is accepted.
-    if (answer.ok) again()
+    if (!answer.ok) return
+    setText({})
+    again()
   }
   return (
     <>
@@ -55,7 +58,7 @@ export function LogPart({ client }: { readonly client: ConsoleClient }) {
               Level
               <select
                 value={log.level}
-                onChange={({ currentTarget }) => setLog({ ...log, level: currentTarget.value })}
+                onChange={({ currentTarget }) => setText({ ...text, level: currentTarget.value })}
               >
                 {levels.map(level => (
                   <option key={level}>{level}</option>
@@ -67,7 +70,7 @@ export function LogPart({ client }: { readonly client: ConsoleClient }) {
               <input
                 inputMode="numeric"
                 value={log.infoPayloadMaxSize}
-                onInput={({ currentTarget }) => setLog({ ...log, infoPayloadMaxSize: Number(currentTarget.value) })}
+                onInput={({ currentTarget }) => setText({ ...text, infoPayloadMaxSize: currentTarget.value })}
               />
             </label>
             <label class="field">
@@ -75,14 +78,14 @@ export function LogPart({ client }: { readonly client: ConsoleClient }) {
               <input
                 inputMode="numeric"
                 value={log.lineMaxSize}
-                onInput={({ currentTarget }) => setLog({ ...log, lineMaxSize: Number(currentTarget.value) })}
+                onInput={({ currentTarget }) => setText({ ...text, lineMaxSize: currentTarget.value })}
               />
             </label>
             <label class="tick">
               <input
                 type="checkbox"
                 checked={log.deprecate}
-                onChange={({ currentTarget }) => setLog({ ...log, deprecate: currentTarget.checked })}
+                onChange={({ currentTarget }) => setText({ ...text, deprecate: currentTarget.checked })}
               />
               Log deprecated usages
             </label>

@@ -88,7 +88,7 @@ export function RegistrationsView({ client, bar }: ConsoleParts) {
           </button>
         )}
       </div>
-      <p class="quiet">Sent, failed and the times count since the start of the process.</p>
+      <p class="quiet">Numbers and times are those since the start of the broker.</p>
       <CurlNote client={client} request={request} />
       {creates && (
         <CreateRegistration

@@ -81,7 +81,7 @@ export function RequestView({ client, bar, draft }: ConsoleParts) {
             />
           </label>
         </div>
-        {known && <OperationNote operation={known} />}
+        {known && <OperationNote operation={known} target={target} />}
         <label class="block">
           Headers, one in a line
           <textarea
@@ -135,11 +135,19 @@ async function exchange(client: ConsoleClient, draft: RequestDraft, { request }:
   draft.outcome.set(answer ? { kind: 'answered', line, answer } : { kind: 'unanswered', line })
 }
 
-function OperationNote({ operation: { path, summary, parameters } }: { readonly operation: DescribedOperation }) {
+function OperationNote({
+  operation: { path, summary, parameters },
+  target,
+}: {
+  readonly operation: DescribedOperation
+  readonly target: string
+}) {
+  const open = target.match(/\{\w+\}/g)
   return (
     <details class="about">
       <summary>
         {summary}: <code>{path}</code>, {number(parameters.length)} parameters
+        {open && <span class="bad"> – put a value in place of {open.join(' and ')}</span>}
       </summary>
       <dl class="facts">
         {parameters.flatMap(({ name, in: place, description }) => [
