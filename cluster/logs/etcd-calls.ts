@@ -1,12 +1,19 @@
-// Requests to etcd: each ends in time and is counted. A member that does not answer is left for the next.
+// Requests to etcd: each ends in time and is counted. A member that does not answer is left for another one.
 //
-// A request is written to one member once, and never again: the caller finds out whether it happened. All requests go
-// to one member while it answers. When it cannot be reached, is silent, or has not answered at a deadline, the
-// following requests go to the next one.
+// All requests go to one member while it answers. When it cannot be reached, is silent, or has not answered at a
+// deadline, the following requests go to the member whose last trouble is longest ago (etcd-health.ts).
+//
+// A request is written to one member once. One that may be repeated (`isRepeatable`) is written to a second member, once,
+// when the first is gone or silent; the first answer counts. Etcd may execute both, and in any order, also long after
+// the answer: a stopped member passes on what it finds in its socket. Such a request changes nothing the second time. An
+// append compares its epoch, and that its number and all later ones are free, in the transaction that puts the record
+// (etcd-requests.ts). A takeover changes something each time, so it is never repeated here: its caller finds out whether
+// it happened.
 //
 // Not here: the content of requests (etcd-requests.ts), connections (etcd-member.ts).
 
 import type { ClusterClock } from '../ports.js'
+import { MemberHealth } from './etcd-health.js'
 import {
   type EtcdFailure,
   EtcdMember,
@@ -52,14 +59,16 @@ export interface EtcdRequest<M extends EtcdMethod> {
   readonly message: EtcdMethods[M]['request']
   readonly records?: number
   readonly bytes?: number
+  /** Whether etcd may execute it twice. */
+  readonly isRepeatable?: boolean
   /** An error which means that another node has done it already. It is not counted as a failure. */
   readonly doneBefore?: RegExp
 }
 
 interface UnderWay {
-  readonly member: EtcdMember
-  readonly beganMs: number
-  end(reason: string): void
+  /** The member that it was last sent to, and when. */
+  member: EtcdMember
+  sentMs: number
 }
 
 export class EtcdCalls {
@@ -68,10 +77,11 @@ export class EtcdCalls {
   /** The latest revision of the store that any answer contained. */
   revision = 0
   private readonly members: readonly EtcdMember[]
+  private readonly health: MemberHealth
   private current: number
+  /** The member of the latest watch. */
   private watched: number
-  /** When the current member last answered. */
-  private answeredMs: number
+  private secondTries = 0
   /** In the order in which they began. */
   private readonly underWay = new Set<UnderWay>()
   private bytes = 0
@@ -86,7 +96,7 @@ export class EtcdCalls {
     this.members = address.members.map(name => new EtcdMember(name, address, clock, options))
     this.current = Math.floor(options.chance() * this.members.length)
     this.watched = this.current
-    this.answeredMs = clock.monoMs()
+    this.health = new MemberHealth(this.members.length)
     const zero = (): EtcdRequestStats => ({ requests: 0, failures: 0, records: 0, bytes: 0, milliseconds: 0 })
     this.stats = Object.fromEntries(requestKinds.map(kind => [kind, zero()])) as Record<
       EtcdRequestKind,
@@ -103,7 +113,7 @@ export class EtcdCalls {
    * reason.
    */
   call<M extends EtcdMethod>(
-    { kind, method, message, records = 0, bytes = 0, doneBefore }: EtcdRequest<M>,
+    { kind, method, message, records = 0, bytes = 0, isRepeatable = false, doneBefore }: EtcdRequest<M>,
     onAnswer: (
       response: EtcdMethods[M]['response'] | undefined,
       reason: string,
@@ -123,8 +133,10 @@ export class EtcdCalls {
     }
     const beganMs = clock.monoMs()
     this.leaveIfSilent(beganMs)
-    const member = this.at(this.current)
-    const one: UnderWay = { member, beganMs, end: reason => finish(undefined, reason) }
+    const one: UnderWay = { member: this.at(this.current), sentMs: beganMs }
+    const tries: (() => void)[] = []
+    let answersDue = 0
+    let isSecond = false
     const finish = (
       response: EtcdMethods[M]['response'] | undefined,
       reason: string,
@@ -132,31 +144,84 @@ export class EtcdCalls {
     ): void => {
       if (!this.underWay.delete(one)) return
       stopWaiting()
-      giveUp()
+      stopRepeating()
+      for (const giveUp of tries) giveUp()
       this.bytes -= bytes
+      if (isSecond) this.secondTries--
       stats[kind].milliseconds += clock.monoMs() - beganMs
       if (!response && !doneBefore?.test(reason)) stats[kind].failures++
       onAnswer(response, reason, refusal)
       if (this.underWay.size === 0) for (const onIdle of this.idle.splice(0)) onIdle()
     }
-    const onDone: OnEtcdAnswer<EtcdMethods[M]['response']> = (failure, response) => {
-      if (failure?.gone) this.leave(member)
-      else if (member === this.at(this.current)) this.answeredMs = clock.monoMs()
-      if (response) this.learn(response.header.revision)
-      finish(response, failure?.reason ?? '', failure?.refusal)
+    const send = (member: EtcdMember): void => {
+      const onDone: OnEtcdAnswer<EtcdMethods[M]['response']> = (failure, response) => {
+        answersDue--
+        if (failure?.gone) this.leave(member)
+        else this.health.noteAnswer(this.members.indexOf(member), clock.monoMs())
+        // The other try may still get an answer.
+        if (failure?.gone && (repeat() || answersDue > 0)) return
+        if (response) this.learn(response.header.revision)
+        finish(response, failure?.reason ?? '', failure?.refusal)
+      }
+      answersDue++
+      one.member = member
+      one.sentMs = clock.monoMs()
+      tries.push(member.call(method, message, onDone))
+    }
+    const repeat = (): boolean => {
+      if (!isRepeatable || isSecond || this.closed || this.members.length === 1) return false
+      if (this.secondTries >= options.secondTriesMax) return false
+      isSecond = true
+      this.secondTries++
+      send(this.at(this.current))
+      return true
+    }
+    const repeatIfSilent = (): void => {
+      if (isSecond) return
+      const silentMs = this.silentMs(one, clock.monoMs())
+      if (silentMs < options.secondTryMs) {
+        stopRepeating = clock.after(options.secondTryMs - silentMs, repeatIfSilent)
+        return
+      }
+      this.leave(one.member)
+      repeat()
     }
     const stopWaiting = clock.after(options.deadlineMs, () => {
-      this.leave(member)
-      finish(undefined, `${member.name}: no answer in ${options.deadlineMs} ms`)
+      this.leave(one.member)
+      finish(undefined, `${one.member.name}: no answer in ${options.deadlineMs} ms`)
     })
+    let stopRepeating = isRepeatable ? clock.after(options.secondTryMs, repeatIfSilent) : () => {}
     this.underWay.add(one)
     this.bytes += bytes
-    const giveUp = member.call(method, message, onDone)
+    send(one.member)
   }
 
-  /** Watches at one member, each time at the next. */
+  /** Watches at the member whose last trouble is longest ago. */
   watch(request: Parameters<EtcdMember['watch']>[0], listener: WatchListener): EtcdWatch {
-    return this.at(this.watched++ % this.members.length).watch(request, listener)
+    this.watched = this.health.best(this.watched)
+    return this.at(this.watched).watch(request, listener)
+  }
+
+  /** The latest watch has ended, or was silent: the next one begins at another member. */
+  leaveWatched(): void {
+    this.health.noteTrouble(this.watched, this.clock.monoMs())
+  }
+
+  /** The version of each member that answers in time. */
+  async versions(): Promise<ReadonlyMap<string, string>> {
+    const { clock, options } = this
+    const found = new Map<string, string>()
+    const ask = (member: EtcdMember): Promise<void> =>
+      new Promise(resolve => {
+        const stopWaiting = clock.after(options.deadlineMs, resolve)
+        member.version(version => {
+          if (version !== undefined) found.set(member.name, version)
+          stopWaiting()
+          resolve()
+        })
+      })
+    await Promise.all(this.members.map(ask))
+    return found
   }
 
   renew(tls: EtcdTls): void {
@@ -184,15 +249,21 @@ export class EtcdCalls {
     const member = this.at(this.current)
     for (const one of this.underWay) {
       if (one.member !== member) continue
-      if (nowMs - Math.max(one.beganMs, this.answeredMs) > this.options.patienceMs) this.leave(member)
+      if (this.silentMs(one, nowMs) > this.options.patienceMs) this.leave(member)
       return
     }
   }
 
+  /** How long a member has answered nothing while a request waits for it. */
+  private silentMs({ member, sentMs }: UnderWay, nowMs: number): number {
+    return nowMs - Math.max(sentMs, this.health.answeredMs(this.members.indexOf(member)))
+  }
+
   private leave(member: EtcdMember): void {
-    if (this.members.length === 1 || member !== this.at(this.current)) return
-    this.current = (this.current + 1) % this.members.length
-    this.answeredMs = this.clock.monoMs()
+    const index = this.members.indexOf(member)
+    this.health.noteTrouble(index, this.clock.monoMs())
+    if (this.members.length === 1 || index !== this.current) return
+    this.current = this.health.best((index + 1) % this.members.length)
     this.rotations++
   }
 }
