@@ -2,8 +2,8 @@
 //
 // Gossip finds the members. This node opens links to them for asks, and passes them to the replicator. Asks of hosts
 // and questions between replicators share the links; a view number that no host uses (`peerView`) marks the latter. A
-// node takes shards as soon as it knows the register and has compared its clock with others, and until it drains. A node
-// whose clock is unsafe gives its shards away, as one that drains.
+// node takes shards as soon as it knows the register and has compared its clock with others, and until it drains. A
+// node whose clock is unsafe gives its shards away, as one that drains.
 //
 // Not here: membership (gossip.ts), how asks travel (asks.ts), ownership of shards (replicator.ts).
 

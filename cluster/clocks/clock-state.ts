@@ -8,15 +8,15 @@
 // Of the range that contains another clock's origin, the value nearest to our own clock counts. So a slow network never
 // makes a clock wrong.
 //
-// A difference has to last before it counts, because a suspended machine, or a clock that was set, looks wrong until the
-// next round trips, and because the nodes with the right time may be out of reach for a moment. The first comparison
-// counts at once: a node must not take shards before it.
+// A difference has to last before it counts, because a suspended machine, or a clock that was set, looks wrong until
+// the next round trips, and because the nodes with the right time may be out of reach for a moment. The first
+// comparison counts at once: a node must not take shards before it.
 
 import type { OriginRange } from './peer-origin.js'
 
 /**
- * `unknown`: it could not be compared. `close`: it is within `skewMaxMs` of the reference. `apart`: it is further away, or
- * there is no majority and half of the clocks are further away. `unsafe`: it is so far away that the node takes no
+ * `unknown`: it could not be compared. `close`: it is within `skewMaxMs` of the reference. `apart`: it is further away,
+ * or there is no majority and half of the clocks are further away. `unsafe`: it is so far away that the node takes no
  * shards.
  */
 export type ClockStanding = 'unknown' | 'close' | 'apart' | 'unsafe'

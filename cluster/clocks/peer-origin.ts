@@ -22,7 +22,9 @@ export const roundTripsMax = 8
 export class PeerOrigin {
   private ranges: readonly OriginRange[] = []
 
-  /** Notes an echo, read at `nowMs`, of our frame of `echoMs`: the other node wrote it when its clock showed `wallMs`. */
+  /**
+   * Notes an echo, read at `nowMs`, of our frame of `echoMs`: the other node wrote it when its clock showed `wallMs`.
+   */
   learn(echoMs: number, wallMs: number, nowMs: number): void {
     if (echoMs > nowMs) return
     const range = { earliestMs: wallMs - nowMs, latestMs: wallMs - echoMs }

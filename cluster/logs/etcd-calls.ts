@@ -3,14 +3,15 @@
 // All requests go to one member while it answers. When it cannot be reached, is silent, or has not answered at a
 // deadline, the following requests go to the member whose last trouble is longest ago (etcd-health.ts).
 //
-// A request is written to one member once. One that may be repeated (`isRepeatable`) is written to a second member, once,
-// when the first is gone or silent; the first answer counts. Etcd may execute both, and in any order, also long after
-// the answer: a stopped member passes on what it finds in its socket. Such a request changes nothing the second time. An
-// append compares its epoch, and that its number and all later ones are free, in the transaction that puts the record
-// (etcd-requests.ts). A takeover changes something each time, so it is never repeated here: its caller finds out whether
-// it happened.
+// A request is written to one member once. One that may be repeated (`isRepeatable`) is written to a second member,
+// once, when the first is gone or silent; the first answer counts. Etcd may execute both, and in any order, also long
+// after the answer: a stopped member passes on what it finds in its socket. Such a request changes nothing the second
+// time. An append compares its epoch, and that its number and all later ones are free, in the transaction that puts the
+// record (etcd-requests.ts). A takeover changes something each time, so it is never repeated here: its caller finds out
+// whether it happened.
 //
-// Not here: the content of requests (etcd-requests.ts), connections (etcd-member.ts).
+// Not here: the tries of one request (etcd-tries.ts), the content of requests (etcd-requests.ts), connections
+// (etcd-member.ts).
 
 import type { ClusterClock } from '../ports.js'
 import { MemberHealth } from './etcd-health.js'
@@ -20,10 +21,10 @@ import {
   type EtcdMethod,
   type EtcdMethods,
   type EtcdWatch,
-  type OnEtcdAnswer,
   type WatchListener,
 } from './etcd-member.js'
 import type { EtcdAddress, EtcdOptions, EtcdTls } from './etcd-options.js'
+import { Tries } from './etcd-tries.js'
 
 const requestKinds = [
   'takeOver',
@@ -65,11 +66,8 @@ export interface EtcdRequest<M extends EtcdMethod> {
   readonly doneBefore?: RegExp
 }
 
-interface UnderWay {
-  /** The member that it was last sent to, and when. */
-  member: EtcdMember
-  sentMs: number
-}
+/** A request in flight, as the others see it. */
+type UnderWay = Pick<Tries<never>, 'member' | 'silentMs'>
 
 export class EtcdCalls {
   readonly stats: Readonly<Record<EtcdRequestKind, EtcdRequestStats>>
@@ -81,6 +79,7 @@ export class EtcdCalls {
   private current: number
   /** The member of the latest watch. */
   private watched: number
+  /** Requests in flight that were sent to a second member. */
   private secondTries = 0
   /** In the order in which they began. */
   private readonly underWay = new Set<UnderWay>()
@@ -132,68 +131,48 @@ export class EtcdCalls {
       )
     }
     const beganMs = clock.monoMs()
-    this.leaveIfSilent(beganMs)
-    const one: UnderWay = { member: this.at(this.current), sentMs: beganMs }
-    const tries: (() => void)[] = []
-    let answersDue = 0
-    let isSecond = false
+    this.leaveIfSilent()
     const finish = (
       response: EtcdMethods[M]['response'] | undefined,
       reason: string,
       refusal?: EtcdFailure['refusal'],
     ): void => {
-      if (!this.underWay.delete(one)) return
+      if (!this.underWay.delete(tries)) return
       stopWaiting()
-      stopRepeating()
-      for (const giveUp of tries) giveUp()
+      tries.end()
       this.bytes -= bytes
-      if (isSecond) this.secondTries--
+      if (tries.hasSecond) this.secondTries--
       stats[kind].milliseconds += clock.monoMs() - beganMs
       if (!response && !doneBefore?.test(reason)) stats[kind].failures++
       onAnswer(response, reason, refusal)
       if (this.underWay.size === 0) for (const onIdle of this.idle.splice(0)) onIdle()
     }
-    const send = (member: EtcdMember): void => {
-      const onDone: OnEtcdAnswer<EtcdMethods[M]['response']> = (failure, response) => {
-        answersDue--
-        if (failure?.gone) this.leave(member)
-        else this.health.noteAnswer(this.members.indexOf(member), clock.monoMs())
-        // The other try may still get an answer.
-        if (failure?.gone && (repeat() || answersDue > 0)) return
-        if (response) this.learn(response.header.revision)
-        finish(response, failure?.reason ?? '', failure?.refusal)
-      }
-      answersDue++
-      one.member = member
-      one.sentMs = clock.monoMs()
-      tries.push(member.call(method, message, onDone))
-    }
-    const repeat = (): boolean => {
-      if (!isRepeatable || isSecond || this.closed || this.members.length === 1) return false
-      if (this.secondTries >= options.secondTriesMax) return false
-      isSecond = true
-      this.secondTries++
-      send(this.at(this.current))
-      return true
-    }
-    const repeatIfSilent = (): void => {
-      if (isSecond) return
-      const silentMs = this.silentMs(one, clock.monoMs())
-      if (silentMs < options.secondTryMs) {
-        stopRepeating = clock.after(options.secondTryMs - silentMs, repeatIfSilent)
-        return
-      }
-      this.leave(one.member)
-      repeat()
-    }
+    const mayRepeat = isRepeatable && this.members.length > 1
+    const tries = new Tries<EtcdMethods[M]['response']>(
+      {
+        clock,
+        secondTryMs: mayRepeat ? options.secondTryMs : undefined,
+        answeredMs: member => this.health.answeredMs(this.members.indexOf(member)),
+        secondMember: () => this.secondMember(),
+        send: (member, onDone) =>
+          member.call(method, message, (failure, response) => {
+            if (!failure?.gone) this.health.noteAnswer(this.members.indexOf(member), clock.monoMs())
+            onDone(failure, response)
+          }),
+        onTrouble: member => this.leave(member),
+        onAnswer: (failure, response) => {
+          if (response) this.learn(response.header.revision)
+          finish(response, failure?.reason ?? '', failure?.refusal)
+        },
+      },
+      this.at(this.current),
+    )
     const stopWaiting = clock.after(options.deadlineMs, () => {
-      this.leave(one.member)
-      finish(undefined, `${one.member.name}: no answer in ${options.deadlineMs} ms`)
+      this.leave(tries.member)
+      finish(undefined, `${tries.member.name}: no answer in ${options.deadlineMs} ms`)
     })
-    let stopRepeating = isRepeatable ? clock.after(options.secondTryMs, repeatIfSilent) : () => {}
-    this.underWay.add(one)
+    this.underWay.add(tries)
     this.bytes += bytes
-    send(one.member)
   }
 
   /** Watches at the member whose last trouble is longest ago. */
@@ -245,18 +224,20 @@ export class EtcdCalls {
     return member
   }
 
-  private leaveIfSilent(nowMs: number): void {
+  /** The member for the second try of a request. The caller sends it there. */
+  private secondMember(): EtcdMember | undefined {
+    if (this.closed || this.secondTries >= this.options.secondTriesMax) return undefined
+    this.secondTries++
+    return this.at(this.current)
+  }
+
+  private leaveIfSilent(): void {
     const member = this.at(this.current)
     for (const one of this.underWay) {
       if (one.member !== member) continue
-      if (this.silentMs(one, nowMs) > this.options.patienceMs) this.leave(member)
+      if (one.silentMs() > this.options.patienceMs) this.leave(member)
       return
     }
-  }
-
-  /** How long a member has answered nothing while a request waits for it. */
-  private silentMs({ member, sentMs }: UnderWay, nowMs: number): number {
-    return nowMs - Math.max(sentMs, this.health.answeredMs(this.members.indexOf(member)))
   }
 
   private leave(member: EtcdMember): void {

@@ -28,8 +28,8 @@ export interface EtcdOptions {
   readonly patienceMs: number
   /**
    * When a member has answered nothing for so long, a request to it that may be repeated goes to another member, too. A
-   * shorter time costs requests that are made twice when members are slow; a longer one holds every change up for longer
-   * when a member stops.
+   * shorter time costs requests that are made twice when members are slow; a longer one holds every change up for
+   * longer when a member stops.
    */
   readonly secondTryMs: number
   /** Second tries in flight; more requests wait for the member that they were sent to. */

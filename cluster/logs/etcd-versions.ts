@@ -1,7 +1,7 @@
 // The versions of etcd that are known to lose data.
 //
-// - 3.5.0 to 3.5.2: a member that crashes may have another content than the others afterwards, and reports no error. The
-//   maintainers of etcd recommend none of these for production (fixed in 3.5.3).
+// - 3.5.0 to 3.5.2: a member that crashes may have another content than the others afterwards, and reports no error.
+//   The maintainers of etcd recommend none of these for production (fixed in 3.5.3).
 // - Before 3.4.21, and from 3.5.0 to 3.5.4: an etcd of one member may lose a write that it has acknowledged, when it
 //   crashes (fixed in 3.4.21 and 3.5.5).
 //

@@ -30,8 +30,8 @@ export function openLogOf(config: ClusterConfig, tls: Certificates | undefined):
 }
 
 /**
- * Checks the versions of the members of the engine that answer. Returns whether any did. Rejects with a sentence for the
- * operator when a version is known to lose data, unless the options accept that.
+ * Checks the versions of the members of the engine that answer. Returns whether any did. Rejects with a sentence for
+ * the operator when a version is known to lose data, unless the options accept that.
  */
 export async function checkEngine(
   log: Pick<EtcdLog, 'versions'>,

@@ -1,5 +1,6 @@
 // Nodes compare clocks of different value and rate over links with faults, under many seeds. What a node measures
-// contains the true difference. Only wrong clocks are found wrong, and each node's bounded clock stays within the bound.
+// contains the true difference. Only wrong clocks are found wrong, and each node's bounded clock stays within the
+// bound.
 //
 // SEED=<number> SIMULATIONS=1 repeats one run.
 
