@@ -327,7 +327,7 @@ export class ClusterNode {
 
   /** A node with an unsafe clock gives its shards to others, and takes some again when its clock is right. */
   private onClock(state: ClockState): void {
-    const isUnsafe = state.standing === 'unsafe'
+    const isUnsafe = state.verdict === 'unsafe'
     if (isUnsafe !== this.isUnsafe) {
       this.isUnsafe = isUnsafe
       if (isUnsafe) this.gossip.setJoined(false)
@@ -344,7 +344,7 @@ export class ClusterNode {
     const { clock, seeds } = this.setup
     if (this.isClosed || this.isDraining || this.isUnsafe) return
     const isAlone = seeds.length > 0 && this.gossip.members().length === 1
-    const isUncompared = this.clocks.state.standing === 'unknown' && this.others().length > 0
+    const isUncompared = this.clocks.state.verdict === 'unknown' && this.others().length > 0
     const waitedMs = clock.monoMs() - this.begunMs
     const waits = (isAlone && waitedMs < aloneMs) || (isUncompared && waitedMs < comparedMs)
     if (this.replicator.knowsRegister && !waits) {

@@ -19,22 +19,22 @@ import type { OriginRange } from './peer-origin.js'
  * or there is no majority and half of the clocks are further away. `unsafe`: it is so far away that the node takes no
  * shards.
  */
-export type ClockStanding = 'unknown' | 'close' | 'apart' | 'unsafe'
+export type ClockVerdict = 'unknown' | 'close' | 'apart' | 'unsafe'
 
 export interface ClockState {
-  readonly standing: ClockStanding
+  readonly verdict: ClockVerdict
   /** How far our clock is ahead of the reference; below 0: behind. 0 if unknown. */
   readonly aheadMs: number
   /** The origin of the reference; undefined: unknown. */
   readonly originMs: number | undefined
   /** Whether it was compared before. The first comparison counts at once. */
   readonly wasCompared: boolean
-  /** When our clock began to look worse than `standing`, on our monotonic clock; undefined: it does not. */
+  /** When our clock began to look worse than `verdict`, on our monotonic clock; undefined: it does not. */
   readonly worseSinceMs: number | undefined
 }
 
 export const clockUnknown: ClockState = {
-  standing: 'unknown',
+  verdict: 'unknown',
   aheadMs: 0,
   originMs: undefined,
   wasCompared: false,
@@ -48,7 +48,7 @@ const closeAgain = 0.8
 /** How long a clock looks worse before it counts as worse: longer than all round trips take that are kept. */
 export const worseMs = 3_000
 
-const severity: Readonly<Record<ClockStanding, number>> = { unknown: 0, close: 1, apart: 2, unsafe: 3 }
+const severity: Readonly<Record<ClockVerdict, number>> = { unknown: 0, close: 1, apart: 2, unsafe: 3 }
 
 export interface ClockReadings {
   readonly monoMs: number
@@ -66,14 +66,14 @@ export function nextClockState(before: ClockState, readings: ClockReadings): Clo
   if (!compared) return { ...clockUnknown, wasCompared: before.wasCompared }
   const { originMs, furthestMs } = compared
   const aheadMs = ownMs - originMs
-  const found = standingOf(before.standing, Math.abs(aheadMs), furthestMs, skewMaxMs)
-  const isWorse = severity[found] >= severity.apart && severity[found] > severity[before.standing]
+  const found = verdictOf(before.verdict, Math.abs(aheadMs), furthestMs, skewMaxMs)
+  const isWorse = severity[found] >= severity.apart && severity[found] > severity[before.verdict]
   const worseSinceMs = before.worseSinceMs ?? monoMs
   const waits = isWorse && before.wasCompared && monoMs - worseSinceMs < worseMs
   const latest = { aheadMs, originMs, wasCompared: true }
   return waits
-    ? { ...latest, standing: before.standing, worseSinceMs }
-    : { ...latest, standing: found, worseSinceMs: undefined }
+    ? { ...latest, verdict: before.verdict, worseSinceMs }
+    : { ...latest, verdict: found, worseSinceMs: undefined }
 }
 
 /**
@@ -85,7 +85,7 @@ function compare(
   { ownMs, others }: ClockReadings,
 ): { readonly originMs: number; readonly furthestMs: number } | undefined {
   if (others.length === 0) {
-    if (severity[before.standing] < severity.apart || before.originMs === undefined) return undefined
+    if (severity[before.verdict] < severity.apart || before.originMs === undefined) return undefined
     return { originMs: before.originMs, furthestMs: Math.abs(ownMs - before.originMs) }
   }
   const nearest = others.map(({ earliestMs, latestMs }) => Math.min(Math.max(ownMs, earliestMs), latestMs))
@@ -95,7 +95,7 @@ function compare(
   return { originMs, furthestMs: Math.max(Math.abs(ownMs - originMs), Math.abs(ownMs - laterMs)) }
 }
 
-function standingOf(before: ClockStanding, distanceMs: number, furthestMs: number, skewMaxMs: number): ClockStanding {
+function verdictOf(before: ClockVerdict, distanceMs: number, furthestMs: number, skewMaxMs: number): ClockVerdict {
   if (distanceMs > (before === 'unsafe' ? 1 : unsafeFactor) * skewMaxMs) return 'unsafe'
   const wasWrong = severity[before] >= severity.apart
   return furthestMs > (wasWrong ? closeAgain : 1) * skewMaxMs ? 'apart' : 'close'

@@ -208,8 +208,8 @@ function problemOf({ shards }: Agreement, unhealthy: Unhealthy): HealthProblem {
   return { kind: 'lost', ...unhealthy.loss, total: shards + 1 }
 }
 
-function clockOf({ clockSkewMaxMs }: ClusterConfig, { standing, aheadMs }: ClockState): ClockStatus {
-  return { state: standing, aheadMs: Math.round(aheadMs), skewMaxMs: clockSkewMaxMs }
+function clockOf({ clockSkewMaxMs }: ClusterConfig, { verdict, aheadMs }: ClockState): ClockStatus {
+  return { state: verdict, aheadMs: Math.round(aheadMs), skewMaxMs: clockSkewMaxMs }
 }
 
 function healthOf(config: ClusterConfig, agreement: Agreement, node: ClusterNode): ClusterStatus['health'] {

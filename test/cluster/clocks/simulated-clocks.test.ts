@@ -65,7 +65,7 @@ for (let run = 0; run < simulations; run++) {
     await world.run(settleMs)
     for (const [n, node] of nodes.entries()) {
       const { state } = node.watch
-      t.equal(state.standing, node.isWrong ? 'unsafe' : 'close', `n${n} is ${node.process.wallAheadMs} ms ahead`)
+      t.equal(state.verdict, node.isWrong ? 'unsafe' : 'close', `n${n} is ${node.process.wallAheadMs} ms ahead`)
       const bounded = node.clock.wallMs() - world.nowMs
       t.ok(Math.abs(bounded) <= skewMaxMs + rightMs + driftMs, `n${n} shows ${bounded} ms`)
       for (const [of, other] of nodes.entries()) {
