@@ -86,8 +86,8 @@ export class AdminHandlers {
   }
 
   cacheStatistics(reply: Reply): void {
-    this.operations.first({ what: 'cache', isReset: false }, told => {
-      if (told) reply.json(JSON.stringify(told))
+    this.operations.first({ what: 'cache', isReset: false }, counters => {
+      if (counters) reply.json(JSON.stringify(counters))
       else reply.refuse(refusals.unanswered('it is being started again'))
     })
   }

@@ -17,7 +17,7 @@ import { TrafficWatcher } from '../../observe/traffic-watcher.js'
 import type { LocalParts } from '../../shard/shards.js'
 import type { CertificateWatch } from '../certificate-watch.js'
 import type { Surroundings } from '../surroundings.js'
-import { type AccessInUse, type NodeAccess, openAccess } from './access.js'
+import type { AccessInUse, NodeAccess } from './access.js'
 import type { Observation } from './observation.js'
 import { type NodeQuotas, quotaNumbersOf } from './quotas.js'
 import type { NodeShards } from './shards.js'
@@ -84,7 +84,7 @@ export function openDelivery(
     trust.renew(pem)
   })
   const openSocket = openSockets(trust, egress)
-  const access = accessFile && openAccess(accessFile, config, surroundings, openSocket)
+  const access = accessFile?.open(openSocket)
   const mayReachItself = config.streams.ngsiProxy ? mayNotifyPages : mayNotifyItself
   const dispatcher = new Dispatcher(
     {
