@@ -43,7 +43,11 @@ export interface ClusterConfig {
   readonly logUser: { readonly name: string; readonly passwordFile: string } | undefined
   /** How the engine is verified, and this node's certificate for it; undefined: the files of `tls` are used. */
   readonly logTls: LogTls | undefined
+  /** Whether versions of the engine that are known to lose data are accepted. */
+  readonly isLogUnsafe: boolean
   readonly replicas: number
+  /** How far the clocks of nodes may be apart, in milliseconds. */
+  readonly clockSkewMaxMs: number
   readonly domain: string
   /** undefined: nodes connect without TLS. */
   readonly tls: { readonly certFile: string; readonly keyFile: string; readonly caFile: string } | undefined
@@ -425,7 +429,9 @@ function clusterOf(values: Values): ClusterConfig | undefined {
         ? { name: shardLogUser, passwordFile: shardLogPasswordFile }
         : undefined,
     logTls: shardLogCa === undefined ? undefined : { caFile: shardLogCa, certFile: shardLogCert, keyFile: shardLogKey },
+    isLogUnsafe: values.shardLogUnsafe,
     replicas: values.replicas,
+    clockSkewMaxMs: values.clockSkewMax,
     domain: values.failureDomain ?? '',
     tls:
       clusterCert && clusterKey && clusterCa

@@ -21,6 +21,19 @@ export type HealthProblem =
   /** `unreachable`: this node cannot reach the owners. `silent`: the owners have not proven that they can append. */
   | { readonly kind: 'unreachable' | 'silent'; readonly nodes: readonly string[]; readonly shards: readonly number[] }
 
+/** The clock of a node, compared with those of the others (docs/operations/cluster.md#clocks). */
+export interface ClockStatus {
+  /**
+   * `unknown`: no other node could be compared. `close`: within `skewMaxMs`. `apart`: further away, or no majority agrees
+   * on the time. `unsafe`: so far away that the node takes no shards.
+   */
+  readonly state: 'unknown' | 'close' | 'apart' | 'unsafe'
+  /** How far it is ahead of the median of all clocks; below 0: behind. */
+  readonly aheadMs: number
+  /** The bound: `-clockSkewMax`. */
+  readonly skewMaxMs: number
+}
+
 /** A node's cluster, as that node sees it (docs/operations/cluster.md). */
 export interface ClusterStatus {
   readonly node: string
@@ -38,10 +51,11 @@ export interface ClusterStatus {
    * that could not.
    */
   readonly health: {
-    readonly state: 'ready' | HealthProblem['kind']
+    readonly state: 'ready' | HealthProblem['kind'] | 'clock'
     readonly reason?: string
     readonly shards: readonly number[]
   }
+  readonly clock: ClockStatus
   readonly members: readonly {
     readonly name: string
     readonly address: string
@@ -54,6 +68,8 @@ export interface ClusterStatus {
     readonly protocol: number | undefined
     /** Messages of that member that this node could not read. */
     readonly undecodable: number
+    /** How far its clock is ahead of this node's; undefined: it is this node itself, or was not measured. */
+    readonly clockAheadMs: number | undefined
   }[]
   /** The shards of entities in their order, then the register. */
   readonly shards: readonly {

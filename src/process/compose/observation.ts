@@ -3,6 +3,7 @@
 import type { Config } from '../../config/config.js'
 import type { LogSettings } from '../../messages/admin.js'
 import { Alarms, Summary } from '../../observe/alarms.js'
+import { ClockReporter } from '../../observe/clock-reporter.js'
 import { ForwardingTallies, TenantTallies } from '../../observe/label-tallies.js'
 import { LoopDelay } from '../../observe/loop-delay.js'
 import { RegistrationTallies } from '../../observe/registration-tallies.js'
@@ -31,6 +32,8 @@ export interface Observation {
   readonly loop: LoopDelay
   /** Reports losses of the engine of a cluster's log. */
   readonly logReporter: LogReporter
+  /** Reports a wrong clock of a node of a cluster. */
+  readonly clockReporter: ClockReporter
 }
 
 export function openObservation(
@@ -52,5 +55,6 @@ export function openObservation(
     services: statistics.byService ? new ServiceTallies() : undefined,
     loop: new LoopDelay(clock),
     logReporter: new LogReporter(logger, alarms),
+    clockReporter: new ClockReporter(logger, alarms),
   }
 }
