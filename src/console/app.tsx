@@ -11,6 +11,7 @@ import type { ProofHolder } from './state/proof.js'
 import { scopeOf } from './state/scope.js'
 import { EntitiesView } from './views/entities.js'
 import { EntityView } from './views/entity.js'
+import { MapView } from './views/map.js'
 import { OverviewView } from './views/overview.js'
 import { SubscriptionView } from './views/subscription.js'
 import { SubscriptionsView } from './views/subscriptions.js'
@@ -28,6 +29,7 @@ interface Navigated {
 const navigation: readonly Navigated[] = [
   { view: 'overview', name: 'Overview', needs: 'metrics' },
   { view: 'entities', name: 'Entities', also: 'entity' },
+  { view: 'map', name: 'Map' },
   { view: 'types', name: 'Types' },
   { view: 'subscriptions', name: 'Subscriptions', also: 'subscription', needs: 'subscribe' },
 ]
@@ -36,6 +38,7 @@ const viewOf = {
   overview: OverviewView,
   entities: EntitiesView,
   entity: EntityView,
+  map: MapView,
   types: TypesView,
   subscriptions: SubscriptionsView,
   subscription: SubscriptionView,
