@@ -111,7 +111,7 @@ t.test('the frame', { skip }, async t => {
       await becomes(
         t,
         () => page.getByRole('navigation').getByRole('link').allTextContents(),
-        ['Entities', 'Types'],
+        ['Entities', 'Map', 'Types'],
         'views',
       )
       t.equal(await page.getByRole('button', { name: /^Create|^Delete/ }).count(), 0, 'nothing to write with')
@@ -125,7 +125,7 @@ t.test('the frame', { skip }, async t => {
       await show('operator', true)
       await page.getByText('2 of 2 attributes shown').waitFor()
       await page.getByRole('button', { name: 'Delete…' }).waitFor()
-      await becomes(t, async () => page.getByRole('navigation').getByRole('link').count(), 4, 'every view')
+      await becomes(t, async () => page.getByRole('navigation').getByRole('link').count(), 5, 'every view')
       await page.reload()
       await page.getByText('2 of 2 attributes shown').waitFor()
       await page.getByRole('button', { name: 'Key shown…' }).click()

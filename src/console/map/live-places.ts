@@ -42,12 +42,15 @@ export function useSlowly<T>(observable: Observable<T>, ms: number): T {
   const [, draw] = useState(0)
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined
+    let drawnMs = Number.NEGATIVE_INFINITY
+    const again = (): void => {
+      timer = undefined
+      drawnMs = performance.now()
+      draw(count => count + 1)
+    }
     draw(count => count + 1)
     const unfollow = observable.follow(() => {
-      timer ??= setTimeout(() => {
-        timer = undefined
-        draw(count => count + 1)
-      }, ms)
+      timer ??= setTimeout(again, Math.max(0, ms - (performance.now() - drawnMs)))
     })
     return () => {
       unfollow()

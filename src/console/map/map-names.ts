@@ -1,5 +1,5 @@
-// The names of the attributes that the map needs: those that are locations, and those with numbers, which may give the
-// colour. They follow from the types that the broker has.
+// The names of the attributes that the map needs: those that are locations, and those that may be numbers, which may give
+// the colour. They follow from the types that the broker has.
 
 import type { Json, JsonObject } from '../../domain/json.js'
 import type { ConsoleClient } from '../interface/console-client.js'
@@ -14,7 +14,7 @@ const namesMax = 50
 export interface MapNames {
   /** The attributes that are locations in some entity. */
   readonly locations: readonly string[]
-  /** The attributes with numbers. */
+  /** The attributes that may have numbers. */
   readonly numbers: readonly string[]
   /** The types that have a location, by name. */
   readonly types: readonly string[]
@@ -26,7 +26,11 @@ interface TypeAttributes {
 }
 
 const locationTypes = new Set(['geo:json', 'geo:point', 'geo:line', 'geo:box', 'geo:polygon'])
-const numberTypes = new Set(['Number', 'Integer', 'Float'])
+/** A type of an attribute is a free text, such as `Celsius`. Values of these are no numbers. */
+const otherTypes = new Set([
+  ...locationTypes,
+  ...['Text', 'Boolean', 'DateTime', 'ISO8601', 'StructuredValue', 'None', 'Relationship', 'command', 'commandResult'],
+])
 
 /** `names` is undefined until they are known. `again` reads them again. */
 export function useMapNames(
@@ -49,7 +53,7 @@ function namesIn(types: readonly TypeAttributes[]): MapNames {
     placed.push(type)
     for (const [name] of found) locations.add(name)
     for (const [name, { types }] of Object.entries(attrs))
-      if (types.some(one => numberTypes.has(one))) numbers.add(name)
+      if (types.some(one => !otherTypes.has(one))) numbers.add(name)
   }
   return { locations: [...locations].slice(0, namesMax), numbers: [...numbers].slice(0, namesMax), types: placed }
 }
