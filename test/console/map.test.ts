@@ -1,4 +1,4 @@
-// The map: clusters and entities, live, areas, what it asks of other servers, and tiles.
+// The map: groups and entities, live, areas, what it asks of other servers, and tiles.
 
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -58,7 +58,7 @@ t.test('the map', { skip }, async t => {
   }
   const lamp = { id: 'Lamp1', type: 'Lamp', at: { type: 'geo:point', value: '48.8, 2.3' } }
 
-  await journey('clusters and entities, live, with no other server', [...buses, park, lamp], async (t, scene) => {
+  await journey('groups and entities, live, with no other server', [...buses, park, lamp], async (t, scene) => {
     const refused = await cutOff(scene)
     const page = await scene.openLive('map')
     await page.getByText('5 of 5 entities in this part of the world shown').waitFor()
@@ -92,7 +92,7 @@ t.test('the map', { skip }, async t => {
     t.strictSame(refused, [], 'nothing was asked of another server')
   })
 
-  await journey('a cluster leads to its entities, and a mark to its entity', [...buses, lamp], async (t, scene) => {
+  await journey('a group leads to its entities, and a mark to its entity', [...buses, lamp], async (t, scene) => {
     const page = await scene.openLive('map')
     await page.getByRole('button', { name: '3 entities near 41.38, 2.17' }).click()
     const places = page.getByRole('list', { name: 'At this place' })

@@ -80,7 +80,7 @@ export class MapBoard {
         [90, 200],
       ],
     })
-    this.map.fitBounds(world)
+    this.moveToWorld()
     this.layer = new MarksLayer(this.map)
     this.hint.className = 'map-hint'
     this.hint.hidden = true
@@ -119,6 +119,10 @@ export class MapBoard {
       southWest: [bounds.getSouth(), bounds.getWest()],
       northEast: [bounds.getNorth(), bounds.getEast()],
     }
+  }
+
+  moveToWorld(): void {
+    this.map.fitBounds(world)
   }
 
   moveTo([latitude, longitude]: MapPoint, zoom: number): void {

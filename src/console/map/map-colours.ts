@@ -19,10 +19,10 @@ export interface LegendEntry {
 
 const typeColours = ['#1f66ad', '#a8500a', '#1b7837', '#8c3a96', '#b2182b', '#01665e', '#7a5c00', '#5b4fb0'] as const
 const stepColours = ['#4a2377', '#37588c', '#1f7a7d', '#9a5a00', '#b3261e'] as const
-/** Types beyond those with a colour, clusters of several types, and entities without the number. */
+/** Types beyond those with a colour, groups of several types, and entities without the number. */
 export const otherColour = '#566575'
 
-/** What a mark or a cluster needs to know of its entities. `type` is undefined if they have several. */
+/** What a mark needs to know of its entities. `type` is undefined if they have several. */
 export interface ColourFacts {
   readonly type: string | undefined
   readonly sum: number
@@ -41,7 +41,7 @@ export const togetherOf = (one: ColourFacts, other: ColourFacts): ColourFacts =>
   numbers: one.numbers + other.numbers,
 })
 
-/** The colour of a mark; a cluster has that of the mean of its numbers. */
+/** The colour of a mark; a group has that of the mean of its numbers. */
 export function colourOf(rule: ColourRule, { type, sum, numbers }: ColourFacts): string {
   if (rule.kind === 'type')
     return type === undefined ? otherColour : (typeColours[rule.types.indexOf(type)] ?? otherColour)

@@ -16,7 +16,7 @@ export interface MapMark {
 
 export type MarkSubject =
   | { readonly kind: 'entity'; readonly place: MapPlace }
-  | { readonly kind: 'cluster'; readonly count: number; readonly members: () => readonly MapPlace[] }
+  | { readonly kind: 'group'; readonly count: number; readonly members: () => readonly MapPlace[] }
 
 /** Pixels within which entities become one mark. */
 const radiusPixels = 44
@@ -51,6 +51,6 @@ export function marksOf(places: Iterable<MapPlace>, zoom: number, rule: ColourRu
     const { cluster_id: id, point_count: count } = properties
     const members = (): readonly MapPlace[] =>
       index.getLeaves(id, Number.POSITIVE_INFINITY).map(({ properties: { place } }) => place)
-    return { key: `cluster ${id}`, longitude, latitude, colour, of: { kind: 'cluster', count, members } }
+    return { key: `group ${id}`, longitude, latitude, colour, of: { kind: 'group', count, members } }
   })
 }

@@ -5,7 +5,7 @@
 // than a page. The feed has the same filter, so it reports an entity that leaves the part as well. Another part of the
 // world is another object; the view shows the earlier one until this one has its pages.
 //
-// Not here: clusters and colours (map-marks.ts), drawing (marks-layer.ts).
+// Not here: groups and colours (map-marks.ts), drawing (marks-layer.ts).
 
 import type { JsonObject } from '../../domain/json.js'
 import { ChangeFeed, type EntityNews, type LiveState } from '../interface/change-feed.js'

@@ -4,7 +4,7 @@ import { CountNote } from '../parts/notes.js'
 import { cellText, number } from '../parts/value-text.js'
 import type { Observable } from '../state/observable.js'
 import { useSlowly } from './live-places.js'
-import type { MapMark } from './map-marks.js'
+import type { MapMark, MarkSubject } from './map-marks.js'
 import type { MapPlace } from './map-places.js'
 
 /** Marks and entities that a list beside the map has. */
@@ -83,10 +83,10 @@ function EntityLink({ place, linkOf }: { readonly place: MapPlace; readonly link
   )
 }
 
-/** The largest clusters first, then entities by id. */
+/** The largest groups first, then entities by id. */
 function byWeight({ of: one }: MapMark, { of: other }: MapMark): number {
-  const [few, many] = [one, other].map(of => (of.kind === 'entity' ? 1 : of.count)) as [number, number]
-  if (few !== many) return many - few
   if (one.kind === 'entity' && other.kind === 'entity') return one.place.id < other.place.id ? -1 : 1
-  return 0
+  return countOf(other) - countOf(one)
 }
+
+const countOf = (of: MarkSubject): number => (of.kind === 'entity' ? 1 : of.count)

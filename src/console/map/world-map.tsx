@@ -80,6 +80,12 @@ export function WorldMap({ client, bar }: ConsoleParts) {
     const follow = ({ view, parameters: { centre = '', zoom = '' } }: ViewAddress): void => {
       const wanted = windowOf(centre, zoom)
       const text = `${centre} ${zoom}`
+      // Another tenant, or a new beginning: the map moves to what there is.
+      if (view === 'map' && centre === '' && written.current !== '') {
+        written.current = ''
+        created.moveToWorld()
+        setWindow(created.window)
+      }
       if (view !== 'map' || !wanted || written.current === text) return
       written.current = text
       created.moveTo(...wanted)
