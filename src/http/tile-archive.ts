@@ -3,7 +3,7 @@
 // A browser reads a few kilobytes at a time out of a file that may have gigabytes. Each part that is under way counts in
 // the budget of answers before it is read, so clients cannot make the process hold more than that.
 //
-// Not here: opening the file and looking into it (process/tile-file.ts).
+// Not here: opening and checking the file (process/tile-file.ts).
 
 import { refusals } from '../domain/refusal.js'
 import type { Reply } from './reply.js'

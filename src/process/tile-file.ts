@@ -1,4 +1,4 @@
-// Opens the archive of `-consoleTiles FILE.pmtiles` and looks whether the console can draw it.
+// Opens the archive of `-consoleTiles FILE.pmtiles`, and checks whether the console can draw it.
 //
 // The file stays open until the process ends: another file in its place counts from the next start.
 

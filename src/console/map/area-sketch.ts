@@ -60,7 +60,7 @@ export class AreaSketch {
       this.end(this.corners.length > 2 ? { kind: 'polygon', corners: this.corners.map(pointOf) } : undefined)
   }
 
-  private readonly onClick = ({ latlng }: LeafletMouseEvent): void => this.take(latlng)
+  private readonly onClick = ({ latlng }: LeafletMouseEvent): void => this.add(latlng)
 
   private readonly onMove = ({ latlng }: LeafletMouseEvent): void => this.preview(latlng)
 
@@ -68,10 +68,10 @@ export class AreaSketch {
     if (event.key === 'Escape') this.end(undefined)
     if (event.key !== 'Enter') return
     event.preventDefault()
-    this.take(this.map.getCenter())
+    this.add(this.map.getCenter())
   }
 
-  private take(at: LatLng): void {
+  private add(at: LatLng): void {
     const [first] = this.corners
     if (this.kind === 'circle' && first)
       return this.end({ kind: 'circle', centre: pointOf(first), radiusM: this.map.distance(first, at) })

@@ -127,7 +127,7 @@ export class MapPlaces {
         return
       }
       this.problem.set(undefined)
-      for (const entity of answer.json) this.take(found, entity)
+      for (const entity of answer.json) this.keep(found, entity)
       this.total.set(answer.total)
       if (answer.json.length < pageEntities) break
     }
@@ -137,7 +137,7 @@ export class MapPlaces {
     this.draw()
   }
 
-  private take(found: Map<string, MapPlace>, entity: JsonObject): void {
+  private keep(found: Map<string, MapPlace>, entity: JsonObject): void {
     const path = textOf(valueIn(entity.servicePath ?? null)) || '/'
     const place = placeOf(entity, path, this.selection.colour)
     if (place) found.set(keyOf(place), place)

@@ -17,14 +17,16 @@ export function LiveChart({
   if (!latest) return null
   const values = points.map(({ value }) => value)
   const [least, most] = [Math.min(...values), Math.max(...values)]
+  const spanMs = chartSpanMs(points, nowMs)
+  const since = new Date(Math.max(points[0]?.atMs ?? nowMs, nowMs - spanMs)).toLocaleTimeString()
   const range = least === most ? '' : `, from ${number(least, 3)} to ${number(most, 3)}`
   return (
     <LineChart
-      points={stepsOf([...points, { atMs: Math.max(nowMs, latest.atMs), value: latest.value }], nowMs - chartSpanMs)}
+      points={stepsOf([...points, { atMs: Math.max(nowMs, latest.atMs), value: latest.value }], nowMs - spanMs)}
       nowMs={nowMs}
-      spanMs={chartSpanMs}
+      spanMs={spanMs}
       from="least"
-      label={`${name} of the last ${number(chartSpanMs / 60_000)} minutes: now ${number(latest.value, 3)}${range}`}
+      label={`${name} since ${since}: now ${number(latest.value, 3)}${range}`}
     />
   )
 }

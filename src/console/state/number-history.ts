@@ -7,8 +7,9 @@ import type { ChartPoint } from '../parts/chart.js'
 const pointsMax = 600
 /** Numbers that have a chart. */
 const chartsMax = 200
-/** How far back a chart reaches. */
-export const chartSpanMs = 10 * 60_000
+/** How far back a chart reaches: from its first point, within these bounds. */
+const spanMsMin = 60_000
+const spanMsMax = 10 * 60_000
 
 export type NumberHistory = ReadonlyMap<string, readonly ChartPoint[]>
 
@@ -17,6 +18,10 @@ export type NumberHistory = ReadonlyMap<string, readonly ChartPoint[]>
  * none.
  */
 export const earlierPoints = (_name: string): readonly ChartPoint[] => []
+
+/** The time that a chart of these points has. */
+export const chartSpanMs = ([first]: readonly ChartPoint[], nowMs: number): number =>
+  Math.min(spanMsMax, Math.max(spanMsMin, nowMs - (first?.atMs ?? nowMs)))
 
 /** The history with the values of this moment: those that are numbers. */
 export function withNumbers(
@@ -28,7 +33,7 @@ export function withNumbers(
   for (const [name, value] of values) {
     if (typeof value !== 'number' || next.size >= chartsMax) continue
     const before = history.get(name) ?? earlierPoints(name)
-    const recent = before.filter((point, at) => point.atMs > atMs - chartSpanMs || at === before.length - 1)
+    const recent = before.filter((point, at) => point.atMs > atMs - spanMsMax || at === before.length - 1)
     next.set(name, [...recent, { atMs, value }].slice(-pointsMax))
   }
   return next

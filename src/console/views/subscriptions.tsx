@@ -127,12 +127,13 @@ function deliveriesOf(sent: readonly ChartPoint[]): ChartPoint[] {
 
 function Deliveries({ name, sent }: { readonly name: string; readonly sent: readonly ChartPoint[] }) {
   const points = deliveriesOf(sent)
+  const nowMs = sent.at(-1)?.atMs ?? 0
   const sum = points.reduce((all, { value }) => all + value, 0)
   return (
     <LineChart
       points={points}
-      nowMs={sent.at(-1)?.atMs ?? 0}
-      spanMs={chartSpanMs}
+      nowMs={nowMs}
+      spanMs={chartSpanMs(sent, nowMs)}
       label={`Deliveries of ${name} since this view was opened: ${number(sum)}`}
     />
   )
