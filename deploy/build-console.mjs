@@ -49,6 +49,8 @@ files.set(
 )
 files.set('console.css', readFileSync(join(sources, 'console.css'), 'utf8'))
 files.set('map.css', readFileSync(join(sources, 'map/map.css'), 'utf8'))
+// The document of the interface, for the view in which a person types requests.
+files.set('openapi.json', readFileSync(join(root, 'docs/interface/openapi.json'), 'utf8'))
 files.set('icon.svg', readFileSync(join(sources, 'icon.svg'), 'utf8'))
 
 const hash = createHash('sha256')

@@ -8,7 +8,7 @@ import type { MapMark, MarkSubject } from './map-marks.js'
 import type { MapPlace } from './map-places.js'
 
 /** Marks and entities that a list beside the map has. */
-const listedMax = 50
+const marksMax = 50
 const listMs = 1_000
 
 export function MarksList({
@@ -21,7 +21,7 @@ export function MarksList({
   readonly onMark: (mark: MapMark) => void
 }) {
   const all = useSlowly(marks, listMs)
-  const shown = [...all].sort(byWeight).slice(0, listedMax)
+  const shown = [...all].sort(byWeight).slice(0, marksMax)
   return (
     <section aria-labelledby="map-list">
       <h2 id="map-list">In view</h2>
@@ -54,7 +54,7 @@ export function PlacesList({
   readonly linkOf: (place: MapPlace) => string
   readonly onClose: () => void
 }) {
-  const shown = places.slice(0, listedMax)
+  const shown = places.slice(0, marksMax)
   return (
     <section aria-labelledby="map-list">
       <h2 id="map-list">At this place</h2>
