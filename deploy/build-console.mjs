@@ -1,4 +1,4 @@
-// Builds the console: dist/console from the compiled files of src/console, the files beside them, and preact.
+// Builds the console: dist/console from the compiled files of src/console, the files beside them, and packages.
 //
 //   node deploy/build-console.mjs
 //
@@ -25,16 +25,30 @@ const packages = new Map([
   ['preact', ['preact/dist/preact.mjs', 'vendor/preact.js']],
   ['preact/hooks', ['preact/hooks/dist/hooks.mjs', 'vendor/hooks.js']],
   ['preact/jsx-runtime', ['preact/jsx-runtime/dist/jsxRuntime.mjs', 'vendor/jsx-runtime.js']],
+  ['leaflet', ['leaflet/dist/leaflet-src.esm.js', 'vendor/leaflet.js']],
+  ['supercluster', ['supercluster/index.js', 'vendor/supercluster.js']],
+  ['kdbush', ['kdbush/index.js', 'vendor/kdbush.js']],
+  ['topojson-client', ['topojson-client/src/index.js', 'vendor/topojson-client-index.js']],
+  ['pmtiles', ['pmtiles/dist/esm/index.js', 'vendor/pmtiles.js']],
+  ['fflate', ['fflate/esm/browser.js', 'vendor/fflate.js']],
 ])
+
+/** Their licences are shipped. A package without the text of its own has it beside this file. */
+const licensed = ['preact', 'leaflet', 'supercluster', 'kdbush', 'topojson-client', 'pmtiles', 'fflate', 'world-atlas']
 
 const files = new Map()
 for (const path of readdirSync(compiled, { recursive: true, encoding: 'utf8' }))
   if (path.endsWith('.js') && isThere(join(sources, path)))
     files.set(path, linked(path, readFileSync(join(compiled, path), 'utf8')))
-for (const [file, copy] of packages.values())
-  files.set(copy, linked(copy, readFileSync(join(root, 'node_modules', file), 'utf8')))
-files.set('vendor/LICENSES.txt', readFileSync(join(root, 'node_modules/preact/LICENSE'), 'utf8'))
+for (const [file, copy] of packages.values()) copyModule(file, copy)
+files.set('vendor/LICENSES.txt', licensed.map(licenceOf).join('\n\n'))
+files.set('vendor/countries.json', readFileSync(join(root, 'node_modules/world-atlas/countries-50m.json'), 'utf8'))
+files.set(
+  'vendor/leaflet.css',
+  withoutImages(readFileSync(join(root, 'node_modules/leaflet/dist/leaflet.css'), 'utf8')),
+)
 files.set('console.css', readFileSync(join(sources, 'console.css'), 'utf8'))
+files.set('map.css', readFileSync(join(sources, 'map/map.css'), 'utf8'))
 // The document of the interface, for the view in which a person types requests.
 files.set('openapi.json', readFileSync(join(root, 'docs/interface/openapi.json'), 'utf8'))
 files.set('icon.svg', readFileSync(join(sources, 'icon.svg'), 'utf8'))
@@ -43,7 +57,7 @@ const hash = createHash('sha256')
 for (const [path, text] of [...files].sort(([a], [b]) => (a < b ? -1 : 1))) hash.update(`${path}\0${text}\0`)
 const build = hash.digest('hex').slice(0, 16)
 
-const modules = [...files.keys()].filter(path => path.endsWith('.js')).sort()
+const modules = [...modulesFrom('main.js')].sort()
 const page = readFileSync(join(sources, 'index.html'), 'utf8')
   .replaceAll('BUILD/', `${build}/`)
   .replace('<!-- modules -->', modules.map(path => `<link rel="modulepreload" href="${build}/${path}">`).join('\n'))
@@ -71,12 +85,56 @@ function isThere(path) {
 /** The text of a module, with relative paths instead of names of packages. */
 function linked(path, text) {
   const plain = text.replace(/^\/\/# sourceMappingURL=.*$/m, '')
-  return plain.replace(/(\bfrom\s*|\bimport\s*)(["'])([^."'][^"']*)\2/g, (_whole, before, quote, name) => {
+  return plain.replace(/(\bfrom\s*|\bimport\s*)(["'])([^."'\s][^"'\s]*)\2/g, (_whole, before, quote, name) => {
     const [, copy] = packages.get(name) ?? []
     if (copy === undefined) throw new Error(`${path} imports ${name}, which is not among the packages of the console`)
     const to = posix.relative(posix.dirname(path), copy)
     return `${before}${quote}${to.startsWith('.') ? to : `./${to}`}${quote}`
   })
+}
+
+/** Copies a module. That of a package of several files is `NAME-index.js`: the others become `NAME-FILE.js` beside it. */
+function copyModule(file, copy) {
+  if (files.has(copy)) return
+  const [, family] = /^vendor\/([\w-]+-)index\.js$/.exec(copy) ?? []
+  const text = readFileSync(join(root, 'node_modules', file), 'utf8')
+  files.set(copy, linked(copy, text))
+  if (family) copyFamily(posix.dirname(file), family, copy)
+}
+
+function copyFamily(folder, family, copy) {
+  const names = []
+  const text = files.get(copy).replace(/(\bfrom ")\.\/([\w-]+\.js)"/g, (_whole, before, name) => {
+    names.push(name)
+    return `${before}./${family}${name}"`
+  })
+  files.set(copy, text)
+  for (const name of names) {
+    const other = `vendor/${family}${name}`
+    if (files.has(other)) continue
+    files.set(other, linked(other, readFileSync(join(root, 'node_modules', folder, name), 'utf8')))
+    copyFamily(folder, family, other)
+  }
+}
+
+function licenceOf(name) {
+  const folder = join(root, 'node_modules', name)
+  const file = readdirSync(folder).find(one => /^licen[cs]e/i.test(one))
+  return `${name}\n\n${readFileSync(file ? join(folder, file) : join(root, `deploy/${name}-license.txt`), 'utf8')}`
+}
+
+/** The rules of the map that name images are about parts that the console does not show. */
+function withoutImages(css) {
+  return css.replace(/[^{}]*\{[^{}]*url\([^{}]*\}/g, '')
+}
+
+/** A module with all that it imports at its beginning: the first view. Others are loaded when they are needed. */
+function modulesFrom(path, found = new Set()) {
+  if (found.has(path)) return found
+  found.add(path)
+  for (const [, , to] of files.get(path).matchAll(/(?:\bfrom\s*|\bimport\s*)(["'])(\.[^"']*)\1/g))
+    modulesFrom(posix.join(posix.dirname(path), to), found)
+  return found
 }
 
 function write(path, text) {

@@ -55,6 +55,12 @@ export interface ClusterConfig {
   readonly isInsecure: boolean
 }
 
+/** Where the console has streets from (docs/operations/console.md#streets). */
+export type ConsoleTiles =
+  /** `origin`: of the URL, for the policy of the page. */
+  | { readonly kind: 'server'; readonly url: string; readonly origin: string }
+  | { readonly kind: 'archive'; readonly file: string }
+
 export interface Config {
   /** Settings of the HTTP server; all but `server` fits `FrontOptions`. */
   readonly http: {
@@ -132,6 +138,8 @@ export interface Config {
   }
   /** Whether the console is served. */
   readonly hasConsole: boolean
+  /** Where the console has streets from; undefined: it has none. */
+  readonly consoleTiles: ConsoleTiles | undefined
   readonly streams: {
     /** Open streams; 0: streams are off. */
     readonly streamsMax: number
@@ -342,6 +350,7 @@ function configOf(values: Values, cores: () => number, given: ReadonlyMap<Option
       scanRowsMax: values.scanRows,
     },
     hasConsole: !values.noConsole,
+    consoleTiles: consoleTilesOf(values.consoleTiles),
     streams: {
       streamsMax: values.noStreams ? 0 : values.maxStreams,
       bufferBytesMax: values.streamBuffer * bytesPerMb,
@@ -448,6 +457,12 @@ const durabilityOf = ({ durability, writeConcern }: Values): Durability =>
 /** Agents that came with Orion answer below `//`, because Orion asks them there. */
 const pathlessOf = ({ fwdPathless, compat }: Values): Config['forwarding']['pathless'] =>
   fwdPathless ?? (compat === 'fiware' ? 'slash' : 'plain')
+
+function consoleTilesOf(given: Values['consoleTiles']): ConsoleTiles | undefined {
+  if (given === undefined) return undefined
+  if (kinds.isTileFile(given)) return { kind: 'archive', file: given }
+  return { kind: 'server', url: given, origin: new URL(given).origin }
+}
 
 function corsOf({ corsOrigin, corsMaxAge: maxAgeS }: Values): Config['cors'] {
   if (corsOrigin === '') return undefined

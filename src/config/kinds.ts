@@ -132,6 +132,25 @@ function isOrigin(given: string): boolean {
   return origin === 'null' ? `${protocol}//${host}` === given : origin === given
 }
 
+/** Whether a value of `-consoleTiles` is a file; another one is the URL of a server. */
+export const isTileFile = (given: string): boolean => !/^https?:/i.test(given) && given.endsWith('.pmtiles')
+
+/** `-consoleTiles` (docs/operations/console.md#streets). */
+export const consoleTiles = shaped(
+  given => isTileFile(given) || isTileUrl(given),
+  'a URL such as https://tiles.example/{z}/{x}/{y}.png, with {z}, {x} and {y} in its path, or the path of a file NAME.pmtiles',
+  'url|path',
+)
+
+/** The host of such a URL becomes a part of the policy of the page, so it has the letters of a host and no others. */
+const tileHost = /^https?:\/\/[a-z\d.-]+(?::\d{1,5})?\//i
+
+/** Whether it has each of the three places once, behind the host, and nothing else in braces. */
+function isTileUrl(given: string): boolean {
+  const plain = given.replace('{z}', '').replace('{x}', '').replace('{y}', '')
+  return tileHost.test(given) && given.length - plain.length === 9 && !/[{}\s]/.test(plain) && URL.canParse(plain)
+}
+
 /** `-t`: trace levels, and ranges of them. */
 export const traceLevels = shaped(
   given => parseTraceLevels(given) !== undefined,

@@ -42,6 +42,8 @@ export function contradictions(values: Values, given: ReadonlyMap<OptionName, Gi
   if (values.t !== undefined && values.logLevel !== 'DEBUG' && !isBad('logLevel')) {
     lines.push(`${where('t')}: needs -logLevel DEBUG`)
   }
+  if (values.consoleTiles !== undefined && values.noConsole && !isBad('consoleTiles'))
+    lines.push(`${where('consoleTiles')}: not together with -noConsole`)
   if (values.auditRequired && values.auditLog === undefined && !isBad('auditLog'))
     lines.push(`${where('auditRequired')}: needs -auditLog`)
   // A callback may arrive at another process than the one that its reader is connected to.

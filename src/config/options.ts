@@ -100,6 +100,9 @@ const network = {
   noConsole: option('NO_CONSOLE', flag, false, {
     help: 'The console is not served: there are no paths below /console.',
   }),
+  consoleTiles: option('CONSOLE_TILES', kinds.consoleTiles, undefined, {
+    help: 'Streets on the map of the console: the URL of a tile server with {z}, {x} and {y}, or an archive of raster tiles (.pmtiles). Without it the map has land and borders.',
+  }),
   corsMaxAge: option('CORS_MAX_AGE', whole(-1, 86400, 's'), 86400, { help: 'How long a preflight may be cached.' }),
   compat: option('COMPAT', word('fiware'), undefined, {
     help: 'fiware: everything that Orrery sends carries Fiware-* headers instead of Ctx-*, Ctx-* headers of requests are ignored, and -fwdPathless is slash.',

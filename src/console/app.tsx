@@ -12,6 +12,7 @@ import { scopeOf } from './state/scope.js'
 import { ClusterView } from './views/cluster.js'
 import { EntitiesView } from './views/entities.js'
 import { EntityView } from './views/entity.js'
+import { MapView } from './views/map.js'
 import { OverviewView } from './views/overview.js'
 import { RegistrationsView } from './views/registrations.js'
 import { RequestView } from './views/request.js'
@@ -32,6 +33,7 @@ interface Navigated {
 const navigation: readonly Navigated[] = [
   { view: 'overview', name: 'Overview', needs: 'metrics' },
   { view: 'entities', name: 'Entities', also: 'entity' },
+  { view: 'map', name: 'Map' },
   { view: 'types', name: 'Types' },
   { view: 'subscriptions', name: 'Subscriptions', also: 'subscription', needs: 'subscribe' },
   { view: 'registrations', name: 'Registrations', needs: 'register' },
@@ -44,6 +46,7 @@ const viewOf = {
   overview: OverviewView,
   entities: EntitiesView,
   entity: EntityView,
+  map: MapView,
   types: TypesView,
   subscriptions: SubscriptionsView,
   subscription: SubscriptionView,

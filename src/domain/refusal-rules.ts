@@ -432,6 +432,8 @@ export const refusalRules = {
   // Ours: the console.
   consoleMissing: rule('NotFound', 'the console was not built (npm run build)'),
   consoleFile: rule('NotFound', 'there is no such file of the console'),
+  /** `max`: bytes. */
+  tileRange: bad`tiles are read by parts: Range has to be bytes=first-last within the file, of at most ${num('max')} bytes`,
 
   // Ours: streams (docs/interface/errors.md#streams).
   streamsOff: rule('NotFound', 'streams are off on this broker (-noStreams)'),

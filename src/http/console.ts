@@ -10,13 +10,17 @@ import { refusals } from '../domain/refusal.js'
 import type { Reply } from './reply.js'
 import type { Request } from './request.js'
 import type { ServedFile } from './served-file.js'
+import { replyWithRange, type TileArchive } from './tile-archive.js'
 
 /** The files of a built console, by their path below `/console/`; the page is `index.html`. */
 export type ConsoleFiles = ReadonlyMap<string, ServedFile>
 
-/** Everything comes from the broker itself. There are no scripts or styles in the page, and no frame may show it. */
-const policy =
-  "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+/**
+ * Everything comes from the broker itself, but for the pictures of a tile server. There are no scripts or styles in the
+ * page, and no frame may show it. `tileOrigin`: an empty text is none.
+ */
+const policy = (tileOrigin: string): string =>
+  `default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:${tileOrigin === '' ? '' : ` ${tileOrigin}`}; connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
 
 const typeOf: Readonly<Record<string, string>> = {
   html: 'text/html; charset=utf-8',
@@ -28,18 +32,23 @@ const typeOf: Readonly<Record<string, string>> = {
 }
 
 export const pageName = 'index.html'
+/** What the map has to know of this broker. It is made at the start. */
+export const mapSettingsName = 'settings/map.json'
+
+/** Files that are not of a build: they are asked for each time. */
+const changing: ReadonlySet<string> = new Set([pageName, mapSettingsName])
 
 /** The headers of a file; undefined: files of this kind are not served. */
-export function consoleHeaders(path: string): readonly string[] | undefined {
+export function consoleHeaders(path: string, tileOrigin = ''): readonly string[] | undefined {
   const type = typeOf[path.slice(path.lastIndexOf('.') + 1)]
   if (type === undefined) return undefined
   return [
     'Content-Type',
     type,
     'Cache-Control',
-    path === pageName ? 'no-cache' : 'public, max-age=31536000, immutable',
+    changing.has(path) ? 'no-cache' : 'public, max-age=31536000, immutable',
     'Content-Security-Policy',
-    policy,
+    policy(tileOrigin),
     'X-Content-Type-Options',
     'nosniff',
     'Referrer-Policy',
@@ -48,8 +57,11 @@ export function consoleHeaders(path: string): readonly string[] | undefined {
 }
 
 export class ConsoleHandlers {
-  /** `files`: undefined, the console was not built. */
-  constructor(private readonly files: ConsoleFiles | undefined) {}
+  /** `files`: undefined, the console was not built. `archive`: undefined, it has no tiles of its own. */
+  constructor(
+    private readonly files: ConsoleFiles | undefined,
+    private readonly archive: TileArchive | undefined = undefined,
+  ) {}
 
   /** `GET /console` leads to `/console/`, from which the links of the page are resolved. */
   page({ path }: Request, reply: Reply): void {
@@ -61,6 +73,12 @@ export class ConsoleHandlers {
     this.serve(names.join('/'), reply)
   }
 
+  /** A part of the archive of tiles, by the name that the settings of the map have. */
+  tiles({ components: [, , name] }: Request, reply: Reply): void {
+    if (this.archive && name === archiveName(this.archive)) replyWithRange(this.archive, reply)
+    else reply.refuse(refusals.consoleFile)
+  }
+
   private serve(path: string, reply: Reply): void {
     if (!this.files) return reply.refuse(refusals.consoleMissing)
     const file = this.files.get(path)
@@ -68,3 +86,8 @@ export class ConsoleHandlers {
     else reply.refuse(refusals.consoleFile)
   }
 }
+
+const archiveName = ({ name }: TileArchive): string => `${name}.pmtiles`
+
+/** The path of an archive below `/console/`. */
+export const archivePath = (archive: TileArchive): string => `tiles/${archiveName(archive)}`

@@ -131,6 +131,16 @@ export class Reply {
     else this.sendPlain(200, all, plain)
   }
 
+  /** The header `Range` of the request; an empty text: there is none. */
+  get askedRange(): string {
+    return this.exchange.header('range')
+  }
+
+  /** 206 with the part of a file that the request has asked for. */
+  part(bytes: Uint8Array, headers: readonly string[]): void {
+    this.sendPlain(206, this.headers(...headers), bytes)
+  }
+
   /** 308: the resource is at another path, relative to this one. */
   redirect(location: string): void {
     this.send(308, this.headers('Location', location))

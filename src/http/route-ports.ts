@@ -19,6 +19,7 @@ export const portOfRoute = {
   '/health/ready': 'both',
   // The page uses the interface below /v2 of its own port.
   '/console': 'main',
+  '/console/tiles/{file}': 'main',
   '/console/{build}/{file}': 'main',
   '/console/{build}/{folder}/{file}': 'main',
   '/v2/entities': 'main',

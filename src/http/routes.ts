@@ -236,6 +236,7 @@ const routesOfConsole = (console: ConsoleHandlers): RoutesOf<ConsoleTemplate> =>
     GET: (request, reply) => console.page(request, reply),
     HEAD: (request, reply) => console.page(request, reply),
   }),
+  '/console/tiles/{file}': route({ GET: (request, reply) => console.tiles(request, reply) }),
   '/console/{build}/{file}': route({
     GET: (request, reply) => console.file(request, reply),
     HEAD: (request, reply) => console.file(request, reply),

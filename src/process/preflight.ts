@@ -20,6 +20,7 @@ import { backupKeyIn } from '../move/backup-key.js'
 import { assertOpenable, clusterOf } from '../storage/data-directory.js'
 import { assertPair, certificatesOf, logAccessOf } from './cluster-files.js'
 import { assertListenable, type PortToCheck } from './port-check.js'
+import { assertTileFile } from './tile-file.js'
 
 export interface Findings {
   /** Sentences for the operator: why a start is refused. */
@@ -44,6 +45,8 @@ export async function preflight(config: Config): Promise<Findings> {
   if (keyFile !== undefined) await check(() => void backupKeyIn(keyFile))
   if (access) await check(() => checkAccess(access.file))
   if (audit?.file !== undefined) await check(() => checkAudit(audit.file!))
+  const { consoleTiles } = config
+  if (consoleTiles?.kind === 'archive') await check(() => assertTileFile(consoleTiles.file))
   const { caFile } = notifications.tls
   if (caFile !== undefined) await check(() => void certificatesIn('notifCaFile', caFile))
   if (cluster) await check(() => checkNode(cluster, findings))

@@ -57,6 +57,27 @@ export const valueCases: readonly OptionCase[] = [
   words('httpCompression', 'HTTP_COMPRESSION', 'on', ['on', 'off'], ['gzip']),
   number('outReqMsgMaxSize', 'OUT_REQ_MSG_MAX_SIZE', 8388608, 0),
   {
+    name: 'consoleTiles',
+    env: 'CONSOLE_TILES',
+    byDefault: undefined,
+    good: [
+      'https://tiles.example/{z}/{x}/{y}.png',
+      'http://localhost:8080/a/{z}/{y}/{x}?key=b',
+      'city.pmtiles',
+      '/maps/a b.pmtiles',
+    ],
+    bad: [
+      '',
+      'city.mbtiles',
+      'https://tiles.example/{z}/{x}.png',
+      'https://tiles.example/{z}/{x}/{y}/{r}.png',
+      'https://{s}.tiles.example/{z}/{x}/{y}.png',
+      'https://a:b@tiles.example/{z}/{x}/{y}.png',
+      'https://tiles.example;script-src/{z}/{x}/{y}.png',
+      'ftp://tiles.example/{z}/{x}/{y}.png',
+    ],
+  },
+  {
     ...free('corsOrigin', 'CORS_ALLOWED_ORIGIN'),
     good: ['', '__ALL', 'https://a.example', 'arrakis', 'https://a,http://localhost:8080,app://local,http://[::1]:1'],
     bad: [

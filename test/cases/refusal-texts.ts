@@ -466,6 +466,11 @@ export const refusalTexts: { readonly [Code in RefusalCode]: readonly [RefusalKi
   failure: ['InternalServerError', 'reason', 'reason'],
   consoleMissing: ['NotFound', 'the console was not built (npm run build)'],
   consoleFile: ['NotFound', 'there is no such file of the console'],
+  tileRange: [
+    'BadRequest',
+    'tiles are read by parts: Range has to be bytes=first-last within the file, of at most 9 bytes',
+    9,
+  ],
   streamsOff: ['NotFound', 'streams are off on this broker (-noStreams)'],
   streamsTooMany: ['Unavailable', 'there are 17 streams, and no room for more: try again later', 17],
   filtersTooMany: ['Unavailable', 'streams have 17 different filters, and no room for more: try again later', 17],

@@ -101,6 +101,7 @@ t.test('without any option the configuration is the default one', async t => {
       expiryIntervalMs: 1000,
       queries: { viewBytesMax: 268435456, scanDeadlineMs: 30000, scanRowsMax: 10000000 },
       hasConsole: true,
+      consoleTiles: undefined,
       streams: { streamsMax: 10000, bufferBytesMax: 67108864, isCompressed: false, ngsiProxy: false },
       notifications: {
         delivery: 'atLeastOnce',
@@ -178,6 +179,7 @@ t.test('every option with an effect arrives in the configuration', async t => {
       expiryIntervalMs: 50,
       queries: { viewBytesMax: 3145728, scanDeadlineMs: 4, scanRowsMax: 5 },
       hasConsole: true,
+      consoleTiles: undefined,
       streams: { streamsMax: 6, bufferBytesMax: 2097152, isCompressed: true, ngsiProxy: false },
       notifications: {
         delivery: 'bestEffort',

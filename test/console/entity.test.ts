@@ -30,6 +30,7 @@ t.test('one entity', { skip }, async t => {
       await dialog.getByRole('button', { name: 'Save' }).click()
       t.strictSame((await sent).postDataJSON(), { temp: { type: 'Celsius', value: 22.5 } })
       await row.getByText('22.5').waitFor()
+      await page.getByRole('img', { name: /^temp since .*: now 22\.5, from 21 to 22\.5$/ }).waitFor()
       const stored = (await scene.send('GET', '/v2/entities/R1/attrs/temp')).json
       t.match(stored, { type: 'Celsius', value: 22.5, metadata: { accuracy: { value: 0.5 } } }, 'metadata stay')
       await scene.send('PATCH', '/v2/entities/R1/attrs', { name: { value: 'hall' } })

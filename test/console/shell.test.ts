@@ -121,7 +121,7 @@ t.test('the frame', { skip }, async t => {
       await becomes(
         t,
         () => page.getByRole('navigation').getByRole('link').allTextContents(),
-        ['Entities', 'Types', 'Try it'],
+        ['Entities', 'Map', 'Types', 'Try it'],
         'views',
       )
       t.equal(await page.getByRole('button', { name: /^Create|^Delete/ }).count(), 0, 'nothing to write with')
@@ -135,7 +135,7 @@ t.test('the frame', { skip }, async t => {
       await show('operator', true)
       await page.getByText('2 of 2 attributes shown').waitFor()
       await page.getByRole('button', { name: 'Delete…' }).waitFor()
-      await becomes(t, async () => page.getByRole('navigation').getByRole('link').count(), 8, 'every view')
+      await becomes(t, async () => page.getByRole('navigation').getByRole('link').count(), 9, 'every view')
       await page.reload()
       await page.getByText('2 of 2 attributes shown').waitFor()
       await page.getByRole('button', { name: 'Key shown…' }).click()

@@ -62,6 +62,9 @@ t.test('subscriptions', { skip }, async t => {
     }
     await becomes(t, tried, true, 'a try')
     const page = await scene.open('subscriptions')
+    await page.getByRole('img', { name: 'Deliveries of hot rooms since this view was opened: 0' }).waitFor()
+    await scene.send('PATCH', '/v2/entities/R1/attrs', { temp: { value: 26 } })
+    await page.getByRole('img', { name: /^Deliveries of hot rooms since this view was opened: [1-9]/ }).waitFor()
     await page.getByRole('link', { name: 'hot rooms' }).click()
     await page
       .getByRole('region', { name: 'The latest deliveries' })

@@ -8,6 +8,7 @@ import { readConsole } from '../../src/process/compose/console.js'
 import { tempDir } from '../support/broker-process.js'
 import { builtConsole, consoleFolder } from '../support/built-console.js'
 import { errorsOnly, httpServers, startLocalNode } from '../support/local-node.js'
+import { writeTileArchive } from '../support/tile-archive.js'
 import { Wire } from './wire.js'
 
 const files = builtConsole()
@@ -106,6 +107,54 @@ for (const server of httpServers)
       })
     })
   })
+
+t.test('with the URL of a tile server the policy allows pictures of its origin, and nothing else changes', async t => {
+  const url = 'https://tiles.example:8443/{z}/{x}/{y}.png?key=a'
+  const plain = await startLocalNode(t)
+  const node = await startLocalNode(t, { consoleTiles: { kind: 'server', url, origin: 'https://tiles.example:8443' } })
+  const [usual = '', policy = ''] = await Promise.all(
+    [plain, node].map(async one => (await one.ask('GET /console/')).headers['content-security-policy']),
+  )
+  t.equal(policy, usual.replace("img-src 'self' data:", "img-src 'self' data: https://tiles.example:8443"))
+  t.match(await node.ask('GET /console/settings/map.json'), {
+    status: 200,
+    json: { tiles: 'server', url },
+    headers: { 'cache-control': 'no-cache' },
+  })
+  t.match(await plain.ask('GET /console/settings/map.json'), { status: 200, json: { tiles: 'none' } })
+})
+
+t.test('an archive of tiles is served by parts, under a name of its content', async t => {
+  const file = writeTileArchive(tempDir(t))
+  const bytes = readFileSync(file)
+  for (const server of httpServers) {
+    const node = await startLocalNode(t, { server, consoleTiles: { kind: 'archive', file } })
+    const { json } = await node.ask('GET /console/settings/map.json')
+    const { file: path } = json as { readonly file: string }
+    t.match(path, /^tiles\/[0-9a-f]{16}\.pmtiles$/)
+    const wire = await Wire.to(node.port)
+    await wire.request(`GET /console/${path}`, ['Range: bytes=8-16383', 'Accept-Encoding: br'], Buffer.alloc(0))
+    const { status, headers, body } = await wire.answer()
+    wire.leave()
+    t.match(headers, {
+      'content-range': `bytes 8-${bytes.length - 1}/${bytes.length}`,
+      'content-type': 'application/octet-stream',
+      'cache-control': 'public, max-age=31536000, immutable',
+    })
+    t.equal(status, 206)
+    t.same(Buffer.from(body, 'latin1'), bytes.subarray(8), 'to the end of the file, uncompressed')
+    const wrong = ['bytes=0-', 'bytes=-5', 'bytes=5-4', `bytes=${bytes.length}-${bytes.length}`, 'bytes=0-1,3-4', 'x']
+    for (const range of wrong)
+      t.match(
+        await node.ask(`GET /console/${path}`, [`Range: ${range}`]),
+        { status: 400, json: { error: 'BadRequest' } },
+        range,
+      )
+    t.match(await node.ask(`GET /console/${path}`), { status: 400 }, 'the whole file')
+    t.match(await node.ask('GET /console/tiles/map.pmtiles', ['Range: bytes=0-1']), { status: 404 }, 'another name')
+    t.match(await node.ask(`HEAD /console/${path}`), { status: 405, headers: { allow: 'GET' } })
+  }
+})
 
 t.test('with -noConsole there are no such paths', async t => {
   const node = await startLocalNode(t, { hasConsole: false })

@@ -12,6 +12,7 @@ import { openDataDirectory } from '../../src/storage/data-directory.js'
 import { openStore } from '../../src/storage/open-store.js'
 import { Authority } from '../cluster/certificates.js'
 import { freePort, tempDir } from '../support/broker-process.js'
+import { type ArchiveChange, writeTileArchive } from '../support/tile-archive.js'
 
 const folder = tempDir(t)
 const port = String(await freePort())
@@ -272,3 +273,19 @@ t.test(
     t.same((await checked(t, '-dataDir', path)).lines, [])
   },
 )
+
+t.test('an archive of tiles has to be one that the console can draw', async t => {
+  const archive = (change?: ArchiveChange): Promise<Findings> =>
+    found('-consoleTiles', writeTileArchive(folder, change))
+  t.same(await archive(), { faults: [], warnings: [] })
+  const path = join(folder, 'map.pmtiles')
+  const faults = [
+    [{ kind: 1 }, `-consoleTiles: ${path} has vector tiles, and only raster tiles are drawn`],
+    [{ kind: 0 }, `-consoleTiles: ${path} has tiles of an unknown kind`],
+    [{ version: 2 }, `-consoleTiles: ${path} has version 2 of PMTiles, and only 3 is read`],
+    [{ magic: 'PK' }, `-consoleTiles: ${path} is not an archive of PMTiles`],
+  ] as const
+  for (const [change, fault] of faults) t.same((await archive(change)).faults, [fault])
+  const missing = join(folder, 'missing.pmtiles')
+  t.match((await found('-consoleTiles', missing)).faults, [/^-consoleTiles: ENOENT: .*missing\.pmtiles/])
+})

@@ -82,6 +82,10 @@ const keepers: readonly { readonly package: string; readonly files: RegExp; read
   { package: 'jose', files: /^src\/access\//, said: 'src/access/' },
   { package: 'yaml', files: /^src\/access\//, said: 'src/access/' },
   { package: 'preact', files: /^src\/console\//, said: 'src/console/' },
+  { package: 'leaflet', files: /^src\/console\/map\//, said: 'src/console/map/' },
+  { package: 'supercluster', files: /^src\/console\/map\//, said: 'src/console/map/' },
+  { package: 'topojson-client', files: /^src\/console\/map\//, said: 'src/console/map/' },
+  { package: 'pmtiles', files: /^src\/console\/map\//, said: 'src/console/map/' },
   { package: 'pino', files: /^src\/observe\//, said: 'src/observe/' },
   { package: 'prom-client', files: /^src\/observe\//, said: 'src/observe/' },
 ]

@@ -40,6 +40,7 @@ export interface LocalNodeOptions {
   readonly cors?: Config['cors']
   readonly ngsiProxy?: boolean
   readonly hasConsole?: boolean
+  readonly consoleTiles?: Config['consoleTiles']
   readonly vocabulary?: Config['vocabulary']
   readonly egress?: Partial<Config['egress']>
   readonly statistics?: Partial<Config['statistics']>
@@ -189,6 +190,7 @@ export async function startLocalNode(
     expiryIntervalMs,
     queries: { viewBytesMax: 64 * 1024 * 1024, scanDeadlineMs: 30_000, scanRowsMax: 10_000_000, ...queries },
     hasConsole: options.hasConsole ?? true,
+    consoleTiles: options.consoleTiles,
     streams: {
       ...{ streamsMax: 100, bufferBytesMax: 64 * 1024 * 1024, isCompressed: false },
       ngsiProxy: options.ngsiProxy ?? false,

@@ -9,6 +9,7 @@ export const viewNames = [
   'overview',
   'entities',
   'entity',
+  'map',
   'types',
   'subscriptions',
   'subscription',

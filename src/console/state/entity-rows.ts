@@ -19,6 +19,10 @@ export interface RowSelection {
   readonly type: string
   readonly idPattern: string
   readonly q: string
+  /** The parts of a geographical query. */
+  readonly georel: string
+  readonly geometry: string
+  readonly coords: string
   readonly orderBy: string
   /** The attributes that are shown. */
   readonly columns: readonly string[]
@@ -118,8 +122,8 @@ export class EntityRows {
     const place = this.find(servicePath, id, type)
     if (kind === 'entityDelete' || kind === 'entityLeave' || kind === 'entityCreate') return this.refreshSoon()
     if (place) this.replace(place, rowOf(entity, servicePath), changed)
-    const { q, orderBy } = this.selection
-    if (orderBy !== '' || (q !== '' && !place)) this.refreshSoon()
+    const { q, georel, orderBy } = this.selection
+    if (orderBy !== '' || ((q !== '' || georel !== '') && !place)) this.refreshSoon()
   }
 
   /** Reads the visible pages again, soon: other pages are read when they become visible. */
@@ -215,7 +219,14 @@ export const isFresh = ({ changedMs }: EntityRow, name: string): boolean =>
 
 const isSame = (a: EntityRow, b: EntityRow): boolean => a.id === b.id && a.type === b.type && a.path === b.path
 
-const filterOf = ({ type, idPattern, q }: RowSelection) => ({ type, idPattern, q })
+const filterOf = ({ type, idPattern, q, georel, geometry, coords }: RowSelection) => ({
+  type,
+  idPattern,
+  q,
+  georel,
+  geometry,
+  coords,
+})
 
 function rowOf(entity: JsonObject, path: string): EntityRow {
   const { id, type, servicePath, ...values } = entity

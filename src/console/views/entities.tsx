@@ -4,9 +4,9 @@
 
 import { useState } from 'preact/hooks'
 import type { JsonObject } from '../../domain/json.js'
-import type { LiveState } from '../interface/change-feed.js'
 import type { ConsoleClient, RequestProblem } from '../interface/console-client.js'
 import { EntityGrid } from '../parts/entity-grid.js'
+import { FeedNote } from '../parts/feed-note.js'
 import { FilterField } from '../parts/filter-field.js'
 import { CopyButton, CurlNote, Problem } from '../parts/notes.js'
 import { number } from '../parts/value-text.js'
@@ -26,9 +26,10 @@ export function EntitiesView(parts: ConsoleParts) {
   const address = useValue(bar.address)
   const scope = scopeOf(address)
   const { type = '', idPattern = '', q = '', orderBy = '', attrs = '' } = address.parameters
+  const { georel = '', geometry = '', coords = '' } = address.parameters
   const columns = useColumns(client, scope, type, attrs)
   const { tenant, servicePath: path } = scope
-  const selection = columns && { tenant, path, type, idPattern, q, orderBy, columns }
+  const selection = columns && { tenant, path, type, idPattern, q, georel, geometry, coords, orderBy, columns }
   const live = useLiveRows(client, selection)
   const change = (name: string) => (value: string) => bar.change({ [name]: value, row: '' })
   const types = useReading(client, {
@@ -49,6 +50,14 @@ export function EntitiesView(parts: ConsoleParts) {
         <FilterField label="Query (q)" value={q} onChange={change('q')} problem={qProblem} />
         <FilterField label="Attributes" value={attrs} onChange={change('attrs')} />
       </search>
+      {georel !== '' && (
+        <p class="quiet wrap">
+          In the area georel={georel}&geometry={geometry}&coords={coords}{' '}
+          <button type="button" onClick={() => bar.change({ georel: '', geometry: '', coords: '', row: '' })}>
+            Remove the area
+          </button>
+        </p>
+      )}
       {live && <Table {...parts} live={live} hasFieldProblem={qProblem !== undefined || idProblem !== undefined} />}
     </section>
   )
@@ -160,13 +169,3 @@ function WindowNote({ rows, total }: { readonly rows: EntityRows; readonly total
 }
 
 const jsonOf = ({ id, type, values }: EntityRow): JsonObject => ({ ...values, id, type })
-
-function FeedNote({ feed }: { readonly feed: LiveState }) {
-  const texts = { opening: 'opening the live feed', live: 'live', cut: 'the live feed was cut', refused: 'not live' }
-  const title = feed.kind === 'refused' ? `${feed.problem.status} ${feed.problem.text}` : undefined
-  return (
-    <span class={`feed feed-${feed.kind}`} title={title}>
-      {texts[feed.kind]}
-    </span>
-  )
-}

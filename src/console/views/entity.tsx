@@ -1,15 +1,18 @@
 // One entity: its attributes with types, metadata and times, live; edits one attribute; the subscriptions and
 // registrations that concern it.
 
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Json } from '../../domain/json.js'
 import { ChangeFeed } from '../interface/change-feed.js'
 import type { ConsoleClient } from '../interface/console-client.js'
 import type { ConsoleRequest } from '../interface/console-request.js'
+import type { ChartPoint } from '../parts/chart.js'
+import { LiveChart } from '../parts/live-chart.js'
 import { CopyButton, CurlNote, Moment, Problem } from '../parts/notes.js'
 import { number, valueText } from '../parts/value-text.js'
 import { useAllowances } from '../state/allowances.js'
 import type { ConsoleParts } from '../state/console-parts.js'
+import { type NumberHistory, withNumbers } from '../state/number-history.js'
 import { useValue } from '../state/observable.js'
 import { useReading } from '../state/reading.js'
 import { scopeOf } from '../state/scope.js'
@@ -29,6 +32,8 @@ const attributesMax = 200
 const valueLengthMax = 2_000
 /** Least time between two readings of an entity that changes. */
 const againMs = 500
+/** Charts are drawn up to now so often. */
+const chartMs = 2_000
 
 export function EntityView({ client, bar }: ConsoleParts) {
   const address = useValue(bar.address)
@@ -59,6 +64,8 @@ function OneEntity({ name, client, bar }: Pick<ConsoleParts, 'client' | 'bar'> &
   const attributes = Object.entries(rest).flatMap(([key, shown]) =>
     typeof shown === 'string' ? [] : [[key, shown] as const],
   )
+  const numbers = useNumbers(json)
+  const nowMs = useNow(numbers.size > 0)
   const drawn = all ? attributes : attributes.slice(0, attributesMax)
   return (
     <section aria-labelledby="view-title">
@@ -97,6 +104,8 @@ function OneEntity({ name, client, bar }: Pick<ConsoleParts, 'client' | 'bar'> &
                 key={attribute}
                 name={attribute}
                 shown={shown}
+                points={numbers.get(attribute)}
+                nowMs={nowMs}
                 onEdit={allowed.has('update') ? () => setEdited({ ...shown, name: attribute }) : undefined}
               />
             ))}
@@ -140,6 +149,29 @@ function OneEntity({ name, client, bar }: Pick<ConsoleParts, 'client' | 'bar'> &
   )
 }
 
+/** The numbers of the attributes since the view was opened. */
+function useNumbers(json: EntityShape | undefined): NumberHistory {
+  const history = useRef<{ of: EntityShape | undefined; numbers: NumberHistory }>({ of: undefined, numbers: new Map() })
+  if (json && history.current.of !== json) {
+    const values = Object.entries(json).map(([name, shown]) => {
+      return [name, typeof shown === 'string' ? undefined : shown.value] as const
+    })
+    history.current = { of: json, numbers: withNumbers(history.current.numbers, values, Date.now()) }
+  }
+  return history.current.numbers
+}
+
+/** The time, which goes on while there is something to draw up to it. */
+function useNow(isNeeded: boolean): number {
+  const [, draw] = useState(0)
+  useEffect(() => {
+    if (!isNeeded) return
+    const timer = setInterval(() => draw(count => count + 1), chartMs)
+    return () => clearInterval(timer)
+  }, [isNeeded])
+  return Date.now()
+}
+
 /** Reads the entity again when it has changed. */
 function useChanges(
   client: ConsoleClient,
@@ -172,10 +204,15 @@ function timeOf(timed: { readonly value: Json } | string | undefined): string | 
 function AttributeRow({
   name,
   shown,
+  points,
+  nowMs,
   onEdit,
 }: {
   readonly name: string
   readonly shown: AttributeShape
+  /** Its numbers since the view was opened; undefined: it is no number. */
+  readonly points: readonly ChartPoint[] | undefined
+  readonly nowMs: number
   /** undefined: it may not be edited. */
   readonly onEdit: (() => void) | undefined
 }) {
@@ -199,6 +236,7 @@ function AttributeRow({
             </button>
           </>
         )}
+        {points && <LiveChart name={name} points={points} nowMs={nowMs} />}
       </td>
       <td class="wrap">
         {Object.entries(metadata).map(([key, { type, value }]) => (

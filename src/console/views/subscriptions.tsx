@@ -1,18 +1,22 @@
 // The list of subscriptions, with status and counters; creates one.
 
-import { useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ConsoleRequest } from '../interface/console-request.js'
+import { type ChartPoint, LineChart } from '../parts/chart.js'
 import { CountNote, CurlNote, Moment, Problem } from '../parts/notes.js'
 import { number } from '../parts/value-text.js'
 import { useAllowances } from '../state/allowances.js'
 import type { ConsoleParts } from '../state/console-parts.js'
 import { receiverOf, type SubscriptionShape, subjectText } from '../state/document-shapes.js'
+import { chartSpanMs, type NumberHistory, withNumbers } from '../state/number-history.js'
 import { useValue } from '../state/observable.js'
 import { useReading } from '../state/reading.js'
 import { scopeOf } from '../state/scope.js'
 import { CreateSubscription } from './create-subscription.js'
 
 const pageSubscriptions = 100
+/** How often the counters are read while the view is open and in front. */
+const countMs = 5_000
 
 export function SubscriptionsView({ client, bar }: ConsoleParts) {
   const address = useValue(bar.address)
@@ -22,6 +26,8 @@ export function SubscriptionsView({ client, bar }: ConsoleParts) {
   const request: ConsoleRequest = { method: 'GET', path: 'v2/subscriptions', query, ...scope }
   const { json, total, problem, again } = useReading<readonly SubscriptionShape[]>(client, request)
   const subscriptions = json ?? []
+  const sent = useSent(json)
+  useReadings(again)
   const allowed = useAllowances(client, scope)
   const [creates, setCreates] = useState(false)
   return (
@@ -48,6 +54,7 @@ export function SubscriptionsView({ client, bar }: ConsoleParts) {
               <th scope="col">Subject</th>
               <th scope="col">Receiver</th>
               <th scope="col">Sent</th>
+              <th scope="col">Deliveries</th>
               <th scope="col">Failures in a row</th>
               <th scope="col">Last success</th>
               <th scope="col">Last failure</th>
@@ -58,6 +65,7 @@ export function SubscriptionsView({ client, bar }: ConsoleParts) {
               <SubscriptionRow
                 key={subscription.id}
                 subscription={subscription}
+                sent={sent.get(subscription.id) ?? []}
                 link={bar.link('subscription', { id: subscription.id })}
               />
             ))}
@@ -92,7 +100,54 @@ export function SubscriptionsView({ client, bar }: ConsoleParts) {
   )
 }
 
-function SubscriptionRow({ subscription, link }: { readonly subscription: SubscriptionShape; readonly link: string }) {
+/** The counters of deliveries since the view was opened, by the id of the subscription. */
+function useSent(json: readonly SubscriptionShape[] | undefined): NumberHistory {
+  const history = useRef<{ of: typeof json; numbers: NumberHistory }>({ of: undefined, numbers: new Map() })
+  if (json && history.current.of !== json) {
+    const counters = json.map(({ id, notification: { timesSent = 0 } }) => [id, timesSent] as const)
+    history.current = { of: json, numbers: withNumbers(history.current.numbers, counters, Date.now()) }
+  }
+  return history.current.numbers
+}
+
+/** Reads again and again while the page is in front. */
+function useReadings(again: () => void): void {
+  useEffect(() => {
+    const timer = setInterval(() => {
+      if (document.visibilityState === 'visible') again()
+    }, countMs)
+    return () => clearInterval(timer)
+  }, [again])
+}
+
+/** Deliveries between two readings. A counter that is smaller than before belongs to a new subscription. */
+function deliveriesOf(sent: readonly ChartPoint[]): ChartPoint[] {
+  return sent.slice(1).map(({ atMs, value }, at) => ({ atMs, value: Math.max(0, value - (sent[at]?.value ?? 0)) }))
+}
+
+function Deliveries({ name, sent }: { readonly name: string; readonly sent: readonly ChartPoint[] }) {
+  const points = deliveriesOf(sent)
+  const nowMs = sent.at(-1)?.atMs ?? 0
+  const sum = points.reduce((all, { value }) => all + value, 0)
+  return (
+    <LineChart
+      points={points}
+      nowMs={nowMs}
+      spanMs={chartSpanMs(sent, nowMs)}
+      label={`Deliveries of ${name} since this view was opened: ${number(sum)}`}
+    />
+  )
+}
+
+function SubscriptionRow({
+  subscription,
+  sent,
+  link,
+}: {
+  readonly subscription: SubscriptionShape
+  readonly sent: readonly ChartPoint[]
+  readonly link: string
+}) {
   const { id, description, status, subject, notification } = subscription
   const { timesSent = 0, failsCounter = 0, lastSuccess, lastFailure, lastFailureReason } = notification
   return (
@@ -104,6 +159,9 @@ function SubscriptionRow({ subscription, link }: { readonly subscription: Subscr
       <td class="wrap">{subject.entities.map(subjectText).join(', ')}</td>
       <td class="wrap">{receiverOf(subscription)}</td>
       <td>{number(timesSent)}</td>
+      <td class="spark">
+        <Deliveries name={description ?? id} sent={sent} />
+      </td>
       <td>{number(failsCounter)}</td>
       <td>
         <Moment time={lastSuccess} />

@@ -52,6 +52,7 @@ export const routeNeeds = {
   '/health/startup': { GET: 'nothing' },
   '/health/ready': { GET: 'nothing' },
   '/console': { GET: 'nothing', HEAD: 'nothing' },
+  '/console/tiles/{file}': { GET: 'nothing' },
   '/console/{build}/{file}': { GET: 'nothing', HEAD: 'nothing' },
   '/console/{build}/{folder}/{file}': { GET: 'nothing', HEAD: 'nothing' },
   '/v2/entities': { POST: writing(create.actions), GET: read },

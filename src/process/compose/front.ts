@@ -20,7 +20,6 @@ import { BackupHandlers } from '../../http/backup.js'
 import { BatchHandlers } from '../../http/batch.js'
 import { Compressor } from '../../http/compressor.js'
 import { adminConnectionsMax } from '../../http/connections.js'
-import { ConsoleHandlers } from '../../http/console.js'
 import { EntityHandlers } from '../../http/entities.js'
 import type { Front, SocketOptions } from '../../http/front.js'
 import { Inflater } from '../../http/inflater.js'
@@ -40,7 +39,7 @@ import { filtersMax } from '../../shard/streams/change-streams.js'
 import { rowFormat } from '../../storage/data-directory.js'
 
 import type { Surroundings } from '../surroundings.js'
-import { readConsole } from './console.js'
+import { consoleOf } from './console.js'
 import type { Delivery } from './delivery.js'
 import type { Observation } from './observation.js'
 import type { NodeQuotas } from './quotas.js'
@@ -212,7 +211,7 @@ function handlersFor(
       backupKey,
     ),
     tenants: new TenantHandlers(new TenantOperations(client), logger),
-    console: config.hasConsole ? new ConsoleHandlers(readConsole(logger)) : undefined,
+    console: config.hasConsole ? consoleOf(config.consoleTiles, logger) : undefined,
     cluster: joined?.clusterAdmin && new ClusterHandlers(joined.clusterAdmin),
     proxy,
   }
