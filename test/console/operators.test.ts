@@ -28,12 +28,13 @@ function clusterSeenBy(isJoined: boolean): ClusterStatus {
   }
   const shards = Array.from({ length: 257 }, (_, at) => (at === 4 ? { ...shard(at), next: 'a' } : shard(at)))
   const members = ['a', 'b', '<i>c</i>'].map(name => ({
-    ...{ name, address: `${name}:7000`, domain: '', status: 'alive', protocol: 1, undecodable: 0 },
+    ...{ name, address: `${name}:7000`, domain: '', status: 'alive', protocol: 1, undecodable: 0, clockAheadMs: name === 'a' ? undefined : 3 },
     isJoined: name !== 'a' || isJoined,
     owned: shards.filter(({ owner }) => owner === name).length,
   }))
   const health = { state: 'unowned', reason: 'no node owns shard 5', shards: [5] } as const
-  return { node: 'a', cluster: 'city', isJoined, log: { state: 'whole', shards: [] }, health, members, shards }
+  const clock = { state: 'close', aheadMs: 0, skewMaxMs: 500 } as const
+  return { node: 'a', cluster: 'city', isJoined, log: { state: 'whole', shards: [] }, health, clock, members, shards }
 }
 
 t.test('operators', { skip }, async t => {

@@ -9,6 +9,8 @@ export interface MemberShape {
   readonly owned: number
   readonly protocol?: number
   readonly undecodable: number
+  /** How far its clock is ahead of the clock of the asked node. */
+  readonly clockAheadMs?: number
 }
 
 export interface ShardShape {

@@ -170,10 +170,11 @@ function Members({ cluster: { node, members } }: { readonly cluster: ClusterShap
               <th scope="col">Address</th>
               <th scope="col">Protocol</th>
               <th scope="col">Unreadable messages</th>
+              <th scope="col">Clock ahead</th>
             </tr>
           </thead>
           <tbody>
-            {members.map(({ name, status, owned, isJoined, domain, address, protocol, undecodable }) => (
+            {members.map(({ name, status, owned, isJoined, domain, address, protocol, undecodable, clockAheadMs }) => (
               <tr key={name}>
                 <th scope="row" class="wrap">
                   {name}
@@ -186,6 +187,7 @@ function Members({ cluster: { node, members } }: { readonly cluster: ClusterShap
                 <td class="wrap">{address}</td>
                 <td>{protocol ?? '–'}</td>
                 <td>{number(undecodable)}</td>
+                <td>{clockAheadMs === undefined ? '–' : `${number(clockAheadMs)} ms`}</td>
               </tr>
             ))}
           </tbody>
