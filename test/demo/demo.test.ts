@@ -1,32 +1,18 @@
 // `orrery demo` from outside: a process that is started, looked at, and ended with SIGINT.
 
-import { spawn } from 'node:child_process'
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { becomes } from '../console/scene.js'
-import { BrokerProcess, freePort, listensNobody, plainly, tempDir, untilReady } from '../support/broker-process.js'
+import { listensNobody, tempDir } from '../support/broker-process.js'
+import { spawnDemo, startDemo } from '../support/demo-process.js'
 import { EventReader } from '../support/event-reader.js'
 import { HttpClient } from '../support/http-client.js'
-import { main } from '../support/project.js'
 
 t.setTimeout(120_000)
 
 /** Longest time until it has ended after SIGINT. */
 const endMsMax = 2_000
-
-/** Starts the command; temporary directories are made in `temporary`. */
-function spawnDemo(t: Test, port: number, temporary: string, args: readonly string[] = []): BrokerProcess {
-  const words = plainly([process.execPath, main, 'demo', '-port', String(port), ...args])
-  const child = spawn(...words, {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    detached: true,
-    env: { ...process.env, TMPDIR: temporary },
-  })
-  const demo = new BrokerProcess(child, port, '')
-  t.teardown(() => demo.kill('SIGKILL'))
-  return demo
-}
 
 interface SubscriptionCounters {
   readonly description: string
@@ -34,9 +20,7 @@ interface SubscriptionCounters {
 }
 
 t.test('the city lives, one receiver refuses, a provider answers, and nothing is left behind', async t => {
-  const [port, temporary] = [await freePort(), tempDir(t)]
-  const demo = spawnDemo(t, port, temporary)
-  await untilReady(demo, 60_000)
+  const { demo, port, temporary } = await startDemo(t)
   t.match(demo.stdout, `http://localhost:${port}/console/`)
   t.equal(demo.stdout.trim().split('\n').length, 1, 'one line')
   t.equal(readdirSync(temporary).length, 1, 'a temporary directory')
@@ -71,19 +55,18 @@ t.test('the city lives, one receiver refuses, a provider answers, and nothing is
 })
 
 t.test('it refuses a directory that is not empty, and options that it does not know', async t => {
-  const [port, temporary] = [await freePort(), tempDir(t)]
-  const used = join(temporary, 'used')
-  mkdirSync(used)
+  const used = tempDir(t)
   writeFileSync(join(used, 'a'), '')
   const refused: readonly (readonly [args: readonly string[], reason: RegExp])[] = [
-    [['-dataDir', used], /orrery demo: .*used is not empty/],
+    [['-dataDir', used], /orrery demo: .* is not empty/],
     [['-seed', 'x'], /-seed: "x" is not a whole number from 0 to 4294967295/],
     [['--sede', '1'], /-sede: unknown option; did you mean -seed\?/],
   ]
   for (const [args, reason] of refused) {
-    const { code, stdout, stderr } = await spawnDemo(t, port, temporary, args).exitWithin(60_000)
-    t.strictSame([code, stdout], [1, ''])
+    const { demo, temporary } = await spawnDemo(t, args)
+    const { code, stdout, stderr } = await demo.exitWithin(60_000)
+    t.strictSame([code, stdout, readdirSync(temporary)], [1, '', []])
     t.match(stderr, reason)
   }
-  t.strictSame([readdirSync(temporary), readdirSync(used)], [['used'], ['a']], 'nothing was changed')
+  t.strictSame(readdirSync(used), ['a'], 'nothing was changed')
 })
