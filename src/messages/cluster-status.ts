@@ -60,6 +60,8 @@ export interface ClusterStatus {
     readonly shard: number
     /** undefined: no node owns it. */
     readonly owner: string | undefined
+    /** The node that is about to own it, because that is its place among the nodes that take shards; undefined: none. */
+    readonly next?: string | undefined
     readonly epoch: number
     /**
      * The state of this node's copy: `owned`, `following`, `incomplete` (being fetched, or none), `ahead` (of its log),

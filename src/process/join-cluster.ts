@@ -208,7 +208,9 @@ function statusOf(name: string, agreement: Agreement, node: ClusterNode): Cluste
     const owner = replicator.ownerOf(shard)
     if (owner !== undefined) owned.set(owner, (owned.get(owner) ?? 0) + 1)
     const { state: copy, end, lag } = replica
-    return { shard, owner, epoch: replicator.epochOf(shard), copy, known: end.sequence, lag }
+    const wanted = replicator.ownerWanted(shard)
+    const next = wanted === owner ? undefined : wanted
+    return { shard, owner, next, epoch: replicator.epochOf(shard), copy, known: end.sequence, lag }
   })
   const members = node.members().map(({ name, address, domain, status, isJoined }) => ({
     name,

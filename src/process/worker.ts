@@ -50,7 +50,7 @@ const connections = new HandedConnections(at => send({ kind: 'listen', at }))
 process.on('message', (order: ToWorker, socket?: Socket) => {
   execute(order, socket).catch((error: Error) => fail(error.message))
 })
-send({ kind: 'hears' })
+send({ kind: 'receiving' })
 
 async function execute(order: ToWorker, socket: Socket | undefined): Promise<void> {
   switch (order.kind) {

@@ -58,7 +58,7 @@ export function openDelivery(
 ): Delivery {
   const { clock, chance, place } = surroundings
   const { logger, log, alarms, summary, requests, connections, services, tenants, loop } = observation
-  const { forwardings, streams } = observation
+  const { forwardings, registrations, streams } = observation
   const { delivery, disableCustomNotifications, ...sending } = config.notifications
   const speech = { vocabulary: config.vocabulary ?? 'Ctx', userAgent: `ctxbroker/${version}` } as const
   const { admin } = config.http
@@ -76,6 +76,7 @@ export function openDelivery(
   const watch = new TrafficWatcher({
     ...{ logger, log, requests, tenants, services, statistics, alarms, summary },
     forwarding: forwardings,
+    registrations,
   })
   const trust = new Trust(sending.tls)
   certificates.on('receivers', ({ notifCaFile }) => {
@@ -112,6 +113,7 @@ export function openDelivery(
       log,
       statistics,
       services,
+      registrations,
       sources: {
         requests,
         labelled: [forwardings, streams, ...(tenants ? [tenants] : [])],

@@ -5,6 +5,7 @@ import type { LogSettings } from '../../messages/admin.js'
 import { Alarms, Summary } from '../../observe/alarms.js'
 import { ForwardingTallies, TenantTallies } from '../../observe/label-tallies.js'
 import { LoopDelay } from '../../observe/loop-delay.js'
+import { RegistrationTallies } from '../../observe/registration-tallies.js'
 import { LogReporter } from '../../observe/reporters.js'
 import { ConnectionTallies, RequestTallies } from '../../observe/request-tallies.js'
 import { ServiceTallies } from '../../observe/service-metrics.js'
@@ -23,6 +24,7 @@ export interface Observation {
   /** Requests by tenant; undefined as `services`. */
   readonly tenants: TenantTallies | undefined
   readonly forwardings: ForwardingTallies
+  readonly registrations: RegistrationTallies
   readonly streams: StreamTallies
   /** undefined: numbers by service are not enabled. */
   readonly services: ServiceTallies | undefined
@@ -45,6 +47,7 @@ export function openObservation(
     connections: new ConnectionTallies(),
     tenants: statistics.byService ? new TenantTallies() : undefined,
     forwardings: new ForwardingTallies(),
+    registrations: new RegistrationTallies(clock),
     streams: new StreamTallies(),
     services: statistics.byService ? new ServiceTallies() : undefined,
     loop: new LoopDelay(clock),
