@@ -5,7 +5,7 @@
 // measured. The promise is a share of the bare server's rate, because absolute rates depend more on the machine than on
 // Orrery.
 //
-// Not here: the single measurements (generator, queries, workers, notifications, forwarding, live, access, gossip,
+// Not here: the single measurements (generator, queries, workers, notifications, forwarding, live, access, console, gossip,
 // cluster, million, move, pause), the machine's facts (machine) and how numbers are printed (report). README.md explains how to read the
 // output and how to compare two commits.
 
@@ -13,8 +13,10 @@ import { mkdtempSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { noBrowser } from '../test/support/browser.js'
 import { access } from './access.js'
 import { cluster } from './cluster.js'
+import { browserConsole } from './console.js'
 import { forwarding } from './forwarding.js'
 import { drive, generatorName } from './generator.js'
 import { gossip } from './gossip.js'
@@ -101,6 +103,7 @@ const names = [
   'forwarding',
   'live',
   'access',
+  'console',
   'gossip',
   'cluster',
   'million',
@@ -177,6 +180,11 @@ async function inTurn(folder: string): Promise<void> {
   if (only.includes('forwarding') && orrery) await runForwarding(orrery, folder)
   if (only.includes('live') && orrery) await runLive(orrery, folder)
   if (only.includes('access') && orrery) await runAccess(orrery, folder)
+  if (only.includes('console') && orrery) {
+    pinSelf('anywhere')
+    await runConsole(orrery, folder)
+    pinSelf('generator')
+  }
   if (only.includes('gossip')) await runGossip()
   if (only.includes('cluster') && orrery) {
     pinSelf('anywhere')
@@ -336,6 +344,16 @@ async function runLive(subject: Subject, folder: string): Promise<void> {
 async function runAccess(subject: Subject, folder: string): Promise<void> {
   const counts = options.quick ? { keys: 100, roles: 10, starts: 1 } : { keys: 10_000, roles: 1000, starts: 7 }
   judge(`Access control of ${subject.name}, medians`, await access({ subject, folder, ...rateOptions, ...counts }))
+}
+
+async function runConsole(subject: Subject, folder: string): Promise<void> {
+  const reason = noBrowser()
+  if (reason !== false) return say(`no console: ${reason}\n`)
+  const count = options.quick ? 5_000 : 100_000
+  judge(
+    `Console of ${subject.name} in a browser, medians`,
+    await browserConsole({ subject, folder, ...rateOptions, count }),
+  )
 }
 
 async function runGossip(): Promise<void> {

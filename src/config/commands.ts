@@ -76,6 +76,14 @@ export const commands = {
       'Exit status 0: it was stopped by a signal, or its output is closed. 1: the broker could not be reached, or has refused the watch.',
     ],
   },
+  demo: {
+    words: ['[-port <n>] [-localIp <address>] [-dataDir <path>] [-seed <n>]'],
+    about: 'starts a broker with a small living city, to look at in the console',
+    more: [
+      'Starts a broker on a temporary directory, with buses, meters, rooms, subscriptions and a provider, and prints where to look at it.',
+      'It listens on 127.0.0.1, unless -localIp names another address. -dataDir has to be missing or empty, and stays. Ctrl-C ends the demo.',
+    ],
+  },
   'tenants list': {
     words: ['[--from <url>] [--token <token>] [--json] [--notifCaFile <file>] [--insecureNotif]'],
     about: 'shows the tenants of a running broker, and how large they are',

@@ -74,7 +74,8 @@ export function App({ holder, ...parts }: ConsoleParts & { readonly holder: Proo
   const asksForProof = useValue(client.asksForProof)
   const scope = scopeOf(address)
   const allowed = useAllowances(client, scope)
-  const [showsKey, setShowsKey] = useState(false)
+  const showsKey = useValue(holder.isAsked)
+  const askForKey = (isAsked: boolean) => () => holder.isAsked.set(isAsked)
   useEffect(() => {
     addEventListener('keydown', onSlash)
     return () => removeEventListener('keydown', onSlash)
@@ -106,7 +107,7 @@ export function App({ holder, ...parts }: ConsoleParts & { readonly holder: Proo
           path={scope.servicePath}
           onChange={(tenant, path) => bar.open(view === 'entity' ? 'entities' : view, { tenant, path })}
         />
-        <button type="button" onClick={() => setShowsKey(true)}>
+        <button type="button" onClick={askForKey(true)}>
           {useValue(holder.proof) === '' ? 'Key…' : 'Key shown…'}
         </button>
       </header>
@@ -114,7 +115,7 @@ export function App({ holder, ...parts }: ConsoleParts & { readonly holder: Proo
       {asksForProof && (
         <div class="notice" role="alert">
           The broker asks who you are: show a key or a token that it knows.{' '}
-          <button type="button" onClick={() => setShowsKey(true)}>
+          <button type="button" onClick={askForKey(true)}>
             Show a key
           </button>
         </div>
@@ -122,7 +123,7 @@ export function App({ holder, ...parts }: ConsoleParts & { readonly holder: Proo
       <main class={reach.kind === 'gone' ? 'stale' : ''}>
         <View {...parts} />
       </main>
-      {showsKey && <KeyDialog holder={holder} onClose={() => setShowsKey(false)} />}
+      {showsKey && <KeyDialog holder={holder} onClose={askForKey(false)} />}
     </>
   )
 }

@@ -22,6 +22,10 @@ const runners: Readonly<Record<CommandName, Run>> = {
   backup: async (words, { env }) => (await import('../move/backup-command.js')).runBackup(words, env),
   restore: async (words, { env }) => (await import('./restore.js')).runRestore(words, env),
   watch: async (words, { env }) => (await import('../watch/command.js')).runWatch(words, env),
+  demo: async words =>
+    (await import('../demo/command.js')).runDemo(words, async (options, onFailure) =>
+      (await import('./demo-broker.js')).startDemoBroker(options, onFailure),
+    ),
   'tenants list': async (words, { env }) => (await import('../move/tenants-command.js')).runTenants('list', words, env),
   'tenants delete': async (words, { env }) =>
     (await import('../move/tenants-command.js')).runTenants('delete', words, env),

@@ -1,6 +1,7 @@
 // The view of one entity, and what values may hold.
 
 import t from 'tap'
+import { attributesMax } from '../../src/domain/limits.js'
 import { noBrowser, TestBrowser } from '../support/browser.js'
 import { becomes, journeysIn, rowsOf, startConsole } from './scene.js'
 
@@ -101,23 +102,45 @@ t.test('one entity', { skip }, async t => {
     id: 'javascript:globalThis.ran%2F..%41',
     type: 'Odd',
     html: { type: 'TextUnrestricted', value: markup },
-    long: { value: 'x'.repeat(500_000) },
+    long: { value: 'x'.repeat(1_000_000) },
     constructor: { value: { nested: [null, true] } },
   }
   await journey('values that hold markup, long texts and odd ids are shown as texts', [], async (t, scene) => {
-    const many = Object.fromEntries(Array.from({ length: 2_000 }, (_, at) => [`a${at}`, { value: at }]))
+    const many = Object.fromEntries(Array.from({ length: attributesMax }, (_, at) => [`a${at}`, { value: at }]))
     const { id } = odd
-    await scene.create([odd, { id: 'wide', type: 'Wide', ...many }])
+    await scene.create([odd])
+    await scene.create([{ id: 'wide', type: 'Wide', ...many }])
     const page = await scene.openLive('entities?type=Odd&attrs=html,constructor')
     await becomes(t, () => rowsOf(page), [`${id} | Odd | / | ${markup} | {"nested":[null,true]}`], 'table')
     await page.getByRole('link', { name: id }).click()
     await page.getByRole('heading', { name: id }).waitFor()
     t.equal(await page.getByRole('row', { name: /^html/ }).getByRole('cell').nth(1).textContent(), markup)
-    await page.getByRole('button', { name: 'Show all 500,000 characters' }).waitFor()
+    await page.getByRole('button', { name: 'Show all 1,000,000 characters' }).waitFor()
     t.equal(await page.evaluate('globalThis.ran'), undefined, 'nothing ran')
     await scene.open('entity?id=wide&type=Wide&at=/')
-    await page.getByText('200 of 2,000 attributes shown').waitFor()
+    await page.getByText('200 of 5,000 attributes shown').waitFor()
     await page.getByRole('button', { name: 'Show all' }).click()
-    await page.getByText('2,000 of 2,000 attributes shown').waitFor()
+    await page.getByText('5,000 of 5,000 attributes shown').waitFor()
+  })
+  // Ids and names of attributes are ASCII.
+  const metadata7 = { lang: { value: 'العربية' } }
+  const room7 = {
+    id: 'R7',
+    type: 'Room',
+    name: { value: 'غرفة الاجتماعات [7]', metadata: metadata7 },
+    odd: { value: 'a\u202Eb' },
+  }
+  await journey('texts that are written from right to left are shown, and edited', [room7], async (t, scene) => {
+    const page = await scene.openLive('entities?type=Room&attrs=name,odd')
+    await becomes(t, () => rowsOf(page), [`R7 | Room | / | ${room7.name.value} | a\u202Eb`], 'table')
+    await page.getByRole('link', { name: 'R7' }).click()
+    await page.getByText('lang (Text): العربية').waitFor()
+    await page.getByRole('button', { name: 'Edit name' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Edit name' })
+    t.equal(await dialog.getByLabel('Value (JSON, or a text)').inputValue(), room7.name.value)
+    await dialog.getByLabel('Value (JSON, or a text)').fill('שלום [עולם]')
+    await dialog.getByRole('button', { name: 'Save' }).click()
+    await page.getByRole('row', { name: /^name/ }).getByText('שלום [עולם]').waitFor()
+    await scene.isAccessible('right to left')
   })
 })

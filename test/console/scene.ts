@@ -1,7 +1,7 @@
 // A broker and its console in a real browser.
 //
-// A journey fails when the page has an error, when its policy was violated, and when axe finds something. What fails is
-// kept as a picture below .tap/console.
+// A journey fails when the page has an error, when its policy was violated, when it asks anything but its broker, and when
+// axe finds something. What fails is kept as a picture below .tap/console.
 
 import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -30,7 +30,11 @@ type Headers = Readonly<Record<string, string>>
 type EntityJson = Readonly<Record<string, unknown>>
 
 export class ConsoleScene {
+  /** The origins that the page may ask. */
+  readonly origins: Set<string>
   private readonly client: HttpClient
+  /** The URLs of other origins that it has asked. */
+  private readonly foreign: string[] = []
 
   constructor(
     private readonly t: Test,
@@ -43,6 +47,13 @@ export class ConsoleScene {
   ) {
     this.client = new HttpClient(broker.baseUrl)
     t.teardown(() => this.client.close())
+    this.origins = new Set([broker.baseUrl])
+    const onAsked = (url: string): void => {
+      const { protocol, origin } = new URL(url.replace(/^ws/, 'http'))
+      if (protocol.startsWith('http') && !this.origins.has(origin)) this.foreign.push(url)
+    }
+    page.on('request', request => onAsked(request.url()))
+    page.on('websocket', socket => onAsked(socket.url()))
   }
 
   async send(method: string, path: string, body?: unknown, headers: Headers = {}) {
@@ -96,6 +107,7 @@ export class ConsoleScene {
       [],
       'no error, and nothing that the policy forbids',
     )
+    this.t.strictSame(this.foreign, [], 'nothing comes from elsewhere')
   }
 
   async keepPicture(name: string): Promise<void> {

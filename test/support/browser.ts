@@ -12,6 +12,9 @@ import { root } from './project.js'
 /** Programs that do, the one that is installed when none is there first. */
 const programs = ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome']
 
+/** The browser reaches this machine and nothing else, so a page that needs more fails. */
+const reachable = '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost'
+
 /** How long a browser may take to start, and a page to do what a test asks of it. */
 const waitMsMax = 30_000
 
@@ -51,6 +54,7 @@ export class TestBrowser {
     const browser = await chromium.launch({
       executablePath,
       timeout: waitMsMax,
+      args: [reachable],
       // As root the browser refuses to start with its sandbox.
       chromiumSandbox: process.getuid?.() !== 0,
     })

@@ -44,6 +44,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   ],
   // The command `orrery watch`, a client of a broker as those of move are.
   watch: ['domain', 'ports', 'deliver', 'config', 'clock', 'http', 'move'],
+  // The command `orrery demo`, a client of a broker too.
+  demo: ['domain', 'ports', 'deliver', 'config', 'clock', 'move'],
   // Runs in a browser, which gets none of the other layers: of domain it imports types only.
   console: ['domain'],
   config: ['domain', 'ports', 'messages'],

@@ -65,6 +65,11 @@ export class ConsoleClient {
     return this.holder.proof
   }
 
+  /** Asks the person for another key or token, over whatever is open, so that nothing typed is lost. */
+  askForProof(): void {
+    this.holder.isAsked.set(true)
+  }
+
   async ask<Shape = Json>(request: ConsoleRequest, signal?: AbortSignal): Promise<ConsoleAnswer<Shape>> {
     try {
       const response = await this.send(request, {}, signal, answerMsMax)

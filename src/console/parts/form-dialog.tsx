@@ -1,4 +1,5 @@
-// A dialog with a form that becomes one request. The text in its fields stays until the broker has accepted the request.
+// A dialog with a form that becomes one request. The text in its fields stays until the broker has accepted the request, also when the
+// key or token of the person has ended meanwhile: another one is asked for over the dialog.
 
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
@@ -33,8 +34,9 @@ export function FormDialog({
     event.preventDefault()
     if (fault !== undefined) return
     const answer = await client.ask(request)
-    if (answer.ok) onDone()
-    else setProblem(answer.problem)
+    if (answer.ok) return onDone()
+    setProblem(answer.problem)
+    if (answer.problem.status === 401) client.askForProof()
   }
   return (
     <Dialog title={title} onClose={onClose}>

@@ -8,6 +8,9 @@ export class ProofHolder {
   /** An empty text: none is shown. */
   readonly proof = new Observable(sessionStorage.getItem(storageName) ?? '')
 
+  /** Whether the person is asked for another one: the dialog for it is open. */
+  readonly isAsked = new Observable(false)
+
   get isKept(): boolean {
     return sessionStorage.getItem(storageName) !== null
   }

@@ -116,7 +116,7 @@ function Table({
             <CopyButton name="Copy as JSON" text={JSON.stringify(jsonOf(row))} />
             {allowed.has('delete') && (
               <button type="button" onClick={() => setDialog('delete')}>
-                Delete {row.id}…
+                Delete <bdi>{row.id}</bdi>…
               </button>
             )}
           </>

@@ -73,7 +73,7 @@ function OneEntity({ name, client, bar }: Pick<ConsoleParts, 'client' | 'bar'> &
         {id}
       </h1>
       <p class="quiet">
-        {type} in {servicePath}; created <Moment time={timeOf(dateCreated)} />, changed{' '}
+        <bdi>{type}</bdi> in <bdi>{servicePath}</bdi>; created <Moment time={timeOf(dateCreated)} />, changed{' '}
         <Moment time={timeOf(dateModified)} />
       </p>
       <Problem problem={problem} />
@@ -241,7 +241,7 @@ function AttributeRow({
       <td class="wrap">
         {Object.entries(metadata).map(([key, { type, value }]) => (
           <div key={key}>
-            {key} ({type}): {valueText(value)}
+            <bdi>{key}</bdi> (<bdi>{type}</bdi>): <bdi>{valueText(value)}</bdi>
           </div>
         ))}
       </td>
