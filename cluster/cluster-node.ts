@@ -167,6 +167,8 @@ const inWords = ({ kind, reason }: GossipTrouble): string =>
 
 export class ClusterNode {
   private begunMs = 0
+  /** When it first knew others whose clocks it had not compared. */
+  private foundMs: number | undefined
   private isDraining = false
   private isUnsafe = false
   private isClosed = false
@@ -345,8 +347,10 @@ export class ClusterNode {
     if (this.isClosed || this.isDraining || this.isUnsafe) return
     const isAlone = seeds.length > 0 && this.gossip.members().length === 1
     const isUncompared = this.clocks.state.verdict === 'unknown' && this.others().length > 0
-    const waitedMs = clock.monoMs() - this.begunMs
-    const waits = (isAlone && waitedMs < aloneMs) || (isUncompared && waitedMs < comparedMs)
+    const nowMs = clock.monoMs()
+    if (isUncompared) this.foundMs ??= nowMs
+    const waits =
+      (isAlone && nowMs - this.begunMs < aloneMs) || (isUncompared && nowMs - (this.foundMs ?? nowMs) < comparedMs)
     if (this.replicator.knowsRegister && !waits) {
       this.gossip.setJoined(true)
       return
