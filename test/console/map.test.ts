@@ -173,6 +173,7 @@ async function tilesOf(t: Test, browser: TestBrowser): Promise<void> {
       const broker = await startConsole(t, { args: ['-consoleTiles', source] })
       const { page, errors } = await browser.open()
       const scene = new ConsoleScene(t, broker, 'tiles', page, errors)
+      scene.origins.add(`http://127.0.0.1:${port}`)
       await carryOut(t, `tiles of ${name}`, scene, async t => {
         await scene.openLive('map?centre=0,0&zoom=1')
         await page.getByText(credit).waitFor()

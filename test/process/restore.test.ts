@@ -54,7 +54,11 @@ async function backupOf(stores: readonly [Store, Store], stamps: readonly [numbe
     ownerOf,
     pathsOf: () => undefined,
   }
-  const clock = { ...systemClock, after: (_: number, run: () => void) => (setImmediate(run), () => {}) }
+  const after = (_: number, run: () => void): (() => void) => {
+    setImmediate(run)
+    return () => {}
+  }
+  const clock = { ...systemClock, after }
   const logger = { info: () => {}, warn: () => {} }
   const chance = { uuid: () => 'a-session' }
   const begun = await new BackupOperations({ shards, placement, rowFormat, by: 'o', clock, chance, logger }).begin()
