@@ -112,7 +112,8 @@ async function recovered(
     await assertFoundable(allShards(shards), plan.mark, log, systemClock)
     signal.throwIfAborted()
     for (const { path } of directories) writePlan(path, plan)
-    await agreed(log, { shards, spread, id: plan.to, recovered: plan.from }, { warn })
+    const { agreement } = await agreed(log, { shards, spread, id: plan.to, recovered: plan.from }, { warn })
+    if (agreement.id !== plan.to) throw anotherCluster(agreement.id)
     const founded = await foundLogs(plan.positions.keys(), plan.mark, log, systemClock)
     // From here on some directories may have the new positions, and others the old ones.
     const begun = withFounded(plan, founded)
@@ -138,13 +139,11 @@ const storeOf = ({ open }: NodeDirectory) => open.stores[0]!
  */
 function unfinishedPlan(directories: readonly NodeDirectory[], kept: string | undefined): RecoveryPlan | undefined {
   const plan = directories.find(directory => directory.plan)?.plan
-  if (kept !== undefined && kept !== plan?.to)
-    throw new Error(
-      `the log engine keeps cluster ${kept}: recover begins with an engine that keeps none (docs/operations/disasters.md)`,
-    )
+  if (kept !== undefined && kept !== plan?.to) throw anotherCluster(kept)
   if (!plan) return undefined
   const stranger = directories.find(one => one.plan?.mark !== plan.mark && one.cluster !== plan.to)
-  const hasChanged = kept !== undefined || directories.some(one => one.cluster === plan.to)
+  // Stores are changed only when every plan has the positions in the new logs.
+  const hasChanged = kept !== undefined || directories.some(one => one.cluster === plan.to || hasBegun(one.plan))
   if (stranger && hasChanged)
     throw new Error(
       `${stranger.path} was not part of the recovery that has begun: leave it out, and start its node with an empty directory`,
@@ -158,6 +157,14 @@ function unfinishedPlan(directories: readonly NodeDirectory[], kept: string | un
     )
   return plan
 }
+
+const hasBegun = (plan: RecoveryPlan | undefined): boolean =>
+  plan !== undefined && [...plan.positions.values()].some(positions => positions.length > 1)
+
+const anotherCluster = (id: string): Error =>
+  new Error(
+    `the log engine keeps cluster ${id}: recover begins with an engine that keeps none (docs/operations/disasters.md)`,
+  )
 
 /** The shards whose copy in a directory has the content with which the plan continues. */
 function currentIn({ copies }: NodeDirectory, { positions }: RecoveryPlan): ReadonlySet<number> {

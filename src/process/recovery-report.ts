@@ -34,7 +34,7 @@ export function reportInWords({ from, to, shards, total, directories }: Report):
     ),
     ...aloneLines(shards, directories),
     ...lateLines(shards, directories),
-    ...(empty.length > 0 ? [`${shardsInWords(empty)} had no copy in these directories, and begin empty`] : []),
+    ...(empty.length > 0 ? [`${shardsInWords(empty)}: empty from now on, since no directory has a copy`] : []),
     'Changes that only other directories or the lost log had are missing.',
     'Start the nodes on these directories as before. Every other node needs an empty one.',
   ].join('\n')

@@ -138,8 +138,11 @@ t.test('a cluster', { skip: noEtcd() }, async t => {
     await member!.kill()
     rmSync(join(folder, 'etcd-m0'), { recursive: true })
     await member!.restart()
+    // Killed while it plans, when the logs have begun, and when some directories fit these. Then they are lost as well.
     await killedWhile(recovering(directories), ofA, 1)
     await killedWhile(recovering(directories), ofB, 5)
+    await killedWhile(recovering(directories), ofC, 9)
+    await client.delete().prefix('/orrery/').exec()
     const unfinished = await (await scene.spawn(1)).exitWithin(waitMsMax)
     t.match(unfinished, { code: 1, stderr: /is part of a recovery that has not ended/ })
     const done = await recover(directories)
@@ -149,7 +152,6 @@ t.test('a cluster', { skip: noEtcd() }, async t => {
     t.match(done.stdout, `cluster ${before} is cluster ${after} now, and continues with 33 of 33 shards.`)
     t.match(done.stdout, new RegExp(`^${ofC}: \\d+ copies continue, [1-9]\\d* come from other nodes`, 'm'))
     t.not(after, before)
-    t.match(await recover(directories), { code: 1, stderr: `the log engine keeps cluster ${after}` })
 
     const converted = join(kept, 'converted')
     renameSync(ofC, converted)
@@ -223,14 +225,12 @@ t.test('a cluster', { skip: noEtcd() }, async t => {
     await everythingIsThere(t)
   })
 
-  await t.test('is exported from the directory of any node, which tells what it lacks', async t => {
+  await t.test('is exported from the directory of a node, with a line about what it lacks', async t => {
     await stop(...all)
-    for (const path of directories) {
-      const { code, stdout, stderr } = await exported(path)
-      t.match(stderr, /is the directory of a node of a cluster/)
-      t.equal(code, 0, stderr)
-      t.equal(stdout.match(/"id":"lamp\d+"/g)?.length, 12)
-    }
+    const { code, stdout, stderr } = await exported(ofB)
+    t.match(stderr, /is the directory of a node of a cluster/)
+    t.equal(code, 0, stderr)
+    t.equal(stdout.match(/"id":"lamp\d+"/g)?.length, 12)
     await inStore(ofC, store => commit(store, batch => batch.del(positionKey(lampShard))))
     t.match(await exported(ofC), { code: 1, stderr: `${ofC} has no complete copy of shard ${lampShard}` })
   })
@@ -241,15 +241,20 @@ t.test('a cluster', { skip: noEtcd() }, async t => {
     t.match(refused, { code: 1, stderr: new RegExp(`complete copy of shard ${lampShard}: .*-withoutShards`) })
     const done = await recover([ofC], '-withoutShards')
     t.equal(done.code, 0, done.stderr)
-    t.match(done.stdout, `shard ${lampShard} had no copy in these directories, and begin`)
+    t.match(done.stdout, `shard ${lampShard}: empty from now on, since no directory has a copy`)
     rmSync(ofA, { recursive: true })
-    await begin(0, 2)
+    await Promise.all([0, 2].map(index => scene.begin(index, '-replicas', '1')))
+    for (const index of [0, 2]) await scene.untilReady(index, true)
     const shards = new ShardMap(smallPlacement)
     for (const id of [...scene.acknowledged.keys()])
       if (shards.shardOf('', '/', id) === lampShard) scene.acknowledged.delete(id)
     await everythingIsThere(t, 0, 2)
     await write(0, 'lamp0', 'Lamp', 5)
     await everythingIsThere(t, 0, 2)
+    t.match(
+      scene.lines(0, 'WARN').join('\n'),
+      /each shard has one copy \(-replicas 1\): when the disk of a node is lost/,
+    )
     await stop(0, 2)
     t.strictSame(await indexesEqualRebuild(ofA, clusterOf(ofA)!.id), [])
   })
