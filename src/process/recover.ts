@@ -100,11 +100,11 @@ async function recovered(
   const plan = unfinishedPlan(directories, kept) ?? newPlan(directories, mayBeginEmpty)
   const report = reportInWords({
     ...{ from: plan.from, to: plan.to, shards: [...plan.positions.keys()], total: shards + 1 },
-    directories: directories.map(directory => ({
-      path: directory.path,
-      lastMs: stampMs(lastStamp(storeOf(directory))),
-      current: currentIn(directory, plan),
-    })),
+    directories: directories.map(directory => {
+      const current = currentIn(directory, plan)
+      const behind = directory.copies.positions.size - current.size
+      return { path: directory.path, lastMs: stampMs(lastStamp(storeOf(directory))), current, behind }
+    }),
   })
   // An earlier try may have ended just before its plans were removed, and other nodes may run since then.
   const isFitted = kept === plan.to && directories.every(({ cluster }) => cluster === plan.to)

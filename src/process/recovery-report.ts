@@ -12,6 +12,8 @@ export interface ReportedDirectory {
   readonly lastMs: number
   /** The shards that continue with its copies. */
   readonly current: ReadonlySet<number>
+  /** How many of its copies are behind, or were refused: its node fetches them from others. */
+  readonly behind: number
 }
 
 export interface Report {
@@ -29,8 +31,8 @@ export function reportInWords({ from, to, shards, total, directories }: Report):
   return [
     `cluster ${from} is cluster ${to} now, and continues with ${shards.length} of ${total} shards.`,
     ...directories.map(
-      ({ path, current, lastMs }) =>
-        `${path}: ${current.size} copies continue, ${total - current.size} come from other nodes; its last change was at ${timeOf(lastMs)}`,
+      ({ path, current, behind, lastMs }) =>
+        `${path}: ${current.size} copies continue, and ${behind} are fetched from other nodes; its last change was at ${timeOf(lastMs)}`,
     ),
     ...aloneLines(shards, directories),
     ...lateLines(shards, directories),
