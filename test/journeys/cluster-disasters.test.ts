@@ -55,6 +55,14 @@ async function inStore(path: string, run: (store: Store) => Promise<void>): Prom
   }
 }
 
+/** Makes the copy of a shard in a directory one of another past: it ends with another record of the same number. */
+const giveAnotherPast = (path: string): Promise<void> =>
+  inStore(path, async store => {
+    const key = positionKey(lampShard)
+    const position = decodePosition(store.get(key)!)
+    await commit(store, batch => batch.put(key, encodePosition({ ...position, hash: Buffer.alloc(16, 7) })))
+  })
+
 /** Runs a command, and kills it after this number of events in a folder. */
 async function killedWhile(words: readonly string[], folder: string, events: number): Promise<void> {
   const child = spawn(process.execPath, [main, ...words], { stdio: 'ignore' })
@@ -174,9 +182,10 @@ t.test('a cluster', { skip: noEtcd() }, async t => {
     await write(1, 'pending2', 'Pending', 1)
     await scene.until('the next notification', async () => (late.includes('pending2') ? true : undefined))
     t.strictSame(received, ['once1'], 'a one-shot is sent once')
+    // The count of the first pending notification may be lost with the node that tried to send it.
     await scene.until('the counters', async () => {
       const [once, pending] = await subscriptions()
-      return once?.timesSent === 1 && pending !== undefined && pending.timesSent >= 2 ? true : undefined
+      return once?.timesSent === 1 && pending !== undefined && pending.timesSent >= 1 ? true : undefined
     })
   })
 
@@ -196,12 +205,7 @@ t.test('a cluster', { skip: noEtcd() }, async t => {
     t.match(await recover(directories), { code: 1, stderr: /the log engine keeps cluster \S+: recover begins with/ })
     await client.delete().prefix('/orrery/').exec()
 
-    // A copy with another past than the two others.
-    await inStore(ofC, async store => {
-      const key = positionKey(lampShard)
-      const position = decodePosition(store.get(key)!)
-      await commit(store, batch => batch.put(key, encodePosition({ ...position, hash: Buffer.alloc(16, 7) })))
-    })
+    await giveAnotherPast(ofC)
     t.match(await recover([ofA, ofC]), {
       code: 1,
       stderr: `the copies of shard ${lampShard} contradict each other, since the directories have followed different logs`,
@@ -214,16 +218,27 @@ t.test('a cluster', { skip: noEtcd() }, async t => {
     await everythingIsThere(t)
   })
 
-  await t.test('has lost two of three disks: one node begins empty, another one with an old backup', async t => {
-    await scene.writeAll(4)
-    await scene.untilAlike()
-    await crash(1, 2)
-    rmSync(ofB, { recursive: true })
-    replace(join(kept, 'old'), ofC)
-    await begin(1, 2)
-    await scene.untilAlike()
-    await everythingIsThere(t)
-  })
+  await t.test(
+    'has a node with another past, and then loses two disks: one begins empty, the other one with an old backup',
+    async t => {
+      await scene.writeAll(4)
+      await scene.untilAlike()
+      await stop(2)
+      await giveAnotherPast(ofC)
+      await write(0, 'lamp0', 'Lamp', 5)
+      await scene.spawn(2)
+      const diverged = `the log has other records than this node has applied: its copies of shard ${lampShard} have stopped`
+      await scene.untilUnready(2, new RegExp(diverged))
+      t.match((await scene.status(2)).health, { state: 'diverged', reason: diverged, shards: [lampShard] })
+      await scene.until('the alarm', async () => scene.alarms(2).at(-1))
+      await crash(1, 2)
+      rmSync(ofB, { recursive: true })
+      replace(join(kept, 'old'), ofC)
+      await begin(1, 2)
+      await scene.untilAlike()
+      await everythingIsThere(t)
+    },
+  )
 
   await t.test('is exported from the directory of a node, with a line about what it lacks', async t => {
     await stop(...all)
