@@ -1,9 +1,10 @@
 // Access control: what it costs a request, and what a large access file costs at a start.
 //
 // Three brokers run side by side: one without an access file, one with rules that allow everything, one with rules that
-// narrow types and attributes. Only one of them has work at a time. The speed of a machine may change within a minute,
-// so a ratio is that of turns close to each other: each round has a turn for each way of asking, and the same turns
-// again in the opposite order, and the bench takes medians of the ratios of rounds.
+// narrow types and attributes. Only one of them has work at a time. All get the same bytes: the broker without an access
+// file receives the key or token too, and ignores it. The speed of a machine may change within a minute, so a ratio is
+// that of turns close to each other: each round has a turn for each way of asking, and the same turns again in the
+// opposite order, and the bench takes medians of the ratios of rounds.
 //
 // A large file is compared with a small one: starts by turns, memory after them, and the time from SIGHUP to the line
 // in the log.
@@ -41,11 +42,16 @@ export interface AccessOptions extends RateOptions {
   readonly starts: number
 }
 
-/** A way of asking: with the proof, if any, of a client of a broker. */
+/** A way of asking: a broker, and the proof that a client shows. */
 interface Way {
   readonly name: string
   readonly server: Server
-  readonly proof: string | undefined
+  readonly proof: string
+}
+
+/** A way of asking, with the one to compare it with: the same bytes, to a broker without access control. */
+interface JudgedWay extends Way {
+  readonly base: Way
   readonly needed: number
 }
 
@@ -73,12 +79,14 @@ async function costOfRequests(options: AccessOptions, folder: string): Promise<F
     allowed: await started('allowed', ['-access', files.allowed]),
     narrowed: await started('narrowed', ['-access', files.narrowed]),
   }
-  const [without, ...ways]: readonly [Way, ...Way[]] = [
-    { name: 'without', server: servers.open, proof: undefined, needed: 1 },
-    { name: 'key', server: servers.allowed, proof: key, needed: needed.allowed },
-    { name: 'remembered token', server: servers.allowed, proof: token, needed: needed.allowed },
-    { name: 'narrowed', server: servers.narrowed, proof: key, needed: needed.narrowed },
+  const openKey: Way = { name: 'key', server: servers.open, proof: key }
+  const openToken: Way = { name: 'token', server: servers.open, proof: token }
+  const ways: readonly JudgedWay[] = [
+    { name: 'key', server: servers.allowed, proof: key, base: openKey, needed: needed.allowed },
+    { name: 'remembered token', server: servers.allowed, proof: token, base: openToken, needed: needed.allowed },
+    { name: 'narrowed', server: servers.narrowed, proof: key, base: openKey, needed: needed.narrowed },
   ]
+  const all: readonly Way[] = [openKey, openToken, ...ways]
   const [{ template }] = authorized(upserts, root) as [Workload[number]]
   for (const { url } of Object.values(servers)) await loadStock([url], template, '', stockSize)
 
@@ -86,7 +94,7 @@ async function costOfRequests(options: AccessOptions, folder: string): Promise<F
     const cpuBefore = cpuSeconds(server.pid)
     const outcome = await drive({
       urls: [server.url],
-      workload: proof === undefined ? workload : authorized(workload, proof),
+      workload: authorized(workload, proof),
       connections,
       tenant: '',
       place: 'generator',
@@ -103,20 +111,19 @@ async function costOfRequests(options: AccessOptions, folder: string): Promise<F
   for (const [name, workload] of workloads) {
     const found = new Map(ways.map(way => [way, { perSecond: [] as number[], perCpuSecond: [] as number[] }]))
     const rates: number[] = []
-    for (const way of [without, ...ways])
-      await turnOf(way, workload, warmUpSeconds, { requests: 0, seconds: 0, cpu: 0 })
+    for (const way of all) await turnOf(way, workload, warmUpSeconds, { requests: 0, seconds: 0, cpu: 0 })
     for (let round = 1; round <= 2 * rounds + 1; round++) {
-      const there = [without, ...ways.slice(round % ways.length), ...ways.slice(0, round % ways.length)]
+      const there = [...all.slice(round % all.length), ...all.slice(0, round % all.length)]
       const sums = new Map(there.map(way => [way, { requests: 0, seconds: 0, cpu: 0 }]))
       for (const way of [...there, ...there.toReversed()]) await turnOf(way, workload, turnSeconds, sums.get(way)!)
-      const base = sums.get(without)!
-      rates.push(base.requests / base.seconds)
       for (const way of ways) {
-        const mine = sums.get(way)!
+        const [mine, base] = [sums.get(way)!, sums.get(way.base)!]
         const { perSecond, perCpuSecond } = found.get(way)!
         perSecond.push(mine.requests / mine.seconds / (base.requests / base.seconds))
         perCpuSecond.push(mine.requests / mine.cpu / (base.requests / base.cpu))
       }
+      const open = sums.get(openKey)!
+      rates.push(open.requests / open.seconds)
       progress(
         `round ${round}, ${name}: ${thousands(rates.at(-1)!)}/s without; of that ` +
           ways.map(way => `${way.name} ${found.get(way)!.perSecond.at(-1)!.toFixed(3)}`).join(', '),

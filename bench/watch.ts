@@ -13,6 +13,7 @@ import { Server } from '../src/http/server.js'
 import { noTraces } from '../src/messages/admin.js'
 import { Alarms, Summary } from '../src/observe/alarms.js'
 import { ForwardingTallies, TenantTallies } from '../src/observe/label-tallies.js'
+import { RegistrationTallies } from '../src/observe/registration-tallies.js'
 import { RequestTallies } from '../src/observe/request-tallies.js'
 import { ServiceTallies } from '../src/observe/service-metrics.js'
 import { StatisticsBook } from '../src/observe/statistics.js'
@@ -102,6 +103,7 @@ const watch = new TrafficWatcher({
   requests: new RequestTallies(),
   tenants: new TenantTallies(),
   forwarding: new ForwardingTallies(),
+  registrations: new RegistrationTallies(systemClock),
   statistics: new StatisticsBook(blocks, systemClock, elsewhere),
   services: new ServiceTallies(),
   alarms,

@@ -2,7 +2,8 @@
 //
 // Gossip finds the members. This node opens links to them for asks, and passes them to the replicator. Asks of hosts
 // and questions between replicators share the links; a view number that no host uses (`peerView`) marks the latter. A
-// node takes shards as soon as it knows the register, and until it drains.
+// node takes shards as soon as it knows the register and has compared its clock with others, and until it drains. A
+// node whose clock is unsafe gives its shards away, as one that drains.
 //
 // Not here: membership (gossip.ts), how asks travel (asks.ts), ownership of shards (replicator.ts).
 
@@ -11,6 +12,8 @@ import { isIP } from 'node:net'
 import { hostPort } from './asks/address.js'
 import { type Asks, type NodeStats, openAsks } from './asks/asks.js'
 import { type GrpcTransportOptions, grpcTransport } from './asks/grpc-transport.js'
+import type { ClockState } from './clocks/clock-state.js'
+import { ClockWatch } from './clocks/clock-watch.js'
 import { Gossip, type GossipStats, type GossipTrouble } from './gossip/gossip.js'
 import type { GossipOptions } from './gossip/gossip-options.js'
 import { isHere, type Member } from './gossip/member.js'
@@ -42,6 +45,8 @@ export interface ClusterSetup {
   readonly mark?: ClusterMark
   readonly clock: ClusterClock
   readonly chance: () => number
+  /** How far the wall clocks of nodes may be apart (clocks/clock-state.ts). */
+  readonly clockSkewMaxMs?: number
   readonly transport?: GrpcTransportOptions
   readonly askOptions?: Partial<AskOptions>
   readonly gossipOptions?: Partial<GossipOptions>
@@ -50,6 +55,8 @@ export interface ClusterSetup {
   readonly onHealth?: (unhealthy: Unhealthy | undefined) => void
   /** Other nodes have taken over shards that this node owned. */
   readonly onLost?: (losses: readonly Loss[]) => void
+  /** The clocks of the cluster were compared. Called several times a second. */
+  readonly onClock?: (state: ClockState) => void
   /** A message for the operator. */
   readonly onTrouble: (trouble: string) => void
   /** This node must end: it may hold changes that never became durable, or another node has its name. */
@@ -65,6 +72,9 @@ const lookMs = 100
 const writeMsMax = 5_000
 /** How long a new node looks for others before it takes shards alone. */
 const aloneMs = 3_000
+/** How long it waits for a comparison of clocks. Nodes of older builds do not send their time. */
+const comparedMs = 5_000
+const clockSkewMaxMsDefault = 500
 
 /**
  * Listens, and returns a node that has not begun yet. Other nodes ask `askHost`. Fails with a sentence for the operator
@@ -158,7 +168,9 @@ const inWords = ({ kind, reason }: GossipTrouble): string =>
 export class ClusterNode {
   private begunMs = 0
   private isDraining = false
+  private isUnsafe = false
   private isClosed = false
+  private readonly clocks: ClockWatch
 
   constructor(
     private readonly setup: ClusterSetup,
@@ -167,7 +179,14 @@ export class ClusterNode {
     readonly replicator: Replicator,
     private readonly ownerListeners: (() => void)[],
     private readonly closeTransport: () => void,
-  ) {}
+  ) {
+    this.clocks = new ClockWatch({
+      clock: setup.clock,
+      skewMaxMs: setup.clockSkewMaxMs ?? clockSkewMaxMsDefault,
+      others: () => this.others().flatMap(({ name }) => asks.originOf(name) ?? []),
+      onLook: state => this.onClock(state),
+    })
+  }
 
   get address(): string {
     return this.asks.address
@@ -179,6 +198,7 @@ export class ClusterNode {
     this.gossip.onChange(member => this.note(member))
     this.update()
     this.replicator.start()
+    this.clocks.start()
     this.joinWhenReady()
   }
 
@@ -220,6 +240,16 @@ export class ClusterNode {
     return this.asks.statsOf(node)
   }
 
+  get clockState(): ClockState {
+    return this.clocks.state
+  }
+
+  /** How far the clock of another node is ahead of ours, in milliseconds; undefined: it was not measured. */
+  clockAheadMs(node: string): number | undefined {
+    const range = this.asks.originOf(node)
+    return range && (range.earliestMs + range.latestMs) / 2 - this.clocks.ownMs
+  }
+
   /** Resolves when every shard can answer, when the log has lost some, or when that takes longer than `waitMs`. */
   async settled(waitMs: number): Promise<void> {
     const { clock } = this.setup
@@ -256,6 +286,7 @@ export class ClusterNode {
   async close(): Promise<void> {
     if (this.isClosed) return
     this.isClosed = true
+    this.clocks.close()
     this.replicator.close()
     await this.gossip.leave()
     this.gossip.close()
@@ -290,16 +321,33 @@ export class ClusterNode {
     )
   }
 
+  private others(): readonly Member[] {
+    return this.gossip.members().filter(member => member.name !== this.setup.name && isHere(member))
+  }
+
+  /** A node with an unsafe clock gives its shards to others, and takes some again when its clock is right. */
+  private onClock(state: ClockState): void {
+    const isUnsafe = state.verdict === 'unsafe'
+    if (isUnsafe !== this.isUnsafe) {
+      this.isUnsafe = isUnsafe
+      if (isUnsafe) this.gossip.setJoined(false)
+      else this.joinWhenReady()
+    }
+    this.setup.onClock?.(state)
+  }
+
   /**
-   * A node takes shards once it knows the register and has looked for others, so that nodes that start together do not
-   * take the same shards.
+   * A node takes shards once it knows the register, has looked for others, and has compared its clock with theirs. So
+   * nodes that start together do not take the same shards, and a node with an unsafe clock takes none.
    */
   private joinWhenReady(): void {
     const { clock, seeds } = this.setup
-    if (this.isClosed || this.isDraining) return
+    if (this.isClosed || this.isDraining || this.isUnsafe) return
     const isAlone = seeds.length > 0 && this.gossip.members().length === 1
-    const mayBeAlone = clock.monoMs() - this.begunMs >= aloneMs
-    if (this.replicator.knowsRegister && (!isAlone || mayBeAlone)) {
+    const isUncompared = this.clocks.state.verdict === 'unknown' && this.others().length > 0
+    const waitedMs = clock.monoMs() - this.begunMs
+    const waits = (isAlone && waitedMs < aloneMs) || (isUncompared && waitedMs < comparedMs)
+    if (this.replicator.knowsRegister && !waits) {
       this.gossip.setJoined(true)
       return
     }

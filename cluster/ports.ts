@@ -25,6 +25,8 @@ export interface AskHost {
 export interface ClusterClock {
   /** Milliseconds that only grow. */
   monoMs(): number
+  /** Milliseconds since 1970, as the machine's clock shows them. Nodes compare them (clocks/). */
+  wallMs(): number
   /** Calls `run` once after `delayMs`. The returned function cancels the call. */
   after(delayMs: number, run: () => void): () => void
   /** Calls `run` once, after the event loop has handled everything that is ready now. */

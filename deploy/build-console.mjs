@@ -35,6 +35,8 @@ for (const [file, copy] of packages.values())
   files.set(copy, linked(copy, readFileSync(join(root, 'node_modules', file), 'utf8')))
 files.set('vendor/LICENSES.txt', readFileSync(join(root, 'node_modules/preact/LICENSE'), 'utf8'))
 files.set('console.css', readFileSync(join(sources, 'console.css'), 'utf8'))
+// The document of the interface, for the view in which a person types requests.
+files.set('openapi.json', readFileSync(join(root, 'docs/interface/openapi.json'), 'utf8'))
 files.set('icon.svg', readFileSync(join(sources, 'icon.svg'), 'utf8'))
 
 const hash = createHash('sha256')

@@ -2,8 +2,8 @@
 //
 // Timers do not keep the process alive; servers and connections do. The hybrid clock returns stamps (domain/stamp.ts)
 // that only grow. They also grow across restarts and between nodes if the clock receives the last stamp on disk and
-// every stamp from other nodes. A stamp from a clock far ahead moves this clock forward too, so the code that receives
-// stamps from others decides which ones to trust. With the fine wall clock, several processes of one machine return
+// every stamp from other nodes. A stamp from a clock far ahead would move this clock forward too, so stamps of requests
+// are followed within a bound only. With the fine wall clock, several processes of one machine return
 // stamps in the order in which things happened.
 
 import assert from 'node:assert/strict'
@@ -60,17 +60,24 @@ export const systemClock: Clock = {
 
 export const systemChance: Chance = { uuid: () => randomUUID(), fraction: () => Math.random() }
 
-/** How far a stamp of another node may be ahead of this node's clock. Clocks of one installation differ by less. */
-const stampAheadMsMax = 10_000
+/**
+ * How far a stamp of another process may be ahead of this one's clock, where no bound is known. The processes of one
+ * machine differ by less, unless its clock is set.
+ */
+const stampAheadMsMaxDefault = 10_000
 
 /** Returns strictly increasing stamps near the wall clock. */
 export class HybridClock {
   #last: number
 
-  /** `last` is the highest earlier stamp, of this clock or of the one that it replaces. */
+  /**
+   * `last` is the highest earlier stamp, of this clock or of the one that it replaces. `aheadMsMax`: how far stamps of
+   * requests may be ahead of this clock.
+   */
   constructor(
     private readonly clock: Pick<Clock, 'wallMs'>,
     last = 0,
+    private readonly aheadMsMax = stampAheadMsMaxDefault,
   ) {
     assertStamp(last)
     this.#last = last
@@ -79,7 +86,7 @@ export class HybridClock {
   /** Returns a stamp above all stamps so far: `wanted`, if it is above them and not far ahead of the wall clock. */
   next(wanted?: number): number {
     const wallMs = this.clock.wallMs()
-    const isNear = wanted !== undefined && wanted <= stampOf(wallMs + stampAheadMsMax)
+    const isNear = wanted !== undefined && wanted <= stampOf(wallMs + this.aheadMsMax)
     this.#last = isNear ? Math.max(this.#last + 1, wanted) : stampAfter(this.#last, wallMs)
     assertStamp(this.#last)
     return this.#last
@@ -89,6 +96,12 @@ export class HybridClock {
   observe(stamp: number): void {
     assertStamp(stamp)
     if (stamp > this.#last) this.#last = stamp
+  }
+
+  /** Notes a stamp of another clock, as `observe` does, unless it is far ahead of this clock. */
+  follow(stamp: number): void {
+    assertStamp(stamp)
+    if (stamp > this.#last && stamp <= stampOf(this.clock.wallMs() + this.aheadMsMax)) this.#last = stamp
   }
 
   /** The highest stamp that was returned or observed. */

@@ -184,6 +184,44 @@ export function assertEncodedEntity(encoded: Buffer): void {
  */
 export const encodedJson = (encoded: Buffer): Buffer => encoded.subarray(encoded.readUInt32BE(30))
 
+/**
+ * JSON that is still in an encoded entity: all of it, or what is left of it. [hot] To copy it to its place in an answer
+ * takes a third of the time of a buffer for each entity.
+ */
+export class StoredJson {
+  /** `runs`: the positions between which its bytes are, in pairs. */
+  constructor(
+    private readonly encoded: Buffer,
+    private readonly runs: readonly number[],
+    /** Bytes. */
+    readonly length: number,
+  ) {}
+
+  static whole(encoded: Buffer): StoredJson {
+    const from = encoded.readUInt32BE(30)
+    return new StoredJson(encoded, [from, encoded.length], encoded.length - from)
+  }
+
+  /** Copies it to a position of a buffer that has room for it. */
+  copyTo(target: Buffer, at: number): void {
+    const { encoded, runs } = this
+    let to = at
+    for (let run = 0; run < runs.length; run += 2) to += encoded.copy(target, to, runs[run], runs[run + 1])
+  }
+
+  /** Whether `bytes` shares memory with the encoded entity. */
+  get isShared(): boolean {
+    return this.runs.length === 2
+  }
+
+  bytes(): Buffer {
+    if (this.isShared) return this.encoded.subarray(this.runs[0], this.runs[1])
+    const bytes = Buffer.allocUnsafe(this.length)
+    this.copyTo(bytes, 0)
+    return bytes
+  }
+}
+
 /** Whether `encodedJson` is already the normalized answer. */
 export const isAnswer = (encoded: Buffer): boolean => (encoded[1]! & flagAsIs) !== 0
 
@@ -334,11 +372,8 @@ export class SeenMembers {
   constructor(private readonly sees: (name: string) => boolean) {}
 
   // [hot] For every entity of an answer with hidden attributes. To decode and render the entity took ten times as long.
-  /**
-   * The normalized JSON of what is seen, of an entity whose JSON `isAnswer`. It shares memory with the encoded entity
-   * if that is all of it.
-   */
-  jsonOf(encoded: Buffer): Buffer {
+  /** The normalized JSON of what is seen, of an entity whose JSON `isAnswer`. */
+  jsonOf(encoded: Buffer): StoredJson {
     assertVersion('a stored entity', encoded[0], version)
     const jsonAt = encoded.readUInt32BE(30)
     const runs: number[] = []
@@ -357,12 +392,8 @@ export class SeenMembers {
       begin = end
       at += recordBytes
     }
-    if (from === jsonAt) return encodedJson(encoded)
     runs.push(from, encoded.length)
-    const json = Buffer.allocUnsafe(length + encoded.length - from)
-    let to = 0
-    for (let run = 0; run < runs.length; run += 2) to += encoded.copy(json, to, runs[run], runs[run + 1])
-    return json
+    return new StoredJson(encoded, runs, length + encoded.length - from)
   }
 
   private isSeen(encoded: Buffer, at: number, nth: number): boolean {

@@ -375,6 +375,8 @@ export interface EndedTry {
   readonly path: string
   /** `host:port/path`; of MQTT `host:port`. */
   readonly receiver: string
+  /** The id of the registration because of which a request was forwarded; undefined: it is a notification. */
+  readonly registration?: string | undefined
   readonly requestBytes: number
   readonly responseBytes: number
   /** Why there was no answer, or why nothing was sent; undefined: there was an answer, of any status. */

@@ -97,6 +97,17 @@ t.test('a stamp given elsewhere may be ahead of the wall clock, and not far ahea
   t.equal(stamps.next(stampOf(now + aheadMsMax)), stampOf(now + aheadMsMax))
 })
 
+t.test('stamps of requests are followed within the bound only', async t => {
+  const stamps = new HybridClock(wall(now), 0, 1000)
+  stamps.follow(stampOf(now + 1001))
+  t.equal(stamps.last, 0)
+  t.equal(stamps.next(stampOf(now + 1001)), stampOf(now))
+  stamps.follow(stampOf(now + 1000))
+  t.equal(stamps.next(), stampOf(now + 1000) + 1)
+  stamps.follow(stampOf(now))
+  t.equal(stamps.next(), stampOf(now + 1000) + 2, 'and never back')
+})
+
 t.test('a clock with fractions of a millisecond makes stamps in between', async t => {
   const clock = wall(now + 0.25)
   const stamps = new HybridClock(clock)

@@ -17,13 +17,13 @@ CRASH_CYCLES=300 tests journeys/crash.test.js
 CLUSTER_INIT=all tests journeys/cluster-init.test.js
 UPGRADE_REST_MS=10 tests journeys/upgrade.test.js
 CLUSTER_ROUNDS=50 tests journeys/cluster-oracle.test.js
-NOTIFICATION_CYCLES=300 tests journeys/notification-oracle.test.js
 tests journeys/disk-failure.test.js
 STALLED_STREAMS=1000 tests journeys/stalled-streams.test.js
 ORRERY_WATCH_MATCHES=50000 tests domain/streams/watch-matches.test.js
 ORRERY_QUERIES=50000 tests journeys/queries.test.js
 DIFFERENTIAL_REQUESTS=20000 tests journeys/differential.test.js
 # Not by tests(): they take longer than it lets a file take.
+NOTIFICATION_CYCLES=300 node dist/test/journeys/notification-oracle.test.js
 LIVES=300 node dist/test/journeys/live-oracle.test.js
 ACCESS_REQUESTS=1000000 node dist/test/journeys/access-oracle.test.js
 HOSTILE_REQUESTS=1000000 node dist/test/hostile/campaign.test.js

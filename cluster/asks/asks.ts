@@ -12,6 +12,7 @@
 // Not here: everything about asks (link.ts), and membership.
 
 import assert from 'node:assert/strict'
+import type { OriginRange } from '../clocks/peer-origin.js'
 import { type AskOptions, complaintMs, completeOptions, nameLengthMax, protocolVersions, redialMs } from '../options.js'
 import type { AskHost, ClusterClock, Guests, OnOutcome, Peer, Stream, StreamListener, Transport } from '../ports.js'
 import { decodeFrame, encodeFrame, type Hello, type ReadFrame } from './frames.js'
@@ -49,6 +50,8 @@ export interface Asks {
   noteUndecodable(node: string, what: string): void
   /** Statistics of the link to a node; undefined: there is no link. */
   statsOf(node: string): NodeStats | undefined
+  /** The wall clock of a node; undefined: it cannot be reached, or has sent no time yet. */
+  originOf(node: string): OriginRange | undefined
   /** Calls back with a sentence for the log when a node sends unreadable bytes, or shares no protocol version. */
   onTrouble(listener: (trouble: string) => void): void
   /** Ends every ask that waits ('unavailable' if it was not sent), closes all streams and frees the address. */
@@ -128,6 +131,10 @@ export async function openAsks(
     },
     noteUndecodable: (node, what) => neighbours.get(node)?.noteUndecodable(what),
     statsOf: node => neighbours.get(node)?.stats,
+    originOf: node => {
+      const link = neighbours.get(node)?.link
+      return link?.reachable ? link.origin.range : undefined
+    },
     onChange: listener => {
       listeners.push(listener)
     },
@@ -208,6 +215,7 @@ class Neighbour {
     const surroundings: LinkParts = {
       host,
       nowMs: () => clock.monoMs(),
+      wallMs: () => clock.wallMs(),
       flushSoon: () => clock.endOfTick(this.onTickEnd),
       onChange: (up, reason) => onChange(peer.name, up, reason),
       onTrouble: trouble =>

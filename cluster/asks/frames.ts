@@ -14,6 +14,8 @@ import { answersPerFrameMax, asksPerFrameMax, nameLengthMax, reasonLengthMax } f
 export interface Frame {
   readonly sentMs: number
   readonly echoMs: number | undefined
+  /** The sender's wall clock when it wrote the frame; only with an echo. */
+  readonly wallMs?: number | undefined
   readonly ping: boolean
   readonly hello: Hello | undefined
   /** A report of bytes on this stream that the sender could not read, for the receiver's log. */
@@ -112,6 +114,7 @@ const tags = {
     ask: tag(5, 'bytes'),
     answer: tag(6, 'bytes'),
     trouble: tag(7, 'bytes'),
+    wallMs: tag(8, 'double'),
   },
   hello: {
     highest: tag(1, 'varint'),
@@ -149,11 +152,13 @@ export function encodeFrame(frame: Frame): Buffer {
   if (hello) length += nestedLength(hello.length)
   const trouble = frame.trouble === undefined ? undefined : shortText(frame.trouble)
   if (trouble) length += nestedLength(trouble.length)
+  if (frame.wallMs !== undefined) length += doubleLength
   for (const ask of frame.asks) length += nestedLength(askLength(ask))
   for (const answer of frame.answers) length += nestedLength(answerLength(answer))
   const bytes = Buffer.allocUnsafe(length)
   let at = putDouble(bytes, 0, tags.frame.sentMs, frame.sentMs)
   if (frame.echoMs !== undefined) at = putDouble(bytes, at, tags.frame.echoMs, frame.echoMs)
+  if (frame.wallMs !== undefined) at = putDouble(bytes, at, tags.frame.wallMs, frame.wallMs)
   if (frame.ping) at = putVarint(bytes, at, tags.frame.ping, 1)
   if (hello) at = putBytes(bytes, at, tags.frame.hello, hello)
   if (trouble) at = putBytes(bytes, at, tags.frame.trouble, trouble)
@@ -218,6 +223,7 @@ export function decodeFrame(bytes: Buffer): ReadFrame | undefined {
 function readFrame(reader: Reader): ReadFrame {
   let sentMs = 0
   let echoMs: number | undefined
+  let wallMs: number | undefined
   let ping = false
   let hello: Hello | undefined
   let trouble: string | undefined
@@ -229,13 +235,14 @@ function readFrame(reader: Reader): ReadFrame {
     else if (fieldTag === tags.frame.answer) answers.push(readAnswer(reader))
     else if (fieldTag === tags.frame.sentMs) sentMs = reader.double()
     else if (fieldTag === tags.frame.echoMs) echoMs = reader.double()
+    else if (fieldTag === tags.frame.wallMs) wallMs = reader.double()
     else if (fieldTag === tags.frame.ping) ping = reader.varint() !== 0
     else if (fieldTag === tags.frame.hello) hello = readHello(reader)
     else if (fieldTag === tags.frame.trouble) trouble = reader.text(reasonBytesMax)
     else reader.skip(fieldTag)
   }
   if (asks.length > asksPerFrameMax || answers.length > answersPerFrameMax) throw new NoMessage()
-  return { sentMs, echoMs, ping, hello, trouble, asks, answers }
+  return { sentMs, echoMs, wallMs, ping, hello, trouble, asks, answers }
 }
 
 function readAsk(reader: Reader): AskFrame {

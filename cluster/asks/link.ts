@@ -19,6 +19,7 @@
 // shared machine.
 
 import assert from 'node:assert/strict'
+import { PeerOrigin } from '../clocks/peer-origin.js'
 import { type AskOptions, asksPerFrameMax, frameBytesMax, requestBytesMax } from '../options.js'
 import type { AskHost, AskResult, OnOutcome, Stream } from '../ports.js'
 import { Answers, Assembly } from './answers.js'
@@ -37,6 +38,7 @@ import { type WaitingAsk, WaitingAsks } from './waiting.js'
 export interface LinkParts {
   readonly host: AskHost
   nowMs(): number
+  wallMs(): number
   flushSoon(): void
   /** Called when the other node becomes reachable, and when it no longer is. */
   onChange(up: boolean, reason: string): void
@@ -94,6 +96,8 @@ export class Link {
   private up = false
   private downReason = 'no connection yet'
   private downSinceMs: number
+  /** The wall clock of the other node. */
+  readonly origin = new PeerOrigin()
   private readonly waiting = new WaitingAsks()
   private number: number
   /** Asks of the other node that the host has not replied to. */
@@ -184,13 +188,18 @@ export class Link {
     session.lastReceivedMs = nowMs
     session.forgiven = false
     if (!session.peerClock.observe(frame.sentMs, nowMs)) session.ping = true
-    if (frame.echoMs !== undefined) session.peerClock.learn(frame.echoMs, frame.sentMs, nowMs)
+    if (frame.echoMs !== undefined) this.onEcho(session, frame.echoMs, frame, nowMs)
     if (frame.ping) session.echoMs = frame.sentMs
     if (session.ping || frame.ping) this.flushLater()
     if (!this.up) this.goUp()
     if (frame.trouble !== undefined) this.surroundings.onTrouble(frame.trouble)
     for (const ask of frame.asks) this.onAsk(session, ask)
     for (const answer of frame.answers) this.onAnswer(session, answer)
+  }
+
+  private onEcho(session: Session, echoMs: number, { sentMs, wallMs }: ReadFrame, nowMs: number): void {
+    session.peerClock.learn(echoMs, sentMs, nowMs)
+    if (wallMs !== undefined) this.origin.learn(echoMs, wallMs, nowMs)
   }
 
   /** Reports to the other node, if there is a stream, bytes of it that could not be read. */
@@ -214,7 +223,9 @@ export class Link {
       const { hello, trouble, ping, echoMs } = session
       const isIdle = asks.length + answers.length === 0 && !hello && trouble === undefined
       if (isIdle && !ping && echoMs === undefined) return
-      const frame: Frame = { sentMs: this.surroundings.nowMs(), echoMs, ping, hello, trouble, asks, answers }
+      const sentMs = this.surroundings.nowMs()
+      const wallMs = echoMs === undefined ? undefined : this.surroundings.wallMs()
+      const frame: Frame = { sentMs, echoMs, wallMs, ping, hello, trouble, asks, answers }
       session.hello = undefined
       session.trouble = undefined
       session.ping = false
@@ -376,6 +387,7 @@ export class Link {
   private meet(incarnation: string): void {
     this.incarnation = incarnation
     this.life++
+    this.origin.forget()
     this.answers.clear()
     this.settleAll(restarted)
   }

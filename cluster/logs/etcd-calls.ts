@@ -1,22 +1,30 @@
-// Requests to etcd: each ends in time and is counted. A member that does not answer is left for the next.
+// Requests to etcd: each ends in time and is counted. A member that does not answer is left for another one.
 //
-// A request is written to one member once, and never again: the caller finds out whether it happened. All requests go
-// to one member while it answers. When it cannot be reached, is silent, or has not answered at a deadline, the
-// following requests go to the next one.
+// All requests go to one member while it answers. When it cannot be reached, is silent, or has not answered at a
+// deadline, the following requests go to the member whose last trouble is longest ago (etcd-health.ts).
 //
-// Not here: the content of requests (etcd-requests.ts), connections (etcd-member.ts).
+// A request is written to one member once. One that may be repeated (`isRepeatable`) is written to a second member,
+// once, when the first is gone or silent; the first answer counts. Etcd may execute both, and in any order, also long
+// after the answer: a stopped member passes on what it finds in its socket. Such a request changes nothing the second
+// time. An append compares its epoch, and that its number and all later ones are free, in the transaction that puts the
+// record (etcd-requests.ts). A takeover changes something each time, so it is never repeated here: its caller finds out
+// whether it happened.
+//
+// Not here: the tries of one request (etcd-tries.ts), the content of requests (etcd-requests.ts), connections
+// (etcd-member.ts).
 
 import type { ClusterClock } from '../ports.js'
+import { MemberHealth } from './etcd-health.js'
 import {
   type EtcdFailure,
   EtcdMember,
   type EtcdMethod,
   type EtcdMethods,
   type EtcdWatch,
-  type OnEtcdAnswer,
   type WatchListener,
 } from './etcd-member.js'
 import type { EtcdAddress, EtcdOptions, EtcdTls } from './etcd-options.js'
+import { Tries } from './etcd-tries.js'
 
 const requestKinds = [
   'takeOver',
@@ -52,15 +60,14 @@ export interface EtcdRequest<M extends EtcdMethod> {
   readonly message: EtcdMethods[M]['request']
   readonly records?: number
   readonly bytes?: number
+  /** Whether etcd may execute it twice. */
+  readonly isRepeatable?: boolean
   /** An error which means that another node has done it already. It is not counted as a failure. */
   readonly doneBefore?: RegExp
 }
 
-interface UnderWay {
-  readonly member: EtcdMember
-  readonly beganMs: number
-  end(reason: string): void
-}
+/** A request in flight, as the others see it. */
+type UnderWay = Pick<Tries<never>, 'member' | 'silentMs'>
 
 export class EtcdCalls {
   readonly stats: Readonly<Record<EtcdRequestKind, EtcdRequestStats>>
@@ -68,10 +75,12 @@ export class EtcdCalls {
   /** The latest revision of the store that any answer contained. */
   revision = 0
   private readonly members: readonly EtcdMember[]
+  private readonly health: MemberHealth
   private current: number
+  /** The member of the latest watch. */
   private watched: number
-  /** When the current member last answered. */
-  private answeredMs: number
+  /** Requests in flight that were sent to a second member. */
+  private secondTries = 0
   /** In the order in which they began. */
   private readonly underWay = new Set<UnderWay>()
   private bytes = 0
@@ -86,7 +95,7 @@ export class EtcdCalls {
     this.members = address.members.map(name => new EtcdMember(name, address, clock, options))
     this.current = Math.floor(options.chance() * this.members.length)
     this.watched = this.current
-    this.answeredMs = clock.monoMs()
+    this.health = new MemberHealth(this.members.length)
     const zero = (): EtcdRequestStats => ({ requests: 0, failures: 0, records: 0, bytes: 0, milliseconds: 0 })
     this.stats = Object.fromEntries(requestKinds.map(kind => [kind, zero()])) as Record<
       EtcdRequestKind,
@@ -103,7 +112,7 @@ export class EtcdCalls {
    * reason.
    */
   call<M extends EtcdMethod>(
-    { kind, method, message, records = 0, bytes = 0, doneBefore }: EtcdRequest<M>,
+    { kind, method, message, records = 0, bytes = 0, isRepeatable = false, doneBefore }: EtcdRequest<M>,
     onAnswer: (
       response: EtcdMethods[M]['response'] | undefined,
       reason: string,
@@ -122,41 +131,76 @@ export class EtcdCalls {
       )
     }
     const beganMs = clock.monoMs()
-    this.leaveIfSilent(beganMs)
-    const member = this.at(this.current)
-    const one: UnderWay = { member, beganMs, end: reason => finish(undefined, reason) }
+    this.leaveIfSilent()
     const finish = (
       response: EtcdMethods[M]['response'] | undefined,
       reason: string,
       refusal?: EtcdFailure['refusal'],
     ): void => {
-      if (!this.underWay.delete(one)) return
+      if (!this.underWay.delete(tries)) return
       stopWaiting()
-      giveUp()
+      tries.end()
       this.bytes -= bytes
+      if (tries.hasSecond) this.secondTries--
       stats[kind].milliseconds += clock.monoMs() - beganMs
       if (!response && !doneBefore?.test(reason)) stats[kind].failures++
       onAnswer(response, reason, refusal)
       if (this.underWay.size === 0) for (const onIdle of this.idle.splice(0)) onIdle()
     }
-    const onDone: OnEtcdAnswer<EtcdMethods[M]['response']> = (failure, response) => {
-      if (failure?.gone) this.leave(member)
-      else if (member === this.at(this.current)) this.answeredMs = clock.monoMs()
-      if (response) this.learn(response.header.revision)
-      finish(response, failure?.reason ?? '', failure?.refusal)
-    }
+    const mayRepeat = isRepeatable && this.members.length > 1
+    const tries = new Tries<EtcdMethods[M]['response']>(
+      {
+        clock,
+        secondTryMs: mayRepeat ? options.secondTryMs : undefined,
+        answeredMs: member => this.health.answeredMs(this.members.indexOf(member)),
+        secondMember: () => this.secondMember(),
+        send: (member, onDone) =>
+          member.call(method, message, (failure, response) => {
+            if (!failure?.gone) this.health.noteAnswer(this.members.indexOf(member), clock.monoMs())
+            onDone(failure, response)
+          }),
+        onTrouble: member => this.leave(member),
+        onAnswer: (failure, response) => {
+          if (response) this.learn(response.header.revision)
+          finish(response, failure?.reason ?? '', failure?.refusal)
+        },
+      },
+      this.at(this.current),
+    )
     const stopWaiting = clock.after(options.deadlineMs, () => {
-      this.leave(member)
-      finish(undefined, `${member.name}: no answer in ${options.deadlineMs} ms`)
+      this.leave(tries.member)
+      finish(undefined, `${tries.member.name}: no answer in ${options.deadlineMs} ms`)
     })
-    this.underWay.add(one)
+    this.underWay.add(tries)
     this.bytes += bytes
-    const giveUp = member.call(method, message, onDone)
   }
 
-  /** Watches at one member, each time at the next. */
+  /** Watches at the member whose last trouble is longest ago. */
   watch(request: Parameters<EtcdMember['watch']>[0], listener: WatchListener): EtcdWatch {
-    return this.at(this.watched++ % this.members.length).watch(request, listener)
+    this.watched = this.health.best(this.watched)
+    return this.at(this.watched).watch(request, listener)
+  }
+
+  /** The latest watch has ended, or was silent: the next one begins at another member. */
+  leaveWatched(): void {
+    this.health.noteTrouble(this.watched, this.clock.monoMs())
+  }
+
+  /** The version of each member that answers in time. */
+  async versions(): Promise<ReadonlyMap<string, string>> {
+    const { clock, options } = this
+    const found = new Map<string, string>()
+    const ask = (member: EtcdMember): Promise<void> =>
+      new Promise(resolve => {
+        const stopWaiting = clock.after(options.deadlineMs, resolve)
+        member.version(version => {
+          if (version !== undefined) found.set(member.name, version)
+          stopWaiting()
+          resolve()
+        })
+      })
+    await Promise.all(this.members.map(ask))
+    return found
   }
 
   renew(tls: EtcdTls): void {
@@ -180,19 +224,27 @@ export class EtcdCalls {
     return member
   }
 
-  private leaveIfSilent(nowMs: number): void {
+  /** The member for the second try of a request. The caller sends it there. */
+  private secondMember(): EtcdMember | undefined {
+    if (this.closed || this.secondTries >= this.options.secondTriesMax) return undefined
+    this.secondTries++
+    return this.at(this.current)
+  }
+
+  private leaveIfSilent(): void {
     const member = this.at(this.current)
     for (const one of this.underWay) {
       if (one.member !== member) continue
-      if (nowMs - Math.max(one.beganMs, this.answeredMs) > this.options.patienceMs) this.leave(member)
+      if (one.silentMs() > this.options.patienceMs) this.leave(member)
       return
     }
   }
 
   private leave(member: EtcdMember): void {
-    if (this.members.length === 1 || member !== this.at(this.current)) return
-    this.current = (this.current + 1) % this.members.length
-    this.answeredMs = this.clock.monoMs()
+    const index = this.members.indexOf(member)
+    this.health.noteTrouble(index, this.clock.monoMs())
+    if (this.members.length === 1 || index !== this.current) return
+    this.current = this.health.best((index + 1) % this.members.length)
     this.rotations++
   }
 }

@@ -1,4 +1,4 @@
-// The replicated log in an etcd (3.4 or later): the public class of the driver.
+// The replicated log in an etcd (etcd-versions.ts has the versions): the public class of the driver.
 //
 // etcd gives every change a revision, and executes transactions one after the other. A takeover's revision is its
 // epoch, and an append compares it in the transaction that puts the record. etcd reports success when a majority has it
@@ -105,7 +105,7 @@ export class EtcdLog implements ShardLog {
     const bytes = checkedBytes(appends)
     const message = appendRequest(this.keys, appends)
     this.ask(
-      { kind: 'append', method: 'txn', message, records: appends.length, bytes },
+      { kind: 'append', method: 'txn', message, records: appends.length, bytes, isRepeatable: true },
       response => appendOutcome(appends, response),
       onDone,
     )
@@ -113,7 +113,7 @@ export class EtcdLog implements ShardLog {
 
   heartbeat: ShardLog['heartbeat'] = (heartbeat, onDone) => {
     const message = heartbeatRequest(this.keys, heartbeat)
-    this.ask({ kind: 'heartbeat', method: 'txn', message }, heartbeatOutcome, onDone)
+    this.ask({ kind: 'heartbeat', method: 'txn', message, isRepeatable: true }, heartbeatOutcome, onDone)
   }
 
   read: ShardLog['read'] = (shard, after, bytesMax, onDone) => {
@@ -122,7 +122,7 @@ export class EtcdLog implements ShardLog {
     const limit = Math.max(1, Math.min(readRecordsMax, Math.floor(bytesMax / expected)))
     const message = readRequest(this.keys, shard, after, limit)
     this.ask(
-      { kind: 'read', method: 'txn', message },
+      { kind: 'read', method: 'txn', message, isRepeatable: true },
       response => {
         const outcome = readOutcome(this.keys, shard, bytesMax, response)
         if (outcome.kind === 'read') this.learnLength(shard, outcome)
@@ -134,7 +134,11 @@ export class EtcdLog implements ShardLog {
 
   takeovers: ShardLog['takeovers'] = onDone => {
     const message = takeoversRequest(this.keys)
-    this.ask({ kind: 'takeovers', method: 'range', message }, response => takeoversOutcome(this.keys, response), onDone)
+    this.ask(
+      { kind: 'takeovers', method: 'range', message, isRepeatable: true },
+      response => takeoversOutcome(this.keys, response),
+      onDone,
+    )
   }
 
   lacking: ShardLog['lacking'] = (ends, onDone) => {
@@ -143,7 +147,7 @@ export class EtcdLog implements ShardLog {
     const askFrom = (at: number): void => {
       const some = all.slice(at, at + lackingMax)
       this.ask(
-        { kind: 'lacking', method: 'txn', message: lackingRequest(this.keys, some) },
+        { kind: 'lacking', method: 'txn', message: lackingRequest(this.keys, some), isRepeatable: true },
         response => lackingOutcome(some, response),
         outcome => {
           if (outcome.kind === 'unknown') return onDone(outcome)
@@ -157,7 +161,8 @@ export class EtcdLog implements ShardLog {
   }
 
   named: ShardLog['named'] = (name, onDone) => {
-    this.ask({ kind: 'named', method: 'range', message: namedRequest(this.keys, name) }, namedOutcome, onDone)
+    const message = namedRequest(this.keys, name)
+    this.ask({ kind: 'named', method: 'range', message, isRepeatable: true }, namedOutcome, onDone)
   }
 
   keepHistory: ShardLog['keepHistory'] = isOn => {
@@ -166,7 +171,11 @@ export class EtcdLog implements ShardLog {
 
   createOnce: ShardLog['createOnce'] = (name, value, onDone) => {
     const message = createOnceRequest(this.keys, name, value)
-    this.ask({ kind: 'createOnce', method: 'txn', message }, response => createOnceOutcome(value, response), onDone)
+    this.ask(
+      { kind: 'createOnce', method: 'txn', message, isRepeatable: true },
+      response => createOnceOutcome(value, response),
+      onDone,
+    )
   }
 
   follow: ShardLog['follow'] = (wanted, follower) => {
@@ -185,6 +194,11 @@ export class EtcdLog implements ShardLog {
   stats(): EtcdStats {
     const { stats: requests, rotations, member } = this.calls
     return { requests, followed: this.following?.stats ?? notFollowing, rotations, member }
+  }
+
+  /** The version of each member that answers in time, by its address. */
+  versions(): Promise<ReadonlyMap<string, string>> {
+    return this.calls.versions()
   }
 
   /** Later requests use connections that show and verify these certificates. */
@@ -378,6 +392,7 @@ class EtcdFollowing {
   private lose(reason: string): void {
     if (this.closed) return
     this.drop()
+    this.calls.leaveWatched()
     this.gap = reason
     const { refollowMsMin, refollowMsMax, chance } = this.options
     const dueMs = Math.min(refollowMsMin * 2 ** Math.min(this.failures++, 30), refollowMsMax)

@@ -81,7 +81,7 @@ type GrpcUnary = (
   metadata: GrpcMetadata,
   onDone: (error: GrpcError | null, response: unknown) => void,
 ) => GrpcCall
-type Service = 'KV' | 'Watch' | 'Auth'
+type Service = 'KV' | 'Watch' | 'Auth' | 'Maintenance'
 interface Opened {
   readonly client: Readonly<Record<EtcdMethod, GrpcUnary>> & {
     authenticate(
@@ -91,6 +91,11 @@ interface Opened {
       onDone: (error: GrpcError | null, response: { readonly token: string }) => void,
     ): void
     watch(metadata: GrpcMetadata): GrpcStream
+    status(
+      request: unknown,
+      metadata: GrpcMetadata,
+      onDone: (error: GrpcError | null, response: { readonly version: string } | undefined) => void,
+    ): void
     getChannel(): { getConnectivityState(tryToConnect: boolean): number }
   }
   readonly metadata: GrpcMetadata
@@ -219,6 +224,16 @@ export class EtcdMember {
         stream?.cancel()
       },
     }
+  }
+
+  /** Asks for the version of the member, once; undefined: it has not answered. */
+  version(onDone: (version: string | undefined) => void): void {
+    this.open(
+      'Maintenance',
+      () => onDone(undefined),
+      ({ client, metadata }) =>
+        client.status({}, metadata, (error, response) => onDone(error ? undefined : response?.version)),
+    )
   }
 
   /** Later requests get connections of their own. A request or a watch in flight keeps its connection. */

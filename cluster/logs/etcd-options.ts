@@ -27,6 +27,14 @@ export interface EtcdOptions {
    */
   readonly patienceMs: number
   /**
+   * When a member has answered nothing for so long, a request to it that may be repeated goes to another member, too. A
+   * shorter time costs requests that are made twice when members are slow; a longer one holds every change up for
+   * longer when a member stops.
+   */
+  readonly secondTryMs: number
+  /** Second tries in flight; more requests wait for the member that they were sent to. */
+  readonly secondTriesMax: number
+  /**
    * A connection that is not established after so long makes room for a new one. A longer time finds a returned member
    * later; a shorter one never finds a member whose handshake takes longer.
    */
@@ -55,6 +63,8 @@ export interface EtcdOptions {
 export const etcdOptionsDefault: EtcdOptions = {
   deadlineMs: 2000,
   patienceMs: 700,
+  secondTryMs: 300,
+  secondTriesMax: 16,
   connectMs: 2000,
   compactMs: 5000,
   followPingMs: 500,
@@ -74,6 +84,7 @@ export function completeEtcdOptions(given: Partial<EtcdOptions>): EtcdOptions {
   const options = { ...etcdOptionsDefault, ...given }
   assert(options.deadlineMs >= 1, 'deadlineMs is too short')
   assert(options.patienceMs >= 1, 'patienceMs is too short')
+  assert(options.secondTryMs >= 1, 'secondTryMs is too short')
   assert(options.connectMs >= 1, 'connectMs is too short')
   assert(options.compactMs >= 1, 'compactMs is too short')
   assert(

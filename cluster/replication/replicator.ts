@@ -404,6 +404,11 @@ export class Replicator implements HostReplication {
     return this.placement[shard]?.includes(this.parts.name) ?? false
   }
 
+  /** The node that ought to own a shard, as known here; undefined: no node has joined. */
+  ownerWanted(shard: number): string | undefined {
+    return this.placement[shard]?.[0]
+  }
+
   /** The node's knowledge of each shard, for people. */
   *standings(): Iterable<Holding> {
     yield* this.holdings

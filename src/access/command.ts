@@ -69,21 +69,21 @@ async function explain(order: ExplainOrder): Promise<number> {
 }
 
 function print({ request }: ExplainOrder, file: AccessFile, source: PrincipalSource): number {
-  const say = (lines: readonly string[]): unknown => process.stdout.write(`${lines.join('\n')}\n`)
+  const print = (lines: readonly string[]): unknown => process.stdout.write(`${lines.join('\n')}\n`)
   const principal = principalOf(file, source)
   const needs = needsOf(request)
   switch (needs.kind) {
     case 'unknown':
       return fail(`${request.method} ${request.path}: Orrery has no such path, or not with this method`)
     case 'nothing':
-      say(['allowed: it needs no proof'])
+      print(['allowed: it needs no proof'])
       return 0
     case 'principal':
-      say([principal ? 'allowed: it needs a principal, and no rule' : 'denied: the file does not have the principal'])
+      print([principal ? 'allowed: it needs a principal, and no rule' : 'denied: the file does not have the principal'])
       return principal ? 0 : 1
     case 'rules': {
       const explanations = needs.questions.map(question => explainAccess(file, principal, question))
-      say([...explanations.flatMap(explanationLines), ...(needs.note === undefined ? [] : [needs.note])])
+      print([...explanations.flatMap(explanationLines), ...(needs.note === undefined ? [] : [needs.note])])
       // Of a batch, one kind may be allowed.
       const isDenied = ({ decision }: { readonly decision: string }): boolean => decision === 'denied'
       return (needs.note === undefined ? explanations.some(isDenied) : explanations.every(isDenied)) ? 1 : 0

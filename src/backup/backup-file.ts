@@ -189,14 +189,14 @@ export class RowPacker {
 function unpacked(bytes: Buffer): readonly Row[] {
   const rows: Row[] = []
   let at = 0
-  const take = (length: number): Buffer => {
+  const read = (length: number): Buffer => {
     if (at + length > bytes.length) throw damaged('a row ends too early')
     at += length
     return bytes.subarray(at - length, at)
   }
   while (at < bytes.length) {
-    const key = take(take(2).readUInt16BE())
-    rows.push({ key, value: take(take(4).readUInt32BE()) })
+    const key = read(read(2).readUInt16BE())
+    rows.push({ key, value: read(read(4).readUInt32BE()) })
   }
   return rows
 }
@@ -218,17 +218,17 @@ export async function* blocksOf(file: AsyncIterable<Buffer>): AsyncGenerator<Blo
 }
 
 async function* blocksIn(input: Input): AsyncGenerator<Block, void, void> {
-  if (!(await input.take(magic.length)).equals(magic)) throw new BackupError('this is no backup of Orrery')
+  if (!(await input.read(magic.length)).equals(magic)) throw new BackupError('this is no backup of Orrery')
   let digest = firstDigest
   let rows = 0
   let rowBytes = 0
   for (let number = 0; ; number++) {
-    const head = await input.take(headBytes)
+    const head = await input.read(headBytes)
     const length = head.readUInt32BE(0)
     if (length > bodyBytesMax) throw damaged('a block is too long')
-    const body = await input.take(length)
+    const body = await input.read(length)
     digest = digestOf(digest, head, body)
-    if (!(await input.take(digestBytes)).equals(digest)) throw damaged(`the checksum of block ${number} is wrong`)
+    if (!(await input.read(digestBytes)).equals(digest)) throw damaged(`the checksum of block ${number} is wrong`)
     const kind = head[4]
     if (kind === kinds.failure) throw new BackupError(`the backup is not complete: ${reasonIn(body)}`)
     if ((number === 0) !== (kind === kinds.header)) throw damaged('its header is not its first block')
@@ -278,7 +278,7 @@ class Input {
     this.pieces = file[Symbol.asyncIterator]()
   }
 
-  async take(length: number): Promise<Buffer> {
+  async read(length: number): Promise<Buffer> {
     while (this.restBytes < length) if (!(await this.more())) throw cut()
     const all = this.rest.length === 1 ? this.rest[0]! : Buffer.concat(this.rest)
     this.rest = [all.subarray(length)]

@@ -197,11 +197,11 @@ class Relay {
         this.refusedBy.push({ url, status: answer.status })
       const isElsewhere = isFromElsewhere(answer)
       if (isElsewhere && other !== undefined && this.mayAsk) {
-        this.reportEnded(url, body, answer, undefined, askedMs)
+        this.reportEnded(registration.id, url, body, answer, undefined, askedMs)
         return this.askAt(other, undefined, asked, true)
       }
       const failure = take(answer)
-      this.reportEnded(url, body, answer, failure, askedMs)
+      this.reportEnded(registration.id, url, body, answer, failure, askedMs)
       if (failure === undefined && !isElsewhere && (isSecond || other !== undefined))
         this.paths.learn(registration, base)
       onTaken()
@@ -209,6 +209,7 @@ class Relay {
   }
 
   private reportEnded(
+    registration: string,
     url: string,
     body: string,
     answer: ProviderAnswer,
@@ -221,6 +222,7 @@ class Relay {
       tenant,
       path: servicePath,
       receiver: receiverOf(url),
+      registration,
       requestBytes: Buffer.byteLength(body),
       responseBytes: answer.kind === 'answered' ? answer.body.length : 0,
       failure,

@@ -8,7 +8,13 @@
 // be used: the code that opens them checks that.
 
 import { readFileSync } from 'node:fs'
-import { type LogSettings, noTraces, parseTraceLevels, type TraceLevels } from '../messages/admin.js'
+import {
+  type LogSettings,
+  noTraces,
+  type OptionSetting,
+  parseTraceLevels,
+  type TraceLevels,
+} from '../messages/admin.js'
 import type { Durability } from '../ports.js'
 import { type Given, longUsage, mask, parse, shortUsage } from './command-line.js'
 import { availableCores, workersFor } from './cores.js'
@@ -37,7 +43,11 @@ export interface ClusterConfig {
   readonly logUser: { readonly name: string; readonly passwordFile: string } | undefined
   /** How the engine is verified, and this node's certificate for it; undefined: the files of `tls` are used. */
   readonly logTls: LogTls | undefined
+  /** Whether versions of the engine that are known to lose data are accepted. */
+  readonly isLogUnsafe: boolean
   readonly replicas: number
+  /** How far the clocks of nodes may be apart, in milliseconds. */
+  readonly clockSkewMaxMs: number
   readonly domain: string
   /** undefined: nodes connect without TLS. */
   readonly tls: { readonly certFile: string; readonly keyFile: string; readonly caFile: string } | undefined
@@ -188,6 +198,8 @@ export interface Config {
     /** Whether requests are counted by tenant and path, for `GET /admin/metrics`. */
     readonly byService: boolean
   }
+  /** Every option that has an effect, for operators. */
+  readonly settings: readonly OptionSetting[]
 }
 
 /** The result of reading the command line and the environment. No text ends with a newline. */
@@ -231,28 +243,20 @@ export function readConfig(
   const { values, faults: bad } = valuesOf(given)
   const lines = [...faults, ...bad, ...contradictions(values, given)]
   if (lines.length > 0) return { kind: 'refuse', lines, usage: shortUsage(), format: values.logFormat }
-  const config = configOf(values, cores)
+  const config = configOf(values, cores, given)
   return {
     kind: 'run',
     config,
     warnings: [...withoutEffect(values, given), ...ignoredLinks(env), ...unknownVariables(env)],
     commandLine: `start command line <${['orrery', ...shownArguments].join(' ')}>`,
     fromEnv: [...fromEnv],
-    effective: `configuration: ${settings(values, config, given, false).join(' ')}`,
-    settings: settings(values, config, given, true),
+    effective: `configuration: ${config.settings.map(({ name, value }) => `-${name} ${value}`).join(' ')}`,
+    settings: config.settings.map(({ name, value, source }) => `-${name} ${value}   (${source})`),
   }
 }
 
-/**
- * Options that have an effect, each with its value; with `hasSource`, also with its source. Those without a value are
- * left out.
- */
-function settings(
-  values: Values,
-  { workers }: Config,
-  given: ReadonlyMap<OptionName, Given>,
-  hasSource: boolean,
-): string[] {
+/** Options that have an effect, each with its value and its source. Those without a value are left out. */
+function settingsOf(values: Values, workers: number, given: ReadonlyMap<OptionName, Given>): OptionSetting[] {
   // Includes values that follow from other options when they are not given themselves.
   const adminLocalIp = adminOf(values)?.host ?? values.adminLocalIp
   const all: Values = { ...values, durability: durabilityOf(values), fwdPathless: pathlessOf(values), adminLocalIp }
@@ -264,7 +268,7 @@ function settings(
       const shown = options[name].secret ? mask : textOf(name)
       const follows = values[name] === undefined ? 'follows from others' : 'default'
       const source = given.get(name)?.where ?? follows
-      return hasSource ? `-${name} ${shown}   (${source})` : `-${name} ${shown}`
+      return { name, value: shown, source }
     })
 }
 
@@ -292,9 +296,11 @@ const auditOf = ({ auditLog, auditRequired: isRequired }: Values): Config['audit
 /** The share of one subscription in the room for all dead letters. */
 const subscriptionShare = 1 / 16
 
-function configOf(values: Values, cores: () => number): Config {
-  const { ipv4, ipv6, workers } = values
+function configOf(values: Values, cores: () => number, given: ReadonlyMap<OptionName, Given>): Config {
+  const { ipv4, ipv6 } = values
+  const workers = workersFor(values.workers, cores)
   return frozen<Config>({
+    settings: settingsOf(values, workers, given),
     http: {
       server: values.httpServer,
       port: values.port,
@@ -316,8 +322,8 @@ function configOf(values: Values, cores: () => number): Config {
     compresses: values.httpCompression === 'on',
     cors: corsOf(values),
     vocabulary: values.compat === 'fiware' ? 'Fiware' : undefined,
-    workers: workersFor(workers, cores),
-    workersFollowCores: workers === 'auto',
+    workers,
+    workersFollowCores: values.workers === 'auto',
     cluster: clusterOf(values),
     egress: { allow: listOf(values.egressAllow), deny: listOf(values.egressDeny) },
     access: values.access === undefined ? undefined : { file: values.access },
@@ -423,7 +429,9 @@ function clusterOf(values: Values): ClusterConfig | undefined {
         ? { name: shardLogUser, passwordFile: shardLogPasswordFile }
         : undefined,
     logTls: shardLogCa === undefined ? undefined : { caFile: shardLogCa, certFile: shardLogCert, keyFile: shardLogKey },
+    isLogUnsafe: values.shardLogUnsafe,
     replicas: values.replicas,
+    clockSkewMaxMs: values.clockSkewMax,
     domain: values.failureDomain ?? '',
     tls:
       clusterCert && clusterKey && clusterCa

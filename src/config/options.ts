@@ -180,11 +180,17 @@ const cluster = {
     help: 'PEM file with the certificate that etcd is shown; needs -shardLogKey and -shardLogCa. Without -shardLogCa that of -clusterCert.',
   }),
   shardLogKey: option('SHARD_LOG_KEY', path, undefined, { help: 'PEM file with its private key.' }),
+  shardLogUnsafe: option('SHARD_LOG_UNSAFE', flag, false, {
+    help: 'Accept a version of etcd that is known to lose data.',
+  }),
   replicas: option('REPLICAS', whole(1, 7), 3, {
     help: 'Nodes that keep each shard, its owner among them. More survive the loss of more disks, and each costs every change once more. With 1, the content of the shards of a node is lost with its disk.',
   }),
   failureDomain: option('FAILURE_DOMAIN', text(1, 100), undefined, {
     help: 'What fails together with this node: a rack, a zone. Copies of a shard stand in different ones as long as there are any.',
+  }),
+  clockSkewMax: option('CLOCK_SKEW_MAX', whole(10, 60000, 'ms'), 500, {
+    help: 'How far the clock of a node may be from the clocks of the others before it is an alarm. Beyond four times that the node takes no shards.',
   }),
   clusterCert: option('CLUSTER_CERT', path, undefined, {
     help: 'PEM file with the certificate of this node, for TLS between nodes.',

@@ -9,9 +9,13 @@ import type { ConsoleParts } from './state/console-parts.js'
 import { useValue } from './state/observable.js'
 import type { ProofHolder } from './state/proof.js'
 import { scopeOf } from './state/scope.js'
+import { ClusterView } from './views/cluster.js'
 import { EntitiesView } from './views/entities.js'
 import { EntityView } from './views/entity.js'
 import { OverviewView } from './views/overview.js'
+import { RegistrationsView } from './views/registrations.js'
+import { RequestView } from './views/request.js'
+import { SettingsView } from './views/settings.js'
 import { SubscriptionView } from './views/subscription.js'
 import { SubscriptionsView } from './views/subscriptions.js'
 import { TypesView } from './views/types.js'
@@ -30,6 +34,10 @@ const navigation: readonly Navigated[] = [
   { view: 'entities', name: 'Entities', also: 'entity' },
   { view: 'types', name: 'Types' },
   { view: 'subscriptions', name: 'Subscriptions', also: 'subscription', needs: 'subscribe' },
+  { view: 'registrations', name: 'Registrations', needs: 'register' },
+  { view: 'cluster', name: 'Cluster', needs: 'admin' },
+  { view: 'settings', name: 'Log and settings', needs: 'admin' },
+  { view: 'request', name: 'Try it' },
 ]
 
 const viewOf = {
@@ -39,6 +47,10 @@ const viewOf = {
   types: TypesView,
   subscriptions: SubscriptionsView,
   subscription: SubscriptionView,
+  registrations: RegistrationsView,
+  cluster: ClusterView,
+  settings: SettingsView,
+  request: RequestView,
 } as const satisfies Record<ViewName, unknown>
 
 /** `/` leads to the first filter of a view. */

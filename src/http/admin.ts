@@ -12,6 +12,7 @@ import {
   type LogLevel,
   type LogSettings,
   noTraces,
+  type OptionSetting,
   parseTraceLevels,
   renderTraceLevels,
   type TraceLevels,
@@ -28,6 +29,8 @@ export interface AdminSettings {
   /** Whether metrics by tenant are kept (`-disableMetrics`). */
   readonly hasServiceMetrics: boolean
   readonly reports: Reports
+  /** The options of the start. */
+  readonly options: readonly OptionSetting[]
 }
 
 export interface Reports {
@@ -86,8 +89,8 @@ export class AdminHandlers {
   }
 
   cacheStatistics(reply: Reply): void {
-    this.operations.first({ what: 'cache', isReset: false }, told => {
-      if (told) reply.json(JSON.stringify(told))
+    this.operations.first({ what: 'cache', isReset: false }, counters => {
+      if (counters) reply.json(JSON.stringify(counters))
       else reply.refuse(refusals.unanswered('it is being started again'))
     })
   }
@@ -165,6 +168,11 @@ export class AdminHandlers {
 
   private tellTraces(levels: TraceLevels, reply: Reply, text: string): void {
     this.operations.all({ what: 'log', change: { traces: [...levels] } }, () => reply.json(text))
+  }
+
+  /** `GET /admin/settings`: what `orrery config check` prints. */
+  options(reply: Reply): void {
+    reply.json(JSON.stringify({ options: this.settings.options }))
   }
 
   readonly semaphores = (reply: Reply): void => reply.json(semaphoresText)

@@ -241,7 +241,7 @@ function findDuplicates(text: string): Path[] {
     skipBlanks()
   }
   const readMembers = (): void => {
-    const seen = new Map<string, 'once' | 'told'>()
+    const seen = new Map<string, 'once' | 'reported'>()
     at++
     skipBlanks()
     while (text[at] !== '}') {
@@ -249,7 +249,7 @@ function findDuplicates(text: string): Path[] {
       const known = seen.get(key)
       here.push(key)
       if (known === 'once') duplicates.push([...here])
-      if (known !== 'told') seen.set(key, known ? 'told' : 'once')
+      if (known !== 'reported') seen.set(key, known ? 'reported' : 'once')
       skipBlanks()
       at++
       readValue()

@@ -81,8 +81,8 @@ export class Call implements AnsweredRequest {
   /** Reads the client's address from a proxy's header, while the head is still available. */
   noteOrigin(): void {
     if (this.forwarded !== undefined || !this.hasHead) return
-    const told = this.exchange.header('x-real-ip') || this.exchange.header('x-forwarded-for')
-    this.forwarded = told.slice(0, fromLengthMax)
+    const client = this.exchange.header('x-real-ip') || this.exchange.header('x-forwarded-for')
+    this.forwarded = client.slice(0, fromLengthMax)
   }
 
   routed(route: string, contentType: string, hasBody: boolean): void {

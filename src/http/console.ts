@@ -22,6 +22,7 @@ const typeOf: Readonly<Record<string, string>> = {
   html: 'text/html; charset=utf-8',
   js: 'text/javascript; charset=utf-8',
   css: 'text/css; charset=utf-8',
+  json: 'application/json',
   svg: 'image/svg+xml',
   txt: 'text/plain; charset=utf-8',
 }

@@ -74,7 +74,7 @@ export class EventStream implements StreamReader, OpenStream {
     )
     if (!this.answer) return this.over('client')
     this.parts.tallies.begin('sse')
-    // Browsers wait 3 s before they come back, unless they are told otherwise.
+    // Browsers wait 3 s before they come back, unless a stream sets another time.
     this.writer.text('retry: 1000\n\n')
     this.listen()
   }

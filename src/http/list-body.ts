@@ -24,13 +24,13 @@ import {
   type View,
 } from '../domain/entities/representation.js'
 import { type Refusal, refusals } from '../domain/refusal.js'
-import { decodeEntity, encodedId, encodedJson, encodedType, isAnswer, SeenMembers } from '../encoded-entity.js'
+import { decodeEntity, encodedId, encodedType, isAnswer, SeenMembers, StoredJson } from '../encoded-entity.js'
 import type { FoundEntity } from '../messages/messages.js'
 import type { Reply } from './reply.js'
 import { listParameter, type Parameters } from './url.js'
 
 /** The JSON of an item. A large item may come in pieces, which are rendered when they are read. */
-export type ListItem = Uint8Array | string | Iterator<string>
+export type ListItem = StoredJson | string | Iterator<string>
 
 export interface ListItems {
   readonly length: number
@@ -38,7 +38,7 @@ export interface ListItems {
   render(index: number): ListItem
   /** Bytes that must be read for that, if they are more than the rendered bytes. */
   cost?(index: number): number
-  /** Bytes that stay in memory until all items are rendered. */
+  /** Bytes that stay in memory until all items are rendered. Items in their stored form have no more in all. */
   readonly heldBytes?: number
 }
 
@@ -49,6 +49,10 @@ const pieceBytesMin = 4 * 1024
 /** Items up to this size are joined, up to this many bytes. */
 const smallBytesMax = 32 * 1024
 const partBytesMax = 256 * 1024
+/** Room of a part: one more small item may begin just before its end. */
+const roomMax = partBytesMax + smallBytesMax + 1
+/** Bytes of a part at its beginning, where the size of its items is not known. */
+const partBytesMin = 2 * 1024
 
 /** Answers 200 with the items as a JSON array; `total` as in `Reply.json`. */
 export function replyWithList(reply: Reply, items: ListItems, total?: number): void {
@@ -56,29 +60,32 @@ export function replyWithList(reply: Reply, items: ListItems, total?: number): v
 }
 
 export function replyWithItem(reply: Reply, item: ListItem): void {
-  if (typeof item === 'string' || item instanceof Uint8Array) reply.json(item)
+  if (typeof item === 'string') reply.json(item)
+  else if (item instanceof StoredJson) reply.json(item.bytes())
   else new ListBody(reply, { length: 1, render: () => item }, alone).goOn()
 }
 
+const comma = 0x2c
+
 interface Brackets {
-  readonly opening: Uint8Array
-  readonly closing: Uint8Array
+  readonly opening: string
+  readonly closing: string
 }
 
-const list: Brackets = { opening: Buffer.from('['), closing: Buffer.from(']') }
-const alone: Brackets = { opening: Buffer.alloc(0), closing: Buffer.alloc(0) }
-const comma = Buffer.from(',')
+const list: Brackets = { opening: '[', closing: ']' }
+const alone: Brackets = { opening: '', closing: '' }
 
 class ListBody {
   private readonly total: number | undefined
   private readonly parts: Uint8Array[] = []
-  private small: Uint8Array[]
-  private smallBytes: number
-  private bytes: number
+  /** The part that small items are copied to, and its bytes so far. */
+  private part: Buffer
+  private partBytes = 0
+  private bytes = 0
   private next = 0
   /** The remaining pieces of the last item. */
   private pieces: Iterator<string> | undefined
-  private readonly closing: Uint8Array
+  private readonly closing: string
   private readonly hold
 
   constructor(
@@ -89,10 +96,11 @@ class ListBody {
   ) {
     this.total = total
     this.hold = reply.answers.open()
-    this.small = [opening]
-    this.smallBytes = opening.length
-    this.bytes = opening.length
+    // The items, a comma before each or the opening bracket, and the closing one.
+    const expected = (items.heldBytes ?? partBytesMin) + items.length + 2
+    this.part = Buffer.allocUnsafe(Math.min(expected, roomMax))
     this.closing = closing
+    this.addText(opening)
   }
 
   /** Renders for one turn, and answers when all items are done. */
@@ -109,7 +117,7 @@ class ListBody {
         const { done, value } = this.pieces.next()
         if (done) this.pieces = undefined
         else {
-          const refusal = this.add(Buffer.from(value), true)
+          const refusal = this.addText(value)
           if (refusal) return this.refuse(refusal)
           turnBytes += Math.max(value.length, pieceBytesMin)
         }
@@ -118,45 +126,82 @@ class ListBody {
       const index = this.next++
       const item = items.render(index)
       const cost = items.cost?.(index) ?? 0
-      if (index > 0) this.add(comma, true)
-      if (typeof item !== 'string' && !(item instanceof Uint8Array)) {
+      if (index > 0) this.addComma()
+      if (typeof item !== 'string' && !(item instanceof StoredJson)) {
         this.pieces = item
         turnBytes += cost
         continue
       }
-      const refusal = typeof item === 'string' ? this.add(Buffer.from(item), true) : this.add(item, false)
+      const refusal = typeof item === 'string' ? this.addText(item) : this.addStored(item)
       if (refusal) return this.refuse(refusal)
       turnBytes += Math.max(item.length, cost)
     }
-    this.add(this.closing, true)
+    this.addText(this.closing)
     this.closePart()
     const [only] = this.parts
     hold.release()
     reply.json(this.parts.length === 1 ? only! : this.parts, this.total)
   }
 
+  private addText(text: string): Refusal | undefined {
+    const length = Buffer.byteLength(text)
+    if (!this.fits(length)) return this.reply.answers.tooLarge
+    if (length > smallBytesMax) return this.addPart(Buffer.from(text), true)
+    this.makeRoom(length)
+    this.part.write(text, this.partBytes)
+    return this.grow(length)
+  }
+
+  /** The next item counts it against the limits. */
+  private addComma(): void {
+    this.bytes++
+    this.makeRoom(1)
+    this.part[this.partBytes++] = comma
+  }
+
+  private addStored(json: StoredJson): Refusal | undefined {
+    const { length } = json
+    if (!this.fits(length)) return this.reply.answers.tooLarge
+    if (length > smallBytesMax) return this.addPart(json.bytes(), !json.isShared)
+    this.makeRoom(length)
+    json.copyTo(this.part, this.partBytes)
+    return this.grow(length)
+  }
+
+  private fits(more: number): boolean {
+    this.bytes += more
+    return this.bytes <= this.reply.answers.answerBytesMax
+  }
+
   /** `isOwn`: the bytes are not part of memory that is counted anyway. */
-  private add(bytes: Uint8Array, isOwn: boolean): Refusal | undefined {
-    this.bytes += bytes.length
-    if (this.bytes > this.reply.answers.answerBytesMax) return this.reply.answers.tooLarge
-    if (bytes.length > smallBytesMax) {
-      this.closePart()
-      this.parts.push(bytes)
-      return !isOwn || this.hold.take(bytes.length) ? undefined : refusals.answersTooMany
-    }
-    this.small.push(bytes)
-    this.smallBytes += bytes.length
-    if (this.smallBytes < partBytesMax) return undefined
-    const more = this.smallBytes
+  private addPart(bytes: Uint8Array, isOwn: boolean): Refusal | undefined {
     this.closePart()
-    return this.hold.take(more) ? undefined : refusals.answersTooMany
+    this.parts.push(bytes)
+    return !isOwn || this.hold.take(bytes.length) ? undefined : refusals.answersTooMany
+  }
+
+  private makeRoom(more: number): void {
+    const { part, partBytes } = this
+    if (partBytes + more <= part.length) return
+    this.part = Buffer.allocUnsafe(Math.min(Math.max(2 * part.length, partBytesMin, partBytes + more), roomMax))
+    part.copy(this.part, 0, 0, partBytes)
+  }
+
+  private grow(more: number): Refusal | undefined {
+    this.partBytes += more
+    if (this.partBytes < partBytesMax) return undefined
+    const { partBytes } = this
+    this.closePart()
+    return this.hold.take(partBytes) ? undefined : refusals.answersTooMany
   }
 
   private closePart(): void {
-    if (this.smallBytes === 0) return
-    this.parts.push(Buffer.concat(this.small, this.smallBytes))
-    this.small = []
-    this.smallBytes = 0
+    const { part, partBytes } = this
+    if (partBytes === 0) return
+    this.parts.push(partBytes === part.length ? part : part.subarray(0, partBytes))
+    // The next part may use the rest: nothing is copied to where this one is.
+    this.part = part.subarray(partBytes)
+    this.partBytes = 0
   }
 
   private refuse(refusal: Refusal): void {
@@ -214,11 +259,11 @@ export function entityItem(shown: Shown, view: View): ListItem {
 }
 
 /** The JSON of an entity in its stored form. Hidden attributes are cut out of its bytes. */
-function jsonOf({ path, encoded, seenBy }: Shown & FoundEntity): Uint8Array {
-  if (!seenBy || seenBy.showsAllAttributes()) return encodedJson(encoded)
+function jsonOf({ path, encoded, seenBy }: Shown & FoundEntity): StoredJson {
+  if (!seenBy || seenBy.showsAllAttributes()) return StoredJson.whole(encoded)
   const set = seenBy.attributesOf(new StoredIdentity(path, encoded))
   assert(set, 'a reader finds only what it may see')
-  return set.kind === 'all' ? encodedJson(encoded) : membersOf(set).jsonOf(encoded)
+  return set.kind === 'all' ? StoredJson.whole(encoded) : membersOf(set).jsonOf(encoded)
 }
 
 /** The identity of an entity in its stored form. */

@@ -9,7 +9,6 @@
 import type { Logger } from '../ports.js'
 import type { CutOff } from './drain.js'
 import type { Front, FrontHandler, FrontOptions, OpenConnections, TlsContents } from './front.js'
-import { openNodeFront } from './node-front.js'
 import { loadUws, UwsMissing } from './uws-binary.js'
 import { openUwsFront } from './uws-front.js'
 
@@ -33,8 +32,8 @@ export async function openFront(
   const front = await openMain(kind, options, handler, logger)
   const { http1Port: port } = options
   if (port === undefined && !admin) return front
-  const http1 = port === undefined ? undefined : await openNodeFront({ ...options, port }, handler)
-  return new SeveralFronts(front, http1, admin && (await openNodeFront(admin.options, admin.handler)))
+  const http1 = port === undefined ? undefined : await openNode({ ...options, port }, handler)
+  return new SeveralFronts(front, http1, admin && (await openNode(admin.options, admin.handler)))
 }
 
 async function openMain(
@@ -43,14 +42,14 @@ async function openMain(
   handler: FrontHandler,
   logger: Pick<Logger, 'info' | 'warn'>,
 ): Promise<Front> {
-  if (kind === 'node') return openNodeFront(options, handler)
+  if (kind === 'node') return openNode(options, handler)
   if (options.tls?.clients) {
     logger.info('serving with node:http, because uWebSockets.js cannot require certificates of clients')
-    return openNodeFront(options, handler)
+    return openNode(options, handler)
   }
   if (options.tls?.minVersion === '1.3') {
     logger.info('serving with node:http, because uWebSockets.js cannot leave out TLS 1.2')
-    return openNodeFront(options, handler)
+    return openNode(options, handler)
   }
   try {
     const front = await openUwsFront(options, handler)
@@ -61,8 +60,14 @@ async function openMain(
   } catch (error) {
     if (kind === 'uws' || !(error instanceof UwsMissing)) throw error
     logger.warn(`${error.message}: serving with node:http, which is slower`)
-    return openNodeFront(options, handler)
+    return openNode(options, handler)
   }
+}
+
+/** Loads node:http's front, with its WebSockets, only where it serves. */
+async function openNode(options: FrontOptions, handler: FrontHandler): Promise<Front> {
+  const { openNodeFront } = await import('./node-front.js')
+  return openNodeFront(options, handler)
 }
 
 /** The consequence when the binary could not be corrected (uws-addon.ts). */

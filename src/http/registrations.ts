@@ -3,9 +3,11 @@
 // The order inside each is that of docs/interface/requests.md#order-of-checks: payload, tenant, path, operation. An id
 // of an impossible form gets the same answer as an id that is not found.
 
+import type { AdminOperations } from '../broker/admin.js'
 import type { RegistrationOperations } from '../broker/documents.js'
 import type { Payload } from '../domain/entities/entity.js'
 import { isObject } from '../domain/json.js'
+import { type ForwardingOutcome, joinOutcomes } from '../domain/providers/forwarding-outcome.js'
 import { type Registration, renderRegistration } from '../domain/providers/registration.js'
 import {
   checkRegistrationPatch,
@@ -28,6 +30,7 @@ export class RegistrationHandlers {
   constructor(
     private readonly registrations: RegistrationOperations,
     private readonly mayAsk: MayReach,
+    private readonly processes: Pick<AdminOperations, 'all'>,
   ) {}
 
   create(request: Request, reply: Reply, body: Uint8Array): void {
@@ -68,8 +71,13 @@ export class RegistrationHandlers {
       if (!result.ok) return reply.refuse(result.refusal)
       const { registrations, total } = result.value
       for (const one of registrations) noteLegacyForwarding(one, 'retrieval', one.id, reply.call)
-      const items = { length: registrations.length, render: (at: number) => renderRegistration(registrations[at]!) }
-      replyWithList(reply, items, options.has('count') ? total : undefined)
+      this.withOutcomes(registrations, outcomes => {
+        const render = (at: number): string => {
+          const registration = registrations[at]!
+          return renderRegistration(registration, outcomes.get(registration.id))
+        }
+        replyWithList(reply, { length: registrations.length, render }, options.has('count') ? total : undefined)
+      })
     })
   }
 
@@ -78,7 +86,25 @@ export class RegistrationHandlers {
     if (!tenant.ok) return reply.refuse(tenant.refusal)
     this.find(request, reply, tenant.value, registration => {
       noteLegacyForwarding(registration, 'retrieval', registration.id, reply.call)
-      reply.json(renderRegistration(registration))
+      this.withOutcomes([registration], outcomes =>
+        reply.json(renderRegistration(registration, outcomes.get(registration.id))),
+      )
+    })
+  }
+
+  /** Adds what the processes have counted. Without registrations none is asked. */
+  private withOutcomes(
+    registrations: readonly Registration[],
+    onOutcomes: (outcomes: ReadonlyMap<string, ForwardingOutcome>) => void,
+  ): void {
+    const outcomes = new Map<string, ForwardingOutcome>()
+    if (registrations.length === 0) return onOutcomes(outcomes)
+    this.processes.all({ what: 'forwarding', registrations: registrations.map(({ id }) => id) }, parts => {
+      for (const outcome of parts.flat()) {
+        const known = outcomes.get(outcome.registration)
+        outcomes.set(outcome.registration, known ? joinOutcomes(known, outcome) : outcome)
+      }
+      onOutcomes(outcomes)
     })
   }
 

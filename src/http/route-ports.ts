@@ -46,6 +46,7 @@ export const portOfRoute = {
   '/statistics': 'admin',
   '/cache/statistics': 'admin',
   '/admin/log': 'admin',
+  '/admin/settings': 'admin',
   '/log/trace': 'admin',
   '/log/trace/{levels}': 'admin',
   '/admin/backup': 'admin',

@@ -191,6 +191,7 @@ export function routesOf(handlers: Handlers, port: PortRole): Router {
       },
       'short',
     ),
+    '/admin/settings': route({ GET: (_request, reply) => admin.options(reply) }),
     '/log/trace': silent({
       GET: (_request, reply) => admin.traces(reply),
       DELETE: (_request, reply) => admin.clearTraces(reply),

@@ -2,10 +2,14 @@
 // (docs/interface/administration.md#statistics, docs/interface/administration.md#log-settings,
 // docs/interface/administration.md#metrics-by-tenant).
 //
+// And the counts of forwarded requests that a client sees (docs/interface/registrations.md#forwarding-information).
+//
 // Trace levels are sets of numbers from 0 to 255. They select the lines at DEBUG that are written
 // (docs/interface/administration.md#trace-levels; the levels of all traces: docs/operations/logs.md).
 //
 // Not here: the code that counts (observe/statistics.ts), the JSON of statistics (observe/statistics.ts).
+
+import type { ForwardingOutcome } from '../domain/providers/forwarding-outcome.js'
 
 /**
  * A request to a whole process, sent to any shard of its owner: its counters or its log settings
@@ -21,6 +25,8 @@ export type AdminCommand =
   | { readonly what: 'metrics' }
   /** `isReset`: sets the counters to zero in the same step. */
   | { readonly what: 'statistics' | 'cache' | 'services'; readonly isReset: boolean }
+  /** The counts of these registrations. */
+  | { readonly what: 'forwarding'; readonly registrations: readonly string[] }
   | { readonly what: 'log'; readonly change: LogChange }
 
 /** Changes of a process's log settings; undefined: unchanged. */
@@ -32,6 +38,7 @@ export interface AdminReply {
   readonly statistics: Statistics
   readonly cache: CacheStatistics
   readonly services: readonly ServiceTally[]
+  readonly forwarding: readonly ForwardingOutcome[]
   readonly log: null
 }
 
@@ -139,6 +146,15 @@ export interface CacheStatistics {
   readonly removes: number
   readonly updates: number
   readonly items: number
+}
+
+/** An option that has an effect, as operators see it. */
+export interface OptionSetting {
+  readonly name: string
+  /** A secret is masked. */
+  readonly value: string
+  /** Where it was given, or `default`, or `follows from others`. */
+  readonly source: string
 }
 
 export type LogLevel = 'NONE' | 'FATAL' | 'ERROR' | 'WARN' | 'INFO' | 'DEBUG'

@@ -23,6 +23,19 @@ export type HealthProblem =
   /** `unreachable`: this node cannot reach the owners. `silent`: the owners have not proven that they can append. */
   | { readonly kind: 'unreachable' | 'silent'; readonly nodes: readonly string[]; readonly shards: readonly number[] }
 
+/** The clock of a node, compared with those of the others (docs/operations/cluster.md#clocks). */
+export interface ClockStatus {
+  /**
+   * `unknown`: no other node could be compared. `close`: within `skewMaxMs`. `apart`: further away, or no majority agrees
+   * on the time. `unsafe`: so far away that the node takes no shards.
+   */
+  readonly state: 'unknown' | 'close' | 'apart' | 'unsafe'
+  /** How far it is ahead of the median of all clocks; below 0: behind. */
+  readonly aheadMs: number
+  /** The bound: `-clockSkewMax`. */
+  readonly skewMaxMs: number
+}
+
 /** A node's cluster, as that node sees it (docs/operations/cluster.md). */
 export interface ClusterStatus {
   readonly node: string
@@ -40,10 +53,11 @@ export interface ClusterStatus {
    * that could not.
    */
   readonly health: {
-    readonly state: 'ready' | HealthProblem['kind']
+    readonly state: 'ready' | HealthProblem['kind'] | 'clock'
     readonly reason?: string
     readonly shards: readonly number[]
   }
+  readonly clock: ClockStatus
   readonly members: readonly {
     readonly name: string
     readonly address: string
@@ -56,12 +70,16 @@ export interface ClusterStatus {
     readonly protocol: number | undefined
     /** Messages of that member that this node could not read. */
     readonly undecodable: number
+    /** How far its clock is ahead of this node's; undefined: it is this node itself, or was not measured. */
+    readonly clockAheadMs: number | undefined
   }[]
   /** The shards of entities in their order, then the register. */
   readonly shards: readonly {
     readonly shard: number
     /** undefined: no node owns it. */
     readonly owner: string | undefined
+    /** The node that is about to own it, because that is its place among the nodes that take shards; undefined: none. */
+    readonly next?: string | undefined
     readonly epoch: number
     /**
      * The state of this node's copy: `owned`, `following`, `incomplete` (being fetched, or none), `ahead` (of its log),

@@ -36,7 +36,7 @@ export async function runMove(
 ): Promise<number> {
   const reading = readArguments(verb, argv, env)
   if (reading.kind === 'refuse') {
-    say(reading.lines.join('\n'))
+    printLine(reading.lines.join('\n'))
     return 1
   }
   const stop = new AbortController()
@@ -47,13 +47,13 @@ export async function runMove(
   const awake = setInterval(() => {}, awakeMs)
   try {
     const { result, lack } = await carryOut(reading.order, divide, stop.signal)
-    for (const what of result.unmet) say(`nothing of ${what} was found`)
-    if (lack !== undefined) say(lack)
-    say(summary(result.tally, verb))
+    for (const what of result.unmet) printLine(`nothing of ${what} was found`)
+    if (lack !== undefined) printLine(lack)
+    printLine(summary(result.tally, verb))
     return isWhole(result) && lack === undefined ? 0 : 1
   } catch (error) {
     if (!isForOperator(error)) throw error
-    say(`orrery ${verb}: ${error.message}`)
+    printLine(`orrery ${verb}: ${error.message}`)
     return 1
   } finally {
     clearInterval(awake)
@@ -68,7 +68,7 @@ const isForOperator = (error: unknown): error is Error =>
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 const awakeMs = 1_000
 
-const say = (line: string): void => {
+const printLine = (line: string): void => {
   process.stderr.write(`${line}\n`)
 }
 
@@ -86,7 +86,7 @@ async function carryOut(order: MoveOrder, divide: Divide, signal: AbortSignal): 
     title: `${verb === 'export' ? 'Exporting' : 'Importing'} ${source.name}`,
     unit: 'entities',
     clock: systemClock,
-    logger: { info: say },
+    logger: { info: printLine },
     logIntervalMs: progressLogMs,
   })
   let sink: Sink | undefined
@@ -94,10 +94,10 @@ async function carryOut(order: MoveOrder, divide: Divide, signal: AbortSignal): 
     const job = jobOf(order, source)
     const known = state?.load(job)
     const earlier = known?.progress
-    if (known?.isOther) say(`${state?.path} is of other work, which is not gone on with`)
-    if (earlier) say('goes on where it was interrupted')
+    if (known?.isOther) printLine(`${state?.path} is of other work, which is not gone on with`)
+    if (earlier) printLine('goes on where it was interrupted')
     sink = await openSink(order, divide, earlier)
-    if (to.kind === 'broker') say(`${sink.name}: ${lostOverHttp}`)
+    if (to.kind === 'broker') printLine(`${sink.name}: ${lostOverHttp}`)
     const result = await move(source, sink, {
       selection,
       skipsBad: order.skipsBad,
@@ -106,7 +106,7 @@ async function carryOut(order: MoveOrder, divide: Divide, signal: AbortSignal): 
       nowMs: systemClock.wallMs(),
       earlier,
       onProgress: entities => progress.show(entities, source.total),
-      onBad: (where, fault) => say(`${source.name}, ${where}: ${fault}`),
+      onBad: (where, fault) => printLine(`${source.name}, ${where}: ${fault}`),
       signal,
     })
     return { result, lack: source.lack }
@@ -138,7 +138,7 @@ async function openSource(order: MoveOrder): Promise<Source> {
       const client = clientOf(from.url, order)
       try {
         const { tenants = defaultTenant, paths } = selection
-        return await BrokerSource.open(client, { tenants, paths, warn: say })
+        return await BrokerSource.open(client, { tenants, paths, warn: printLine })
       } catch (error) {
         await client.close()
         throw error
@@ -147,8 +147,8 @@ async function openSource(order: MoveOrder): Promise<Source> {
     case 'directory': {
       if (!isDataDirectory(from.path)) throw new MoveError(`${from.path} is no data directory`)
       const cluster = clusterOf(from.path)
-      if (cluster) say(`${from.path}: ${ofOneNode}`)
-      const open = await openStores(directoryAt(from.path, 1, cluster), 'os', say)
+      if (cluster) printLine(`${from.path}: ${ofOneNode}`)
+      const open = await openStores(directoryAt(from.path, 1, cluster), 'os', printLine)
       return directorySource(open)
     }
   }
@@ -163,8 +163,8 @@ async function openSink(order: MoveOrder, divide: Divide, earlier: MoveProgress 
       return new BrokerSink(clientOf(to.url, order), overwrites, earlier?.sink)
     case 'directory': {
       if (workers !== undefined) await divide(to.path, workers)
-      const open = await openStores(directoryAt(to.path, workers ?? 1), 'sync', say)
-      return new DirectorySink(open, { clock: systemClock, overwrites, warn: say }, earlier?.sink)
+      const open = await openStores(directoryAt(to.path, workers ?? 1), 'sync', printLine)
+      return new DirectorySink(open, { clock: systemClock, overwrites, warn: printLine }, earlier?.sink)
     }
   }
 }

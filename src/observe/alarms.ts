@@ -26,6 +26,7 @@ const alarmKinds = [
   'MqttConnectionError',
   'BadInput',
   'ClusterLogError',
+  'ClusterClockError',
 ] as const
 export type AlarmKind = (typeof alarmKinds)[number]
 
@@ -63,7 +64,7 @@ export class Alarms {
     ) as unknown as Record<AlarmKind, Alarm>
   }
 
-  /** The condition has begun. `key` is '' for the store and for the log of the cluster, of which there is one. */
+  /** The condition has begun. `key` is '' for the store, and for the log and the clock of a cluster, of which there is one each. */
   raise(kind: AlarmKind, key: string, detail: string, context?: LogContext): void {
     const { keys } = this.alarms[kind]
     if (keys.has(key)) {
@@ -125,15 +126,19 @@ const named = (kind: AlarmKind, key: string): string => (key === '' ? kind : `${
 /** The name of each kind in the summary; the store's line has a form of its own. */
 const names = {
   ClusterLogError: 'Cluster log failure active alarms',
+  ClusterClockError: 'Cluster clock active alarms',
   NotificationError: 'Notification failure active alarms',
   ForwardingError: 'Forwarding failure active alarms',
   MqttConnectionError: 'MQTT connection failure active alarms',
   BadInput: 'Bad input active alarms',
 } as const satisfies Record<Exclude<AlarmKind, 'DatabaseError'>, string>
 
+/** The summary has a line of these kinds once there was such an alarm: only nodes of a cluster have them. */
+const clusterKinds: ReadonlySet<AlarmKind> = new Set(['ClusterLogError', 'ClusterClockError'])
+
 /**
  * The summary of `-logSummary`: six lines in each period, at any level; "new" is since the one before. A node of a
- * cluster adds a seventh once the log of the cluster has failed.
+ * cluster adds a line once the log of the cluster has failed, and one once its clock was wrong.
  */
 export class Summary {
   /** Requests, notifications and forwards since the start. */
@@ -159,7 +164,7 @@ export class Summary {
   private lines(): readonly string[] {
     const fresh = this.transactions - this.transactionsBefore
     this.transactionsBefore = this.transactions
-    const kinds = alarmKinds.filter(kind => kind !== 'ClusterLogError' || this.alarms.numbers(kind).raised > 0)
+    const kinds = alarmKinds.filter(kind => !clusterKinds.has(kind) || this.alarms.numbers(kind).raised > 0)
     return [`Transactions: ${this.transactions} (new: ${fresh})`, ...kinds.map(kind => this.line(kind))]
   }
 

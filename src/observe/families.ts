@@ -348,6 +348,10 @@ export function clusterFamilies({ status, log, stalledMs, gossip }: ClusterNumbe
   const unreadable = 'Messages of gossip that were ignored: no message, or of another version.'
   const copies = 'Shards, the register among them, by the state of the copy here.'
   const lag = Math.max(0, ...shards.map(shard => shard.lag))
+  const clocks = members.flatMap(one =>
+    one.clockAheadMs === undefined ? [] : [{ labels: { node: one.name }, value: one.clockAheadMs / 1000 }],
+  )
+  const clockOf = 'How far the clock of another node is ahead of that of this node.'
   return [
     family('orrery_cluster_members', 'gauge', 'Nodes that this one knows of.', counted(members, 'status')),
     family('orrery_cluster_shards', 'gauge', copies, counted(shards, 'copy')),
@@ -362,6 +366,12 @@ export function clusterFamilies({ status, log, stalledMs, gossip }: ClusterNumbe
       'Shards that could not answer lately, as far as this node knows.',
       status.health.shards.length,
     ),
+    now(
+      'clock_ahead_seconds',
+      'How far the clock of this node is ahead of the median of the clocks.',
+      status.clock.aheadMs / 1000,
+    ),
+    family('orrery_cluster_clock_difference_seconds', 'gauge', clockOf, clocks),
     now('log_stalled_seconds', 'How long the append under way has waited for the engine.', stalledMs / 1000),
     now('lag_records', 'Records that are known and not applied here, of the shard that has most.', lag),
     logCounts('requests', 'Requests to the engine of the log.', ({ requests }) => requests),

@@ -6,6 +6,7 @@ import type { CacheStatistics, LogSettings } from '../messages/admin.js'
 import type { AdminCommand, AdminReply } from '../messages/messages.js'
 import { familiesOf, type Sources } from './families.js'
 import { renderMetrics } from './metric-family.js'
+import type { RegistrationTallies } from './registration-tallies.js'
 import { renderServiceMetrics, type ServiceTallies } from './service-metrics.js'
 import { joinStatistics, renderStatistics, type StatisticsBook } from './statistics.js'
 
@@ -13,6 +14,7 @@ export interface OperatorParts {
   readonly log: LogSettings
   readonly statistics: StatisticsBook
   readonly services: ServiceTallies | undefined
+  readonly registrations: RegistrationTallies
   readonly sources: Sources
   /** Numbers about subscriptions; counts are since the start. */
   readonly cache: () => CacheStatistics
@@ -28,7 +30,7 @@ export class ProcessReports {
   constructor(private readonly parts: OperatorParts) {}
 
   execute(order: AdminCommand): AdminReply[AdminCommand['what']] {
-    const { statistics, services, log } = this.parts
+    const { statistics, services, registrations, log } = this.parts
     switch (order.what) {
       case 'metrics':
         return familiesOf(this.parts.sources)
@@ -41,6 +43,8 @@ export class ProcessReports {
         return this.cache(order.isReset)
       case 'services':
         return services?.read(order.isReset) ?? []
+      case 'forwarding':
+        return registrations.of(order.registrations)
       case 'log': {
         const { traces, ...change } = order.change
         Object.assign(log, change, traces && { traces: new Set(traces) })

@@ -11,6 +11,7 @@ import type { DeprecatedFeature, LogSettings } from '../messages/admin.js'
 import type { AnsweredRequest, EndedTry, LogContext, Logger, RequestWatch, SendWatch } from '../ports.js'
 import type { AlarmKind, Alarms, Summary } from './alarms.js'
 import type { ForwardingTallies, TenantTallies } from './label-tallies.js'
+import type { RegistrationTallies } from './registration-tallies.js'
 import type { RequestTallies } from './request-tallies.js'
 import type { ServiceTallies } from './service-metrics.js'
 import type { StatisticsBook } from './statistics.js'
@@ -22,6 +23,7 @@ export interface WatcherParts {
   /** Requests by tenant; undefined as `services`. */
   readonly tenants: TenantTallies | undefined
   readonly forwarding: ForwardingTallies
+  readonly registrations: RegistrationTallies
   readonly statistics: StatisticsBook
   /** undefined: nothing is counted by tenant (`-disableMetrics`). */
   readonly services: ServiceTallies | undefined
@@ -98,9 +100,10 @@ export class TrafficWatcher implements RequestWatch, SendWatch {
 
   // [hot] Once per try.
   onEnded(ended: EndedTry): void {
-    const { services, forwarding, summary, alarms } = this.parts
+    const { services, forwarding, registrations, summary, alarms } = this.parts
     services?.onEnded(ended)
     forwarding.onEnded(ended)
+    registrations.onEnded(ended)
     summary.transactions++
     const kind = alarmOf[ended.what]
     if (ended.failure !== undefined) alarms.raise(kind, ended.receiver, ended.failure)

@@ -14,6 +14,7 @@ import {
   operatorTarget,
   withOperatorClient,
 } from '../move/operator-client.js'
+import { clockInWords } from '../observe/clock-reporter.js'
 
 type Verb = keyof typeof methods
 
@@ -71,7 +72,7 @@ const carriedOut = (verb: Verb, target: OperatorTarget): Promise<string> =>
   })
 
 /** The status in columns, followed by a line for each problem. */
-export function table({ node, cluster, log, health, members, shards }: ClusterStatus): string {
+export function table({ node, cluster, log, health, clock, members, shards }: ClusterStatus): string {
   const rows = [
     ['NODE', 'STATUS', 'SHARDS', 'TAKES SHARDS', 'DOMAIN', 'ADDRESS'],
     ...members.map(({ name, status, owned, isJoined, domain, address }) => [
@@ -104,6 +105,7 @@ export function table({ node, cluster, log, health, members, shards }: ClusterSt
     ...(log.reason === undefined && health.reason !== undefined
       ? [`not ready: ${health.reason} (docs/operations/cluster-health.md)`]
       : []),
+    ...(clock.state === 'apart' ? [`${clockInWords(clock)} (docs/operations/cluster.md#clocks)`] : []),
     ...(orphans.length > 0 ? [`without an owner: ${orphans.join(', ')}`] : []),
     ...(stopped.length > 0 ? [`copies here that have stopped: ${stopped.join(', ')}`] : []),
   ].join('\n')

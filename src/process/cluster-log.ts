@@ -5,6 +5,7 @@ import {
   type Certificates,
   type ClusterMark,
   type EtcdLog,
+  faultOfEtcd,
   openEtcdLog,
   type ShardLog,
   type Unknown,
@@ -26,6 +27,29 @@ const agreeRetryMs = 500
 export function openLogOf(config: ClusterConfig, tls: Certificates | undefined): EtcdLog {
   const { address, tls: shown } = logAccessOf(config, tls)
   return openEtcdLog(address, 'orrery', systemClock, shown ? { tls: shown } : {})
+}
+
+/**
+ * Checks the versions of the members of the engine that answer. Returns whether any did. Rejects with a sentence for
+ * the operator when a version is known to lose data, unless the options accept that.
+ */
+export async function checkEngine(
+  log: Pick<EtcdLog, 'versions'>,
+  { isLogUnsafe }: Pick<ClusterConfig, 'isLogUnsafe'>,
+  logger: Pick<Logger, 'warn'>,
+): Promise<boolean> {
+  const versions = await log.versions()
+  for (const [member, version] of versions) {
+    const fault = faultOfEtcd(version)
+    if (fault === undefined) continue
+    const words = `the log engine (-shardLog) at ${member} is etcd ${version}: ${fault}`
+    if (!isLogUnsafe)
+      throw new Error(
+        `${words}. Upgrade it (docs/operations/cluster.md#versions-of-etcd), or accept the risk with -shardLogUnsafe`,
+      )
+    logger.warn(`cluster: ${words}. -shardLogUnsafe accepts that`)
+  }
+  return versions.size > 0
 }
 
 /** The name of the cluster's entry in the engine. */

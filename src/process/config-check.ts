@@ -35,7 +35,7 @@ export async function runConfigCheck(
 /** Faults that a start would meet later. */
 async function faultsInUse({ logging: { file, pidFile }, store: { directory }, cluster }: Config): Promise<string[]> {
   const faults: string[] = []
-  const look = async (at: () => void | Promise<void>): Promise<void> => {
+  const check = async (at: () => void | Promise<void>): Promise<void> => {
     try {
       await at()
     } catch (error) {
@@ -43,17 +43,17 @@ async function faultsInUse({ logging: { file, pidFile }, store: { directory }, c
     }
   }
   // A start creates the folder of the log if need be, but not that of the pid file.
-  if (file) await look(() => assertWritable('the log file', join(file.directory, logFileName), true))
+  if (file) await check(() => assertWritable('the log file', join(file.directory, logFileName), true))
   if (pidFile !== undefined)
-    await look(() => {
+    await check(() => {
       assertPidFree(pidFile)
       assertWritable('the pid file', pidFile, false)
     })
-  if (isDataDirectory(directory)) await look(() => lookAtStore(directory, cluster !== undefined))
+  if (isDataDirectory(directory)) await check(() => checkStore(directory, cluster !== undefined))
   return faults
 }
 
-async function lookAtStore(path: string, isNode: boolean): Promise<void> {
+async function checkStore(path: string, isNode: boolean): Promise<void> {
   let directory: ReturnType<typeof openedDirectory>
   try {
     directory = openedDirectory(path)

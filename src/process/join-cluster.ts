@@ -6,6 +6,7 @@
 
 import { randomUUID } from 'node:crypto'
 import {
+  type ClockState,
   type ClusterNode,
   type EtcdLog,
   Identity,
@@ -17,11 +18,13 @@ import { AskDeadlines } from '../broker/ask-deadlines.js'
 import { ClusteredShards, type Nodes } from '../broker/clustered-shards.js'
 import { systemClock } from '../clock.js'
 import type { ClusterConfig } from '../config/config.js'
-import type { ClusterStatus, HealthProblem } from '../messages/cluster-status.js'
+import type { ClockStatus, ClusterStatus, HealthProblem } from '../messages/cluster-status.js'
+import { clockInWords } from '../observe/clock-reporter.js'
 import { lossInWords, problemInWords } from '../observe/reporters.js'
 import type { Chance, Logger } from '../ports.js'
+import type { BoundedClock } from './bounded-clock.js'
 import { buffersOf, certificatesOf, logTlsIn, nodeCertificatesIn } from './cluster-files.js'
-import { type Agreed, agreed, agreedBefore, openLogOf } from './cluster-log.js'
+import { type Agreed, agreed, agreedBefore, checkEngine, openLogOf } from './cluster-log.js'
 import type { Agreement, ClusterLog, Joined, JoinedNode, JoinOptions, OwnShards } from './surroundings.js'
 
 const oneCopyWarning =
@@ -33,6 +36,8 @@ const settleMsMax = 10_000
 const drainMsMax = 8_000
 
 export interface ClusterGiven {
+  /** The clock of the broker here, which is held within a bound of the clocks of the cluster. */
+  readonly clock: Pick<BoundedClock, 'follow'>
   readonly chance: Chance
   readonly logger: Logger
   /** Called when the node must end; a new process may start it again. */
@@ -54,9 +59,12 @@ export function openCluster(config: ClusterConfig, given: ClusterGiven): JoinedN
     async agree(wanted, own) {
       links ??= openLinks(config)
       const { log } = links
+      const isChecked = await checkEngine(log, config, logger)
       const found = own
         ? await agreedBefore(log, own, logger)
         : await agreed(log, { ...wanted, id: randomUUID() }, logger)
+      // The engine has come up meanwhile.
+      if (!isChecked) await checkEngine(log, config, logger)
       const joining = { config, ...links, ...given, ...found }
       return { agreement: found.agreement, join: (open, options) => join(joining, open, options) }
     },
@@ -84,9 +92,9 @@ interface Joining extends ClusterGiven, Agreed, Links {
  * node's own, after `node.begin`.
  */
 async function join<Own extends OwnShards>(
-  { config, identity, log, agreement, mark, chance, logger, onFailure }: Joining,
+  { config, identity, log, agreement, mark, clock, chance, logger, onFailure }: Joining,
   open: (log: ClusterLog) => Promise<Own>,
-  { listMs, onHealth, onLost }: JoinOptions,
+  { listMs, onHealth, onClock, onLost }: JoinOptions,
 ): Promise<{ readonly own: Own; readonly joined: Joined }> {
   const own = await open({
     replication: { append: (parts, onDone) => replicator.append(parts, onDone) },
@@ -106,9 +114,14 @@ async function join<Own extends OwnShards>(
       mark,
       clock: systemClock,
       chance: () => chance.fraction(),
+      clockSkewMaxMs: config.clockSkewMaxMs,
       transport: { tls: identity, plaintext: config.isInsecure },
       replicationOptions: { replicas: config.replicas },
       onHealth: unhealthy => onHealth(unhealthy && problemOf(agreement, unhealthy)),
+      onClock: state => {
+        clock.follow(state.originMs)
+        onClock(clockOf(config, state))
+      },
       onLost,
       onTrouble: trouble => logger.warn(`cluster: ${trouble}`),
       onFailure,
@@ -131,7 +144,7 @@ async function join<Own extends OwnShards>(
   const { unhealthy } = replicator
   if (unhealthy) logger.warn(`cluster: not ready yet: ${problemInWords(problemOf(agreement, unhealthy))}`)
   if (config.replicas === 1) logger.warn(`cluster: ${oneCopyWarning}`)
-  const status = (): ClusterStatus => statusOf(config.name, agreement, node)
+  const status = (): ClusterStatus => statusOf(config, agreement, node)
   const joined: Joined = {
     shards,
     clusterAdmin: {
@@ -156,7 +169,7 @@ async function join<Own extends OwnShards>(
       report()
     },
     isWhole: () => replicator.knowsRegister,
-    unready: () => healthOf(agreement, node).reason,
+    unready: () => healthOf(config, agreement, node).reason,
     onReach: () => {},
     async drain() {
       if (!(await node.drain(drainMsMax))) logger.warn('cluster: not all shards have found a new owner in time')
@@ -199,20 +212,30 @@ function problemOf({ shards }: Agreement, unhealthy: Unhealthy): HealthProblem {
   return { kind: 'lost', ...unhealthy.loss, total: shards + 1 }
 }
 
-function healthOf(agreement: Agreement, { replicator: { unhealthy } }: ClusterNode): ClusterStatus['health'] {
+function clockOf({ clockSkewMaxMs }: ClusterConfig, { verdict, aheadMs }: ClockState): ClockStatus {
+  return { state: verdict, aheadMs: Math.round(aheadMs), skewMaxMs: clockSkewMaxMs }
+}
+
+function healthOf(config: ClusterConfig, agreement: Agreement, node: ClusterNode): ClusterStatus['health'] {
+  const { unhealthy } = node.replicator
+  const clock = clockOf(config, node.clockState)
+  if (!unhealthy && clock.state === 'unsafe') return { state: 'clock', reason: clockInWords(clock), shards: [] }
   if (!unhealthy) return { state: 'ready', shards: [] }
   const problem = problemOf(agreement, unhealthy)
   return { state: problem.kind, reason: problemInWords(problem), shards: problem.shards }
 }
 
-function statusOf(name: string, agreement: Agreement, node: ClusterNode): ClusterStatus {
+function statusOf(config: ClusterConfig, agreement: Agreement, node: ClusterNode): ClusterStatus {
+  const { name } = config
   const { replicator } = node
   const owned = new Map<string, number>()
   const shards = [...replicator.standings()].map(({ shard, replica }) => {
     const owner = replicator.ownerOf(shard)
     if (owner !== undefined) owned.set(owner, (owned.get(owner) ?? 0) + 1)
     const { state: copy, end, lag } = replica
-    return { shard, owner, epoch: replicator.epochOf(shard), copy, known: end.sequence, lag }
+    const wanted = replicator.ownerWanted(shard)
+    const next = wanted === owner ? undefined : wanted
+    return { shard, owner, next, epoch: replicator.epochOf(shard), copy, known: end.sequence, lag }
   })
   const members = node.members().map(({ name, address, domain, status, isJoined }) => ({
     name,
@@ -223,12 +246,16 @@ function statusOf(name: string, agreement: Agreement, node: ClusterNode): Cluste
     owned: owned.get(name) ?? 0,
     protocol: node.statsOf(name)?.protocol,
     undecodable: node.statsOf(name)?.undecodable ?? 0,
+    clockAheadMs: rounded(node.clockAheadMs(name)),
   }))
   const isJoined = members.some(member => member.name === name && member.isJoined)
   const log = logOf(agreement, node)
-  const health = healthOf(agreement, node)
-  return { node: name, cluster: agreement.id, isJoined, log, health, members, shards }
+  const health = healthOf(config, agreement, node)
+  const clock = clockOf(config, node.clockState)
+  return { node: name, cluster: agreement.id, isJoined, log, health, clock, members, shards }
 }
+
+const rounded = (ms: number | undefined): number | undefined => (ms === undefined ? undefined : Math.round(ms))
 
 /** Time of an ask, on top of the time for the requested list. */
 const askMs = 2_000

@@ -69,12 +69,12 @@ const onlyView = 1
 function met(asks: Asks, others: readonly { readonly name: string }[]): Promise<void> {
   return new Promise(resolve => {
     const cancel = systemClock.after(meetMsMax, resolve)
-    const look = (): void => {
+    const check = (): void => {
       if (!others.every(({ name }) => asks.reachable(name))) return
       cancel()
       resolve()
     }
-    asks.onChange(look)
-    look()
+    asks.onChange(check)
+    check()
   })
 }

@@ -5,7 +5,7 @@ import type { Config } from '../config/config.js'
 import type { CutOff } from '../http/drain.js'
 import { backupKeyIn } from '../move/backup-key.js'
 import { Expiry } from '../shard/expiry.js'
-import { openAccessFile } from './compose/access.js'
+import type { AccessInUse } from './compose/access.js'
 import { openAudit } from './compose/audit.js'
 import { openCertificates } from './compose/certificates.js'
 import { openDelivery, type WatchedFiles } from './compose/delivery.js'
@@ -32,7 +32,7 @@ const writtenMs = 8_000
 export async function startNode(config: Config, surroundings: Surroundings): Promise<RunningNode> {
   const { place } = surroundings
   // Comes before anything else is opened: there is no node without its access file.
-  const accessFile = openAccessFile(config, surroundings)
+  const accessFile = config.access && (await readAccessFile(config.access.file, config, surroundings))
   // The same holds for its audit log.
   const audit = openAudit(config, surroundings)
   // Comes before anything reads the files that it watches.
@@ -49,6 +49,11 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     certificates.stop()
     throw error
   }
+}
+
+async function readAccessFile(file: string, config: Config, surroundings: Surroundings): Promise<AccessInUse> {
+  const { openAccessFile } = await import('./compose/access.js')
+  return openAccessFile(file, config, surroundings)
 }
 
 async function openNode(config: Config, surroundings: Surroundings, files: WatchedFiles): Promise<RunningNode> {

@@ -31,7 +31,7 @@ export interface Findings {
 /** Checks all requirements of a start; creates nothing. */
 export async function preflight(config: Config): Promise<Findings> {
   const findings: Findings = { faults: [], warnings: [] }
-  const look = async (at: () => void | Promise<void>): Promise<void> => {
+  const check = async (at: () => void | Promise<void>): Promise<void> => {
     try {
       await at()
     } catch (error) {
@@ -39,21 +39,21 @@ export async function preflight(config: Config): Promise<Findings> {
     }
   }
   const { http, notifications, cluster, access, audit } = config
-  await look(() => lookAtServer(http, findings))
+  await check(() => checkServer(http, findings))
   const { keyFile } = config.backup
-  if (keyFile !== undefined) await look(() => void backupKeyIn(keyFile))
-  if (access) await look(() => lookAtAccess(access.file))
-  if (audit?.file !== undefined) await look(() => lookAtAudit(audit.file!))
+  if (keyFile !== undefined) await check(() => void backupKeyIn(keyFile))
+  if (access) await check(() => checkAccess(access.file))
+  if (audit?.file !== undefined) await check(() => checkAudit(audit.file!))
   const { caFile } = notifications.tls
-  if (caFile !== undefined) await look(() => void certificatesIn('notifCaFile', caFile))
-  if (cluster) await look(() => lookAtNode(cluster, findings))
-  if (cluster) await look(() => lookAtLog(cluster, findings))
-  await look(() => lookAtDirectory(config))
-  for (const listening of listenersOf(config)) await look(() => assertListenable(listening, config.workers))
+  if (caFile !== undefined) await check(() => void certificatesIn('notifCaFile', caFile))
+  if (cluster) await check(() => checkNode(cluster, findings))
+  if (cluster) await check(() => checkLog(cluster, findings))
+  await check(() => checkDirectory(config))
+  for (const listening of listenersOf(config)) await check(() => assertListenable(listening, config.workers))
   return findings
 }
 
-async function lookAtServer({ tls, server }: Config['http'], { warnings }: Findings): Promise<void> {
+async function checkServer({ tls, server }: Config['http'], { warnings }: Findings): Promise<void> {
   if (tls) {
     const { readTls } = await import('../http/tls.js')
     const { contents } = readTls(tls)
@@ -62,14 +62,14 @@ async function lookAtServer({ tls, server }: Config['http'], { warnings }: Findi
   if (server === 'uws') await (await import('../http/uws-binary.js')).loadUws()
 }
 
-async function lookAtAccess(file: string): Promise<void> {
+async function checkAccess(file: string): Promise<void> {
   const { accessFaultOf } = await import('../access/access-text.js')
   const fault = accessFaultOf(file)
   if (fault !== undefined) throw new Error(`-access: ${file}: ${fault}`)
 }
 
 /** The file of the audit log need not be there, but its directory does. */
-function lookAtAudit(file: string): void {
+function checkAudit(file: string): void {
   const directory = dirname(file)
   if (!statSync(directory, { throwIfNoEntry: false })?.isDirectory())
     throw new Error(`-auditLog: there is no directory ${directory}`)
@@ -107,7 +107,7 @@ function outOfDate(option: OptionName, file: string, pem: string): string[] {
 
 // Cluster
 
-function lookAtNode({ tls: files, isInsecure, listen }: ClusterConfig, { warnings }: Findings): void {
+function checkNode({ tls: files, isInsecure, listen }: ClusterConfig, { warnings }: Findings): void {
   if (files) {
     const tls = certificatesOf(files)
     readCertificates(tls)
@@ -117,7 +117,7 @@ function lookAtNode({ tls: files, isInsecure, listen }: ClusterConfig, { warning
 }
 
 /** The credentials for the engine of the log, if they differ from those for other nodes. */
-function lookAtLog(config: ClusterConfig, { warnings }: Findings): void {
+function checkLog(config: ClusterConfig, { warnings }: Findings): void {
   const { tls: shown } = logAccessOf(config, undefined)
   const { logTls } = config
   if (!shown || !logTls) return
@@ -128,7 +128,7 @@ function lookAtLog(config: ClusterConfig, { warnings }: Findings): void {
 
 // Data directory
 
-function lookAtDirectory({ store: { directory }, workers, cluster }: Config): void {
+function checkDirectory({ store: { directory }, workers, cluster }: Config): void {
   // Only its log engine knows to which cluster it must belong.
   const wanted = cluster && (clusterOf(directory) ?? { id: '' })
   assertOpenable(directory, { ...placementDefault, workers, ...(wanted && { cluster: wanted }) })

@@ -173,7 +173,7 @@ async function fillStore(target: Store, file: FileHandle, header: BackupHeader, 
     counts.entities += await filling.commit(() => {})
     progress.show(counts.entities, undefined)
   }
-  const take = async (row: Row): Promise<void> => {
+  const put = async (row: Row): Promise<void> => {
     switch (row.key[0]) {
       case prefix.progress:
         return parts.add(row)
@@ -194,7 +194,7 @@ async function fillStore(target: Store, file: FileHandle, header: BackupHeader, 
       const owner = owners[block.owner]
       for (const row of block.rows) {
         if (!owner || !mayHave(owner, row)) throw new BackupError('the backup has rows that this version does not know')
-        await take(row)
+        await put(row)
       }
     }
     for (const row of parts.merged()) await add(row)

@@ -166,7 +166,7 @@ class Supervision implements Taker {
   private onMessage(message: FromWorker): void {
     const { index, addresses } = this
     switch (message.kind) {
-      case 'hears':
+      case 'receiving':
         return this.send({ kind: 'start', part: { index, workers: addresses.length, addresses } })
       case 'listen':
         return void this.listen(message.at)

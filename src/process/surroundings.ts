@@ -8,7 +8,7 @@ import type { Placement, ShardMap } from '../domain/scope.js'
 import type { ClusterAdmin } from '../http/admin.js'
 import type { ConnectionSource } from '../http/front.js'
 import type { LogSettings } from '../messages/admin.js'
-import type { HealthProblem, ShardLoss } from '../messages/cluster-status.js'
+import type { ClockStatus, HealthProblem, ShardLoss } from '../messages/cluster-status.js'
 import type { Shards } from '../messages/messages.js'
 import type { Chance, Clock, Logger } from '../ports.js'
 import type { WorkerPart } from '../shard/open-shards.js'
@@ -89,6 +89,8 @@ export interface JoinOptions {
   readonly listMs: number
   /** undefined: every shard can answer. */
   readonly onHealth: (problem: HealthProblem | undefined) => void
+  /** The clocks of the nodes were compared. Called several times a second. */
+  readonly onClock: (clock: ClockStatus) => void
   /** Other nodes have taken over shards of this one. */
   readonly onLost: (losses: readonly ShardLoss[]) => void
 }

@@ -39,7 +39,7 @@ export type ToWorker =
 
 export type FromWorker =
   /** Receives orders. */
-  | { readonly kind: 'hears' }
+  | { readonly kind: 'receiving' }
   /** Serves; `store` is the name of its store. */
   | { readonly kind: 'ready'; readonly store: string }
   /** Listen at an address for me, and pass me connections (handed-connections.ts). */

@@ -14,6 +14,7 @@ import { type ClusterConfig, type Config, readConfig } from '../config/config.js
 import { openLog } from '../observe/logger.js'
 import { logNodeLines } from '../observe/standard-lines.js'
 import { DirectoryFull, DirectoryInUse } from '../storage/open-store.js'
+import { BoundedClock } from './bounded-clock.js'
 import { tuneCollector } from './collector.js'
 import { HandedConnections } from './handed-connections.js'
 import { openCluster } from './join-cluster.js'
@@ -50,7 +51,7 @@ const connections = new HandedConnections(at => send({ kind: 'listen', at }))
 process.on('message', (order: ToWorker, socket?: Socket) => {
   execute(order, socket).catch((error: Error) => fail(error.message))
 })
-send({ kind: 'hears' })
+send({ kind: 'receiving' })
 
 async function execute(order: ToWorker, socket: Socket | undefined): Promise<void> {
   switch (order.kind) {
@@ -120,13 +121,14 @@ function start(part: WorkerSettings): Promise<RunningNode> {
 /** A node of a cluster is one worker, so that another process takes its place when it has to end. */
 function startInCluster(place: ClusterConfig): Promise<RunningNode> {
   const onFailure = (error: Error): void => fail(`no more requests are taken: ${error.message}`)
+  const clock = new BoundedClock(systemClock, place.clockSkewMaxMs)
   return startNode(config, {
-    clock: systemClock,
+    clock,
     chance: systemChance,
     logger,
     log,
     onFailure,
-    place: openCluster(place, { chance: systemChance, logger, onFailure }),
+    place: openCluster(place, { clock, chance: systemChance, logger, onFailure }),
   })
 }
 

@@ -129,13 +129,13 @@ export class BackupSource {
   /** Gives up a backup for which no client asks any more. */
   private watch(session: Session): void {
     const { clock } = this.parts
-    const look = (): void => {
+    const check = (): void => {
       if (this.session !== session) return
       const nowMs = clock.monoMs()
       if (nowMs - session.askedMs >= idleMsMax || nowMs - session.beganMs >= backupMsMax) this.drop(session)
-      else clock.after(lookMs, look)
+      else clock.after(lookMs, check)
     }
-    clock.after(lookMs, look)
+    clock.after(lookMs, check)
   }
 
   private drop(session: Session): void {

@@ -1,8 +1,9 @@
 // The shapes of the replies to operators (messages/admin.ts), which other processes send: metrics, counters by tenant,
-// statistics, and the state of the cache.
+// statistics, forwarded requests, and the state of the cache.
 //
 // A reply does not name its command, so it is checked to be one of these.
 
+import type { ForwardingOutcome } from '../domain/providers/forwarding-outcome.js'
 import type {
   AdminReply,
   CacheStatistics,
@@ -90,11 +91,21 @@ const cache = members({
   items: number,
 } satisfies ChecksOf<CacheStatistics>)
 
+const outcome = members({
+  registration: text,
+  sent: number,
+  failed: number,
+  lastMs: number,
+  lastSuccessMs: optional(number),
+  lastFailure: optional(members({ ms: number, reason: text })),
+} satisfies ChecksOf<ForwardingOutcome>)
+
 const shapes = {
   metrics: list(family),
   statistics,
   cache,
   services: list(tally),
+  forwarding: list(outcome),
   log: value => value === null,
 } satisfies ChecksOf<AdminReply>
 

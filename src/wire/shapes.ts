@@ -303,6 +303,7 @@ export const isRequest: Check = either('kind', {
       statistics: members({ isReset: flag }),
       cache: members({ isReset: flag }),
       services: members({ isReset: flag }),
+      forwarding: members({ registrations: texts }),
       log: members({ change: members({ traces: optional(list(count)) }) }),
     }),
   }),

@@ -93,6 +93,7 @@ export class SimulatedCluster {
     world.settled = () => new Promise(resolve => process.nextTick(resolve))
     const clock: ClusterClock = {
       monoMs: () => world.nowMs,
+      wallMs: () => world.nowMs,
       after: (delayMs, run) => {
         let isWanted = true
         world.at(world.nowMs + delayMs, () => isWanted && run())

@@ -83,6 +83,8 @@ export class Process {
   resumedMs = 0
   readonly clock: ClusterClock
   readonly transport: Transport
+  /** How far its wall clock is ahead of the world's time. */
+  wallAheadMs = 0
   private stopped = false
   private readonly due: (() => void)[] = []
   private readonly beganMs: number
@@ -96,6 +98,7 @@ export class Process {
     this.rate = 1 + random.between(-450, 450) / 1_000_000
     this.clock = {
       monoMs: () => this.beganMs + world.nowMs * this.rate,
+      wallMs: () => world.nowMs * this.rate + this.wallAheadMs,
       after: (delayMs, run) => {
         let wanted = true
         this.at(world.nowMs + delayMs / this.rate + random.fraction(), () => wanted && run())

@@ -73,59 +73,63 @@ for (const [name, env] of flagCases) {
 }
 
 t.test('without any option the configuration is the default one', async t => {
-  t.same(config([]), {
-    http: {
-      server: undefined,
-      port: 1026,
-      host: undefined,
-      family: 'both',
-      tls: undefined,
-      connectionsMax: 1020,
-      connectionsPerAddressMax: 0,
-      idleTimeoutS: 0,
-      bodyBytesMax: 1048576,
+  t.same(
+    { ...config([]), settings: [] },
+    {
+      settings: [],
+      http: {
+        server: undefined,
+        port: 1026,
+        host: undefined,
+        family: 'both',
+        tls: undefined,
+        connectionsMax: 1020,
+        connectionsPerAddressMax: 0,
+        idleTimeoutS: 0,
+        bodyBytesMax: 1048576,
+      },
+      answers: { answerBytesMax: 67108864, answersInFlightMax: 536870912 },
+      compresses: true,
+      cors: undefined,
+      vocabulary: undefined,
+      workers: 1,
+      workersFollowCores: false,
+      egress: { allow: [], deny: [] },
+      tenants: false,
+      store: { directory: './data', durability: 'sync', reserveBytes: 67108864 },
+      backup: { keyFile: undefined },
+      expiryIntervalMs: 1000,
+      queries: { viewBytesMax: 268435456, scanDeadlineMs: 30000, scanRowsMax: 10000000 },
+      hasConsole: true,
+      streams: { streamsMax: 10000, bufferBytesMax: 67108864, isCompressed: false, ngsiProxy: false },
+      notifications: {
+        delivery: 'atLeastOnce',
+        descendantsMax: 1000,
+        mode: 'transient',
+        flowControl: undefined,
+        httpTimeoutMs: 5000,
+        mqttTimeoutMs: 5000,
+        mqttIdleMsMax: 3600000,
+        messageBytesMax: 8388608,
+        simulated: false,
+        disableCustomNotifications: false,
+        replays: true,
+        deadLetters: { bytesMaxInAll: 1073741824, bytesMax: 67108864, ageMsMax: 604800000 },
+        tls: { insecure: false, caFile: undefined },
+      },
+      forwarding: { requestsMax: 1000, pathless: 'plain' },
+      log: { level: 'WARN', infoPayloadBytesMax: 5120, lineBytesMax: 32768, deprecate: false, traces: new Set() },
+      logging: {
+        format: 'pipe',
+        forHumans: false,
+        file: undefined,
+        summaryS: 0,
+        relogAlarms: false,
+        pidFile: undefined,
+      },
+      statistics: { counters: false, semWait: false, timing: false, notifQueue: false, byService: true },
     },
-    answers: { answerBytesMax: 67108864, answersInFlightMax: 536870912 },
-    compresses: true,
-    cors: undefined,
-    vocabulary: undefined,
-    workers: 1,
-    workersFollowCores: false,
-    egress: { allow: [], deny: [] },
-    tenants: false,
-    store: { directory: './data', durability: 'sync', reserveBytes: 67108864 },
-    backup: { keyFile: undefined },
-    expiryIntervalMs: 1000,
-    queries: { viewBytesMax: 268435456, scanDeadlineMs: 30000, scanRowsMax: 10000000 },
-    hasConsole: true,
-    streams: { streamsMax: 10000, bufferBytesMax: 67108864, isCompressed: false, ngsiProxy: false },
-    notifications: {
-      delivery: 'atLeastOnce',
-      descendantsMax: 1000,
-      mode: 'transient',
-      flowControl: undefined,
-      httpTimeoutMs: 5000,
-      mqttTimeoutMs: 5000,
-      mqttIdleMsMax: 3600000,
-      messageBytesMax: 8388608,
-      simulated: false,
-      disableCustomNotifications: false,
-      replays: true,
-      deadLetters: { bytesMaxInAll: 1073741824, bytesMax: 67108864, ageMsMax: 604800000 },
-      tls: { insecure: false, caFile: undefined },
-    },
-    forwarding: { requestsMax: 1000, pathless: 'plain' },
-    log: { level: 'WARN', infoPayloadBytesMax: 5120, lineBytesMax: 32768, deprecate: false, traces: new Set() },
-    logging: {
-      format: 'pipe',
-      forHumans: false,
-      file: undefined,
-      summaryS: 0,
-      relogAlarms: false,
-      pidFile: undefined,
-    },
-    statistics: { counters: false, semWait: false, timing: false, notifQueue: false, byService: true },
-  })
+  )
 })
 
 t.test('every option with an effect arrives in the configuration', async t => {
@@ -138,67 +142,71 @@ t.test('every option with an effect arrives in the configuration', async t => {
     '-notifDelivery bestEffort -notifReplay manual -deadLetterMaxAge 3 -deadLetterMaxBytes 128 -notifDescendants 13 -notificationMode threadpool:2:3 -notifFlowControl 0.5:4:5 -httpTimeout 6 -mqttTimeout 7 ' +
     '-mqttMaxAge 8 -outReqMsgMaxSize 9 -simulatedNotification -disableCustomNotifications -logInfoPayloadMaxSize 10 ' +
     '-egressAllow *.city.example,10.0.0.0/8 -egressDeny 10.0.0.1 -cprForwardLimit 11 -fwdPathless slash -insecureNotif -notifCaFile ca.pem'
-  t.same(config(argv.split(' ')), {
-    http: {
-      server: 'node',
-      port: 8080,
-      http1Port: 8081,
-      livePort: 8082,
-      admin: { port: 8083, host: '::1' },
-      host: '::1',
-      family: 'ipv6',
-      tls: {
-        keyFile: 'k.pem',
-        certFile: 'c.pem',
-        minVersion: '1.3',
-        clients: { caFile: 'ca.pem', isRequired: false },
+  t.same(
+    { ...config(argv.split(' ')), settings: [] },
+    {
+      settings: [],
+      http: {
+        server: 'node',
+        port: 8080,
+        http1Port: 8081,
+        livePort: 8082,
+        admin: { port: 8083, host: '::1' },
+        host: '::1',
+        family: 'ipv6',
+        tls: {
+          keyFile: 'k.pem',
+          certFile: 'c.pem',
+          minVersion: '1.3',
+          clients: { caFile: 'ca.pem', isRequired: false },
+        },
+        connectionsMax: 7,
+        connectionsPerAddressMax: 6,
+        idleTimeoutS: 8,
+        bodyBytesMax: 9,
       },
-      connectionsMax: 7,
-      connectionsPerAddressMax: 6,
-      idleTimeoutS: 8,
-      bodyBytesMax: 9,
+      answers: { answerBytesMax: 2097152, answersInFlightMax: 3145728 },
+      compresses: false,
+      cors: { origins: ['https://a.example'], maxAgeS: -1 },
+      vocabulary: 'Fiware',
+      workers: 2,
+      workersFollowCores: false,
+      egress: { allow: ['*.city.example', '10.0.0.0/8'], deny: ['10.0.0.1'] },
+      tenants: true,
+      store: { directory: '/d', durability: 'os', reserveBytes: 12582912 },
+      backup: { keyFile: '/k' },
+      expiryIntervalMs: 50,
+      queries: { viewBytesMax: 3145728, scanDeadlineMs: 4, scanRowsMax: 5 },
+      hasConsole: true,
+      streams: { streamsMax: 6, bufferBytesMax: 2097152, isCompressed: true, ngsiProxy: false },
+      notifications: {
+        delivery: 'bestEffort',
+        descendantsMax: 13,
+        mode: 'threadpool:2:3',
+        flowControl: { gauge: 0.5, stepMs: 4, waitMsMax: 5 },
+        httpTimeoutMs: 6,
+        mqttTimeoutMs: 7,
+        mqttIdleMsMax: 480000,
+        messageBytesMax: 9,
+        simulated: true,
+        disableCustomNotifications: true,
+        replays: false,
+        deadLetters: { bytesMaxInAll: 134217728, bytesMax: 8388608, ageMsMax: 180000 },
+        tls: { insecure: true, caFile: 'ca.pem' },
+      },
+      forwarding: { requestsMax: 11, pathless: 'slash' },
+      log: { level: 'DEBUG', infoPayloadBytesMax: 10, lineBytesMax: 200, deprecate: true, traces: new Set([1, 3, 4]) },
+      logging: {
+        format: 'json',
+        forHumans: true,
+        file: { directory: '/l', append: true },
+        summaryS: 9,
+        relogAlarms: true,
+        pidFile: '/p',
+      },
+      statistics: { counters: true, semWait: true, timing: true, notifQueue: true, byService: false },
     },
-    answers: { answerBytesMax: 2097152, answersInFlightMax: 3145728 },
-    compresses: false,
-    cors: { origins: ['https://a.example'], maxAgeS: -1 },
-    vocabulary: 'Fiware',
-    workers: 2,
-    workersFollowCores: false,
-    egress: { allow: ['*.city.example', '10.0.0.0/8'], deny: ['10.0.0.1'] },
-    tenants: true,
-    store: { directory: '/d', durability: 'os', reserveBytes: 12582912 },
-    backup: { keyFile: '/k' },
-    expiryIntervalMs: 50,
-    queries: { viewBytesMax: 3145728, scanDeadlineMs: 4, scanRowsMax: 5 },
-    hasConsole: true,
-    streams: { streamsMax: 6, bufferBytesMax: 2097152, isCompressed: true, ngsiProxy: false },
-    notifications: {
-      delivery: 'bestEffort',
-      descendantsMax: 13,
-      mode: 'threadpool:2:3',
-      flowControl: { gauge: 0.5, stepMs: 4, waitMsMax: 5 },
-      httpTimeoutMs: 6,
-      mqttTimeoutMs: 7,
-      mqttIdleMsMax: 480000,
-      messageBytesMax: 9,
-      simulated: true,
-      disableCustomNotifications: true,
-      replays: false,
-      deadLetters: { bytesMaxInAll: 134217728, bytesMax: 8388608, ageMsMax: 180000 },
-      tls: { insecure: true, caFile: 'ca.pem' },
-    },
-    forwarding: { requestsMax: 11, pathless: 'slash' },
-    log: { level: 'DEBUG', infoPayloadBytesMax: 10, lineBytesMax: 200, deprecate: true, traces: new Set([1, 3, 4]) },
-    logging: {
-      format: 'json',
-      forHumans: true,
-      file: { directory: '/l', append: true },
-      summaryS: 9,
-      relogAlarms: true,
-      pidFile: '/p',
-    },
-    statistics: { counters: true, semWait: true, timing: true, notifQueue: true, byService: false },
-  })
+  )
   t.equal(config(['-ipv4']).http.family, 'ipv4')
 })
 
@@ -216,7 +224,7 @@ t.test('-writeConcern 0 is taken as -durability os, unless a durability is named
 })
 
 t.test('the settings are all options with an effect, each with its source', async t => {
-  const { settings, warnings } = run(['-port', '80', '-dbpwd', 'hunter2', '-connectionMemory', '5'], {
+  const { settings, warnings, config } = run(['-port', '80', '-dbpwd', 'hunter2', '-connectionMemory', '5'], {
     CTX_WORKERS: '2',
   })
   t.same(
@@ -228,6 +236,7 @@ t.test('the settings are all options with an effect, each with its source', asyn
     '-dbpwd is ignored: the store is embedded, see -dataDir',
   ])
   t.notMatch(settings.join(), 'hunter2')
+  t.match(config.settings[0], { name: 'port', value: '80', source: '-port' })
 })
 
 t.test(
@@ -595,6 +604,13 @@ t.test('a node of a cluster needs all of its options, and none that contradicts 
 t.test('the address of the log engine is not printed, since it may contain a password', async t => {
   const reading = readConfig(['-nodeName', 'a', '-clusterListen', 'a:1', '-shardLog', 'etcd://me:secret@b:2379'], {})
   t.equal(reading.kind, 'run')
-  if (reading.kind === 'run')
+  if (reading.kind === 'run') {
     t.notMatch(JSON.stringify([reading.commandLine, reading.effective, reading.warnings]), /secret/)
+    const { settings } = reading.config
+    t.match(
+      settings.filter(({ name }) => name === 'shardLog'),
+      [{ value: '******', source: '-shardLog' }],
+    )
+    t.notMatch(JSON.stringify(settings), /secret/)
+  }
 })

@@ -38,7 +38,17 @@ t.test('the frame', { skip }, async t => {
 
   await journey('a screen of 360 pixels has no sideways scrolling of the page', [room], async (t, scene) => {
     await scene.page.setViewportSize({ width: 360, height: 640 })
-    for (const address of ['overview', 'entities', 'types', 'subscriptions', 'entity?id=R1&type=Room&at=/']) {
+    for (const address of [
+      'overview',
+      'entities',
+      'types',
+      'subscriptions',
+      'registrations',
+      'cluster',
+      'settings',
+      'request',
+      'entity?id=R1&type=Room&at=/',
+    ]) {
       const page = await scene.open(address)
       await page.getByRole('heading', { level: 1 }).waitFor()
       const [whole, seen] = await page.evaluate<[number, number]>(
@@ -111,7 +121,7 @@ t.test('the frame', { skip }, async t => {
       await becomes(
         t,
         () => page.getByRole('navigation').getByRole('link').allTextContents(),
-        ['Entities', 'Types'],
+        ['Entities', 'Types', 'Try it'],
         'views',
       )
       t.equal(await page.getByRole('button', { name: /^Create|^Delete/ }).count(), 0, 'nothing to write with')
@@ -125,7 +135,7 @@ t.test('the frame', { skip }, async t => {
       await show('operator', true)
       await page.getByText('2 of 2 attributes shown').waitFor()
       await page.getByRole('button', { name: 'Delete…' }).waitFor()
-      await becomes(t, async () => page.getByRole('navigation').getByRole('link').count(), 4, 'every view')
+      await becomes(t, async () => page.getByRole('navigation').getByRole('link').count(), 8, 'every view')
       await page.reload()
       await page.getByText('2 of 2 attributes shown').waitFor()
       await page.getByRole('button', { name: 'Key shown…' }).click()

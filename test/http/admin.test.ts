@@ -203,6 +203,12 @@ t.test('with -disableMetrics there are none', async t => {
   t.match(await node.ask('DELETE /admin/metrics'), off)
 })
 
+t.test('the options of the start are shown, as the process has read them', async t => {
+  const settings = [{ name: 'port', value: '80', source: '-port' }]
+  const node = await startLocalNode(t, { settings })
+  t.same((await node.ask('GET /admin/settings')).json, { options: settings })
+})
+
 t.test('without the flags there are no blocks in /statistics', async t => {
   const node = await startLocalNode(t)
   const { json } = await node.ask('GET /statistics')

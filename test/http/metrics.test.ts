@@ -163,6 +163,7 @@ const noCluster: ClusterNumbers = {
     isJoined: false,
     log: { state: 'whole', shards: [] },
     health: { state: 'ready', shards: [] },
+    clock: { state: 'unknown', aheadMs: 0, skewMaxMs: 500 },
     members: [],
     shards: [],
   },

@@ -116,7 +116,11 @@ async function startOver(t: Test, store: Store, server: HttpServer): Promise<Loc
     batch: new BatchHandlers(entities, new BatchOperations(client, systemClock)),
     types: new TypeHandlers(new TypeOperations(client), systemClock),
     subscriptions: new SubscriptionHandlers(new SubscriptionOperations(client, ids), entities, systemClock, () => true),
-    registrations: new RegistrationHandlers(new RegistrationOperations(client, ids), () => true),
+    registrations: new RegistrationHandlers(
+      new RegistrationOperations(client, ids),
+      () => true,
+      new AdminOperations(local),
+    ),
     streams: new StreamHandlers({
       hub: new StreamHub({ shards: local, clock: systemClock, chance: systemChance, holder: 'here', filtersMax: 100 }),
       streamsMax: 100,
@@ -130,6 +134,7 @@ async function startOver(t: Test, store: Store, server: HttpServer): Promise<Loc
       log: logForTests,
       hasServiceMetrics: false,
       reports: adminReports,
+      options: [],
     }),
     backup: new BackupHandlers({ begin: () => Promise.reject(new Error('there is no backup here')) }, undefined),
     tenants: new TenantHandlers(new TenantOperations(client), logger),

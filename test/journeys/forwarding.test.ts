@@ -625,3 +625,24 @@ t.test('a registration that is changed or deleted counts at once', async t => {
   await node.json(`DELETE /v2/registrations/${id}`)
   t.equal(await ask(), 0)
 })
+
+t.test('a registration shows how its requests went, over all workers', async t => {
+  const [one, other] = (await startLocalWorkers(t, 2)) as [LocalNode, LocalNode]
+  let fails = false
+  const remote = { id: 'Room', type: 'Room', b: number(2) }
+  const { url } = await provider(t, (request, response) => (fails ? status(204) : json([remote]))(request, response))
+  await register(one, `${url}/v2`, room, ['b'])
+  const shown = async (node: LocalNode) => (await node.ask('GET /v2/registrations')).json as [Record<string, object>]
+  t.notOk('forwardingInformation' in (await shown(one))[0], 'nothing was forwarded')
+  await one.ask('GET /v2/entities/Room')
+  await other.ask('GET /v2/entities/Room')
+  const [{ id, forwardingInformation: good }] = await shown(one)
+  t.match(good, { timesSent: 2, timesFailed: 0, lastForwarding: /Z$/, lastSuccess: /Z$/ })
+  t.notOk('lastFailure' in good!)
+  fails = true
+  await other.ask('GET /v2/entities/Room')
+  const [{ forwardingInformation: mixed }] = await shown(one)
+  const failure = { lastFailure: /Z$/, lastFailureReason: 'empty answer to a query, response code: 204' }
+  t.match(mixed, { timesSent: 3, timesFailed: 1, lastSuccess: /Z$/, ...failure })
+  t.match((await other.ask(`GET /v2/registrations/${id}`)).json, { forwardingInformation: mixed })
+})

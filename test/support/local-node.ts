@@ -43,6 +43,7 @@ export interface LocalNodeOptions {
   readonly vocabulary?: Config['vocabulary']
   readonly egress?: Partial<Config['egress']>
   readonly statistics?: Partial<Config['statistics']>
+  readonly settings?: Config['settings']
   readonly logging?: Partial<Config['logging']>
   readonly surroundings?: Partial<Surroundings>
   /** When absent, an empty one is made. */
@@ -194,6 +195,7 @@ export async function startLocalNode(
     },
     notifications: { ...notificationsForTests, ...notifications },
     forwarding: { requestsMax: 1_000, pathless: 'plain', ...forwarding },
+    settings: options.settings ?? [],
     log: logForTests,
     logging: {
       format: 'pipe',

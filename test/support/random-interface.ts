@@ -77,7 +77,15 @@ export class RandomInterface {
         tenant => this.document(tenant.registrations, '/v2/registrations', () => this.registration()),
       ],
       [2, 'explanation', tenant => this.explanation(tenant)],
-      [16, 'wrong', ({ reference }) => this.wrong.next(() => changeRequest(nextChange(this.scene(reference))))],
+      [
+        16,
+        'wrong',
+        ({ reference }) => {
+          const wrong = this.wrong.next(() => changeRequest(nextChange(this.scene(reference))))
+          // What is wrong with it may be ignored: then it lists subscriptions with their counters.
+          return { ...wrong, isLate: wrong.target.startsWith('/v2/subscriptions') }
+        },
+      ],
     ]
   }
 

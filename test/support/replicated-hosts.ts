@@ -195,7 +195,7 @@ export class Host {
         kind: 'node',
         ownership,
         replication,
-        requestClock: { observe() {} },
+        requestClock: { follow() {} },
         barrier: (shard, sequence, onDone) => cluster.afterAll(shard, sequence, onDone),
       },
       ...more,

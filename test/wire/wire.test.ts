@@ -226,6 +226,7 @@ const requests = {
     order: fc.oneof(
       fc.record({ what: kind('metrics') }),
       fc.record({ what: fc.constantFrom('statistics', 'cache', 'services'), isReset: fc.boolean() }),
+      fc.record({ what: kind('forwarding'), registrations: fc.array(texts) }),
       fc.record({
         what: kind('log'),
         change: fc.record({ level: kind('WARN', 'DEBUG'), traces: fc.array(fc.nat(255)) }, { requiredKeys: [] }),

@@ -6,7 +6,17 @@
 import type { Json } from '../../domain/json.js'
 import { Observable } from '../state/observable.js'
 import type { ProofHolder } from '../state/proof.js'
+import type { ConsoleScope } from '../state/scope.js'
 import { type ConsoleRequest, curlOf, type HeaderPrefix, requestHeaders, requestUrl } from './console-request.js'
+import { readAnswer, type TypedAnswer } from './typed-answer.js'
+import {
+  curlOfTyped,
+  isBelow,
+  type RequestReading,
+  type RequestText,
+  readRequest,
+  type TypedRequest,
+} from './typed-request.js'
 
 /** A request that did not succeed, as a person has to see it. */
 export interface RequestProblem {
@@ -97,6 +107,30 @@ export class ConsoleClient {
     return response
   }
 
+  /** Reads what a person has typed. */
+  read(text: RequestText, scope: ConsoleScope): RequestReading {
+    return readRequest(text, scope, this.base, this.prefix)
+  }
+
+  /** Sends it, with the key or token unless it has another one. undefined: there was no answer. */
+  async exchange({ method, url, headers, body }: TypedRequest): Promise<TypedAnswer | undefined> {
+    if (!isBelow(url, this.base)) throw new Error('a request must stay at this broker')
+    const all = new Headers()
+    for (const [name, value] of headers) all.append(name, value)
+    const { value: proof } = this.holder.proof
+    if (proof !== '' && !all.has('Authorization')) all.set('Authorization', `Bearer ${proof}`)
+    const sinceMs = performance.now()
+    try {
+      const signal = AbortSignal.timeout(answerMsMax)
+      const options = { method, headers: all, body: body ?? null, signal } as const
+      const response = await fetch(url, { ...options, credentials: 'omit', cache: 'no-store' })
+      return await readAnswer(response, sinceMs)
+    } catch {
+      this.lose()
+      return undefined
+    }
+  }
+
   /** Learns which headers this broker reads: with `-compat fiware` it answers in that vocabulary, whatever was asked. */
   async begin(): Promise<void> {
     try {
@@ -109,6 +143,10 @@ export class ConsoleClient {
 
   curl(request: ConsoleRequest): string {
     return curlOf(request, this.base, this.prefix, this.holder.proof.value !== '')
+  }
+
+  curlOfTyped(request: TypedRequest): string {
+    return curlOfTyped(request, this.holder.proof.value !== '')
   }
 
   /** Something got no answer: the broker is gone until it answers again. */

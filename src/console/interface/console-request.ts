@@ -46,4 +46,5 @@ export function curlOf(request: ConsoleRequest, base: URL, prefix: HeaderPrefix,
   return words.join(' ')
 }
 
-const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
+/** A word of a shell. */
+export const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`

@@ -5,7 +5,18 @@
 
 import { Observable } from './observable.js'
 
-export const viewNames = ['overview', 'entities', 'entity', 'types', 'subscriptions', 'subscription'] as const
+export const viewNames = [
+  'overview',
+  'entities',
+  'entity',
+  'types',
+  'subscriptions',
+  'subscription',
+  'registrations',
+  'cluster',
+  'settings',
+  'request',
+] as const
 
 export type ViewName = (typeof viewNames)[number]
 

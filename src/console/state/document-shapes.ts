@@ -58,8 +58,18 @@ export interface DeliveriesShape {
 export interface RegistrationShape {
   readonly id: string
   readonly description?: string
+  readonly expires?: string
+  readonly status?: string
   readonly dataProvided: { readonly entities?: readonly SubjectShape[]; readonly attrs?: readonly string[] }
-  readonly provider: { readonly http?: UrlShape }
+  readonly provider: { readonly http?: UrlShape; readonly supportedForwardingMode?: string }
+  readonly forwardingInformation?: {
+    readonly timesSent: number
+    readonly timesFailed: number
+    readonly lastForwarding: string
+    readonly lastSuccess?: string
+    readonly lastFailure?: string
+    readonly lastFailureReason?: string
+  }
 }
 
 export const receiverOf = ({ notification }: SubscriptionShape): string =>

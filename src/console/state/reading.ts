@@ -10,6 +10,8 @@ import { useValue } from './observable.js'
 export interface ViewReading<Shape> {
   /** undefined: nothing was read yet. */
   readonly json: Shape | undefined
+  /** The same as it came. */
+  readonly text: string | undefined
   readonly total: number | undefined
   readonly problem: RequestProblem | undefined
   /** Reads again. */
@@ -20,11 +22,12 @@ interface Got<Shape> {
   /** The request that has been answered, as a text. */
   readonly about: string
   readonly json: Shape | undefined
+  readonly text: string | undefined
   readonly total: number | undefined
   readonly problem: RequestProblem | undefined
 }
 
-const nothing: Got<never> = { about: '', json: undefined, total: undefined, problem: undefined }
+const nothing: Got<never> = { about: '', json: undefined, text: undefined, total: undefined, problem: undefined }
 
 /** Reads when the request changes, when the broker has come back, and on `again`. undefined: nothing to read. */
 export function useReading<Shape = Json>(
@@ -44,14 +47,16 @@ export function useReading<Shape = Json>(
     const ending = new AbortController()
     void client.ask<Shape>(wanted, ending.signal).then(answer => {
       if (ending.signal.aborted) return
-      if (answer.ok) setGot({ about, json: answer.json, total: answer.total, problem: undefined })
-      // The bar says that the broker is gone.
-      else if (answer.problem.status !== undefined)
+      if (answer.ok) {
+        const { json, text, total } = answer
+        setGot({ about, json, text, total, problem: undefined })
+        // The bar says that the broker is gone.
+      } else if (answer.problem.status !== undefined)
         setGot(before => ({ ...(before.about === about ? before : nothing), about, problem: answer.problem }))
     })
     return () => ending.abort()
   }, [client, about, returns, times])
   const again = useCallback(() => setTimes(count => count + 1), [])
-  const { json, total, problem } = got.about === about ? got : nothing
-  return { json, total, problem, again }
+  const { json, text, total, problem } = got.about === about ? got : nothing
+  return { json, text, total, problem, again }
 }

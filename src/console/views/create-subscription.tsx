@@ -6,6 +6,7 @@ import type { ConsoleClient } from '../interface/console-client.js'
 import type { ConsoleRequest } from '../interface/console-request.js'
 import { FilterField } from '../parts/filter-field.js'
 import { FormDialog } from '../parts/form-dialog.js'
+import { namesIn, urlFault } from '../parts/typed-texts.js'
 import { useReading } from '../state/reading.js'
 import type { ConsoleScope } from '../state/scope.js'
 
@@ -45,7 +46,7 @@ export function CreateSubscription({
     client,
     q === '' ? undefined : { method: 'GET', path: 'v2/entities', query: { q, limit: '1', attrs: 'id' }, ...scope },
   )
-  const urlFault = text.url === '' ? undefined : faultOfUrl(text.url)
+  const fault = urlFault('The receiver', text.url)
   const request: ConsoleRequest = { method: 'POST', path: 'v2/subscriptions', body: bodyOf(text, q), ...scope }
   return (
     <FormDialog
@@ -53,7 +54,7 @@ export function CreateSubscription({
       title="Create a subscription"
       verb="Create"
       request={request}
-      fault={urlFault}
+      fault={fault}
       onDone={onDone}
       onClose={onClose}
     >
@@ -70,7 +71,7 @@ export function CreateSubscription({
           <input
             required
             value={text.url}
-            aria-invalid={urlFault !== undefined}
+            aria-invalid={fault !== undefined}
             onInput={({ currentTarget }) => set('url', currentTarget.value)}
           />
         </label>
@@ -87,18 +88,8 @@ export function CreateSubscription({
   )
 }
 
-function faultOfUrl(text: string): string | undefined {
-  const url = URL.parse(text)
-  return url && /^https?:$/.test(url.protocol)
-    ? undefined
-    : 'The receiver must be a URL that begins with http:// or https://.'
-}
-
 function bodyOf({ description, type, id, attrs, url, throttling }: SubscriptionText, q: string): Json {
-  const names = attrs
-    .split(',')
-    .map(name => name.trim())
-    .filter(name => name !== '')
+  const names = namesIn(attrs)
   const condition: Json = { ...(names.length > 0 && { attrs: names }), ...(q !== '' && { expression: { q } }) }
   const entity: Json = { ...(id === '' ? { idPattern: '.*' } : { id }), ...(type !== '' && { type }) }
   return {

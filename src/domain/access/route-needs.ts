@@ -88,6 +88,7 @@ export const routeNeeds = {
   '/statistics': { GET: admin, DELETE: admin },
   '/cache/statistics': { GET: admin, DELETE: admin },
   '/admin/log': { GET: admin, PUT: admin },
+  '/admin/settings': { GET: admin },
   '/log/trace': { GET: admin, DELETE: admin },
   '/log/trace/{levels}': { PUT: admin, DELETE: admin },
   '/admin/backup': { POST: backup },

@@ -13,6 +13,7 @@
 import type { PrincipalSource } from '../access/principal.js'
 import { renderDateTime } from '../date-time.js'
 import { assertVersion } from '../unreadable.js'
+import { type ForwardingOutcome, forwardingInformation } from './forwarding-outcome.js'
 
 /** A stored registration. */
 export interface Registration {
@@ -63,8 +64,11 @@ export type ForwardingMode = 'all' | 'none' | 'query' | 'update'
 
 export type RegistrationStatus = 'active' | 'inactive'
 
-/** A registration as `GET` shows it (docs/interface/registrations.md#registration-operations). */
-export function renderRegistration(registration: Registration): string {
+/**
+ * A registration as `GET` shows it (docs/interface/registrations.md#registration-operations). `outcome`: of the requests
+ * that were forwarded because of it; undefined: there were none.
+ */
+export function renderRegistration(registration: Registration, outcome?: ForwardingOutcome): string {
   const { id, owner, description, expiresMs, dataProvided, provider, status } = registration
   const { url, supportedForwardingMode, legacyForwarding } = provider
   return JSON.stringify({
@@ -77,6 +81,7 @@ export function renderRegistration(registration: Registration): string {
     },
     provider: { http: { url }, supportedForwardingMode, legacyForwarding },
     status,
+    forwardingInformation: outcome && forwardingInformation(outcome),
     // Ours: only shown when there is one.
     owner: owner?.name,
   })

@@ -1,5 +1,5 @@
 // Access control of a node: the access file and its proofs. Without `-access` there is none, and any client may do
-// everything.
+// everything, and nothing of this is loaded: what parses files and checks tokens is a fifth of the program's modules.
 //
 // The file is read before anything else is opened, so a node never serves without it. The node that a client is connected
 // to decides; other workers and nodes trust it.
@@ -28,34 +28,30 @@ export interface NodeAccess {
 export interface AccessInUse {
   readonly source: AccessSource
   readonly quotas: NodeQuotas
+  /** Begins to identify clients. Keys of issuers are fetched over these sockets. */
+  open(openSocket: OpenSocket): NodeAccess
 }
 
-/** Reads the access file. Throws an error with a sentence if it cannot be used. The regular looks start with `begin`. */
+/** Reads the access file. Throws an error with a sentence if it cannot be used. The regular looks start with `open`. */
 export function openAccessFile(
-  { access }: Config,
+  file: string,
+  { store }: Pick<Config, 'store'>,
   { clock, logger, place }: Pick<Surroundings, 'clock' | 'logger' | 'place'>,
-): AccessInUse | undefined {
-  if (!access) return undefined
+): AccessInUse {
   // Workers read the same file, and only one of them reports.
   const isReporter = place?.kind !== 'worker' || place.worker === 0
   const quiet = { info: (line: string) => logger.debug(line), error: (line: string) => logger.debug(line) }
-  const source = new AccessSource(access.file, { clock, logger: isReporter ? logger : quiet })
-  return { source, quotas: openQuotas(source, { clock, place }) }
-}
-
-/** Begins to identify clients. Keys of issuers are fetched over these sockets. */
-export function openAccess(
-  { source, quotas }: AccessInUse,
-  { store }: Config,
-  { clock, logger }: Pick<Surroundings, 'clock' | 'logger'>,
-  openSocket: OpenSocket,
-): NodeAccess {
-  const keysDirectory = join(store.directory, keysFolder)
-  const authenticator = new Authenticator({ source, clock, logger, fetch: fetchOver(openSocket), keysDirectory })
-  source.begin()
-  return {
-    control: new AccessControl(source, authenticator, quotas.book, quotas.requests),
-    ready: () => authenticator.ready(),
-    stop: () => authenticator.stop(),
+  const source = new AccessSource(file, { clock, logger: isReporter ? logger : quiet })
+  const quotas = openQuotas(source, { clock, place })
+  const open = (openSocket: OpenSocket): NodeAccess => {
+    const keysDirectory = join(store.directory, keysFolder)
+    const authenticator = new Authenticator({ source, clock, logger, fetch: fetchOver(openSocket), keysDirectory })
+    source.begin()
+    return {
+      control: new AccessControl(source, authenticator, quotas.book, quotas.requests),
+      ready: () => authenticator.ready(),
+      stop: () => authenticator.stop(),
+    }
   }
+  return { source, quotas, open }
 }

@@ -17,7 +17,7 @@ import { TrafficWatcher } from '../../observe/traffic-watcher.js'
 import type { LocalParts } from '../../shard/shards.js'
 import type { CertificateWatch } from '../certificate-watch.js'
 import type { Surroundings } from '../surroundings.js'
-import { type AccessInUse, type NodeAccess, openAccess } from './access.js'
+import type { AccessInUse, NodeAccess } from './access.js'
 import type { Observation } from './observation.js'
 import { type NodeQuotas, quotaNumbersOf } from './quotas.js'
 import type { NodeShards } from './shards.js'
@@ -58,7 +58,7 @@ export function openDelivery(
 ): Delivery {
   const { clock, chance, place } = surroundings
   const { logger, log, alarms, summary, requests, connections, services, tenants, loop } = observation
-  const { forwardings, streams } = observation
+  const { forwardings, registrations, streams } = observation
   const { delivery, disableCustomNotifications, ...sending } = config.notifications
   const speech = { vocabulary: config.vocabulary ?? 'Ctx', userAgent: `ctxbroker/${version}` } as const
   const { admin } = config.http
@@ -76,6 +76,7 @@ export function openDelivery(
   const watch = new TrafficWatcher({
     ...{ logger, log, requests, tenants, services, statistics, alarms, summary },
     forwarding: forwardings,
+    registrations,
   })
   const trust = new Trust(sending.tls)
   certificates.on('receivers', ({ notifCaFile }) => {
@@ -84,7 +85,7 @@ export function openDelivery(
     trust.renew(pem)
   })
   const openSocket = openSockets(trust, egress)
-  const access = accessFile && openAccess(accessFile, config, surroundings, openSocket)
+  const access = accessFile?.open(openSocket)
   const mayReachItself = config.streams.ngsiProxy ? mayNotifyPages : mayNotifyItself
   const dispatcher = new Dispatcher(
     {
@@ -112,6 +113,7 @@ export function openDelivery(
       log,
       statistics,
       services,
+      registrations,
       sources: {
         requests,
         labelled: [forwardings, streams, ...(tenants ? [tenants] : [])],

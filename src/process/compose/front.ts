@@ -170,6 +170,8 @@ function handlersFor(
   })
   const updates = new ForwardedUpdates(client, forwarding)
   const batchQuotas = local.parts.quotas && new BatchQuotas(client, local.parts.quotas)
+  // Each node of a cluster shows its own state.
+  const processes = new AdminOperations(place?.kind === 'node' ? own : shards)
   const entities = new Entities(client, { reads: new ForwardedReads(forwarding, answers), updates })
   const ids = documentIds(idClockOf(storage), chance)
   const mayReach = (url: string): boolean => {
@@ -183,7 +185,7 @@ function handlersFor(
     types: new TypeHandlers(new TypeOperations(client), clock),
     subscriptions: new SubscriptionHandlers(new SubscriptionOperations(client, ids), entities, clock, mayReach),
     streams,
-    registrations: new RegistrationHandlers(new RegistrationOperations(client, ids), mayReach),
+    registrations: new RegistrationHandlers(new RegistrationOperations(client, ids), mayReach, processes),
     service: new ServiceHandlers(
       factsOf(store.name),
       clock,
@@ -191,11 +193,11 @@ function handlersFor(
       { isShort: () => disk?.isShort ?? false, copiesWait: () => role.kind === 'node' && role.host.waitsForRoom },
       () => joined?.unready?.(),
     ),
-    // Each node of a cluster shows its own state.
-    admin: new AdminHandlers(new AdminOperations(place?.kind === 'node' ? own : shards), {
+    admin: new AdminHandlers(processes, {
       log: observation.log,
       hasServiceMetrics: config.statistics.byService,
       reports: adminReports,
+      options: config.settings,
     }),
     backup: new BackupHandlers(
       new BackupOperations({

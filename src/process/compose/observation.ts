@@ -3,8 +3,10 @@
 import type { Config } from '../../config/config.js'
 import type { LogSettings } from '../../messages/admin.js'
 import { Alarms, Summary } from '../../observe/alarms.js'
+import { ClockReporter } from '../../observe/clock-reporter.js'
 import { ForwardingTallies, TenantTallies } from '../../observe/label-tallies.js'
 import { LoopDelay } from '../../observe/loop-delay.js'
+import { RegistrationTallies } from '../../observe/registration-tallies.js'
 import { LogReporter } from '../../observe/reporters.js'
 import { ConnectionTallies, RequestTallies } from '../../observe/request-tallies.js'
 import { ServiceTallies } from '../../observe/service-metrics.js'
@@ -23,12 +25,15 @@ export interface Observation {
   /** Requests by tenant; undefined as `services`. */
   readonly tenants: TenantTallies | undefined
   readonly forwardings: ForwardingTallies
+  readonly registrations: RegistrationTallies
   readonly streams: StreamTallies
   /** undefined: numbers by service are not enabled. */
   readonly services: ServiceTallies | undefined
   readonly loop: LoopDelay
   /** Reports losses of the engine of a cluster's log. */
   readonly logReporter: LogReporter
+  /** Reports a wrong clock of a node of a cluster. */
+  readonly clockReporter: ClockReporter
 }
 
 export function openObservation(
@@ -45,9 +50,11 @@ export function openObservation(
     connections: new ConnectionTallies(),
     tenants: statistics.byService ? new TenantTallies() : undefined,
     forwardings: new ForwardingTallies(),
+    registrations: new RegistrationTallies(clock),
     streams: new StreamTallies(),
     services: statistics.byService ? new ServiceTallies() : undefined,
     loop: new LoopDelay(clock),
     logReporter: new LogReporter(logger, alarms),
+    clockReporter: new ClockReporter(logger, alarms),
   }
 }

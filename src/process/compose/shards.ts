@@ -53,7 +53,7 @@ export async function openShards(
   config: Config,
   { clock, chance, logger, onFailure, wrapShards }: Surroundings,
   storage: Storage,
-  { alarms, logReporter, loop }: Observation,
+  { alarms, logReporter, clockReporter, loop }: Observation,
   accessFile: AccessInUse | undefined,
 ): Promise<NodeShards> {
   const { store, shardMap, stamps, scanner, disk } = storage
@@ -103,6 +103,7 @@ export async function openShards(
   const options: JoinOptions = {
     listMs: config.queries.scanDeadlineMs,
     onHealth: problem => logReporter.onHealth(problem),
+    onClock: clockStatus => clockReporter.onClock(clockStatus),
     onLost: losses => logReporter.onLost(losses, loop.latelyMs),
   }
   const { own, joined } = await join(storage, open, options)

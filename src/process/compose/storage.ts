@@ -61,7 +61,9 @@ export async function openStorage(
   const shardMap = new ShardMap(directory)
   // Creations of several processes need a common order, so they need a finer clock than a single process.
   const stampClock = place ? { wallMs: () => clock.fineWallMs() } : clock
-  const requestClock = new HybridClock(stampClock)
+  // The clocks of two nodes are within the bound of a reference, on either side (bounded-clock.ts).
+  const aheadMsMax = config.cluster && 2 * config.cluster.clockSkewMaxMs
+  const requestClock = new HybridClock(stampClock, 0, aheadMsMax)
   const ownership = new Ownership(directory.shards)
   const share: StoreShare | undefined =
     (agreed && { kind: 'node', place: agreed, ownership, requestClock }) ??
@@ -73,7 +75,7 @@ export async function openStorage(
     shardMap,
     share,
     ownedCount: () => (agreed ? ownership.count : ownedCount),
-    stamps: new HybridClock(stampClock, lastStamp(store)),
+    stamps: new HybridClock(stampClock, lastStamp(store), aheadMsMax),
     scanner: store.shared
       ? new ThreadScanner(readerEntry, store.shared, shardMap.placement, owned)
       : new StepwiseScanner(store, shardMap, clock, owned),

@@ -41,11 +41,11 @@ export class Pacer {
       const sent = (numbering.next - first) / numbering.step
       const target = Math.floor(before + (1 - gauge) * sent)
       const untilMs = this.clock.monoMs() + waitMsMax
-      const look = (): void => {
+      const check = (): void => {
         if (this.notifications.queueLength(tenant) <= target || this.clock.monoMs() > untilMs) onReply(reply)
-        else this.clock.after(stepMs, look)
+        else this.clock.after(stepMs, check)
       }
-      look()
+      check()
     }
   }
 }

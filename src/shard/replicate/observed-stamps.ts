@@ -7,6 +7,11 @@
 
 import type { Stamps } from '../../ports.js'
 
+/** A clock that gives larger stamps than those that it has followed; it follows none that is far ahead of it. */
+export interface StampFollower {
+  follow(stamp: number): void
+}
+
 /** A clock that gives only stamps above all that it has observed. */
 export interface StampObserver {
   observe(stamp: number): void
@@ -14,11 +19,11 @@ export interface StampObserver {
 
 export class ObservedStamps {
   private readonly own: Pick<Stamps, 'last'> & StampObserver
-  private readonly requestClock: StampObserver
+  private readonly requestClock: StampFollower
   private received = 0
 
-  /** `own` gives the stamps here; `requestClock` observes each stamp that is received. */
-  constructor(own: Pick<Stamps, 'last'> & StampObserver, requestClock: StampObserver) {
+  /** `own` gives the stamps here; `requestClock` follows each stamp that is received. */
+  constructor(own: Pick<Stamps, 'last'> & StampObserver, requestClock: StampFollower) {
     this.own = own
     this.requestClock = requestClock
   }
@@ -26,7 +31,7 @@ export class ObservedStamps {
   /** Notes a stamp that another node gave. */
   note(stamp: number): void {
     if (stamp > this.received) this.received = stamp
-    this.requestClock.observe(stamp)
+    this.requestClock.follow(stamp)
   }
 
   /** From now on stamps here are above all that were received. */

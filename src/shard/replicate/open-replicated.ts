@@ -7,7 +7,7 @@ import { type Register, registerOver } from '../documents/register.js'
 import { encodeNumber } from '../keys.js'
 import { attributeCounts, entityCounts, stampKey } from '../layout.js'
 import { CommitLane } from './commit-lane.js'
-import { ObservedStamps, type StampObserver } from './observed-stamps.js'
+import { ObservedStamps, type StampFollower, type StampObserver } from './observed-stamps.js'
 import type { Ownership } from './ownership.js'
 import { Positions } from './positions.js'
 import { ReplicatedLog } from './replicated-log.js'
@@ -20,8 +20,8 @@ export interface ReplicatedNeeds {
   readonly replication: Replication
   /** For the register: the reply to a change waits until every owner has it. */
   readonly barrier: Barrier
-  /** Observes stamps that others gave. */
-  readonly requestClock: StampObserver
+  /** Follows stamps that others gave. */
+  readonly requestClock: StampFollower
 }
 
 export interface Replicated {

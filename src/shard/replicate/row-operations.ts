@@ -86,17 +86,17 @@ export function decodeOperations(bytes: Buffer, shard: number): RowOperations {
   if (!Number.isSafeInteger(stamp) || stamp < 0) throw damaged(shard, 'its stamp is none')
   const operations: RowOperation[] = []
   let at = headBytes
-  const take = (length: number): Buffer => {
+  const read = (length: number): Buffer => {
     if (at + length > bytes.length) throw damaged(shard, 'it ends too early')
     at += length
     return bytes.subarray(at - length, at)
   }
   while (at < bytes.length) {
-    const [kind] = take(1)
+    const [kind] = read(1)
     if (kind !== putByte && kind !== delByte) throw damaged(shard, `it has an operation ${kind}`)
-    const key = take(take(2).readUInt16BE())
+    const key = read(read(2).readUInt16BE())
     if (!mayBeOf(key, shard)) throw damaged(shard, `it has a row of another shard, key ${key.toString('hex')}`)
-    operations.push({ key, value: kind === putByte ? take(take(4).readUInt32BE()) : undefined })
+    operations.push({ key, value: kind === putByte ? read(read(4).readUInt32BE()) : undefined })
   }
   return { stamp, operations }
 }

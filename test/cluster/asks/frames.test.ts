@@ -69,6 +69,7 @@ const hello: fc.Arbitrary<Hello> = record({
 const frame: fc.Arbitrary<Frame> = record({
   sentMs: ms,
   echoMs: fc.option(ms, { nil: undefined }),
+  wallMs: fc.option(ms, { nil: undefined }),
   ping: fc.boolean(),
   hello: fc.option(hello, { nil: undefined }),
   trouble: fc.option(name, { nil: undefined }),
@@ -80,9 +81,10 @@ const frame: fc.Arbitrary<Frame> = record({
 const present = ({ refusal, ...hello }: Hello) => (refusal === undefined ? hello : { ...hello, refusal })
 
 /** A frame with the field names of proto/asks.proto. */
-const inProto = ({ sentMs, echoMs, ping, hello, trouble, asks, answers }: Frame) => ({
+const inProto = ({ sentMs, echoMs, wallMs, ping, hello, trouble, asks, answers }: Frame) => ({
   sentMs,
   ...(echoMs === undefined ? {} : { echoMs }),
+  ...(wallMs === undefined ? {} : { wallMs }),
   ping,
   ...(hello ? { hello: present(hello) } : {}),
   ...(trouble === undefined ? {} : { trouble }),
@@ -93,6 +95,7 @@ const inProto = ({ sentMs, echoMs, ping, hello, trouble, asks, answers }: Frame)
 const small: Frame = {
   sentMs: 12.5,
   echoMs: 3.25,
+  wallMs: 1700000000000.5,
   ping: true,
   hello: { lowest: 2, highest: 3, name: 'a', incarnation: 'i', to: 'b', refusal: undefined },
   trouble: undefined,

@@ -65,6 +65,7 @@ class Scene {
         },
       },
       nowMs: () => this.clock.monoMs(),
+      wallMs: () => this.clock.wallMs(),
       flushSoon: () =>
         this.clock.endOfTick(() => {
           this.link.onTickEnd()

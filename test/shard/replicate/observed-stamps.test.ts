@@ -11,7 +11,7 @@ const now = stampOf(nowMs)
 function observing() {
   const own = new HybridClock({ wallMs: () => nowMs })
   const received: number[] = []
-  const stamps = new ObservedStamps(own, { observe: stamp => received.push(stamp) })
+  const stamps = new ObservedStamps(own, { follow: stamp => received.push(stamp) })
   return { own, received: received, stamps }
 }
 
