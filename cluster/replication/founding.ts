@@ -1,8 +1,8 @@
-// The beginning of logs whose shards have content already: one store is the first copy of all of them.
+// The beginning of logs whose shards have content already: some stores are their first copies.
 //
 // Such a log begins with record 2. A node without a copy finds that the log does not reach back to its beginning, and
-// fetches a snapshot. The node that has the content gets the position behind record 2, as if it had applied a first
-// record with all of it. So the content never goes through the engine.
+// fetches a snapshot. A node that has the content gets the position behind record 2, as if it had applied a first record
+// with all of it. So the content never goes through the engine.
 //
 // An interrupted founding can be resumed: record 2 carries the mark of the command that founds. A shard with an owner,
 // or with any other record, belongs to a cluster that runs already. Then the command ends with a sentence and changes
@@ -29,20 +29,19 @@ export interface FoundingOptions {
 export const foundingOptionsDefault: FoundingOptions = { retryMs: 500, triesMax: 20 }
 
 /**
- * Begins the logs of shards 0 to `shards` - 1, and returns the position at which each begins. `mark` is the same each
- * time the same content is tried again. Rejects with a sentence for the operator when one of them has begun otherwise,
- * or when the engine does not answer.
+ * Begins the logs of these shards, and returns the position at which each begins. `mark` is the same each time the same
+ * content is tried again. Rejects with a sentence for the operator when one of them has begun otherwise, or when the
+ * engine does not answer.
  */
 export async function foundLogs(
-  shards: number,
+  shards: Iterable<number>,
   mark: string,
   log: ShardLog,
   clock: Pick<ClusterClock, 'after'>,
   options: FoundingOptions = foundingOptionsDefault,
 ): Promise<ReadonlyMap<number, LogPosition>> {
   const positions = new Map<number, LogPosition>()
-  for (let shard = 0; shard < shards; shard++)
-    positions.set(shard, await new Founding(shard, mark, log, clock, options).found())
+  for (const shard of shards) positions.set(shard, await new Founding(shard, mark, log, clock, options).found())
   return positions
 }
 
@@ -51,13 +50,13 @@ export async function foundLogs(
  * founding.
  */
 export async function assertFoundable(
-  shards: number,
+  shards: Iterable<number>,
   mark: string,
   log: ShardLog,
   clock: Pick<ClusterClock, 'after'>,
   options: FoundingOptions = foundingOptionsDefault,
 ): Promise<void> {
-  for (let shard = 0; shard < shards; shard++) await new Founding(shard, mark, log, clock, options).look()
+  for (const shard of shards) await new Founding(shard, mark, log, clock, options).look()
 }
 
 class Founding {

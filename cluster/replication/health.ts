@@ -9,7 +9,9 @@
 // since the engine was last in trouble. An observation from before an outage proves nothing about the owner of a shard
 // after it.
 //
-// A loss or an error of the log engine comes first among the reasons, since all the others follow from it.
+// A loss, a diverged log or an error of the log engine comes first among the reasons, since all the others follow from
+// it. A node with a copy that has diverged can answer, but it has changes that the log lacks, and only an operator can
+// decide which are right.
 
 import type { Unknown } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
@@ -20,6 +22,8 @@ import type { ReplicationOptions } from './replication-options.js'
 export type Unhealthy =
   /** The engine lacks something that is known here (log-check.ts). */
   | { readonly kind: 'lost'; readonly loss: MissingRecords; readonly shards: readonly number[] }
+  /** The log has other records than this node has applied, so its copies have stopped (replica.ts). */
+  | { readonly kind: 'diverged'; readonly shards: readonly number[] }
   /** The engine takes no appends: `full`, its quota is exceeded; `away`, it does not answer, or cannot. */
   | { readonly kind: 'full' | 'away'; readonly reason: string; readonly shards: readonly number[] }
   /** They have no owner. */
@@ -38,6 +42,8 @@ export interface HealthParts {
   readonly serves: (shard: number) => boolean
   readonly reachable: (node: string) => boolean
   readonly loss: () => MissingRecords | undefined
+  /** The shards whose logs have other records than this node has applied. */
+  readonly diverged: () => readonly number[]
   /** The latest request of a kind that the engine did not execute; undefined: it did. */
   readonly trouble: () => Unknown | undefined
   /** Called once for each change of state. */
@@ -99,13 +105,15 @@ export class Health {
   }
 
   private find(): Unhealthy | undefined {
-    const { loss, trouble, clock, options } = this.parts
+    const { loss, diverged, trouble, clock, options } = this.parts
     const lost = loss()
     const unknown = trouble()
     const nowMs = clock.monoMs()
     if (lost || unknown) this.troubledMs = nowMs
     if (lost) return { kind: 'lost', loss: lost, shards: lost.shards }
     for (const shard of this.all()) if (this.reaches(shard)) this.reachedMs[shard] = nowMs
+    const other = diverged()
+    if (other.length > 0) return { kind: 'diverged', shards: other }
     const enoughMs = nowMs - options.healthMs
     const since = this.state
       ? { reachedMs: nowMs, provenMs: Math.max(enoughMs, this.troubledMs) }

@@ -63,6 +63,8 @@ export type ReplicaState = 'following' | 'owned' | 'incomplete' | 'ahead' | 'sto
 
 export class Replica {
   readonly shard: number
+  /** Whether it has stopped because its log has other records than the ones known here. */
+  hasDiverged = false
   private readonly parts: ReplicaParts
   private is: ReplicaState
   private tail: LogPosition
@@ -225,7 +227,10 @@ export class Replica {
     const record = decodeRecord(bytes)
     if (!record) return this.stop(unreadable(sequence, bytes))
     const problem = misfit(this.shard, this.tail, record)
-    if (problem !== undefined) return this.stop(problem)
+    if (problem !== undefined) {
+      this.hasDiverged = true
+      return this.stop(problem)
+    }
     const { continues, continuesPrevious } = record.fragment
     if (continuesPrevious && this.begun.length === 0) return this.stop(`record ${record.sequence} goes on with nothing`)
     // An owner that was superseded in the middle of a step has not completed it.

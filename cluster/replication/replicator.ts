@@ -143,6 +143,7 @@ export class Replicator implements HostReplication {
       serves: shard => this.serves(shard),
       reachable: parts.reachable,
       loss: () => this.check.loss,
+      diverged: () => this.holdings.filter(({ replica }) => replica.hasDiverged).map(({ shard }) => shard),
       trouble: () => this.appender.trouble ?? this.heartbeats.trouble ?? this.unrenewed,
       onChange: parts.onHealth,
     })

@@ -146,6 +146,15 @@ export const commands = {
       '-withoutLog: the log engine is gone. Changes that other nodes have acknowledged and that are not in the directory are then missing.',
     ],
   },
+  'cluster recover': {
+    words: ['--from <path> ... [-withoutShards] <the options of any node>'],
+    about: 'begins the lost log of a cluster again with the data directories of its nodes',
+    more: [
+      'Continues a cluster whose log is gone, with the furthest copy of each shard, in a log engine that keeps nothing. All nodes must have ended.',
+      'Give the directories of all nodes that are left, then start the nodes on them as before. After an interruption give the same command again.',
+      '-withoutShards: shards of which no directory has a complete copy begin empty. Without it, the command is refused.',
+    ],
+  },
 } as const satisfies Readonly<Record<string, CommandUsage>>
 
 export type CommandName = keyof typeof commands

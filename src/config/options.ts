@@ -187,7 +187,7 @@ const cluster = {
     help: 'Accept a version of etcd that is known to lose data.',
   }),
   replicas: option('REPLICAS', whole(1, 7), 3, {
-    help: 'Nodes that keep each shard, its owner among them. More survive the loss of more disks, and each costs every change once more.',
+    help: 'Nodes that keep each shard, its owner among them. More survive the loss of more disks, and each costs every change once more. With 1, the content of the shards of a node is lost with its disk.',
   }),
   failureDomain: option('FAILURE_DOMAIN', text(1, 100), undefined, {
     help: 'What fails together with this node: a rack, a zone. Copies of a shard stand in different ones as long as there are any.',

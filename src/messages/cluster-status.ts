@@ -15,6 +15,8 @@ export interface LogLoss {
  */
 export type HealthProblem =
   | ({ readonly kind: 'lost' } & LogLoss)
+  /** The logs of these shards have other records than the node has applied. */
+  | { readonly kind: 'diverged'; readonly shards: readonly number[] }
   /** The log engine accepts no appends. `full`: its quota is exceeded. `away`: it does not answer, or cannot. */
   | { readonly kind: 'full' | 'away'; readonly reason: string; readonly shards: readonly number[] }
   | { readonly kind: 'unowned'; readonly shards: readonly number[] }

@@ -14,7 +14,7 @@ import type { JsonObject } from '../domain/json.js'
 import { placementDefault } from '../domain/scope.js'
 import { Unreadable } from '../domain/unreadable.js'
 import { openProgress } from '../observe/progress.js'
-import { DataDirectoryError, isDataDirectory, openDataDirectory } from '../storage/data-directory.js'
+import { clusterOf, DataDirectoryError, isDataDirectory, openDataDirectory } from '../storage/data-directory.js'
 import { type MoveEndpoint, type MoveOrder, readArguments, type Verb } from './arguments.js'
 import { BrokerClient } from './broker-client.js'
 import { BrokerSink } from './broker-sink.js'
@@ -46,10 +46,11 @@ export async function runMove(
   // Waiting for a broker does not keep the process alive; this timer does.
   const awake = setInterval(() => {}, awakeMs)
   try {
-    const result = await carryOut(reading.order, divide, stop.signal)
+    const { result, lack } = await carryOut(reading.order, divide, stop.signal)
     for (const what of result.unmet) printLine(`nothing of ${what} was found`)
+    if (lack !== undefined) printLine(lack)
     printLine(summary(result.tally, verb))
-    return isWhole(result) ? 0 : 1
+    return isWhole(result) && lack === undefined ? 0 : 1
   } catch (error) {
     if (!isForOperator(error)) throw error
     printLine(`orrery ${verb}: ${error.message}`)
@@ -71,7 +72,13 @@ const printLine = (line: string): void => {
   process.stderr.write(`${line}\n`)
 }
 
-async function carryOut(order: MoveOrder, divide: Divide, signal: AbortSignal): Promise<MoveResult> {
+interface CarriedOut {
+  readonly result: MoveResult
+  /** What the source lacks, in a sentence. */
+  readonly lack: string | undefined
+}
+
+async function carryOut(order: MoveOrder, divide: Divide, signal: AbortSignal): Promise<CarriedOut> {
   const { verb, to, selection } = order
   const state = stateOf(order)
   const source = await openSource(order)
@@ -91,7 +98,7 @@ async function carryOut(order: MoveOrder, divide: Divide, signal: AbortSignal): 
     if (earlier) printLine('goes on where it was interrupted')
     sink = await openSink(order, divide, earlier)
     if (to.kind === 'broker') printLine(`${sink.name}: ${lostOverHttp}`)
-    return await move(source, sink, {
+    const result = await move(source, sink, {
       selection,
       skipsBad: order.skipsBad,
       state,
@@ -102,6 +109,7 @@ async function carryOut(order: MoveOrder, divide: Divide, signal: AbortSignal): 
       onBad: (where, fault) => printLine(`${source.name}, ${where}: ${fault}`),
       signal,
     })
+    return { result, lack: source.lack }
   } finally {
     progress.end()
     await sink?.close()
@@ -111,6 +119,9 @@ async function carryOut(order: MoveOrder, divide: Divide, signal: AbortSignal): 
 
 /** Interval of the lines about progress, where no bar can be drawn. */
 const progressLogMs = 10_000
+
+const ofOneNode =
+  'this is the directory of a node of a cluster: changes that other nodes have acknowledged and that it does not have are missing'
 
 const lostOverHttp =
   'times of creation and change, correlators, and the ids and counters of subscriptions and registrations are not carried over HTTP'
@@ -135,7 +146,9 @@ async function openSource(order: MoveOrder): Promise<Source> {
     }
     case 'directory': {
       if (!isDataDirectory(from.path)) throw new MoveError(`${from.path} is no data directory`)
-      const open = await openStores(directoryAt(from.path, 1), 'os', printLine)
+      const cluster = clusterOf(from.path)
+      if (cluster) printLine(`${from.path}: ${ofOneNode}`)
+      const open = await openStores(directoryAt(from.path, 1, cluster), 'os', printLine)
       return directorySource(open)
     }
   }
@@ -156,9 +169,9 @@ async function openSink(order: MoveOrder, divide: Divide, earlier: MoveProgress 
   }
 }
 
-/** Opens the directory; a new one gets this number of workers. */
-const directoryAt = (path: string, workers: number) =>
-  openDataDirectory(path, { ...placementDefault, workers }, () => systemChance.uuid())
+/** Opens the directory; a new one gets this number of workers. `cluster`: that of the node to which it must belong. */
+const directoryAt = (path: string, workers: number, cluster?: { readonly id: string }) =>
+  openDataDirectory(path, { ...placementDefault, workers, ...(cluster && { cluster }) }, () => systemChance.uuid())
 
 const clientOf = (url: string, { token, tls }: MoveOrder): BrokerClient =>
   new BrokerClient(url, { token, openSocket: openSockets(tls) })

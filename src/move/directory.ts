@@ -34,6 +34,7 @@ import { Heap } from '../shard/turn/heap.js'
 import type { DataDirectory } from '../storage/data-directory.js'
 import { openStore, settleStore } from '../storage/open-store.js'
 import { itemKinds, type MovedItem, type MovedKind, type Source, type SourceItem, type SourcePage } from './moved.js'
+import { readCopies, shardsInWords } from './node-copies.js'
 
 export interface OpenDirectory {
   readonly directory: DataDirectory
@@ -94,7 +95,11 @@ export async function directorySource(open: OpenDirectory): Promise<Source> {
   const { directory, stores } = open
   let total = 0
   for (const store of stores) total += await countEntities(store)
+  // A node of a cluster has one store.
+  const missing = directory.cluster ? (await readCopies(stores[0]!, directory.shards)).missing : []
+  const lack = `data directory ${directory.path} has no complete copy of ${shardsInWords(missing)}`
   return {
+    ...(missing.length > 0 && { lack }),
     name: `data directory ${directory.path}`,
     identity: { directory: directory.id, stamp: Math.max(...stores.map(lastStamp)) },
     total,

@@ -65,6 +65,8 @@ export interface Source {
   readonly total: number | undefined
   /** The identity of its content: a position is only valid for the same identity. */
   readonly identity: JsonObject
+  /** What it lacks of the content that it should have, in a sentence. Absent: nothing, as far as it knows. */
+  readonly lack?: string
   /**
    * Pages from one of its positions, or from the beginning. Items without a time of creation get `nowMs`. May throw a
    * MoveError.

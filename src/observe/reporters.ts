@@ -25,6 +25,8 @@ export function problemInWords(problem: HealthProblem): string {
   switch (problem.kind) {
     case 'lost':
       return lossInWords(problem)
+    case 'diverged':
+      return `the log has other records than this node has applied: its copies of ${listed(problem.shards)} have stopped`
     case 'full':
       return `the log engine is full and takes no writes (etcd's alarm NOSPACE: its quota is exceeded): ${problem.reason}`
     case 'away':
@@ -54,6 +56,7 @@ const startDelayMsMax = 1_000
 
 const adviceOf: Readonly<Partial<Record<HealthProblem['kind'], string>>> = {
   lost: '. Requests are refused with 503 until the log is back; nothing is deleted here (docs/operations/log-lost.md)',
+  diverged: '. It has changes that the log lacks: an operator must choose (docs/operations/disasters.md)',
   full: '. Writes are refused with 503 (docs/operations/cluster-health.md)',
   away: '. Writes are refused with 503 (docs/operations/cluster-health.md)',
 }

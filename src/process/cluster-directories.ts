@@ -13,43 +13,27 @@
 // After an interruption the operator gives the same command again. It fills the new store from the beginning, since the
 // old directory may have changed in between.
 //
-// Not here: rows and the new directory (fill-directory.ts).
+// Not here: rows and the new directory (fill-directory.ts), a cluster whose log is gone (recover.ts).
 
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { assertFoundable, type EtcdLog, findBehind, findLiving, foundLogs } from '../../cluster/index.js'
 import { systemChance, systemClock } from '../clock.js'
-import { usageOf } from '../config/commands.js'
-import { type ClusterConfig, type Config, readConfig } from '../config/config.js'
 import { placementDefault } from '../domain/scope.js'
 import type { OpenDirectory } from '../move/directory.js'
+import { readCopies, shardsInWords } from '../move/node-copies.js'
 import type { Store } from '../ports.js'
 import { Positions } from '../shard/replicate/positions.js'
 import type { FollowedPosition } from '../shard/replicate/replication.js'
-import { clusterOf, createDirectory, DataDirectoryError, isDataDirectory } from '../storage/data-directory.js'
-import { certificatesOf } from './cluster-files.js'
-import { agreed, agreedBefore, openLogOf } from './cluster-log.js'
+import { clusterOf, createDirectory, DataDirectoryError } from '../storage/data-directory.js'
+import { agreed, agreedBefore } from './cluster-log.js'
+import { type Command, clusterIn, logOf, type Order, runDirectoryCommand, warn } from './directory-command.js'
 import { type Filled, fillDirectory, markNew, openOld } from './fill-directory.js'
+import { recover } from './recover.js'
 import type { Agreement } from './surroundings.js'
 
-interface Order {
-  readonly from: string
-  readonly config: Config
-  readonly flags: ReadonlySet<string>
-  readonly signal: AbortSignal
-}
-
-interface Command {
-  /** Options without a value. */
-  readonly flags: readonly string[]
-  /**
-   * Returns the text for standard output. Rejects with a sentence for the operator; the old directory is unchanged in
-   * any case.
-   */
-  run(order: Order): Promise<string>
-}
-
 const init: Command = {
+  takes: 'one',
   flags: [],
   run: runInit,
 }
@@ -57,58 +41,19 @@ const init: Command = {
 const withoutLog = '-withoutLog'
 
 const leave: Command = {
+  takes: 'one',
   flags: [withoutLog],
   run: runLeave,
 }
 
-const commands = { init, leave } as const
-
-export type DirectoryVerb = keyof typeof commands
+const commands = { init, leave, recover } as const
 
 /** Runs the command; returns the exit status. */
-export async function runOnDirectory(
-  verb: DirectoryVerb,
+export const runOnDirectory = (
+  verb: keyof typeof commands,
   words: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
-): Promise<number> {
-  const { flags, run } = commands[verb]
-  const usage = usageOf(`cluster ${verb}`)
-  const given = new Set(words.map(bare))
-  const options = words.filter(word => !flags.includes(bare(word)))
-  const at = options.findIndex(word => bare(word) === '-from')
-  const from = at < 0 ? undefined : options[at + 1]
-  const reading = readConfig(at < 0 ? options : options.toSpliced(at, 2), env)
-  if (reading.kind === 'print') return say('stdout', usage, 0)
-  if (from === undefined) return say('stderr', `${usage}\n\n--from is missing`, 1)
-  if (reading.kind === 'refuse') return say('stderr', [usage, '', ...reading.lines].join('\n'), 1)
-  const stop = new AbortController()
-  const onSignal = (): void => stop.abort(new Error('stopped; the same command begins again'))
-  for (const signal of signals) process.once(signal, onSignal)
-  // Waiting for the log engine does not keep the process alive; this timer does.
-  const awake = setInterval(() => {}, awakeMs)
-  try {
-    if (!isDataDirectory(from)) throw new DataDirectoryError(`${from} is no data directory`)
-    return say('stdout', await run({ from, config: reading.config, flags: given, signal: stop.signal }), 0)
-  } catch (error) {
-    return say('stderr', `orrery cluster ${verb}: ${(error as Error).message}`, 1)
-  } finally {
-    clearInterval(awake)
-    for (const signal of signals) process.off(signal, onSignal)
-  }
-}
-
-/** Options may begin with two dashes, too. */
-const bare = (word: string): string => word.replace(/^--/, '-')
-
-const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-const awakeMs = 60_000
-
-function say(stream: 'stdout' | 'stderr', text: string, status: number): number {
-  process[stream].write(`${text}\n`)
-  return status
-}
-
-const warn = (line: string): void => void process.stderr.write(`${line}\n`)
+): Promise<number> => runDirectoryCommand(verb, commands[verb], words, env)
 
 const contentOf = ({ entities, subscriptions, registrations }: Filled): string =>
   `${entities} entities, ${subscriptions} subscriptions and ${registrations} registrations`
@@ -116,13 +61,6 @@ const contentOf = ({ entities, subscriptions, registrations }: Filled): string =
 /** The file in an unfinished new directory. It holds a mark by which the logs recognize the command that began them. */
 const initMark = 'cluster-init.json'
 const leaveMark = 'cluster-leave.json'
-
-function clusterIn({ cluster }: Config, verb: DirectoryVerb): ClusterConfig {
-  if (!cluster) throw new Error(`-clusterListen, -nodeName and -shardLog are missing; see orrery cluster ${verb} -h`)
-  return cluster
-}
-
-const logOf = (cluster: ClusterConfig): EtcdLog => openLogOf(cluster, cluster.tls && certificatesOf(cluster.tls))
 
 /** Options of a new directory that gets the content of an old one. */
 const contentIn = ({ directory: { shards, spread, store } }: OpenDirectory, path: string) => ({
@@ -132,7 +70,7 @@ const contentIn = ({ directory: { shards, spread, store } }: OpenDirectory, path
 
 // Into a cluster
 
-async function runInit({ from, config, signal }: Order): Promise<string> {
+async function runInit({ from: [from], config, signal }: Order): Promise<string> {
   const cluster = clusterIn(config, 'init')
   const to = config.store.directory
   const mark = markNew(to, initMark)
@@ -142,7 +80,7 @@ async function runInit({ from, config, signal }: Order): Promise<string> {
     try {
       const agreement = await agreedWith(old, log)
       // The log of the register is one more.
-      const logs = agreement.shards + 1
+      const logs = Array.from({ length: agreement.shards + 1 }, (_, shard) => shard)
       await assertFoundable(logs, mark, log, systemClock)
       const finish = async (target: Store): Promise<void> =>
         putPositions(target, await foundLogs(logs, mark, log, systemClock))
@@ -180,7 +118,7 @@ function putPositions(target: Store, founded: ReadonlyMap<number, FollowedPositi
 
 // Out of a cluster
 
-async function runLeave({ from, config, flags, signal }: Order): Promise<string> {
+async function runLeave({ from: [from], config, flags, signal }: Order): Promise<string> {
   const own = clusterOf(from)
   if (!own) throw new DataDirectoryError(`data directory ${from} is that of a single node already`)
   const log = flags.has(withoutLog) ? undefined : logOf(clusterIn(config, 'leave'))
@@ -213,15 +151,7 @@ async function wholeCopy({
   stores,
 }: OpenDirectory): Promise<ReadonlyMap<number, FollowedPosition>> {
   // A node has one store.
-  const known = await Positions.read(stores[0]!)
-  const positions = new Map<number, FollowedPosition>()
-  const missing: number[] = []
-  // The last one is that of the register.
-  for (let shard = 0; shard <= shards; shard++) {
-    const position = known.of(shard)
-    if (position) positions.set(shard, position)
-    else missing.push(shard)
-  }
+  const { positions, missing } = await readCopies(stores[0]!, shards)
   if (missing.length === 0) return positions
   throw new DataDirectoryError(
     `data directory ${path} has no complete copy of ${shardsInWords(missing)}: choose that of a node that has copies of all`,
@@ -250,13 +180,4 @@ async function assertNothingMissing(
     throw new Error(
       `the log has changes of ${shardsInWords(behind)} that are not in ${from}: start the nodes again, wait until "orrery cluster status" shows at this node that every shard has a copy and none is behind, and stop this node last`,
     )
-}
-
-/** Shards listed in a sentence. */
-const shardsNamedMax = 10
-
-function shardsInWords(shards: readonly number[]): string {
-  const named = shards.slice(0, shardsNamedMax).join(', ')
-  if (shards.length === 1) return `shard ${named}`
-  return `shards ${named}${shards.length > shardsNamedMax ? ` and ${shards.length - shardsNamedMax} more` : ''}`
 }

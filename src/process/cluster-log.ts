@@ -57,8 +57,14 @@ const markName = 'cluster'
 /** Version of this entry, and of all other rows of the cluster in the engine: 1 had counts in other rows. */
 const markVersion = 2
 
+/** The entry of a cluster that is to be created. */
+export interface WantedAgreement extends Agreement {
+  /** The id that the cluster had before its log was lost (recover.ts). */
+  readonly recovered?: string
+}
+
 /** Reads the entry of this cluster, and waits as long as that takes. Creates it as `wanted` if there is none. */
-export async function agreed(log: ShardLog, wanted: Agreement, logger: Pick<Logger, 'warn'>): Promise<Agreed> {
+export async function agreed(log: ShardLog, wanted: WantedAgreement, logger: Pick<Logger, 'warn'>): Promise<Agreed> {
   const value = await answered<Buffer>(logger, onDone =>
     log.createOnce(markName, Buffer.from(JSON.stringify({ version: markVersion, ...wanted })), outcome =>
       onDone(outcome.kind === 'stands' ? { kind: 'answer', value: outcome.value } : outcome),
@@ -67,19 +73,29 @@ export async function agreed(log: ShardLog, wanted: Agreement, logger: Pick<Logg
   return agreedOf(value)
 }
 
+/** Reads the entry of the cluster that the engine keeps, and waits as long as that takes. Undefined: it keeps none. */
+export async function agreementIn(log: ShardLog, logger: Pick<Logger, 'warn'>): Promise<Agreed | undefined> {
+  const value = await answered<Buffer | undefined>(logger, onDone =>
+    log.named(markName, outcome =>
+      onDone(outcome.kind === 'read' ? { kind: 'answer', value: outcome.value } : outcome),
+    ),
+  )
+  return value && agreedOf(value)
+}
+
 /** The same for a node that belongs to a cluster already. It creates no missing entry, since it may be brought back. */
 export async function agreedBefore(
   log: ShardLog,
   own: { readonly path: string; readonly id: string },
   logger: Pick<Logger, 'warn'>,
 ): Promise<Agreed> {
-  const value = await answered<Buffer | undefined>(logger, onDone =>
-    log.named(markName, outcome =>
-      onDone(outcome.kind === 'read' ? { kind: 'answer', value: outcome.value } : outcome),
-    ),
-  )
-  const found = value && agreedOf(value)
+  const found = await agreementIn(log, logger)
   if (found?.agreement.id === own.id) return found
+  if (found?.recovered === own.id)
+    throw new Error(
+      `data directory ${own.path} belongs to cluster ${own.id}, which was recovered without it and is cluster ${found.agreement.id} now. ` +
+        'Nothing was changed. Start the node with an empty directory: it gets copies from the other nodes (docs/operations/disasters.md)',
+    )
   const has = found ? `has cluster ${found.agreement.id} in its place` : 'has nothing of it'
   throw new Error(
     `data directory ${own.path} belongs to cluster ${own.id}, and the log engine (-shardLog) ${has}: its data was deleted or replaced, or it is another engine. ` +
@@ -91,13 +107,19 @@ export async function agreedBefore(
 export interface Agreed {
   readonly agreement: Agreement
   readonly mark: ClusterMark
+  /** The id that the cluster had before its log was lost; undefined: it was never recovered. */
+  readonly recovered: string | undefined
 }
 
 function agreedOf(value: Buffer): Agreed {
-  const { version, id, shards, spread } = markOf(value)
+  const { version, id, shards, spread, recovered } = markOf(value)
   assertVersion("the cluster's mark in the log engine (-shardLog)", version, markVersion)
   if (typeof id !== 'string' || !Number.isSafeInteger(shards) || !Number.isSafeInteger(spread)) throw noMark()
-  return { agreement: { id, shards: Number(shards), spread: Number(spread) }, mark: { name: markName, value } }
+  return {
+    agreement: { id, shards: Number(shards), spread: Number(spread) },
+    mark: { name: markName, value },
+    recovered: typeof recovered === 'string' ? recovered : undefined,
+  }
 }
 
 function markOf(value: Buffer): Readonly<Record<string, unknown>> {

@@ -38,6 +38,8 @@ const runners: Readonly<Record<CommandName, Run>> = {
     (await import('./cluster-directories.js')).runOnDirectory('init', words, env),
   'cluster leave': async (words, { env }) =>
     (await import('./cluster-directories.js')).runOnDirectory('leave', words, env),
+  'cluster recover': async (words, { env }) =>
+    (await import('./cluster-directories.js')).runOnDirectory('recover', words, env),
 }
 
 /** Runs the command that the words begin with; returns the exit status. undefined: they begin with no command. */

@@ -27,6 +27,9 @@ import { buffersOf, certificatesOf, logTlsIn, nodeCertificatesIn } from './clust
 import { type Agreed, agreed, agreedBefore, checkEngine, openLogOf } from './cluster-log.js'
 import type { Agreement, ClusterLog, Joined, JoinedNode, JoinOptions, OwnShards } from './surroundings.js'
 
+const oneCopyWarning =
+  'each shard has one copy (-replicas 1): when the disk of a node is lost, the content of its shards is lost (docs/operations/disasters.md)'
+
 /** How long the start of a node waits until every shard has an owner. */
 const settleMsMax = 10_000
 /** How long shards may take to find new owners before this node ends without waiting for them. */
@@ -140,6 +143,7 @@ async function join<Own extends OwnShards>(
   await node.settled(settleMsMax)
   const { unhealthy } = replicator
   if (unhealthy) logger.warn(`cluster: not ready yet: ${problemInWords(problemOf(agreement, unhealthy))}`)
+  if (config.replicas === 1) logger.warn(`cluster: ${oneCopyWarning}`)
   const status = (): ClusterStatus => statusOf(config, agreement, node)
   const joined: Joined = {
     shards,

@@ -56,7 +56,9 @@ export interface DataDirectory {
 /** The version of this file, and of all rows of the stores. */
 export const rowFormat = 4
 const fileName = 'orrery.json'
-const temporaryName = 'orrery.json.new'
+const temporaryName = `${fileName}.new`
+/** The file of a recovery that has not ended (recovery-plan.ts). */
+export const recoveryFile = 'cluster-recover.json'
 
 /** Names that a free directory may contain: our own unfinished file, and the one that mkfs puts into a fresh volume. */
 const harmless = new Set([temporaryName, 'lost+found'])
@@ -142,6 +144,10 @@ export function createDirectory({
 /** Refuses the directory of a single node for a node of a cluster, the other way round, and that of another cluster. */
 function assertBelongs(directory: DataDirectory, { cluster: wanted }: WantedDirectory): DataDirectory {
   const { path, cluster } = directory
+  if (existsSync(join(path, recoveryFile)))
+    throw new DataDirectoryError(
+      `data directory ${path} is part of a recovery that has not ended: give the same "orrery cluster recover" again. If it has ended without this directory, choose an empty one`,
+    )
   if (cluster?.id === wanted?.id) return directory
   if (!cluster)
     throw new DataDirectoryError(
@@ -173,6 +179,10 @@ export function assertWorkers(path: string, shards: number, workers: number): vo
   if (workers <= shards) return
   throw new DataDirectoryError(`data directory ${path} has ${shards} shards: choose at most ${shards} workers`)
 }
+
+/** Records that the copies of a node's directory follow the logs of another cluster now. */
+export const recordCluster = (directory: DataDirectory, id: string): DataDirectory =>
+  write({ ...directory, cluster: { id } })
 
 /** Records the kind of store for the directory, before that store writes its first file. */
 export function recordStore(directory: DataDirectory, store: StoreKind): DataDirectory {
@@ -261,22 +271,27 @@ function isCount(value: unknown): value is number {
 function write(directory: DataDirectory): DataDirectory {
   const { path, shards, spread, workers, becoming, cluster, store, id } = directory
   const said = { format: rowFormat, shards, spread, workers, becoming, cluster, store, id }
-  const temporary = join(path, temporaryName)
+  replaceFile(path, fileName, `${JSON.stringify(said, null, 2)}\n`)
+  return directory
+}
+
+/** Replaces a file of the directory as a whole. */
+export function replaceFile(path: string, name: string, text: string): void {
+  const temporary = join(path, `${name}.new`)
   try {
     const file = openSync(temporary, 'w', 0o600)
     try {
-      writeSync(file, `${JSON.stringify(said, null, 2)}\n`)
+      writeSync(file, text)
       fsyncSync(file)
     } finally {
       closeSync(file)
     }
-    renameSync(temporary, join(path, fileName))
+    renameSync(temporary, join(path, name))
     // The rename changes the folder, so the folder has to be flushed as well.
     flushFolder(path)
   } catch (error) {
     throw unusable(path, error)
   }
-  return directory
 }
 
 /** Makes the names in a folder durable. */

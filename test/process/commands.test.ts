@@ -37,7 +37,7 @@ for (const name of commandNames)
 
 t.test('orrery cluster lists its commands', async t => {
   const { out } = await run(t, 'cluster -h')
-  for (const verb of ['status', 'drain', 'resume', 'init', 'leave']) t.match(out, `cluster ${verb} `)
+  for (const verb of ['status', 'drain', 'resume', 'init', 'leave', 'recover']) t.match(out, `cluster ${verb} `)
   t.same(await run(t, 'help cluster'), { status: 0, out, err: '' })
 })
 
@@ -48,6 +48,8 @@ const refused: readonly (readonly [line: string, last: RegExp])[] = [
   ['cluster drain nowhere', /^the node: "nowhere" is not a URL with http or https$/],
   ['cluster drain --token', /^Option '--token <value>' argument missing$/],
   ['cluster init -port 80', /^--from is missing$/],
+  ['cluster leave --from a b', /^--from takes one directory$/],
+  ['cluster recover --from', /^--from is missing$/],
   ['config chekc', /^"chekc": not a command of orrery config; did you mean check\?$/],
   ['tenants', /^orrery tenants: which command\?$/],
   ['tenants list acme', /^"acme": a list has all tenants$/],

@@ -59,9 +59,11 @@ export class Scene {
     this.places = places
   }
 
-  /** Starts a node on its data directory, and waits until it can be used. */
-  async begin(index: number): Promise<void> {
-    this.nodes[index] = await startBroker(this.t, { ...this.places[index]!, readyWaitMs: waitMsMax })
+  /** Starts a node on its data directory, and waits until it can be used. `more`: options besides those of its place. */
+  async begin(index: number, ...more: string[]): Promise<void> {
+    const place = this.places[index]!
+    const args = [...place.args, ...more]
+    this.nodes[index] = await startBroker(this.t, { ...place, args, readyWaitMs: waitMsMax })
   }
 
   /** Starts a node and does not wait. */

@@ -16,6 +16,7 @@ const random = Random.fromEnvironment()
 t.comment(`SEED=${random.seed}`)
 
 const shards = 5
+const all = Array.from({ length: shards }, (_, shard) => shard)
 
 function simulate(faults: Partial<LogFaults> = {}) {
   const world = new World(new Random(random.seed))
@@ -34,8 +35,8 @@ function simulate(faults: Partial<LogFaults> = {}) {
     }
     return ended
   }
-  const found = (mark = 'mark') => run(foundLogs(shards, mark, log, clock))
-  const look = (mark = 'mark') => run(assertFoundable(shards, mark, log, clock))
+  const found = (mark = 'mark') => run(foundLogs(all, mark, log, clock))
+  const look = (mark = 'mark') => run(assertFoundable(all, mark, log, clock))
   /** A copy that begins at a node's position. */
   const copy = async (shard: number, position: LogPosition | undefined): Promise<Replica> => {
     const replica = new Replica(shard, position, {

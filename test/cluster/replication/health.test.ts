@@ -16,6 +16,7 @@ class Scene {
   readonly cut = new Set<string>()
   serves = true
   loss: MissingRecords | undefined
+  diverged: readonly number[] = []
   trouble: Unknown | undefined
   readonly health = new Health({
     clock: this.clock,
@@ -26,6 +27,7 @@ class Scene {
     serves: () => this.serves,
     reachable: node => !this.cut.has(node),
     loss: () => this.loss,
+    diverged: () => this.diverged,
     trouble: () => this.trouble,
     onChange: unhealthy => this.reported.push(unhealthy),
   })
@@ -70,6 +72,13 @@ t.test('an owner that proves itself keeps all well for as long as it does', asyn
   const scene = Scene.well()
   scene.pass(20_000, 0, 1, 2)
   t.strictSame([scene.health.unhealthy, scene.reported], [undefined, []])
+})
+
+t.test('a node whose copies have diverged from the log is unhealthy at once', async t => {
+  const scene = Scene.well()
+  scene.diverged = [1]
+  scene.pass(1_000, 0, 1, 2)
+  t.strictSame(scene.reported, [{ kind: 'diverged', shards: [1] }])
 })
 
 t.test('a trouble shorter than the bound makes nothing unhealthy, and a longer one does', async t => {

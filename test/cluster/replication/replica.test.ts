@@ -135,6 +135,7 @@ t.test('a record that was changed stops the copy at the next one', async t => {
   await scene.settle()
   t.match(scene.stopped, [/another past/])
   t.equal(scene.replica.state, 'stopped')
+  t.ok(scene.replica.hasDiverged)
   t.strictSame(scene.applied.length, 1, 'nothing is applied any more')
 })
 
@@ -258,6 +259,7 @@ t.test('a record of another version stops the copy, with a hint to the build tha
   scene.replica.onRecord({ sequence, bytes })
   await scene.settle()
   t.strictSame(scene.stopped, ['record 1 has version 2, and this build reads version 1: start the build that wrote it'])
+  t.notOk(scene.replica.hasDiverged)
   t.strictSame(scene.applied, [])
 })
 
