@@ -9,7 +9,7 @@ import { Random } from '../support/random.js'
 import { controls } from './replication-controls.js'
 import { run } from './replication-run.js'
 
-const simulations = Number(process.env.REPLICATIONS ?? 8)
+const simulations = Number(process.env.REPLICATIONS ?? 5)
 /** The most seeds that each control gets until one of them notices it: the rarest one is noticed by one of 75. */
 const controlSeeds = Number(process.env.CONTROL_SEEDS ?? 600)
 /**

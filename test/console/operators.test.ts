@@ -28,7 +28,15 @@ function clusterSeenBy(isJoined: boolean): ClusterStatus {
   }
   const shards = Array.from({ length: 257 }, (_, at) => (at === 4 ? { ...shard(at), next: 'a' } : shard(at)))
   const members = ['a', 'b', '<i>c</i>'].map(name => ({
-    ...{ name, address: `${name}:7000`, domain: '', status: 'alive', protocol: 1, undecodable: 0, clockAheadMs: name === 'a' ? undefined : 3 },
+    ...{
+      name,
+      address: `${name}:7000`,
+      domain: '',
+      status: 'alive',
+      protocol: 1,
+      undecodable: 0,
+      clockAheadMs: name === 'a' ? undefined : 3,
+    },
     isJoined: name !== 'a' || isJoined,
     owned: shards.filter(({ owner }) => owner === name).length,
   }))

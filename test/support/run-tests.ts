@@ -30,7 +30,7 @@ const crowded = new RegExp(
     '/cluster/(?:cluster-node|stopped-process|logs/)',
     '/conformance/c',
     '/deploy/three-nodes',
-    '/journeys/(?:cluster|deposed|differential|federation|log-lost|operators|upgrade|workers)',
+    '/journeys/(?:cluster|deposed|differential|federation|log-lost|operators|upgrade|workers|wrong-clock)',
     'two-workers',
   ].join('|'),
 )
