@@ -169,7 +169,7 @@ t.test('operators', { skip }, async t => {
       }
       const links = page.getByRole('navigation').getByRole('link')
       await show('reader')
-      await becomes(t, () => links.allTextContents(), ['Entities', 'Types', 'Try it'], 'views of a reader')
+      await becomes(t, () => links.allTextContents(), ['Entities', 'Map', 'Types', 'Try it'], 'views of a reader')
       await page.getByRole('button', { name: 'Send GET' }).click()
       await page.getByText(/^200 OK/).waitFor()
       await page.getByText('curl', { exact: true }).click()
@@ -179,7 +179,7 @@ t.test('operators', { skip }, async t => {
       await page.getByRole('alert').getByText('403').waitFor()
       t.equal(await page.getByRole('button', { name: 'Create…' }).count(), 0)
       await show('operator')
-      await becomes(t, () => links.count(), 6, 'views of an operator at the port of clients')
+      await becomes(t, () => links.count(), 7, 'views of an operator at the port of clients')
       for (const view of ['settings', 'cluster']) {
         await scene.open(view)
         await page.getByText('is at the port for operators of this broker').waitFor()
