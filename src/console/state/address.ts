@@ -46,11 +46,14 @@ export function renderAddress({ view, parameters }: ViewAddress): string {
 export class AddressBar {
   readonly address: Observable<ViewAddress>
   private writing: ReturnType<typeof setTimeout> | undefined
+  /** The hash of the URL as it was last read or written here. */
+  private known = location.hash
 
   constructor() {
     this.address = new Observable(parseAddress(location.hash))
     addEventListener('hashchange', () => {
       clearTimeout(this.writing)
+      this.known = location.hash
       if (renderAddress(this.address.value) !== location.hash) this.address.set(parseAddress(location.hash))
     })
   }
@@ -70,6 +73,13 @@ export class AddressBar {
     const { view, parameters: before } = this.address.value
     this.address.set(parseAddress(renderAddress({ view, parameters: { ...before, ...parameters } })))
     clearTimeout(this.writing)
-    this.writing = setTimeout(() => history.replaceState(null, '', renderAddress(this.address.value)), writeMs)
+    this.writing = setTimeout(() => this.write(), writeMs)
+  }
+
+  private write(): void {
+    // A person has followed a link, and the event about it comes soon.
+    if (location.hash !== this.known) return
+    history.replaceState(null, '', renderAddress(this.address.value))
+    this.known = location.hash
   }
 }
