@@ -21,9 +21,10 @@ const pictureBytesMax = 200 * 1024
 const stored = join(root, 'docs/pictures')
 const folder = process.env.UPDATE_PICTURES === '1' ? stored : join(root, '.tap/console')
 
-async function entitiesLive(scene: ConsoleScene): Promise<void> {
-  const page = await scene.openLive('entities?type=Bus&attrs=line,speed,passengers,location')
-  await page.locator('.flash').nth(5).waitFor()
+async function mapLive(scene: ConsoleScene): Promise<void> {
+  const page = await scene.openLive('map')
+  await page.getByRole('list', { name: 'Colours' }).getByText('Bus').waitFor()
+  await page.getByText(/entities in this part of the world shown/).waitFor()
 }
 
 async function subscriptionExplained(scene: ConsoleScene, client: HttpClient): Promise<void> {
@@ -64,7 +65,7 @@ t.test('the console shows the demo, and pictures of it are small', { skip }, asy
   await page.emulateMedia({ colorScheme: 'light' })
   await carryOut(t, 'pictures', scene, async t => {
     for (const [name, show] of [
-      ['entities.png', entitiesLive],
+      ['map.png', mapLive],
       ['subscription.png', subscriptionExplained],
     ] as const) {
       await show(scene, client)
