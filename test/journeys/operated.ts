@@ -93,7 +93,8 @@ export class Client {
       }
       const { headers } = await this.send('GET', '/v2/entities?limit=0&options=count&q=!load', undefined, of(tenant))
       seen.set(`${tenant} entities`, String(headers['ctx-total-count']))
-      const registered = (await this.send('GET', '/v2/registrations?limit=1000', undefined, of(tenant))).json as object[]
+      const registered = (await this.send('GET', '/v2/registrations?limit=1000', undefined, of(tenant)))
+        .json as object[]
       // What a process has counted since its start goes with it.
       const registrations = registered.map(one => ({ ...one, forwardingInformation: undefined }))
       seen.set(`${tenant} registrations`, JSON.stringify(registrations))
