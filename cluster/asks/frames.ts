@@ -145,6 +145,9 @@ const nothing = Buffer.alloc(0)
 /** Of a text for people, in UTF-8. */
 const reasonBytesMax = 4 * reasonLengthMax
 
+/** Stamps of brokers end nine years later: a node that followed such a clock could give none. */
+const wallMsMax = Date.UTC(2100, 0)
+
 // [hot] A few fields for every ask; two passes, so that the message is allocated once, at its size.
 export function encodeFrame(frame: Frame): Buffer {
   const hello = frame.hello && encodeHello(frame.hello)
@@ -235,7 +238,7 @@ function readFrame(reader: Reader): ReadFrame {
     else if (fieldTag === tags.frame.answer) answers.push(readAnswer(reader))
     else if (fieldTag === tags.frame.sentMs) sentMs = reader.double()
     else if (fieldTag === tags.frame.echoMs) echoMs = reader.double()
-    else if (fieldTag === tags.frame.wallMs) wallMs = reader.double()
+    else if (fieldTag === tags.frame.wallMs) wallMs = wallClockIn(reader.double())
     else if (fieldTag === tags.frame.ping) ping = reader.varint() !== 0
     else if (fieldTag === tags.frame.hello) hello = readHello(reader)
     else if (fieldTag === tags.frame.trouble) trouble = reader.text(reasonBytesMax)
@@ -244,6 +247,9 @@ function readFrame(reader: Reader): ReadFrame {
   if (asks.length > asksPerFrameMax || answers.length > answersPerFrameMax) throw new NoMessage()
   return { sentMs, echoMs, wallMs, ping, hello, trouble, asks, answers }
 }
+
+/** undefined: no clock can be compared with this time. */
+const wallClockIn = (ms: number): number | undefined => (ms >= 0 && ms <= wallMsMax ? ms : undefined)
 
 function readAsk(reader: Reader): AskFrame {
   const outer = reader.enter()

@@ -1,4 +1,5 @@
-// What is known about the members of an etcd: when each has last answered, and when it was last in trouble.
+// Remembers for each member of an etcd when it last answered, and when it last failed to. So requests go to a member that
+// works.
 
 export class MemberHealth {
   private readonly answered: number[]

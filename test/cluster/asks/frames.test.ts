@@ -69,7 +69,7 @@ const hello: fc.Arbitrary<Hello> = record({
 const frame: fc.Arbitrary<Frame> = record({
   sentMs: ms,
   echoMs: fc.option(ms, { nil: undefined }),
-  wallMs: fc.option(ms, { nil: undefined }),
+  wallMs: fc.option(fc.double({ min: 0, max: Date.UTC(2100, 0), noNaN: true }), { nil: undefined }),
   ping: fc.boolean(),
   hello: fc.option(hello, { nil: undefined }),
   trouble: fc.option(name, { nil: undefined }),
@@ -170,6 +170,12 @@ t.test('fields that are not known are skipped', async t => {
 t.test('a number beyond the range of JavaScript is no frame', async t => {
   const ask = [0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x1f]
   t.equal(decodeFrame(Buffer.from([0x2a, ask.length, ...ask])), undefined)
+})
+
+t.test('a time before 1970 or after 2100 is left out', async t => {
+  for (const wallMs of [-1, -1e300, Date.UTC(2100, 0) + 1, 1e300])
+    t.strictSame(decodeFrame(encodeFrame({ ...small, wallMs })), { ...small, wallMs: undefined }, String(wallMs))
+  t.equal(decodeFrame(encodeFrame({ ...small, wallMs: Number.NaN })), undefined)
 })
 
 t.test('a frame with more asks than allowed is none', async t => {
