@@ -14,6 +14,7 @@
 // places. One attribute can be read without the others, and a change of one attribute copies the bytes of the others.
 
 import assert from 'node:assert/strict'
+import { decimalAt } from './domain/decimal.js'
 import {
   type Attribute,
   type Entity,
@@ -431,39 +432,6 @@ class TypeNames {
     return this.text
   }
 }
-
-/**
- * The digits of which a double can represent every number. Such a number divided by a power of ten rounds exactly as in
- * a parser.
- */
-const exactDigitsMax = 15
-const powersOfTen = Array.from({ length: exactDigitsMax + 1 }, (_, n) => 10 ** n)
-
-/** The number between two positions; NaN for anything else, for an exponent and for too many digits. */
-function decimalAt(encoded: Buffer, from: number, to: number): number {
-  const isNegative = encoded[from] === minus
-  let digits = 0
-  let behindPoint = -1
-  let whole = 0
-  for (let at = isNegative ? from + 1 : from; at < to; at++) {
-    const byte = encoded[at]!
-    if (byte === point && behindPoint < 0) {
-      behindPoint = digits
-      continue
-    }
-    if (byte < zeroDigit || byte > nineDigit) return Number.NaN
-    whole = whole * 10 + (byte - zeroDigit)
-    digits++
-  }
-  if (digits === 0 || digits > exactDigitsMax) return Number.NaN
-  const value = behindPoint < 0 ? whole : whole / powersOfTen[digits - behindPoint]!
-  return isNegative ? -value : value
-}
-
-const minus = 0x2d
-const point = 0x2e
-const zeroDigit = 0x30
-const nineDigit = 0x39
 
 /** The bytes after the name of an attribute that may be a location. */
 const startOfLocation = Buffer.from(':{"type":"geo:')

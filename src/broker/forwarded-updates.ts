@@ -35,7 +35,7 @@ export type BatchScope = Scope & Pick<EntityTarget, 'limits'>
 
 export interface LocalPart {
   readonly isAnyDone: boolean
-  /** The refusal of the request if no provider has any of the remaining attributes. */
+  /** The refusal of the request if the remaining attributes have no provider. */
   readonly refusal: Refusal
 }
 

@@ -112,7 +112,7 @@ export interface Config {
   readonly cluster: ClusterConfig | undefined
   /** Targets of notifications and forwarded requests: patterns (docs/operations/egress.md). */
   readonly egress: { readonly allow: readonly string[]; readonly deny: readonly string[] }
-  /** The access file; undefined: any client may do everything. */
+  /** The access file; undefined: there is no access control. */
   readonly access: { readonly file: string } | undefined
   /** The audit log; undefined: there is none. `file` undefined: it goes to standard output. */
   readonly audit: { readonly file: string | undefined; readonly isRequired: boolean } | undefined

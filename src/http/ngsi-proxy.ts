@@ -35,7 +35,7 @@ export interface ProxyParts {
   readonly channels: ProxyChannels
   readonly clock: Pick<Clock, 'after' | 'wallMs'>
   readonly tallies: ProxyCounts
-  /** undefined: any client may read everything. */
+  /** undefined: there is no access control. */
   readonly access?: Pick<AccessGuard, 'onChange'> | undefined
   /** Whether the node is about to end. */
   readonly isEnding: () => boolean

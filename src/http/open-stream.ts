@@ -32,7 +32,7 @@ export interface StreamParts {
   readonly messageBytesMax: number
   readonly clock: Pick<Clock, 'after' | 'wallMs'>
   readonly tallies: StreamCounts
-  /** undefined: any client may read everything. */
+  /** undefined: there is no access control. */
   readonly access?: AccessGuard | undefined
   /** undefined: there is no audit log. */
   readonly audit?: AuditTrail | undefined

@@ -38,7 +38,7 @@ export interface HttpSettings {
   readonly vocabulary?: Vocabulary | undefined
   /** undefined: no answer is compressed, and compressed bodies are refused. */
   readonly compression?: Compression | undefined
-  /** undefined: any client may do everything. */
+  /** undefined: there is no access control. */
   readonly access?: AccessGuard | undefined
   /** undefined: the paths of ngsi-proxy are not served. `isTls`: clients reach this broker over TLS. */
   readonly ngsiProxy?: { readonly isTls: boolean } | undefined

@@ -36,7 +36,7 @@ export class Server implements FrontHandler, InnerRequests {
   private readonly correlators: Correlators
   private readonly watching: CallWatch | undefined
   private readonly turns: BodyTurns
-  /** undefined: any client may do everything. */
+  /** undefined: there is no access control. */
   private readonly authorizer: RequestAuthorizer | undefined
 
   /** `watching`: the receiver of a report on each request; undefined: none. */

@@ -7,7 +7,7 @@ import type { Alarms } from './alarms.js'
 
 const inSeconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`
 
-/** What is wrong with the clock, as a clause. */
+/** Describes the fault of the clock. The text is a clause, which callers put into a sentence. */
 export function clockInWords({ state, aheadMs, skewMaxMs }: ClockStatus): string {
   if (state === 'apart' && Math.abs(aheadMs) <= skewMaxMs)
     return `the clocks of the nodes differ by more than ${skewMaxMs} ms, and no majority of them agrees on the time`

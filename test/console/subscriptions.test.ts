@@ -18,7 +18,7 @@ t.test('subscriptions', { skip }, async t => {
     const dialog = page.getByRole('dialog', { name: 'Create a subscription' })
     await dialog.getByLabel('Description').fill('hot rooms')
     await dialog.getByLabel(/^Type of entities/).fill('Room')
-    await dialog.getByLabel(/^Attributes that have to change/).fill('temp')
+    await dialog.getByLabel(/^Attributes, of which one has to change/).fill('temp')
     await dialog.getByLabel('Query (q) that has to hold').fill('temp=30')
     await dialog.getByText('invalid character found in URI param /q/').waitFor()
     await dialog.getByLabel('Query (q) that has to hold').fill('temp>30')

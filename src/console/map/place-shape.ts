@@ -1,6 +1,6 @@
 // The location of an entity as the map draws it, from the value of its attribute (docs/interface/geography.md).
 //
-// The broker has checked the value when it was written. What is no location here is left out: the map does not fail.
+// The broker checks the values of locations. If the map does not know the form of one, it leaves that entity out.
 
 import type { Json } from '../../domain/json.js'
 import type { Position } from '../../domain/places/location.js'

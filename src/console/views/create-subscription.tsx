@@ -25,7 +25,7 @@ const fields: readonly (readonly [name: keyof SubscriptionText, label: string])[
   ['description', 'Description'],
   ['type', 'Type of entities (empty: every type)'],
   ['id', 'Id of the entity (empty: every id)'],
-  ['attrs', 'Attributes that have to change (empty: any attribute)'],
+  ['attrs', 'Attributes, of which one has to change (empty: every attribute)'],
 ]
 
 export function CreateSubscription({

@@ -5,6 +5,7 @@ import type { RequestProblem } from '../interface/console-client.js'
 import type { ConsoleRequest } from '../interface/console-request.js'
 import { Question } from '../parts/dialog.js'
 import { CountNote, CurlNote, Moment, Problem } from '../parts/notes.js'
+import { offsetIn, PageButtons } from '../parts/page-buttons.js'
 import { number } from '../parts/value-text.js'
 import { useAllowances } from '../state/allowances.js'
 import type { ConsoleParts } from '../state/console-parts.js'
@@ -19,7 +20,7 @@ const pageRegistrations = 100
 export function RegistrationsView({ client, bar }: ConsoleParts) {
   const address = useValue(bar.address)
   const scope = scopeOf(address)
-  const offset = Math.max(0, Number(address.parameters.offset ?? 0) || 0)
+  const offset = offsetIn(address)
   const query = { limit: String(pageRegistrations), offset: offset === 0 ? '' : String(offset), options: 'count' }
   const request: ConsoleRequest = { method: 'GET', path: 'v2/registrations', query, ...scope }
   const { json, total, problem, again } = useReading<readonly RegistrationShape[]>(client, request)
@@ -76,18 +77,7 @@ export function RegistrationsView({ client, bar }: ConsoleParts) {
           </tbody>
         </table>
       </div>
-      <div class="buttons">
-        {offset > 0 && (
-          <button type="button" onClick={() => bar.change({ offset: String(Math.max(0, offset - pageRegistrations)) })}>
-            Previous
-          </button>
-        )}
-        {total !== undefined && offset + registrations.length < total && (
-          <button type="button" onClick={() => bar.change({ offset: String(offset + pageRegistrations) })}>
-            Next
-          </button>
-        )}
-      </div>
+      <PageButtons bar={bar} offset={offset} limit={pageRegistrations} total={total} />
       <p class="quiet">Numbers and times are those since the start of the broker.</p>
       <CurlNote client={client} request={request} />
       {creates && (

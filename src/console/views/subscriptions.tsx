@@ -1,10 +1,12 @@
 // The list of subscriptions, with status and counters; creates one.
 
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import type { ConsoleRequest } from '../interface/console-request.js'
 import { type ChartPoint, LineChart } from '../parts/chart.js'
 import { CountNote, CurlNote, Moment, Problem } from '../parts/notes.js'
+import { offsetIn, PageButtons } from '../parts/page-buttons.js'
 import { number } from '../parts/value-text.js'
+import { useAgainLater } from '../state/again-later.js'
 import { useAllowances } from '../state/allowances.js'
 import type { ConsoleParts } from '../state/console-parts.js'
 import { receiverOf, type SubscriptionShape, subjectText } from '../state/document-shapes.js'
@@ -15,19 +17,18 @@ import { scopeOf } from '../state/scope.js'
 import { CreateSubscription } from './create-subscription.js'
 
 const pageSubscriptions = 100
-/** How often the counters are read while the view is open and in front. */
-const countMs = 5_000
 
 export function SubscriptionsView({ client, bar }: ConsoleParts) {
   const address = useValue(bar.address)
   const scope = scopeOf(address)
-  const offset = Math.max(0, Number(address.parameters.offset ?? 0) || 0)
+  const offset = offsetIn(address)
   const query = { limit: String(pageSubscriptions), offset: offset === 0 ? '' : String(offset), options: 'count' }
   const request: ConsoleRequest = { method: 'GET', path: 'v2/subscriptions', query, ...scope }
-  const { json, total, problem, again } = useReading<readonly SubscriptionShape[]>(client, request)
+  const reading = useReading<readonly SubscriptionShape[]>(client, request)
+  const { json, total, problem, again } = reading
   const subscriptions = json ?? []
   const sent = useSent(json)
-  useReadings(again)
+  useAgainLater(reading)
   const allowed = useAllowances(client, scope)
   const [creates, setCreates] = useState(false)
   return (
@@ -72,18 +73,7 @@ export function SubscriptionsView({ client, bar }: ConsoleParts) {
           </tbody>
         </table>
       </div>
-      <div class="buttons">
-        {offset > 0 && (
-          <button type="button" onClick={() => bar.change({ offset: String(Math.max(0, offset - pageSubscriptions)) })}>
-            Previous
-          </button>
-        )}
-        {total !== undefined && offset + subscriptions.length < total && (
-          <button type="button" onClick={() => bar.change({ offset: String(offset + pageSubscriptions) })}>
-            Next
-          </button>
-        )}
-      </div>
+      <PageButtons bar={bar} offset={offset} limit={pageSubscriptions} total={total} />
       <CurlNote client={client} request={request} />
       {creates && (
         <CreateSubscription
@@ -108,16 +98,6 @@ function useSent(json: readonly SubscriptionShape[] | undefined): NumberHistory 
     history.current = { of: json, numbers: withNumbers(history.current.numbers, counters, Date.now()) }
   }
   return history.current.numbers
-}
-
-/** Reads again and again while the page is in front. */
-function useReadings(again: () => void): void {
-  useEffect(() => {
-    const timer = setInterval(() => {
-      if (document.visibilityState === 'visible') again()
-    }, countMs)
-    return () => clearInterval(timer)
-  }, [again])
 }
 
 /** Deliveries between two readings. A counter that is smaller than before belongs to a new subscription. */

@@ -4,7 +4,7 @@
 // A registration stands for all entities that it names, also those that do not exist yet. So rules have to cover all of
 // them: every id where it has a pattern, every type where it has no type, all attributes where it lists none.
 //
-// Not here: answers of providers, which are cut as any entity is (`AccessCondition.seen`).
+// Not here: answers of providers, which are cut as stored entities are (`AccessCondition.seen`).
 
 import { entityLabel } from '../entities/update.js'
 import type { ProvidedEntity, Registration } from '../providers/registration.js'

@@ -20,7 +20,7 @@ export type RuleNeed =
   /** In all tenants. */
   | { readonly about: 'broker'; readonly actions: readonly BrokerAction[]; readonly note?: undefined }
 
-/** `nothing`: any client may do it. `principal`: any principal may do it, without a rule. */
+/** `nothing`: a client needs no proof. `principal`: it needs a proof, and no rule. */
 export type RequestNeed = 'nothing' | 'principal' | RuleNeed
 
 export type ServedMethod = 'GET' | 'HEAD' | 'DELETE' | 'POST' | 'PUT' | 'PATCH'

@@ -30,7 +30,7 @@ export interface FilterSource {
   readonly servicePath: string
   /** Never empty. Any of them must match. */
   readonly entities: readonly SubjectEntity[]
-  /** Attributes of which one must be concerned; empty: any. */
+  /** A change must concern one of these attributes. An empty list has every attribute. */
   readonly attrs: readonly string[]
   readonly expression: ExpressionSource
   /** Never empty. */

@@ -89,7 +89,8 @@ export const isAlterationType = (word: string): word is AlterationType =>
 /** The condition under which a change of a watched entity triggers (docs/interface/subscriptions.md#subject). */
 export interface Condition {
   /**
-   * One of these attributes must be concerned (docs/interface/subscriptions.md#attribute-rule); empty: any attribute.
+   * A change must concern one of these attributes (docs/interface/subscriptions.md#attribute-rule). An empty list has
+   * every attribute.
    * No duplicates.
    */
   readonly attrs: readonly string[]

@@ -30,7 +30,7 @@ export interface Delivery {
   readonly forwarding: Forwarding
   readonly watch: TrafficWatcher
   readonly statistics: StatisticsBook
-  /** undefined: any client may do everything. */
+  /** undefined: there is no access control. */
   readonly access: NodeAccess | undefined
   /** undefined: there is no audit log. */
   readonly audit: AuditLog | undefined
