@@ -16,6 +16,9 @@ export interface Faults {
   overtaken: number
 }
 
+/** What a right wall clock shows when the world begins: peers leave out times that no stamp can hold. */
+const wallBeganMs = Date.UTC(2026, 0, 1)
+
 /** Bytes in flight on one direction of a stream before `send` asks to wait. */
 const bufferBytesMax = 64 * 1024
 
@@ -42,6 +45,11 @@ export class World {
 
   constructor(random: Random) {
     this.random = random
+  }
+
+  /** What a right wall clock shows. */
+  get wallMs(): number {
+    return wallBeganMs + this.nowMs
   }
 
   /** A process that begins to live now. */
@@ -98,7 +106,7 @@ export class Process {
     this.rate = 1 + random.between(-450, 450) / 1_000_000
     this.clock = {
       monoMs: () => this.beganMs + world.nowMs * this.rate,
-      wallMs: () => world.nowMs * this.rate + this.wallAheadMs,
+      wallMs: () => wallBeganMs + world.nowMs * this.rate + this.wallAheadMs,
       after: (delayMs, run) => {
         let wanted = true
         this.at(world.nowMs + delayMs / this.rate + random.fraction(), () => wanted && run())

@@ -66,7 +66,7 @@ for (let run = 0; run < simulations; run++) {
     for (const [n, node] of nodes.entries()) {
       const { state } = node.watch
       t.equal(state.verdict, node.isWrong ? 'unsafe' : 'close', `n${n} is ${node.process.wallAheadMs} ms ahead`)
-      const bounded = node.clock.wallMs() - world.nowMs
+      const bounded = node.clock.wallMs() - world.wallMs
       t.ok(Math.abs(bounded) <= skewMaxMs + rightMs + driftMs, `n${n} shows ${bounded} ms`)
       for (const [of, other] of nodes.entries()) {
         if (of === n) continue
