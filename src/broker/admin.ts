@@ -20,7 +20,7 @@ export class AdminOperations {
     let missing = owners.length
     for (const [index, shard] of owners.entries())
       this.shards.ask(shard, { kind: 'admin', order }, reply => {
-        if (reply.kind === 'admin') parts[index] = reply.told as AdminReply[O['what']]
+        if (reply.kind === 'admin') parts[index] = reply.content as AdminReply[O['what']]
         if (--missing === 0) onReplies(parts.filter(part => part !== undefined))
       })
   }
@@ -28,7 +28,7 @@ export class AdminOperations {
   /** Sends a command only to the first owner, when all owners would reply alike. undefined: it cannot be reached. */
   first<O extends AdminCommand>(order: O, onReply: (reply: AdminReply[O['what']] | undefined) => void): void {
     this.shards.ask(this.shards.owners()[0]!, { kind: 'admin', order }, reply =>
-      onReply(reply.kind === 'admin' ? (reply.told as AdminReply[O['what']]) : undefined),
+      onReply(reply.kind === 'admin' ? (reply.content as AdminReply[O['what']]) : undefined),
     )
   }
 }
@@ -55,7 +55,7 @@ export class ProcessAdmin {
         if (request.kind !== 'admin') return shards.ask(shard, request, onReply)
         const { handler } = this
         if (!handler) return onReply({ kind: 'unreachable', reason: 'it is starting' })
-        onReply({ kind: 'admin', told: handler.execute(request.order) })
+        onReply({ kind: 'admin', content: handler.execute(request.order) })
       },
       owners: () => shards.owners(),
       ownerOf: shard => shards.ownerOf(shard),

@@ -93,9 +93,9 @@ export class BackupOperations {
 
   private async beginAt(owner: number, session: string): Promise<Part | NotBegun> {
     const reply = await this.ask(owner, { what: 'begin', session })
-    if (reply.kind === 'backup' && reply.told.what === 'begun')
-      return { owner, begun: reply.told, isLast: false, askedMs: this.parts.clock.monoMs() }
-    if (reply.kind === 'backup' && reply.told.what === 'busy')
+    if (reply.kind === 'backup' && reply.content.what === 'begun')
+      return { owner, begun: reply.content, isLast: false, askedMs: this.parts.clock.monoMs() }
+    if (reply.kind === 'backup' && reply.content.what === 'busy')
       return { refusal: refusals.backupUnderWay, mayPass: false }
     return { refusal: refusals.backupIncomplete(reasonOf(reply)), mayPass: reply.kind !== 'failed' }
   }
@@ -172,7 +172,7 @@ export class BackupOperations {
 
   private async pageOf({ owner }: Part, session: string): Promise<Extract<BackupReply, { what: 'page' }>> {
     const reply = await this.ask(owner, { what: 'page', session })
-    if (reply.kind === 'backup' && reply.told.what === 'page') return reply.told
+    if (reply.kind === 'backup' && reply.content.what === 'page') return reply.content
     throw new BackupError(reasonOf(reply))
   }
 }
@@ -194,7 +194,7 @@ function reasonOf(reply: ShardReply): string {
     case 'lost':
       return reply.reason
     case 'backup':
-      return reply.told.what === 'unknown' ? 'an owner of shards has given the backup up' : 'an answer was unexpected'
+      return reply.content.what === 'unknown' ? 'an owner of shards has given the backup up' : 'an answer was unexpected'
     default:
       return `an owner of shards answered: ${reply.kind}`
   }

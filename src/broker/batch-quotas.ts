@@ -69,7 +69,7 @@ interface Creations {
 }
 
 const readCreations = (reply: ShardReply): Result<Creations> =>
-  reply.kind === 'tenants' && reply.told.what === 'creations' ? accepted(reply.told) : refusalOf(reply, 'write')
+  reply.kind === 'tenants' && reply.content.what === 'creations' ? accepted(reply.content) : refusalOf(reply, 'write')
 
 /** Each entity once. */
 function differing(items: readonly BatchIdentity[]): readonly BatchIdentity[] {

@@ -217,12 +217,12 @@ export class ClusteredShards implements Shards {
 
   /** Removes from the begin reply of a backup the shards that another node may have taken over. */
   private served(reply: ShardReply): ShardReply {
-    if (reply.kind !== 'backup' || reply.told.what !== 'begun') return reply
+    if (reply.kind !== 'backup' || reply.content.what !== 'begun') return reply
     const { nodes, shardMap } = this.parts
-    const { told: content } = reply
+    const { content } = reply
     const shards = content.shards.filter(shard => nodes.serves(shard))
     const isKeeper = content.isKeeper && nodes.serves(shardMap.register)
-    return { kind: 'backup', told: { ...content, shards, isKeeper } }
+    return { kind: 'backup', content: { ...content, shards, isKeeper } }
   }
 
   /** Asks this node's own shards for a write that may create an entity, after all owners know its path. */

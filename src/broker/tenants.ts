@@ -82,8 +82,8 @@ const tenants = (step: TenantsStep) => ({ kind: 'tenants', step }) as const
 const read =
   <W extends TenantsReply['what']>(what: W) =>
   (reply: ShardReply): Result<Extract<TenantsReply, { what: W }>> =>
-    reply.kind === 'tenants' && reply.told.what === what
-      ? accepted(reply.told as Extract<TenantsReply, { what: W }>)
+    reply.kind === 'tenants' && reply.content.what === what
+      ? accepted(reply.content as Extract<TenantsReply, { what: W }>)
       : refusalOf(reply, 'read')
 
 const exists = ({ entities, subscriptions, registrations, deletingSinceMs }: TenantSummary): boolean =>

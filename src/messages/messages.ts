@@ -360,11 +360,11 @@ export type ShardReply =
   | ({ readonly kind: 'deliveries' } & DeliveryReport)
   /** This many dead letters are on their way again, durably. */
   | { readonly kind: 'retried'; readonly count: number }
-  /** `told`: the content of a reply, under its name on the wire. Here the part of `AdminReply` for the command. */
-  | { readonly kind: 'admin'; readonly told: AdminReply[AdminCommand['what']] }
-  | { readonly kind: 'backup'; readonly told: BackupReply }
-  | { readonly kind: 'tenants'; readonly told: TenantsReply }
-  | { readonly kind: 'stream'; readonly told: StreamReply }
+  /** The part of `AdminReply` for the command. */
+  | { readonly kind: 'admin'; readonly content: AdminReply[AdminCommand['what']] }
+  | { readonly kind: 'backup'; readonly content: BackupReply }
+  | { readonly kind: 'tenants'; readonly content: TenantsReply }
+  | { readonly kind: 'stream'; readonly content: StreamReply }
   /** The durable position of the copy; undefined: it does not have all rows. */
   | { readonly kind: 'followed'; readonly position: RegisterPosition | undefined }
   /** The owner was not asked: nothing has happened there, and nothing will. */

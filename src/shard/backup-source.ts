@@ -66,7 +66,7 @@ export class BackupSource {
   }
 
   onAsk({ step }: BackupRequest, onReply: OnReply): void {
-    const reply = (content: BackupReply): void => onReply({ kind: 'backup', told: content })
+    const reply = (content: BackupReply): void => onReply({ kind: 'backup', content })
     const { session } = this
     if (step.what === 'begin') return session ? reply({ what: 'busy' }) : this.begin(step.session, reply)
     if (session?.name !== step.session) return reply({ what: 'unknown' })

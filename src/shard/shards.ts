@@ -210,7 +210,7 @@ export class LocalShards implements Shards {
       case 'retryDeliveries':
         return parts.deliveries.onAsk(request, onReply)
       case 'stream':
-        return parts.streams.onAsk(request, reply => onReply({ kind: 'stream', told: reply }))
+        return parts.streams.onAsk(request, reply => onReply({ kind: 'stream', content: reply }))
       case 'tenants':
         return parts.tenants.onAsk(request, isAboutOwner(request) ? this.ofSameShards(onReply) : onReply)
       default:

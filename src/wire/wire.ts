@@ -310,18 +310,21 @@ export function encodeReply(reply: ShardReply): Buffer {
     case 'batch':
       return frame({ ...reply, replies: reply.replies.map(refusedToWire) }, [])
     case 'stream': {
-      const { told: content } = reply
-      if (content.what !== 'changes' && content.what !== 'replayed') return frame(reply, [])
+      const { content } = reply
+      if (content.what !== 'changes' && content.what !== 'replayed') return contentFrame(reply)
       const changes = content.changes.map(({ encoded, ...change }) => ({ ...change, bytes: encoded.length }))
       const tail = content.changes.map(({ encoded }) => encoded)
-      return frame({ kind: reply.kind, told: { ...content, changes } }, tail)
+      return contentFrame({ kind: reply.kind, content: { ...content, changes } }, tail)
     }
     case 'backup': {
-      const { told: content } = reply
-      if (content.what !== 'page') return frame(reply, [])
+      const { content } = reply
+      if (content.what !== 'page') return contentFrame(reply)
       const { bytes, ...head } = content
-      return frame({ kind: reply.kind, told: head }, [bytes])
+      return contentFrame({ kind: reply.kind, content: head }, [bytes])
     }
+    case 'admin':
+    case 'tenants':
+      return contentFrame(reply)
     default:
       return frame(reply, [])
   }
@@ -332,6 +335,10 @@ const refusedToWire = (reply: WriteReply): unknown =>
 
 const refusedFromWire = (reply: WriteReply): WriteReply =>
   reply.kind === 'refused' ? { kind: 'refused', refusal: refusalFromWire(reply.refusal) } : reply
+
+/** The content of a reply has the name `told` on the wire. */
+const contentFrame = ({ kind, content }: { kind: string; content: unknown }, tail: readonly Buffer[] = []): Buffer =>
+  frame({ kind, told: content }, tail)
 
 function frame(head: unknown, tail: readonly Buffer[]): Buffer {
   const json = Buffer.from(JSON.stringify(head))
@@ -421,15 +428,20 @@ function jsonReply(bytes: Buffer): ShardReply {
       return { ...head, replies: (head.replies as readonly WriteReply[]).map(refusedFromWire) }
     case 'stream': {
       const { told: content } = head
-      if (content.what !== 'changes' && content.what !== 'replayed') return head
+      if (content.what !== 'changes' && content.what !== 'replayed') return { kind: 'stream', content }
       const sent = content.changes as readonly ({ readonly bytes: number } & Omit<SentChange, 'encoded'>)[]
       return {
         kind: 'stream',
-        told: { ...content, changes: sent.map(({ bytes, ...one }) => ({ ...one, encoded: encoded(bytes) })) },
+        content: { ...content, changes: sent.map(({ bytes, ...one }) => ({ ...one, encoded: encoded(bytes) })) },
       }
     }
-    case 'backup':
-      return head.told.what === 'page' ? { kind: 'backup', told: { ...head.told, bytes: bytes.subarray(at) } } : head
+    case 'backup': {
+      const { told: content } = head
+      return { kind: 'backup', content: content.what === 'page' ? { ...content, bytes: bytes.subarray(at) } : content }
+    }
+    case 'admin':
+    case 'tenants':
+      return { kind: head.kind, content: head.told }
     default:
       return head
   }

@@ -46,7 +46,7 @@ class Scene {
         const reply: ShardReply =
           owner < 0
             ? { kind: 'unreachable', reason: `no node answers for shard ${shard}` }
-            : { kind: 'backup', told: this.replyTo(owner, step) }
+            : { kind: 'backup', content: this.replyTo(owner, step) }
         onReply(this.change(owner, step, reply))
       },
       owners: () => this.owners.map(({ shards: [first] }) => first!),
@@ -144,7 +144,7 @@ t.test('the keeper of the register begins first: of two backups that begin toget
   await blocks(scene)
   t.strictSame(scene.asked.slice(0, 2), ['begin 1', 'begin 0'])
   const busy = new Scene(both)
-  busy.change = () => ({ kind: 'backup', told: { what: 'busy' } })
+  busy.change = () => ({ kind: 'backup', content: { what: 'busy' } })
   t.strictSame(await refusal(busy), {
     kind: 'Conflict',
     text: 'a backup is under way: wait until it has ended',
@@ -167,7 +167,7 @@ t.test('it waits for shards that are moving', async t => {
   let times = 0
   scene.change = (owner, step, reply) => {
     if (owner !== 0 || step.what !== 'begin' || ++times > 2 || reply.kind !== 'backup') return reply
-    return { kind: 'backup', told: { ...(reply.told as Extract<BackupReply, { what: 'begun' }>), shards: [0] } }
+    return { kind: 'backup', content: { ...(reply.content as Extract<BackupReply, { what: 'begun' }>), shards: [0] } }
   }
   t.equal((await blocks(scene)).length, 6)
   t.equal(times, 3)
@@ -177,7 +177,7 @@ t.test('a shard that two owners hold at the beginning is not taken twice', async
   const scene = new Scene(both)
   scene.change = (owner, step, reply) =>
     owner === 0 && step.what === 'begin' && reply.kind === 'backup'
-      ? { kind: 'backup', told: { what: 'begun', shards: [0, 1, 2], isKeeper: false, stamp: 0, positions: [] } }
+      ? { kind: 'backup', content: { what: 'begun', shards: [0, 1, 2], isKeeper: false, stamp: 0, positions: [] } }
       : reply
   t.match(await refusal(scene), { text: /shard 2 is moving$/ })
 })

@@ -133,12 +133,12 @@ t.test('another node gets more time for a request that every owner has to know f
 t.test('a backup begins only with shards that this node still owns afterwards', async t => {
   const begun: ShardReply = {
     kind: 'backup',
-    told: { what: 'begun', shards: [0, 1], isKeeper: true, stamp: 1, positions: [] },
+    content: { what: 'begun', shards: [0, 1], isKeeper: true, stamp: 1, positions: [] },
   }
   const { shards, asked } = losing(begun)
   const reply = await new Promise<ShardReply>(resolve =>
     shards.ask(1, { kind: 'backup', step: { what: 'begin', session: 's' } }, resolve),
   )
-  t.strictSame(reply, { kind: 'backup', told: { ...begun.told, shards: [], isKeeper: false } })
+  t.strictSame(reply, { kind: 'backup', content: { ...begun.content, shards: [], isKeeper: false } })
   t.strictSame(asked, ['here backup'])
 })

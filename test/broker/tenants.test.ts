@@ -19,9 +19,9 @@ function operationsOver(owners: readonly (readonly TenantSize[] | undefined)[]):
     const sizes = owners[shard]
     if (!sizes) return { kind: 'unreachable', reason: 'it is away' }
     if (step.what === 'names')
-      return { kind: 'tenants', told: { what: 'names', tenants: sizes.map(one => one.tenant) } }
+      return { kind: 'tenants', content: { what: 'names', tenants: sizes.map(one => one.tenant) } }
     const asked = step.what === 'sizes' ? step.tenants : []
-    return { kind: 'tenants', told: { what: 'sizes', sizes: sizes.filter(({ tenant }) => asked.includes(tenant)) } }
+    return { kind: 'tenants', content: { what: 'sizes', sizes: sizes.filter(({ tenant }) => asked.includes(tenant)) } }
   }
   const shards: Shards = {
     ask: (shard, request, onReply) => onReply(ask(shard, request as TenantsRequest)),

@@ -71,7 +71,7 @@ class Scene {
   ask(step: BackupStep): Promise<BackupReply> {
     return new Promise((resolve, reject) =>
       this.source.onAsk({ kind: 'backup', step }, reply =>
-        reply.kind === 'backup' ? resolve(reply.told) : reject(new Error(JSON.stringify(reply))),
+        reply.kind === 'backup' ? resolve(reply.content) : reject(new Error(JSON.stringify(reply))),
       ),
     )
   }

@@ -16,23 +16,23 @@ const statistics: Statistics = { uptimeS: 9, intervalS: 4, hasSemWait: false, si
 const cache = { ids: '', refresh: 0, inserts: 1, removes: 0, updates: 0, items: 1 }
 const tally = emptyTally('default-service', '/')
 
-const sent = (told: unknown): ShardReply => decodeReply(encodeReply({ kind: 'admin', told } as unknown as ShardReply))
+const sent = (content: unknown): ShardReply => decodeReply(encodeReply({ kind: 'admin', content } as unknown as ShardReply))
 
 t.test('a reply to each command is received', async t => {
-  for (const told of [[family], [], statistics, cache, [tally], null]) t.strictSame(sent(told), { kind: 'admin', told })
+  for (const content of [[family], [], statistics, cache, [tally], null]) t.strictSame(sent(content), { kind: 'admin', content })
 })
 
 t.test('members that a later release adds are ignored', async t => {
-  const told = [{ ...family, unit: 'requests', values: [{ labels: {}, value: 1, atMs: 5 }] }]
-  t.strictSame(sent(told), { kind: 'admin', told })
+  const content = [{ ...family, unit: 'requests', values: [{ labels: {}, value: 1, atMs: 5 }] }]
+  t.strictSame(sent(content), { kind: 'admin', content })
 })
 
 t.test('a number that is not finite is null in JSON, and does not spoil the other metrics', async t => {
-  const told = [{ ...family, values: [{ labels: {}, value: Number.NaN }] }]
-  t.strictSame(sent(told), { kind: 'admin', told: [{ ...family, values: [{ labels: {}, value: null }] }] })
+  const content = [{ ...family, values: [{ labels: {}, value: Number.NaN }] }]
+  t.strictSame(sent(content), { kind: 'admin', content: [{ ...family, values: [{ labels: {}, value: null }] }] })
 })
 
-const garbage: readonly (readonly [what: string, told: unknown])[] = [
+const garbage: readonly (readonly [what: string, content: unknown])[] = [
   ['nothing', undefined],
   ['a text', 'metrics'],
   ['a number', 7],
@@ -56,7 +56,7 @@ const garbage: readonly (readonly [what: string, told: unknown])[] = [
   ['a cache without its ids', { ...cache, ids: undefined }],
 ]
 
-for (const [what, told] of garbage)
+for (const [what, content] of garbage)
   t.test(`${what} is no reply to an operator`, async t => {
-    t.throws(() => sent(told), /kind admin, with these members, is not known/)
+    t.throws(() => sent(content), /kind admin, with these members, is not known/)
   })

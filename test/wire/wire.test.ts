@@ -421,7 +421,7 @@ const replies = {
   claimed: fc.record({ kind: kind('claimed'), isGranted: fc.boolean(), quietUntilMs: maybe(fc.nat()) }),
   admin: fc.record({
     kind: kind('admin'),
-    told: fc.oneof(
+    content: fc.oneof(
       fc.constant(null),
       fc.record({
         ids: texts,
@@ -490,7 +490,7 @@ const replies = {
   followed: fc.record({ kind: kind('followed'), position: maybe(positions) }),
   tenants: fc.record({
     kind: kind('tenants'),
-    told: fc.oneof(
+    content: fc.oneof(
       fc.record({ what: fc.constantFrom('names' as const, 'purged' as const), tenants: fc.array(names) }),
       fc.record({ what: kind('sizes'), sizes: fc.array(tenantSizes) }),
       fc.record({ what: kind('deletions'), deletions: tenantDeletions }),
@@ -498,7 +498,7 @@ const replies = {
   }),
   stream: fc.record({
     kind: kind('stream'),
-    told: fc.oneof(
+    content: fc.oneof(
       fc.record({ what: fc.constantFrom('unknown' as const, 'superseded' as const) }),
       fc.record({
         what: kind('changes'),
@@ -523,7 +523,7 @@ const replies = {
   }),
   backup: fc.record({
     kind: kind('backup'),
-    told: fc.oneof(
+    content: fc.oneof(
       fc.record({
         what: kind('begun'),
         shards: fc.array(fc.nat()),

@@ -101,7 +101,7 @@ export class OwnerFeed {
       if (reply.kind === 'moved') this.parts.onMoved()
       return this.pollLater()
     }
-    const { told: content } = reply
+    const { content } = reply
     switch (content.what) {
       case 'changes':
         this.take(content, revision)

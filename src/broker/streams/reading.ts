@@ -341,9 +341,9 @@ export class Reading implements Bookmarked {
     } as const
     shards.ask(shard, request, reply => {
       if (this.state !== state) return
-      if (reply.kind !== 'stream' || (reply.told.what !== 'replayed' && reply.told.what !== 'gap'))
+      if (reply.kind !== 'stream' || (reply.content.what !== 'replayed' && reply.content.what !== 'gap'))
         return this.onGap('owner lost')
-      const { told: content } = reply
+      const { content } = reply
       if (content.what === 'gap') return this.onGap(content.reason)
       for (const change of content.changes) {
         // Two owners replay a shard that has moved, and nobody knows which of them begins.

@@ -17,7 +17,7 @@ export function otherOwners(shards: Shards, owns: (shard: number) => boolean): O
       let isWhole = true
       for (const shard of asked)
         shards.ask(shard, { kind: 'tenants', step: { what: 'creations', tenant, needsRoom } }, reply => {
-          if (reply.kind === 'tenants' && reply.told.what === 'creations') sum += reply.told.count
+          if (reply.kind === 'tenants' && reply.content.what === 'creations') sum += reply.content.count
           else isWhole = false
           if (--open === 0) onCount(isWhole ? sum : undefined)
         })

@@ -149,7 +149,7 @@ export class TenantAdmin {
   }
 }
 
-const replyOf = (content: TenantsReply): ShardReply => ({ kind: 'tenants', told: content })
+const replyOf = (content: TenantsReply): ShardReply => ({ kind: 'tenants', content })
 
 function replyWith<T>(coming: Promise<T> | undefined, onReply: OnReply, render: (found: T) => ShardReply): void {
   if (!coming) return onReply({ kind: 'busy' })

@@ -98,8 +98,8 @@ export class TenantDeletions {
   private async underWay(): Promise<readonly TenantDeletion[]> {
     const { marks, number } = this.parts.local.tenants.parts
     const reply = await this.ask(number, { what: 'deletions' })
-    if (reply.kind !== 'tenants' || reply.told.what !== 'deletions') return []
-    return reply.told.deletions.filter(({ tenant, stamp }) => marks.stampOf(tenant) === stamp)
+    if (reply.kind !== 'tenants' || reply.content.what !== 'deletions') return []
+    return reply.content.deletions.filter(({ tenant, stamp }) => marks.stampOf(tenant) === stamp)
   }
 
   private async removeDocuments({ tenant }: TenantDeletion): Promise<void> {
@@ -208,7 +208,7 @@ export class TenantDeletions {
     for (const shard of owners) {
       if (left.length === 0) return
       const reply = await this.ask(shard, { what: 'purged', deletions: left })
-      const isPurged = new Set(reply.kind === 'tenants' && reply.told.what === 'purged' ? reply.told.tenants : [])
+      const isPurged = new Set(reply.kind === 'tenants' && reply.content.what === 'purged' ? reply.content.tenants : [])
       left = left.filter(({ tenant }) => isPurged.has(tenant))
     }
     if (shards.owners() !== owners) return

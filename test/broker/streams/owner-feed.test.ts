@@ -43,7 +43,7 @@ class Scene {
 
   /** The owner replies, and the feed polls again. */
   reply(content: StreamReply): StreamPoll | undefined {
-    this.replies.at(-1)?.({ kind: 'stream', told: content })
+    this.replies.at(-1)?.({ kind: 'stream', content })
     this.endTick()
     return this.polls.at(-1)
   }

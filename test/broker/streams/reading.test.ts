@@ -87,7 +87,7 @@ class Scene {
   }
 
   replay(isLast: boolean, ...changes: SentChange[]): void {
-    this.reply({ kind: 'stream', told: { what: 'replayed', position: 9, isLast, changes } })
+    this.reply({ kind: 'stream', content: { what: 'replayed', position: 9, isLast, changes } })
   }
 }
 

@@ -196,10 +196,10 @@ t.test('a copy acknowledges a registration when it has it durably', async t => {
   } as const
   const reply = await new Promise(resolve =>
     shards.ask(0, { kind: 'follow', ...page }, outcome =>
-      resolve({ told: outcome, row: store.get(key) !== undefined }),
+      resolve({ reply: outcome, row: store.get(key) !== undefined }),
     ),
   )
-  t.strictSame(reply, { told: { kind: 'followed', position: { epoch: 7, sequence: 10 } }, row: true })
+  t.strictSame(reply, { reply: { kind: 'followed', position: { epoch: 7, sequence: 10 } }, row: true })
   t.equal(shards.parts.registrations.size, 1)
 })
 

@@ -39,7 +39,7 @@ class Scene {
     }
     const replies: StreamReply[] = []
     this.owner.shards.ask(0, { kind: 'stream', step }, reply => {
-      if (reply.kind === 'stream') replies.push(reply.told)
+      if (reply.kind === 'stream') replies.push(reply.content)
     })
     return replies
   }
@@ -74,7 +74,7 @@ class Scene {
     }
     let content: StreamReply | undefined
     this.owner.shards.ask(0, { kind: 'stream', step }, reply => {
-      if (reply.kind === 'stream') content = reply.told
+      if (reply.kind === 'stream') content = reply.content
     })
     return content
   }

@@ -58,8 +58,8 @@ class Client {
   /** Tenants in deletion, as the keeper knows them. */
   async underWay(): Promise<readonly string[]> {
     const reply = await this.step(register, { what: 'deletions' })
-    if (reply.kind !== 'tenants' || reply.told.what !== 'deletions') throw new Error(reply.kind)
-    return reply.told.deletions.map(({ tenant }) => tenant)
+    if (reply.kind !== 'tenants' || reply.content.what !== 'deletions') throw new Error(reply.kind)
+    return reply.content.deletions.map(({ tenant }) => tenant)
   }
 
   /** Entities, subscriptions and registrations of tenants, over owners. */
@@ -67,8 +67,8 @@ class Client {
     const sums = tenants.map(() => [0, 0, 0])
     for (const shard of owners) {
       const reply = await this.step(shard, { what: 'sizes', tenants })
-      if (reply.kind !== 'tenants' || reply.told.what !== 'sizes') throw new Error(reply.kind)
-      for (const [at, { entities, subscriptions, registrations }] of reply.told.sizes.entries()) {
+      if (reply.kind !== 'tenants' || reply.content.what !== 'sizes') throw new Error(reply.kind)
+      for (const [at, { entities, subscriptions, registrations }] of reply.content.sizes.entries()) {
         sums[at]![0]! += entities
         sums[at]![1] = subscriptions
         sums[at]![2] = registrations
