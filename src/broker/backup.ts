@@ -194,7 +194,9 @@ function reasonOf(reply: ShardReply): string {
     case 'lost':
       return reply.reason
     case 'backup':
-      return reply.content.what === 'unknown' ? 'an owner of shards has given the backup up' : 'an answer was unexpected'
+      return reply.content.what === 'unknown'
+        ? 'an owner of shards has given the backup up'
+        : 'an answer was unexpected'
     default:
       return `an owner of shards answered: ${reply.kind}`
   }

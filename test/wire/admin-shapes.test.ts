@@ -16,10 +16,12 @@ const statistics: Statistics = { uptimeS: 9, intervalS: 4, hasSemWait: false, si
 const cache = { ids: '', refresh: 0, inserts: 1, removes: 0, updates: 0, items: 1 }
 const tally = emptyTally('default-service', '/')
 
-const sent = (content: unknown): ShardReply => decodeReply(encodeReply({ kind: 'admin', content } as unknown as ShardReply))
+const sent = (content: unknown): ShardReply =>
+  decodeReply(encodeReply({ kind: 'admin', content } as unknown as ShardReply))
 
 t.test('a reply to each command is received', async t => {
-  for (const content of [[family], [], statistics, cache, [tally], null]) t.strictSame(sent(content), { kind: 'admin', content })
+  for (const content of [[family], [], statistics, cache, [tally], null])
+    t.strictSame(sent(content), { kind: 'admin', content })
 })
 
 t.test('members that a later release adds are ignored', async t => {
