@@ -11,12 +11,11 @@
 //
 // Not here: its syntax (access-text.ts), its use (authenticator.ts).
 
-import { type Stats, statSync } from 'node:fs'
-import { stat } from 'node:fs/promises'
 import type { AccessFile } from '../domain/access/access-file.js'
 import { type Result, refusalText } from '../domain/refusal.js'
 import type { Clock, Logger } from '../ports.js'
-import { folderOf, keyFilesFault, readAccessFile } from './access-text.js'
+import { folderOf, keyFilesFault, type ReadAccess, readAccessFile, readUsable } from './access-text.js'
+import { stateNow, stateOf } from './file-state.js'
 
 /** Time between two looks at the file. A look costs one system call. */
 const lookMs = 1_000
@@ -52,17 +51,19 @@ export class AccessSource {
   private cancel = (): void => {}
   private isStopped = false
 
-  /** Reads the file now. Throws an error with a sentence if it cannot be used: there must be no start without it. */
+  /**
+   * Reads the file now, unless it is still in the state in which `checked` was read. Throws an error with a sentence if
+   * it cannot be used: there must be no start without it.
+   */
   constructor(
     private readonly path: string,
     private readonly given: AccessSourceGiven,
+    checked?: ReadAccess,
   ) {
     this.folder = folderOf(path)
-    this.readState = this.seenState = stateNow(path)
-    const file = readAccessFile(path)
-    const fault = file.ok ? keyFilesFault(file.value, this.folder) : refusalText(file.refusal)
-    if (!file.ok || fault !== undefined) throw new Error(`the access file ${path}: ${fault}`)
-    this.current = file.value
+    const { file, state } = checked?.state === stateNow(path) ? checked : usable(path)
+    this.readState = this.seenState = state
+    this.current = file
     this.readMs = given.clock.wallMs()
   }
 
@@ -155,24 +156,8 @@ export class AccessSource {
   }
 }
 
-const textOf = ({ dev, ino, size, mtimeMs, ctimeMs }: Stats): string => `${dev} ${ino} ${size} ${mtimeMs} ${ctimeMs}`
-
-const codeOf = (error: unknown): string => String((error as NodeJS.ErrnoException).code)
-
-/** A text that changes when the name leads to another file, and when the file was written to. */
-async function stateOf(path: string): Promise<string> {
-  try {
-    return textOf(await stat(path))
-  } catch (error) {
-    return codeOf(error)
-  }
-}
-
-/** The same at once. */
-function stateNow(path: string): string {
-  try {
-    return textOf(statSync(path))
-  } catch (error) {
-    return codeOf(error)
-  }
+function usable(path: string): ReadAccess {
+  const read = readUsable(path)
+  if (!read.ok) throw new Error(`the access file ${path}: ${refusalText(read.refusal)}`)
+  return read.value
 }

@@ -10,7 +10,8 @@ import { dirname, extname, resolve } from 'node:path'
 import { type AccessDocument, readAccessJson } from '../domain/access/access-document.js'
 import { type AccessFile, accessFileOf } from '../domain/access/access-file.js'
 import { accessFileLengthMax } from '../domain/access/access-limits.js'
-import { type Result, refusals, refusalText, refused } from '../domain/refusal.js'
+import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
+import { stateNow } from './file-state.js'
 import { readKeySet } from './jwks.js'
 import { jwksBytesMax } from './limits.js'
 import { readAccessYaml } from './yaml-document.js'
@@ -30,10 +31,20 @@ export function readAccessFile(path: string): Result<AccessFile> {
   return document.ok ? accessFileOf(document.value) : document
 }
 
-/** Why the broker cannot use the file at a path, as a sentence; undefined: it can. */
-export function accessFaultOf(path: string): string | undefined {
+/** An access file, and its state on disk when it was read. Plain data, for another thread of the process. */
+export interface ReadAccess {
+  readonly file: AccessFile
+  readonly state: string
+}
+
+/** The access file at a path, if the broker can use it and all files of keys that it names; or a refusal, as above. */
+export function readUsable(path: string): Result<ReadAccess> {
+  // A file that is written to meanwhile has another state at the next look, and is read again.
+  const state = stateNow(path)
   const file = readAccessFile(path)
-  return file.ok ? keyFilesFault(file.value, folderOf(path)) : refusalText(file.refusal)
+  if (!file.ok) return file
+  const fault = keyFilesFault(file.value, folderOf(path))
+  return fault === undefined ? accepted({ file: file.value, state }) : refused(refusals.accessFile(fault))
 }
 
 function documentIn(text: string, path: string): Result<AccessDocument> {

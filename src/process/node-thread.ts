@@ -4,15 +4,14 @@
 import assert from 'node:assert/strict'
 import { parentPort, workerData } from 'node:worker_threads'
 import { systemChance, systemClock } from '../clock.js'
-import type { Config } from '../config/config.js'
 import { openLog } from '../observe/logger.js'
 import { logNodeWarnings } from '../observe/standard-lines.js'
 import { startNode } from './node.js'
-import type { FromThread, ToThread } from './worker-protocol.js'
+import type { FromThread, ThreadInput, ToThread } from './worker-protocol.js'
 
 const port = parentPort
 assert(port, 'this module runs in a worker thread only')
-const config = workerData as Config
+const { config, readAccess } = workerData as ThreadInput
 logNodeWarnings(config.logging)
 const send = (message: FromThread): void => port.postMessage(message)
 
@@ -24,6 +23,7 @@ try {
     chance: systemChance,
     log,
     logger,
+    readAccess,
     onFailure: error =>
       send({ kind: 'failed', reason: `the store has failed, no more requests are taken: ${error.message}` }),
   })

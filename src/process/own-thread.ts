@@ -5,12 +5,11 @@
 // This thread keeps signals and the exit status, and answers probes for life (liveness.ts); it has nothing else to do.
 
 import { Worker } from 'node:worker_threads'
-import type { Config } from '../config/config.js'
 import { setHeadLimit } from '../http/front.js'
 import { logBug } from '../observe/standard-lines.js'
 import { enlargeYoung } from './collector.js'
 import type { Pulse, Pulses } from './liveness.js'
-import type { FromThread, ToThread } from './worker-protocol.js'
+import type { FromThread, ThreadInput, ToThread } from './worker-protocol.js'
 
 const entry = new URL('./node-thread.js', import.meta.url)
 
@@ -28,16 +27,16 @@ export interface ThreadedNode {
  * guarantee nothing any more. `pulses`: watches over it; undefined: it is not watched.
  */
 export function startInThread(
-  config: Config,
+  input: ThreadInput,
   onFailure: (failure: Error) => void,
   pulses: Pulses | undefined,
 ): Promise<ThreadedNode> {
   enlargeYoung()
   setHeadLimit()
-  const thread = new Worker(entry, { workerData: config })
+  const thread = new Worker(entry, { workerData: input })
   // A bug: no part is left that could be stopped.
   thread.on('error', error => {
-    logBug(config.logging, error)
+    logBug(input.config.logging, error)
     process.exit(1)
   })
   return new Promise((resolve, reject) =>

@@ -4,6 +4,7 @@
 // Everything that a test may want to replace comes in here. So a test can run a whole node under its own clock, or put
 // a wrapper between the broker and its shards.
 
+import type { ReadAccess } from '../access/access-text.js'
 import type { Placement, ShardMap } from '../domain/scope.js'
 import type { ClusterAdmin } from '../http/admin.js'
 import type { ConnectionSource } from '../http/front.js'
@@ -117,6 +118,8 @@ export interface Surroundings {
   readonly onFailure: (failure: Error) => void
   /** undefined: the node is alone. */
   readonly place?: NodeMembership
+  /** The access file as it was before the start (preflight.ts); undefined: the node reads it first. */
+  readonly readAccess?: ReadAccess | undefined
   /** Puts a wrapper between the broker and its shards. */
   readonly wrapShards?: (shards: Shards) => Shards
 }

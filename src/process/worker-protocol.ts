@@ -1,7 +1,9 @@
 // The messages between the supervisor and its workers, and between a process and the thread of its only node.
 
 import { dirname, join } from 'node:path'
+import type { Config } from '../config/config.js'
 import type { ListenAddress } from '../http/front.js'
+import type { Surroundings } from './surroundings.js'
 
 export interface WorkerSettings {
   readonly index: number
@@ -49,6 +51,11 @@ export type FromWorker =
   | { readonly kind: 'pong' }
   /** Cannot start, or cannot go on: a sentence for the operator. It ends by itself. */
   | { readonly kind: 'failed'; readonly reason: string }
+
+/** What a thread is started with. */
+export interface ThreadInput extends Pick<Surroundings, 'readAccess'> {
+  readonly config: Config
+}
 
 export type ToThread =
   /** Take no more connections, answer the requests that still come, and end all connections. */

@@ -4,6 +4,7 @@ import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { AccessSource } from '../../src/access/access-source.js'
+import { readUsable } from '../../src/access/access-text.js'
 import type { JsonObject } from '../../src/domain/json.js'
 import { tempDir } from '../support/broker-process.js'
 import { FakeClock } from '../support/fake-clock.js'
@@ -78,6 +79,18 @@ t.test('a start without a usable file is refused with the reason', async t => {
   t.equal(refusalOf('k.json'), 'the access file /k.json: issuers[0].jwksFile: there is no member "keys" with a list')
   writeFileSync(join(folder, 'keys.json'), JSON.stringify({ keys: [(await signingKey('ES256', 'a')).jwk] }))
   t.equal(refusalOf('k.json'), 'no refusal', 'its path begins at the folder of the file')
+})
+
+t.test('a start uses the file that was checked before, unless it has changed since', async t => {
+  const path = join(tempDir(t), 'access.json')
+  const given = { clock: new FakeClock(), logger: { info: () => {}, error: () => {} } }
+  writeFileSync(path, JSON.stringify(fileOf('first')))
+  const checked = readUsable(path)
+  if (!checked.ok) return t.fail('it is refused')
+  t.equal(new AccessSource(path, given, checked.value).file, checked.value.file)
+  t.strictSame(structuredClone(checked.value), checked.value, 'it reaches another thread as it is')
+  writeFileSync(path, JSON.stringify(fileOf('another')))
+  t.strictSame(new AccessSource(path, given, checked.value).file.anonymous, ['another'])
 })
 
 for (const [name, text] of [

@@ -36,12 +36,12 @@ export interface AccessInUse {
 export function openAccessFile(
   file: string,
   { store }: Pick<Config, 'store'>,
-  { clock, logger, place }: Pick<Surroundings, 'clock' | 'logger' | 'place'>,
+  { clock, logger, place, readAccess }: Pick<Surroundings, 'clock' | 'logger' | 'place' | 'readAccess'>,
 ): AccessInUse {
   // Workers read the same file, and only one of them reports.
   const isReporter = place?.kind !== 'worker' || place.worker === 0
   const quiet = { info: (line: string) => logger.debug(line), error: (line: string) => logger.debug(line) }
-  const source = new AccessSource(file, { clock, logger: isReporter ? logger : quiet })
+  const source = new AccessSource(file, { clock, logger: isReporter ? logger : quiet }, readAccess)
   const quotas = openQuotas(source, { clock, place })
   const open = (openSocket: OpenSocket): NodeAccess => {
     const keysDirectory = join(store.directory, keysFolder)
