@@ -2,6 +2,7 @@
 
 import { asSeen, shows } from '../../domain/access/attribute-set.js'
 import type { AccessCondition } from '../../domain/access/condition.js'
+import type { Entity } from '../../domain/entities/entity.js'
 import { isFullView, renderEntity, type View } from '../../domain/entities/representation.js'
 import { stampMs } from '../../domain/stamp.js'
 import { alterationOf, changeText, leaveText, viewOfChange } from '../../domain/streams/event-text.js'
@@ -50,10 +51,11 @@ export function changeAsSeen(condition: AccessCondition, change: SentChange): Se
   }
 }
 
-/** The identity of the entity of the last change, and its texts: readers get one change after the other. */
+/** The entity of the last change, and its texts: readers get one change after the other. */
 export class ChangeTexts {
   private change: SentChange | undefined
-  private identity: { readonly id: string; readonly type: string; readonly key: string } | undefined
+  private entity: Entity | undefined
+  private key = ''
   /** By the key of a form: watches with the same parameters have forms of their own. */
   private readonly texts = new Map<string, string | undefined>()
   private readonly keys = new WeakMap<EventForm, string>()
@@ -61,18 +63,19 @@ export class ChangeTexts {
 
   /** Identifies the entity of a change within its tenant. */
   keyOf(change: SentChange): string {
-    return this.identityOf(change).key
+    this.entityOf(change)
+    return this.key
   }
 
   /** The kind and the data of a change; undefined: this form shows nothing of it. */
   textOf({ change, how }: ReadChange, form: EventForm): Pick<StreamEvent, 'kind' | 'data'> | undefined {
-    const identity = this.identityOf(change)
+    const entity = this.entityOf(change)
     if (how === 'left') {
-      this.leave ??= leaveText(identity, change.path)
+      this.leave ??= leaveText(entity, change.path)
       return { kind: 'entityLeave', data: this.leave }
     }
     const key = this.formKeyOf(form)
-    if (!this.texts.has(key)) this.texts.set(key, render(change, form))
+    if (!this.texts.has(key)) this.texts.set(key, render(change, entity, form))
     const data = this.texts.get(key)
     return data === undefined ? undefined : { kind: alterationOf[change.class], data }
   }
@@ -86,28 +89,28 @@ export class ChangeTexts {
     return key
   }
 
-  private identityOf(change: SentChange): { readonly id: string; readonly type: string; readonly key: string } {
-    if (change !== this.change || !this.identity) {
+  private entityOf(change: SentChange): Entity {
+    if (change !== this.change || !this.entity) {
       this.change = change
-      const { id, type } = decodeEntity(change.encoded)
-      this.identity = { id, type, key: `${change.path}\0${id}\0${type}` }
+      this.entity = decodeEntity(change.encoded)
+      this.key = `${change.path}\0${this.entity.id}\0${this.entity.type}`
       this.texts.clear()
       this.leave = undefined
     }
-    return this.identity
+    return this.entity
   }
 }
 
-function render(change: SentChange, form: EventForm): string | undefined {
+function render(change: SentChange, entity: Entity, form: EventForm): string | undefined {
   const view = viewOfChange(change, form)
   if (!view) return undefined
   const facts = { ...change, timeMs: stampMs(change.stamp) }
-  return changeText(facts, entityText(change.encoded, change.path, view))
+  return changeText(facts, entityText(entity, change, view))
 }
 
-function entityText(encoded: Buffer, path: string, view: View): string {
+function entityText(entity: Entity, { encoded, path }: SentChange, view: View): string {
   if (isFullView(view) && isAnswer(encoded)) return encodedJson(encoded).toString()
-  return renderEntity(decodeEntity(encoded), path, view)
+  return renderEntity(entity, path, view)
 }
 
 /**

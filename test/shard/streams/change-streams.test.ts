@@ -16,6 +16,8 @@ const anything: FilterSource = {
 }
 
 const waitMs = 1_000
+/** The time between two rounds of answers. */
+const gatherMs = 10
 
 /** An owner and one holder. */
 class Scene {
@@ -62,6 +64,7 @@ class Scene {
 
   /** The changes of the next poll. */
   async next(): Promise<readonly SentChange[]> {
+    this.owner.clock.advance(gatherMs)
     const replies = this.poll()
     await this.owner.rest()
     return this.take(replies)
@@ -228,6 +231,20 @@ t.test('changes for other filters do not wake a holder, and are not examined twi
   await scene.owner.end(create('mine'))
   await scene.owner.rest()
   t.match(replies, [{ what: 'changes', at: { position: 21 }, changes: [{ class: 'create' }] }])
+})
+
+t.test('changes that follow one another soon come together', async t => {
+  const scene = await Scene.with(anything)
+  await scene.owner.end(create('E1'))
+  t.equal((await scene.next()).length, 1)
+  const replies = scene.poll()
+  for (const id of ['E2', 'E3', 'E4']) await scene.owner.end(create(id))
+  scene.owner.clock.advance(gatherMs - 1)
+  await scene.owner.rest()
+  t.strictSame(replies, [], 'the first change was answered less than 10 ms ago')
+  scene.owner.clock.advance(1)
+  await scene.owner.rest()
+  t.match(replies, [{ what: 'changes', changes: [{ class: 'create' }, { class: 'create' }, { class: 'create' }] }])
 })
 
 t.test('a holder whose filters are not known here sends them again', async t => {
