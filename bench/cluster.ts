@@ -1,8 +1,9 @@
-// Three nodes of a cluster on this machine: planned moves of shards, nodes that are killed, and the rate of replicated
-// writes.
+// Three nodes of a cluster on this machine: planned moves of shards, nodes that are killed, members of the log's engine
+// that fail, and the rates of replicated nodes.
 //
 // Nodes, etcd and generator share the cores, and nothing is pinned. Each part begins with a cluster of its own.
 
+import { engineMembers } from './engine-members.js'
 import { failovers } from './failovers.js'
 import { type PlannedMovesOptions, plannedMoves } from './planned-moves.js'
 import type { RateOptions } from './rate-options.js'
@@ -19,6 +20,7 @@ export async function cluster(options: ClusterOptions): Promise<Finding[]> {
   return [
     ...(await plannedMoves(options)),
     ...(await failovers(subject, folder, kills)),
+    ...(await engineMembers(subject, folder, options.rounds)),
     ...(await replicatedRates(options)),
   ]
 }

@@ -65,7 +65,7 @@ export class Nodes {
   private readonly servers: Server[] = []
   private readonly subject: Subject
   private readonly folder: string
-  private readonly etcd: Etcd
+  readonly etcd: Etcd
   private readonly places: readonly Place[]
   private readonly ends: readonly (() => unknown)[]
   /**

@@ -1,14 +1,18 @@
-// The rate of writes of three nodes on one machine when every write goes to the log first, the size of one append, and
-// the cost of the log.
+// The rates of three nodes on one machine when every write goes to the log first, the size of one append, and the cost of
+// the log; and the same of one node beside them, which has no log. Only one of the two has work at a time.
+//
+// One node is compared by rate, and by the processor time of all processes: nodes, supervisors and etcd.
 
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { drive } from './generator.js'
+import { drive, type Outcome } from './generator.js'
 import { load } from './loader.js'
+import { cpuSecondsOfAll } from './machine.js'
 import { type Nodes, startNodes } from './nodes.js'
 import type { RateOptions } from './rate-options.js'
 import { atLeast, type Finding, information, median, progress, rate, thousands } from './report.js'
-import { batches, entitiesOf, fill, stockId, stockSize, updates, type Workload, wire } from './workloads.js'
+import { type Server, start } from './servers.js'
+import { batches, entitiesOf, fill, reads, stockId, stockSize, updates, type Workload, wire } from './workloads.js'
 
 /** Entities per second, of all nodes together. */
 const needed = { batched: 10_000 }
@@ -25,25 +29,38 @@ interface Work {
   /** By default the number of the run. */
   readonly connections?: number
   readonly needed?: number
+  /** Of one node. */
+  readonly neededShares: { readonly rate?: number; readonly perCpuSecond: number }
 }
 
 const works: readonly Work[] = [
-  { name: 'batch, entities', workload: batches, connections: batchConnections, needed: needed.batched },
-  { name: 'update', workload: updates },
+  {
+    ...{ name: 'batch, entities', workload: batches, connections: batchConnections, needed: needed.batched },
+    neededShares: { perCpuSecond: 0.5 },
+  },
+  { name: 'update', workload: updates, neededShares: { rate: 0.45, perCpuSecond: 0.5 } },
+  { name: 'get', workload: reads, neededShares: { perCpuSecond: 0.85 } },
 ]
 
 export async function replicatedRates(options: RateOptions): Promise<Finding[]> {
   const { subject, folder, rounds } = options
   const dataDir = join(folder, 'rates')
-  const nodes = await startNodes(subject, dataDir, 1)
+  const nodes = await startNodes(subject, dataDir, 3)
+  const single = await start(subject, join(dataDir, 'single'), 'anywhere', { args: ['-durability', 'sync'] })
   await storeStock(nodes.urls)
+  await storeStock([single.url])
   const findings: Finding[] = []
-  for (const { name, workload, connections = options.connections, needed } of works) {
+  for (const { name, workload, connections = options.connections, needed, neededShares } of works) {
     const found: Measured[] = []
+    const alone: Rates[] = []
     for (let round = 1; round <= rounds; round++) {
       const one = await measured({ ...options, connections }, nodes, workload)
       found.push(one)
-      progress(`round ${round} ${name}: ${thousands(one.perSecond)}/s, ${appendsOf(one)}, ${cpuOf(one)}`)
+      const beside = await ratesOf({ ...options, connections }, single, workload)
+      alone.push(beside)
+      progress(
+        `round ${round} ${name}: ${thousands(one.perSecond)}/s, ${appendsOf(one)}, ${cpuOf(one)}; one node ${thousands(beside.perSecond)}/s`,
+      )
     }
     const perSecond = found.map(one => one.perSecond)
     const middle = middleOf(found)
@@ -54,9 +71,12 @@ export async function replicatedRates(options: RateOptions): Promise<Finding[]> 
       information('  latency', `p50 ${middle.p50.toFixed(1)}, p99 ${middle.p99.toFixed(1)} ms`),
       information('  appends to the log', appendsOf(middle)),
       information('  processors', cpuOf(middle)),
+      shareOf('  of the rate of one node', found, alone, 'perSecond', neededShares.rate),
+      shareOf('  of one node, per processor second', found, alone, 'perCpuSecond', neededShares.perCpuSecond),
     )
   }
   await nodes.stop()
+  await single.stop()
   rmSync(dataDir, { recursive: true })
   return findings
 }
@@ -73,9 +93,27 @@ function storeStock(urls: readonly string[]): Promise<void> {
   return load({ urls, count: stockSize / entitiesOf(template), connections: urls.length, againMs, request })
 }
 
-interface Measured {
-  /** Entities. */
+/** Entities, or requests. */
+interface Rates {
   readonly perSecond: number
+  /** Of all processes. */
+  readonly perCpuSecond: number
+}
+
+/** The median of what the rounds found, round by round. */
+function shareOf(
+  name: string,
+  found: readonly Rates[],
+  alone: readonly Rates[],
+  of: keyof Rates,
+  needed: number | undefined,
+): Finding {
+  const share = median(found.map((one, round) => one[of] / alone[round]![of]))
+  const text = share.toFixed(2)
+  return needed === undefined ? information(name, text) : atLeast(name, text, share, needed)
+}
+
+interface Measured extends Rates {
   readonly p50: number
   readonly p99: number
   readonly appendsPerSecond: number
@@ -103,9 +141,11 @@ async function measured(
   const after = await logNumbers(nodes)
   const more = (name: keyof LogNumbers): number => after[name] - before[name]
   const appends = more('requests')
-  const entities = outcome.requests * entitiesOf(workload[0]!.template)
+  const entities = entitiesIn(outcome, workload)
+  const cpuSeconds = cpu.nodes - cpuBefore.nodes + (cpu.etcd - cpuBefore.etcd)
   return {
     perSecond: entities / outcome.seconds,
+    perCpuSecond: entities / cpuSeconds,
     p50: outcome.latencyMs.p50,
     p99: outcome.latencyMs.p99,
     appendsPerSecond: appends / outcome.seconds,
@@ -117,6 +157,22 @@ async function measured(
     etcdCores: (cpu.etcd - cpuBefore.etcd) / outcome.seconds,
   }
 }
+
+/** The rates of one node. */
+async function ratesOf(
+  { seconds, warmUpSeconds, connections }: RateOptions,
+  { url, pid }: Server,
+  workload: Workload,
+): Promise<Rates> {
+  const load = { urls: [url], workload, connections, tenant: '', place: 'anywhere' as const }
+  await drive({ ...load, seconds: warmUpSeconds })
+  const before = cpuSecondsOfAll(pid)
+  const outcome = await drive({ ...load, seconds })
+  const entities = entitiesIn(outcome, workload)
+  return { perSecond: entities / outcome.seconds, perCpuSecond: entities / (cpuSecondsOfAll(pid) - before) }
+}
+
+const entitiesIn = ({ requests }: Outcome, workload: Workload): number => requests * entitiesOf(workload[0]!.template)
 
 type LogNumbers = Readonly<Record<'requests' | 'records' | 'bytes' | 'seconds', number>>
 
@@ -137,6 +193,7 @@ function middleOf(found: readonly Measured[]): Measured {
 }
 
 function appendsOf({ appendsPerSecond, entities, records, bytes, appendMs }: Measured): string {
+  if (appendsPerSecond === 0) return 'none'
   const size = `${entities.toFixed(0)} entities, ${records.toFixed(1)} records, ${(bytes / 1024).toFixed(0)} KB`
   return `${thousands(appendsPerSecond)}/s of ${size}, ${appendMs.toFixed(1)} ms`
 }
