@@ -10,7 +10,10 @@ import type { ShardLog } from '../../../cluster/logs/shard-log.js'
 import type { Holding } from '../../../cluster/replication/holding.js'
 import { beginning } from '../../../cluster/replication/log-record.js'
 import { ownerText } from '../../../cluster/replication/owner.js'
-import { completeReplicationOptions } from '../../../cluster/replication/replication-options.js'
+import {
+  completeReplicationOptions,
+  type ReplicationOptions,
+} from '../../../cluster/replication/replication-options.js'
 import { Replicator } from '../../../cluster/replication/replicator.js'
 import { Random } from '../../support/random.js'
 import { CountingHost } from '../counting-host.js'
@@ -22,7 +25,7 @@ import { type Process, World } from '../simulated-world.js'
 export const shard = 0
 export const register = 1
 
-export const options = completeReplicationOptions({ trimMs: 1_000, recordsKept: 1 })
+const options = completeReplicationOptions({ trimMs: 1_000, recordsKept: 1 })
 const { leaseMs, leaseMargin } = options
 /** How long a new owner waits for the lease of the one before. */
 export const wholeLeaseMs = leaseMs * (1 + leaseMargin)
@@ -39,11 +42,25 @@ export class SteeredCluster {
   readonly world = new World(new Random(1))
   readonly engine = new SimulatedEngine(this.world.process('engine').clock, this.world.random)
   readonly nodes = new Map<string, SteeredNode>()
+  readonly options: ReplicationOptions
+
+  private constructor(given: ReplicationOptions) {
+    this.options = given
+  }
 
   /** Starts nodes that know each other. The first one owns all shards. */
-  static async of(...names: readonly [string, ...string[]]): Promise<SteeredCluster> {
-    const cluster = new SteeredCluster()
-    for (const name of names) await cluster.start(name)
+  static of(...names: readonly string[]): Promise<SteeredCluster> {
+    return SteeredCluster.withClocks(Object.fromEntries(names.map(name => [name, undefined])))
+  }
+
+  /** The same, with the rate of each node's clock; `margin`: the part of a lease that new owners wait in addition. */
+  static async withClocks(
+    rates: Readonly<Record<string, number | undefined>>,
+    margin = leaseMargin,
+  ): Promise<SteeredCluster> {
+    const cluster = new SteeredCluster({ ...options, leaseMargin: margin })
+    const names = Object.keys(rates)
+    for (const name of names) await cluster.start(name, rates[name])
     const [first] = cluster.all
     for (const node of cluster.all) node.know(names)
     await cluster.world.run(1_500)
@@ -53,8 +70,8 @@ export class SteeredCluster {
   }
 
   /** Each copy begins with the log. */
-  private async start(name: string): Promise<void> {
-    const process = this.world.process(name)
+  private async start(name: string, rate: number | undefined): Promise<void> {
+    const process = this.world.process(name, rate)
     const host = new CountingHost(run => process.clock.endOfTick(run))
     for (const one of [shard, register]) host.apply(one, [], beginning, () => {})
     await this.world.run(1)
@@ -126,7 +143,7 @@ export class SteeredNode {
       log,
       host: this.host,
       clock: this.process.clock,
-      options,
+      options: this.cluster.options,
       ask: (to, request, waitMs, onReply) => this.ask(this.cluster.node(to), request, waitMs, onReply),
       onChange: () => {},
       reachable: () => true,

@@ -2,6 +2,7 @@
 // acknowledged change.
 
 import t, { type Test } from 'tap'
+import type { ShardLog } from '../../../cluster/logs/shard-log.js'
 import { momentMs, SteeredCluster, type SteeredNode, shard, wholeLeaseMs } from './steered-nodes.js'
 
 /**
@@ -89,3 +90,74 @@ t.test(
     await raiseAt(t, cluster, c)
   },
 )
+
+/** Makes a node take each takeover that it reads in a log for its own. */
+function trustItself({ link, owner }: SteeredNode): void {
+  const { read } = link
+  const trusting: ShardLog['read'] = (one, after, bytesMax, onDone) =>
+    read(one, after, bytesMax, outcome => {
+      const isTaken = outcome.kind === 'read' && outcome.takeover
+      onDone(isTaken ? { ...outcome, takeover: { ...outcome.takeover, owner } } : outcome)
+    })
+  Object.assign(link, { read: trusting })
+}
+
+/** Node b takes the shard over, and then c, of which b does not hear: returns the nodes that answer in the end. */
+async function takeInTurn(isTrusting: boolean): Promise<readonly string[]> {
+  const cluster = await SteeredCluster.of('a', 'b', 'c')
+  const [b, c] = [cluster.node('b'), cluster.node('c')]
+  if (isTrusting) trustItself(b)
+  b.isUnheard = (_, kind) => kind === 'takeover'
+  b.isAnsweredLate = ({ kind }) => kind === 'takeovers'
+  b.holding(shard).claim()
+  await cluster.settle()
+  c.holding(shard).claim()
+  await cluster.until(() => c.answers())
+  b.hear()
+  await cluster.world.run(wholeLeaseMs)
+  return cluster.answering()
+}
+
+t.test('a node becomes the owner only if the latest takeover is still its own', async t => {
+  t.strictSame(await takeInTurn(false), ['c'])
+  t.strictSame(await takeInTurn(true), ['b', 'c'], 'otherwise both answer')
+})
+
+/**
+ * An owner that does not know of its loss makes a change; returns the numbers of changes that were acknowledged, and
+ * that the new owner has.
+ */
+async function changeUnknowing(isFenced: boolean): Promise<readonly [acknowledged: number, known: number]> {
+  const cluster = await SteeredCluster.of('a', 'b')
+  const [a, b] = [cluster.node('a'), cluster.node('b')]
+  cluster.engine.fenced = isFenced
+  let acknowledged = Number(await a.raise(shard))
+  a.isUnheard = (_, kind) => kind === 'takeover'
+  a.isAnsweredLate = ({ kind }) => kind === 'takeovers'
+  b.holding(shard).claim()
+  await cluster.until(() => b.answers())
+  acknowledged += Number(await a.raise(shard))
+  return [acknowledged, b.value(shard)]
+}
+
+t.test('an owner that does not know of its loss acknowledges nothing, since the engine refuses its record', async t => {
+  t.strictSame(await changeUnknowing(true), [1, 1])
+  t.strictSame(await changeUnknowing(false), [2, 1], 'otherwise an acknowledged change is missing')
+})
+
+/** The nodes that answer when a new owner does, where the clock of the owner before is slow, and the other one fast. */
+async function answering(leaseMargin?: number): Promise<readonly string[]> {
+  const cluster = await SteeredCluster.withClocks({ a: 0.98, b: 1.02 }, leaseMargin)
+  const [a, b] = [cluster.node('a'), cluster.node('b')]
+  const { certainMs } = a.holding(shard)
+  await cluster.until(() => a.holding(shard).certainMs > certainMs)
+  a.cutOff()
+  b.holding(shard).claim()
+  await cluster.until(() => b.answers())
+  return cluster.answering()
+}
+
+t.test('a new owner waits for longer than a lease, since the clock of the one before may be slower', async t => {
+  t.strictSame(await answering(), ['b'])
+  t.strictSame(await answering(0.001), ['a', 'b'], 'otherwise both answer')
+})
