@@ -14,8 +14,8 @@
 // reading of the log, asked for after the wait, that has its own takeover as the latest.
 //
 // The lease: an active node may answer for `leaseMs` after the last moment at which it knew that the latest takeover
-// was its own. Appends need no lease: they happen only while that is so. They do not extend it, since they prove
-// nothing about the register (replicator.ts).
+// was its own. Only renewals extend it, counted from the request (replicator.ts). Appends need no lease: they happen
+// only while the takeover is the latest. They do not extend it, since they prove nothing about the register.
 //
 // Not here: when to claim or hand over (duties.ts), appending (appender.ts).
 
@@ -23,7 +23,7 @@ import type { ShardLog, Takeover } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
 import { lossOf, type OwnedShard } from './appender.js'
 import { noOwner } from './owner.js'
-import type { CaughtUp, Replica } from './replica.js'
+import type { Replica } from './replica.js'
 import type { ReplicationOptions } from './replication-options.js'
 import type { Loss, ShardHost } from './shard-host.js'
 
@@ -139,20 +139,29 @@ export class Holding implements OwnedShard {
     this.begin(epoch, this.hasStrayTakeovers)
   }
 
-  /** There is a takeover of our own, and no copy from which to continue: another node should get the shard. */
+  /**
+   * There is a takeover of our own, and no copy from which to continue: another node should get the shard. That node
+   * will not wait, so the lease of the owner before must be over by then.
+   */
   relinquish({ epoch }: Takeover): void {
     this.epoch = epoch
     this.enter('sealing')
-    this.release(noOwner, () => {})
+    this.whenFree(this.hasStrayTakeovers, () => this.release(noOwner, () => {}))
   }
 
   private begin(epoch: number, mustWait: boolean): void {
-    const { options, clock } = this.parts
     this.epoch = epoch
-    this.takenMs = clock.monoMs()
+    this.takenMs = this.parts.clock.monoMs()
     this.enter('waiting')
-    const waitMs = mustWait ? options.leaseMs * (1 + options.leaseMargin) : 0
-    clock.after(waitMs, () => this.finish())
+    this.whenFree(mustWait, () => this.finish())
+  }
+
+  /** Continues when the owner before answers no more: at once, or when its lease is over. */
+  private whenFree(mustWait: boolean, run: () => void): void {
+    const { options, clock } = this.parts
+    clock.after(mustWait ? options.leaseMs * (1 + options.leaseMargin) : 0, () => {
+      if (!this.isClosed) run()
+    })
   }
 
   private finish(): void {
@@ -167,7 +176,7 @@ export class Holding implements OwnedShard {
       if (latest?.owner !== this.parts.self) return this.enter('following')
       if (latest.epoch !== read?.epoch) return this.finish()
       this.epoch = latest.epoch
-      this.activate(caughtUp)
+      this.activate()
     })
   }
 
@@ -179,13 +188,12 @@ export class Holding implements OwnedShard {
     else this.release(noOwner, () => {})
   }
 
-  private activate({ askedMs }: CaughtUp): void {
+  private activate(): void {
     this.replica.own()
     this.enter('activating')
     this.parts.host.activate(this.shard, failure => {
       if (this.isClosed) return
       if (failure) return this.parts.onFailure(failure)
-      this.confirm(askedMs)
       this.enter('active')
       if (this.isLost) this.seal(() => this.enter('following'))
     })

@@ -24,7 +24,7 @@ import { isUnreadable, type LogPosition, type ShardHost } from './shard-host.js'
 export interface ReplicaParts {
   readonly log: Pick<ShardLog, 'read'>
   readonly host: Pick<ShardHost, 'apply' | 'position'>
-  readonly clock: Pick<ClusterClock, 'monoMs' | 'after'>
+  readonly clock: Pick<ClusterClock, 'after'>
   readonly options: Pick<ReplicationOptions, 'pageBytesMax' | 'pendingBytesMax' | 'retryMs'>
   /** The copy cannot continue, ever. Called once, with the reason in words. */
   readonly onStopped: (shard: number, reason: string) => void
@@ -38,8 +38,6 @@ export interface ReplicaParts {
 export interface CaughtUp {
   /** The latest takeover at that moment. */
   readonly takeover: Takeover | undefined
-  /** When the reading was asked for, which is not after that moment, on this node's clock. */
-  readonly askedMs: number
 }
 
 type OnCaughtUp = (caughtUp: CaughtUp | undefined) => void
@@ -166,8 +164,7 @@ export class Replica {
   }
 
   private readPage(): void {
-    const { log, clock, options } = this.parts
-    const askedMs = clock.monoMs()
+    const { log, options } = this.parts
     const asked = this.reading?.length ?? 0
     this.hasMissed = false
     log.read(this.shard, this.tail.sequence, options.pageBytesMax, outcome => {
@@ -181,7 +178,7 @@ export class Replica {
       if (!isCurrent && this.tail.sequence === before) return this.endReading()
       this.afterApplied(this.lastStep, () => {
         if (this.is !== 'following') this.endReading()
-        else if (isCurrent) this.notifyCurrent(asked, { takeover, askedMs })
+        else if (isCurrent) this.notifyCurrent(asked, { takeover })
         else this.readPage()
       })
     })

@@ -96,12 +96,9 @@ export class Replicator implements HostReplication {
   private placement: readonly (readonly string[])[] = []
   /** The latest takeovers of all shards that this node has received. */
   private readonly table = new Map<number, Takeover>()
-  /**
-   * Until when former owners of a shard may still answer; and until when unknown owners, which no report has named
-   * here, may do so.
-   */
+  /** Until when former owners of a shard may still answer, and until when owners that no event has named here may. */
   private readonly formerUntil = new Map<string, number>()
-  private blindUntilMs = Number.POSITIVE_INFINITY
+  private blindUntilMs = Number.NEGATIVE_INFINITY
   /** The losses of this tick. */
   private losses: Loss[] = []
   private hasRegister = false
@@ -153,7 +150,7 @@ export class Replicator implements HostReplication {
       options,
       self: this.self,
       holding: shard => this.holdings[shard]!,
-      onTakeover: (shard, takeover) => this.noteTakeover(shard, takeover),
+      onTakeover: (shard, takeover) => this.noteRead(shard, takeover),
       mayAppend: () => !this.check.isLost,
       onLost: () => this.check.check(),
     })
@@ -205,7 +202,10 @@ export class Replicator implements HostReplication {
         this.noteTakeover(shard, takeover)
       },
       onHeartbeat: (_, bytes) => this.heartbeats.onHeartbeat(bytes),
-      onGap: () => this.readAll(),
+      onGap: () => {
+        this.noteUnknownOwners()
+        this.readAll()
+      },
     })
     this.readAll()
     this.check.start()
@@ -310,10 +310,9 @@ export class Replicator implements HostReplication {
     const { log, clock, options, ask } = this.parts
     log.takeovers(outcome => {
       const startedMs = clock.monoMs()
-      // An owner of which this node has no report yet may answer under a lease as well.
-      let isLacking =
-        startedMs < this.blindUntilMs || outcome.kind === 'unknown' || this.hasNewTakeovers(outcome.takeovers)
       if (outcome.kind === 'read') this.noteTakeovers(outcome.takeovers)
+      // An owner that no event has named here may answer under a lease as well.
+      let isLacking = outcome.kind === 'unknown' || startedMs < this.blindUntilMs
       const end = (): void => {
         if (!isLacking) return onDone()
         clock.after(Math.max(0, startedMs + wholeLeaseMs(options) - clock.monoMs()), onDone)
@@ -328,12 +327,6 @@ export class Replicator implements HostReplication {
           if (--missing === 0) end()
         })
     })
-  }
-
-  /** Whether a reading has takeovers that were not reported yet. */
-  private hasNewTakeovers(takeovers: ReadonlyMap<number, Takeover>): boolean {
-    for (const [shard, { epoch }] of takeovers) if (epoch > (this.table.get(shard)?.epoch ?? 0)) return true
-    return false
   }
 
   /** Answers a request of another node. */
@@ -521,14 +514,28 @@ export class Replicator implements HostReplication {
       if (this.isClosed) return
       if (outcome.kind === 'unknown') return void clock.after(options.retryMs, () => this.readAll())
       this.noteTakeovers(outcome.takeovers)
-      this.blindUntilMs = clock.monoMs() + wholeLeaseMs(options)
       for (const { replica } of this.holdings) replica.read()
     })
   }
 
   private noteTakeovers(takeovers: ReadonlyMap<number, Takeover>): void {
-    for (const [shard, takeover] of takeovers) this.noteTakeover(shard, takeover)
+    for (const [shard, takeover] of takeovers) this.noteRead(shard, takeover)
     this.caretaker.knowsTakeovers()
+  }
+
+  /**
+   * Notes a takeover from a reading. If no event has reported it yet, there may have been others before it, since the
+   * last one that is known.
+   */
+  private noteRead(shard: number, takeover: Takeover): void {
+    if (takeover.epoch > this.epochOf(shard)) this.noteUnknownOwners()
+    this.noteTakeover(shard, takeover)
+  }
+
+  /** Until now there may have been owners that this node has no name of, and their leases last. */
+  private noteUnknownOwners(): void {
+    const { clock, options } = this.parts
+    this.blindUntilMs = clock.monoMs() + wholeLeaseMs(options)
   }
 
   /**
@@ -540,19 +547,18 @@ export class Replicator implements HostReplication {
     const askedMs = clock.monoMs()
     const { replica } = this.holdings[this.register]!
     const isOwner = replica.state === 'owned'
-    // When the reading of the register was asked for that is applied. The register's owner knows all of it, as long as
-    // it is the owner.
-    let registerMs = isOwner ? askedMs : undefined
+    // The register's owner knows all of it, as long as it is the owner.
+    let hasRegister = isOwner
     let takeovers: ReadonlyMap<number, Takeover> | undefined
     const confirm = (): void => {
-      if (this.isClosed || registerMs === undefined || !takeovers) return
+      if (this.isClosed || !hasRegister || !takeovers) return
       if (isOwner && !this.ownsRegister(takeovers)) return
       this.hasRegister = true
-      this.confirm(Math.min(registerMs, askedMs), takeovers)
+      this.confirm(askedMs, takeovers)
     }
     if (!isOwner)
       replica.catchUp(caughtUp => {
-        registerMs = caughtUp?.askedMs
+        hasRegister = caughtUp !== undefined
         confirm()
       })
     log.takeovers(outcome => {
@@ -569,11 +575,11 @@ export class Replicator implements HostReplication {
     return replica.state === 'owned' && takeovers.get(this.register)?.epoch === epoch
   }
 
-  /** `askedMs`: when, at the earliest, these takeovers and the register were asked for. */
+  /** `askedMs`: these takeovers and the register were not asked for before that. */
   private confirm(askedMs: number, takeovers: ReadonlyMap<number, Takeover>): void {
     if (this.check.isLost) return
     this.registerMs = Math.max(this.registerMs, askedMs)
     for (const holding of this.holdings)
-      if (holding.phase === 'active' && takeovers.get(holding.shard)?.epoch === holding.epoch) holding.confirm(askedMs)
+      if (takeovers.get(holding.shard)?.epoch === holding.epoch) holding.confirm(askedMs)
   }
 }

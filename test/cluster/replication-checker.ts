@@ -6,6 +6,7 @@
 //   a change that was acknowledged before another operation was asked for precedes that one
 //   a read returns a state of the history, and none older than any acknowledged or read before it was asked for
 //   a node that answers for any shard has all acknowledged changes of the register
+//   each record is of the owner by the latest takeover
 //
 // If a superseded owner answered once, it would break one of these. In peace, every change was notified, no
 // subscription that triggers once has been triggered by two changes, and all copies of a shard are the same rows, with
@@ -38,7 +39,19 @@ export function check(cluster: SimulatedCluster, clients: Clients): readonly str
     new History(key, histories.get(key) ?? [], wrong).check(operations)
   }
   checkOneShots(cluster, clients, wrong)
+  checkOwners(cluster, wrong)
   return wrong
+}
+
+/** Checks that each record was appended in the name of the takeover that was the latest at that moment. */
+function checkOwners({ engine }: SimulatedCluster, wrong: string[]): void {
+  const epochs = new Map<number, number>()
+  for (const event of engine.events) {
+    const { shard } = event
+    if (event.kind === 'takeover') epochs.set(shard, event.takeover.epoch)
+    else if (event.epoch !== epochs.get(shard))
+      wrong.push(`shard ${shard}: record ${event.record.sequence} is of an owner that was superseded before`)
+  }
 }
 
 /** All records that a shard ever had, in order. */
@@ -182,6 +195,16 @@ function checkOneShots({ received }: SimulatedCluster, { oneShots }: Clients, wr
 }
 
 // In peace
+
+/** The shards whose changes are gone for good: no copy can be completed from the log. Empty when all is well. */
+export function checkKept(cluster: SimulatedCluster): readonly string[] {
+  return allShards.flatMap(shard => {
+    const positions = cluster.nodes.flatMap(({ now }) => now?.host.position(shard)?.sequence ?? [])
+    const first = cluster.engine.recordsOf(shard)[0]?.sequence ?? 1
+    const isKept = [0, ...positions].some(sequence => sequence + 1 >= first)
+    return isKept ? [] : [`shard ${shard} is lost: its log begins with ${first}, and its copies end at ${positions}`]
+  })
+}
 
 /**
  * Checks that all expected effects have happened, every copy is the result of its log, and every shard has an owner

@@ -1,6 +1,8 @@
 // The rules of replication, each switched off: a simulation that does not notice would prove nothing.
+//
+// Not here: rules that chance breaks too seldom (replication/takeovers.test.ts, replication/barrier.test.ts).
 
-import type { ShardLog, Takeover } from '../../cluster/logs/shard-log.js'
+import type { ShardLog } from '../../cluster/logs/shard-log.js'
 import { allRules, but, hostBut, type NodeRules } from './replication-rules.js'
 
 /** Each with the rule that it breaks. */
@@ -10,23 +12,6 @@ export const controls: Readonly<Record<string, NodeRules>> = {
   'a newcomer waits until the lease of the one before is over': {
     ...allRules,
     after: (delayMs, { leaseMs, leaseMargin }) => (delayMs === leaseMs * (1 + leaseMargin) ? 0 : delayMs),
-  },
-  'a node becomes active only if the latest takeover is still its own': {
-    ...allRules,
-    log: (log, owner) => {
-      const own = new Map<number, Takeover>()
-      return but(log, {
-        takeOver: (shard, name, onDone) =>
-          log.takeOver(shard, name, outcome => {
-            if (outcome.kind === 'taken') own.set(shard, { epoch: outcome.epoch, owner })
-            onDone(outcome)
-          }),
-        read: (shard, after, bytesMax, onDone) =>
-          log.read(shard, after, bytesMax, outcome =>
-            onDone(outcome.kind === 'read' ? { ...outcome, takeover: own.get(shard) ?? outcome.takeover } : outcome),
-          ),
-      })
-    },
   },
   'an append without an answer is not taken for done': {
     ...allRules,

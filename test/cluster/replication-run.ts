@@ -1,7 +1,7 @@
 // One run of a simulated cluster: some time of trouble, peace at the end, and the errors.
 
 import { Random } from '../support/random.js'
-import { check, checkPeace } from './replication-checker.js'
+import { check, checkKept, checkPeace } from './replication-checker.js'
 import { allRules, type NodeRules } from './replication-rules.js'
 import { Clients } from './simulated-clients.js'
 import { SimulatedCluster } from './simulated-cluster.js'
@@ -34,7 +34,7 @@ export async function run(seed: number, rules: NodeRules = allRules): Promise<Ru
   } catch (error) {
     return findings([(error as Error).message], [])
   }
-  return findings(check(cluster, clients), await checkPeace(cluster, clients))
+  return findings([...check(cluster, clients), ...checkKept(cluster)], await checkPeace(cluster, clients))
 }
 
 async function live(cluster: SimulatedCluster, clients: Clients): Promise<void> {
@@ -58,4 +58,6 @@ async function live(cluster: SimulatedCluster, clients: Clients): Promise<void> 
   }
   cluster.heal()
   await world.run(25_000)
+  clients.readAll()
+  await world.run(5_000)
 }

@@ -18,7 +18,6 @@ const controlSeeds = Number(process.env.CONTROL_SEEDS ?? 600)
  */
 const noticedBy: Readonly<Record<string, number>> = {
   'an append is compared with the latest takeover in one step': 320,
-  'a node becomes active only if the latest takeover is still its own': 304,
   'reads are answered under a lease': 304,
   'a newcomer waits until the lease of the one before is over': 647,
   'a shard is handed over when nothing of it is under way any more': 305,
@@ -68,8 +67,7 @@ for (const [rule, rules] of Object.entries(controls))
   t.test(`it would be noticed if this did not hold: ${rule}`, async t => {
     const from = Number(process.env.CONTROL_SEED ?? noticedBy[rule] ?? otherControlSeed)
     for (let seed = from; seed < from + controlSeeds; seed++) {
-      const { wrong, ill } = await run(seed, rules)
-      const [first] = [...wrong, ...ill]
+      const [first] = (await run(seed, rules)).wrong
       if (first !== undefined) return t.pass(`seed ${seed}: ${first}`)
     }
     t.fail(`none of ${controlSeeds} seeds has noticed`)

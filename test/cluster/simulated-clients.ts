@@ -130,6 +130,11 @@ export class Clients {
     else this.watchOnce()
   }
 
+  /** Asks every node for all entities: each must show every acknowledged change. */
+  readAll(): void {
+    for (const { now } of this.cluster.nodes) if (now) this.list(now)
+  }
+
   // Writes
 
   private entity(): { readonly path: string; readonly id: string } {

@@ -75,7 +75,7 @@ export class SimulatedCluster {
   /** Copies that have stopped, and lines of logs that should not exist. */
   readonly stopped: string[] = []
   readonly losses: string[] = []
-  /** Pairs of nodes that do not reach each other. */
+  /** Messages from one node to another that do not arrive. */
   readonly cuts = new Set<string>()
   /** The probabilities that a message between nodes is lost, and that a living node is taken for dead. */
   readonly faults = { lost: 0, mistaken: 0 }
@@ -203,7 +203,11 @@ export class SimulatedCluster {
     return this.nodes.flatMap(({ name, now }) => {
       if (!now) return []
       const isSelf = name === node.name
-      const isReachable = !this.cuts.has(pair(name, node.name)) && !now.process.isStopped && !node.wronged.has(name)
+      const isReachable =
+        !this.cuts.has(way(name, node.name)) &&
+        !this.cuts.has(way(node.name, name)) &&
+        !now.process.isStopped &&
+        !node.wronged.has(name)
       if (!isSelf && (!isReachable || this.world.chance(this.faults.mistaken))) return []
       const isSuspect = this.world.chance(this.faults.mistaken)
       return [{ name, life: now.life, domain: '', isJoined: now.isJoined, isSuspect }]
@@ -245,7 +249,7 @@ export class SimulatedCluster {
     if (world.chance(this.faults.lost)) return
     world.at(world.nowMs + world.delayMs(), () => {
       const life = this.node(to)?.now
-      if (!life || this.cuts.has(pair(from, to))) return
+      if (!life || this.cuts.has(way(from, to))) return
       life.process.at(world.nowMs, () => run(life))
     })
   }
@@ -263,7 +267,7 @@ export class SimulatedCluster {
     const other = random.pick(this.nodes as [Place, ...Place[]])
     const forMs = random.between(200, 6000)
     const soon = (run: () => void): void => world.at(world.nowMs + forMs, run)
-    switch (random.between(0, 11)) {
+    switch (random.between(0, 12)) {
       case 0:
       case 1: {
         this.kill(node, random.fraction() < 0.5)
@@ -275,11 +279,12 @@ export class SimulatedCluster {
         process?.stop()
         return soon(() => process?.goOn())
       }
-      case 4:
-        this.cuts.add(pair(node.name, other.name))
-        return soon(() => this.cuts.delete(pair(node.name, other.name)))
+      case 4: {
+        const both = [way(node.name, other.name), way(other.name, node.name)]
+        return this.cut(random.pick([both, both.slice(1)]), forMs)
+      }
       case 5:
-        return this.hinder(node, 'cut', forMs)
+        return this.hinder(node, random.pick(['cut', 'deaf', 'dumb']), forMs)
       case 6:
         engine.goAway()
         return soon(() => engine.comeBack())
@@ -291,11 +296,10 @@ export class SimulatedCluster {
       case 9: {
         // The node is alone with its clients.
         this.hinder(node, 'cut', forMs)
-        const pairs = this.nodes.map(({ name }) => pair(node.name, name))
-        for (const one of pairs) this.cuts.add(one)
-        return soon(() => {
-          for (const one of pairs) this.cuts.delete(one)
-        })
+        return this.cut(
+          this.nodes.flatMap(({ name }) => [way(node.name, name), way(name, node.name)]),
+          forMs,
+        )
       }
       case 10: {
         // The node is drained, and comes back.
@@ -310,7 +314,20 @@ export class SimulatedCluster {
           for (const one of this.nodes) this.restart(one)
         })
       }
+      case 12:
+        engine.isFull = true
+        return soon(() => {
+          engine.isFull = false
+        })
     }
+  }
+
+  /** Messages on these ways are lost for some time. */
+  private cut(ways: readonly string[], forMs: number): void {
+    for (const one of ways) this.cuts.add(one)
+    this.world.at(this.world.nowMs + forMs, () => {
+      for (const one of ways) this.cuts.delete(one)
+    })
   }
 
   /** A fault between a node and the engine. */
@@ -326,6 +343,7 @@ export class SimulatedCluster {
   heal(): void {
     this.cuts.clear()
     this.engine.comeBack()
+    this.engine.isFull = false
     Object.assign(this.engine.faults, { lost: 0, answerLost: 0, late: 0, followLost: 0 })
     Object.assign(this.faults, { lost: 0, mistaken: 0 })
     for (const node of this.nodes) {
@@ -337,4 +355,4 @@ export class SimulatedCluster {
   }
 }
 
-const pair = (a: string, b: string): string => (a < b ? `${a} ${b}` : `${b} ${a}`)
+const way = (from: string, to: string): string => `${from} ${to}`

@@ -86,6 +86,8 @@ export class SimulatedEngine {
   readonly events: LogEvent[] = []
   readonly faults: LogFaults
   fenced = true
+  /** It has no room: it writes nothing more, and still answers readings. */
+  isFull = false
   private readonly clock: ClusterClock
   private readonly random: Random
   private readonly shards = new Map<number, Shard>()
@@ -254,9 +256,10 @@ export class SimulatedLog implements ShardLog {
   readonly appendBytesMax = appendBytesMax
   /**
    * `hold`: requests wait on the way; `deafen`: they take effect, and get no answer; `cut`: nothing passes, in neither
-   * direction; `mute`: requests get answers, and followers get no events.
+   * direction; `mute`: requests get answers, and followers get no events; `deaf`: nothing passes from the engine;
+   * `dumb`: nothing passes to the engine.
    */
-  fault: 'none' | 'hold' | 'deafen' | 'cut' | 'mute' = 'none'
+  fault: 'none' | 'hold' | 'deafen' | 'cut' | 'mute' | 'deaf' | 'dumb' = 'none'
   private readonly engine: SimulatedEngine
   private readonly clock: ClusterClock
   private readonly engineClock: ClusterClock
@@ -278,11 +281,11 @@ export class SimulatedLog implements ShardLog {
   }
 
   takeOver: ShardLog['takeOver'] = (shard, owner, onDone) => {
-    this.ask(() => ({ kind: 'taken', ...this.engine.takeOver(shard, owner) }), onDone)
+    this.askToWrite(() => ({ kind: 'taken', ...this.engine.takeOver(shard, owner) }), onDone)
   }
 
   retake: ShardLog['retake'] = (shard, epoch, owner, onDone) => {
-    this.ask(() => {
+    this.askToWrite(() => {
       if (this.engine.takeoverOf(shard)?.epoch !== epoch) return { kind: 'superseded' }
       return { kind: 'taken', epoch: this.engine.takeOver(shard, owner).epoch }
     }, onDone)
@@ -292,11 +295,11 @@ export class SimulatedLog implements ShardLog {
     const bytes = appends.reduce((sum, append) => sum + append.bytes.length, 0)
     assert(appends.length >= 1 && appends.length <= appendsMax && bytes <= appendBytesMax, 'too much in one step')
     assert(new Set(appends.map(({ shard }) => shard)).size === appends.length, 'a step has two appends for one shard')
-    this.ask(() => this.engine.append(appends), onDone)
+    this.askToWrite(() => this.engine.append(appends), onDone)
   }
 
   heartbeat: ShardLog['heartbeat'] = (heartbeat, onDone) => {
-    this.ask(() => this.engine.beat(heartbeat), onDone)
+    this.askToWrite(() => this.engine.beat(heartbeat), onDone)
   }
 
   read: ShardLog['read'] = (shard, after, bytesMax, onDone) => {
@@ -380,7 +383,7 @@ export class SimulatedLog implements ShardLog {
   }
 
   private get isUndelivered(): boolean {
-    return this.fault === 'cut' || this.fault === 'mute'
+    return this.fault === 'cut' || this.fault === 'mute' || this.fault === 'deaf'
   }
 
   /** Events that have not arrived by now are lost; there is a gap when the connection is open again. */
@@ -411,6 +414,11 @@ export class SimulatedLog implements ShardLog {
     })
   }
 
+  private askToWrite<Outcome>(happen: () => Outcome | Unknown, onDone: (outcome: Outcome | Unknown) => void): void {
+    const full: Unknown = { kind: 'unknown', reason: 'there is no room', isFull: true }
+    this.ask(() => (this.engine.isFull ? full : happen()), onDone)
+  }
+
   /** A request: `happen` runs at the engine, at most once, also after `onDone` has got the outcome unknown. */
   private ask<Outcome>(happen: () => Outcome | Unknown, onDone: (outcome: Outcome | Unknown) => void): void {
     const { clock, engineClock, engine } = this
@@ -430,14 +438,14 @@ export class SimulatedLog implements ShardLog {
     const arrive = (): void => {
       if (engine.away) return
       const outcome = happen()
-      if (isDeaf || (this.fault !== 'none' && this.fault !== 'mute')) return
+      if (isDeaf || !['none', 'mute', 'dumb'].includes(this.fault)) return
       clock.after(this.delayMs(), () => finish(outcome))
     }
     if (this.fault === 'hold') {
       this.held.push(arrive)
       return
     }
-    if (this.fault === 'cut' || engine.chance(faults.lost)) return
+    if (this.fault === 'cut' || this.fault === 'dumb' || engine.chance(faults.lost)) return
     const lateMs = engine.chance(faults.late) ? faults.deadlineMs + this.random.fraction() * faults.lateMsMax : 0
     engineClock.after(this.delayMs() + lateMs, arrive)
   }

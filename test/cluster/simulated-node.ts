@@ -31,7 +31,6 @@ export const shards = 4
 export const shardMap = new ShardMap({ shards, spread: shards })
 export const { register } = shardMap
 
-const epochMs = Date.UTC(2026, 0, 1)
 /** How long a node waits for another node, and for itself. */
 const askMs = 1_000
 const ownAskMs = 2_500
@@ -89,8 +88,8 @@ export class SimulatedNode {
   /** Reads the store and begins; `onBegun` is not called if the process has been killed meanwhile. */
   static begin(parts: NodeParts, onBegun: (node: SimulatedNode) => void): void {
     const { process, disk, skewMs, onFailure, onError, rules } = parts
-    const { world } = process
-    const fineWallMs = (): number => epochMs + world.nowMs + skewMs
+    process.wallAheadMs = skewMs
+    const fineWallMs = (): number => process.clock.wallMs()
     const clock: Clock = { ...process.clock, fineWallMs, wallMs: () => Math.floor(fineWallMs()) }
     const store = new SimulatedStore(disk, process)
     const stamps = new HybridClock(clock, lastStamp(store))

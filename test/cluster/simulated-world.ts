@@ -52,9 +52,9 @@ export class World {
     return wallBeganMs + this.nowMs
   }
 
-  /** A process that begins to live now. */
-  process(name: string): Process {
-    return new Process(this, name)
+  /** A process that begins to live now. `rate`: its clock runs so fast; undefined: about right, as clocks do. */
+  process(name: string, rate?: number): Process {
+    return new Process(this, name, rate)
   }
 
   at(atMs: number, run: () => void): void {
@@ -98,12 +98,12 @@ export class Process {
   private readonly beganMs: number
   private readonly rate: number
 
-  constructor(world: World, name: string) {
+  constructor(world: World, name: string, rate?: number) {
     this.world = world
     this.name = name
     const { random } = world
     this.beganMs = random.between(-1_000_000, 1_000_000)
-    this.rate = 1 + random.between(-450, 450) / 1_000_000
+    this.rate = rate ?? 1 + random.between(-450, 450) / 1_000_000
     this.clock = {
       monoMs: () => this.beganMs + world.nowMs * this.rate,
       wallMs: () => wallBeganMs + world.nowMs * this.rate + this.wallAheadMs,
