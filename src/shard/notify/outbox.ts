@@ -65,6 +65,8 @@ export interface OutboxRow extends BundledRow {
 const rowsPerRead = 200
 
 export class Outbox implements PiggybackedWrites {
+  /** Its rows are each about one shard. Where counters belong to them, these make the commit whole. */
+  readonly isWhole = false
   private readonly store: Store
   private readonly commit: GroupCommit
   private readonly limits: OutboxLimits
@@ -72,7 +74,7 @@ export class Outbox implements PiggybackedWrites {
   private readonly shards = new Map<number, OutboxPart>()
   /** undefined: shards come and go, and rows with them. */
   private readonly bundles: Bundles | undefined
-  private readonly ended: OutboxRow[] = []
+  private ended: OutboxRow[] = []
   /** Rows that are to be written again. */
   private readonly noted = new Set<OutboxRow>()
   private rowCount = 0
@@ -197,15 +199,18 @@ export class Outbox implements PiggybackedWrites {
     this.commit.awaitPiggybacked()
   }
 
-  writeTo(batch: RowSink): void {
-    for (const row of this.ended) batch.del(outboxKey(row))
-    this.ended.length = 0
+  writeTo(batch: RowSink, takes: (shard: number) => boolean): boolean {
+    const kept = this.ended.filter(({ shard }) => !takes(shard))
+    for (const row of this.ended) if (takes(row.shard)) batch.del(outboxKey(row))
+    this.ended = kept
     this.bundles?.writeTo(batch)
     for (const row of this.noted) {
+      if (!takes(row.shard)) continue
+      this.noted.delete(row)
       const event = this.read(row)
       if (event) batch.put(outboxKey(row), encodeTriggerEvent(event, leftOf(event, row)))
     }
-    this.noted.clear()
+    return kept.length > 0 || this.noted.size > 0
   }
 
   /**

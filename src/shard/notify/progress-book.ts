@@ -243,8 +243,13 @@ export class ProgressBook implements PiggybackedWrites {
     if (this.isKept) this.commit.awaitPiggybacked()
   }
 
-  writeTo(batch: RowSink): void {
-    if (!this.isKept) return
+  /** The counters of a change belong to the commit that carries it. */
+  get isWhole(): boolean {
+    return this.isKept && this.changed.size > 0
+  }
+
+  writeTo(batch: RowSink): boolean {
+    if (!this.isKept) return false
     for (const [tenant, ids] of this.changed)
       for (const id of ids) {
         const row = this.rowOf(tenant, id)
@@ -252,6 +257,7 @@ export class ProgressBook implements PiggybackedWrites {
         else batch.del(this.keyOf(tenant, id))
       }
     this.changed.clear()
+    return false
   }
 
   /** Writes the progress of a subscription. Returns the number of the commit that carries it. */

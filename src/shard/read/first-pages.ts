@@ -10,7 +10,8 @@
 
 import { encodedCreated } from '../../encoded-entity.js'
 import type { StoreReader } from '../../ports.js'
-import type { ChangeFollower, GroupCommit } from '../commit/commit.js'
+import type { ChangeFollower } from '../commit/change-queue.js'
+import type { GroupCommit } from '../commit/commit.js'
 import type { TypePosition } from '../layout.js'
 import type { Owned } from '../replicate/ownership.js'
 import type { ShardRecord } from '../turn/apply.js'
