@@ -24,6 +24,7 @@
 // Not here: how a batch becomes durable (commit-log.ts), the rows of a record (turn/apply.ts), the order in which
 // followers receive changes (change-queue.ts).
 
+import assert from 'node:assert/strict'
 import type { Entity } from '../../domain/entities/entity.js'
 import type { Clock, DiskRoom, RowSink } from '../../ports.js'
 import type { ShardRecord } from '../turn/apply.js'
@@ -157,11 +158,6 @@ export class GroupCommit implements RecordLog {
     return this.parts.log.isFull
   }
 
-  /** Commits in flight. */
-  get inFlight(): number {
-    return this.flights.size
-  }
-
   /** Whether anything of a shard is staged or in flight. */
   holds(shard: number): boolean {
     const lane = this.parts.log.laneOf(shard)
@@ -194,9 +190,7 @@ export class GroupCommit implements RecordLog {
     })
   }
 
-  /**
-   * Begins a whole commit soon, even if there is nothing but piggybacked writes. Returns its number.
-   */
+  /** Begins a whole commit soon, even if there is nothing but piggybacked writes. Returns its number. */
   commitSoon(): number {
     this.piggyback = 'overdue'
     const { number } = this.fillingOf(this.parts.log.wholeLane)
@@ -312,7 +306,7 @@ export class GroupCommit implements RecordLog {
       attributes.mustForget ||
       this.changes.length > changesWaitingMax ||
       (this.quietWaiters.length > 0 && this.changes.isBehind) ||
-      (this.piggyback !== 'none' && this.piggybacked.some(({ isWhole }) => isWhole))
+      this.piggybacked.some(({ isWhole }) => isWhole)
     )
   }
 
@@ -343,6 +337,7 @@ export class GroupCommit implements RecordLog {
     this.stageAlong(shard => !busy.has(log.laneOf(shard)))
     flight.fillings = [...staged.values()].filter(({ lane }) => !busy.has(lane))
     for (const filling of flight.fillings) {
+      assert(flight.isWhole || filling.lane !== log.wholeLane, 'a change of the register overlaps with other commits')
       staged.delete(filling.lane)
       busy.set(filling.lane, filling)
     }
