@@ -60,11 +60,8 @@ export type Waiter = (failure?: Error) => void
 export interface PiggybackedWrites {
   /** Whether its pending rows belong to all that is staged, and must become durable with it. */
   readonly isWhole: boolean
-  /**
-   * Puts its pending rows into a batch that is about to be committed. Keeps rows of a shard that the batch cannot take
-   * now, and returns whether it keeps any.
-   */
-  writeTo(batch: RowSink, takes: (shard: number) => boolean): boolean
+  /** Puts its pending rows into a batch that is about to be committed. */
+  writeTo(batch: RowSink): void
 }
 
 /** How soon a commit checks again after the disk had no room at all. */
@@ -82,7 +79,7 @@ const piggybackWaitMs = 100
 const ticksMax = 3
 
 /** The longest list of durable changes that wait for an earlier one before followers receive them. */
-const changesWaitingMax = 10_000
+export const changesWaitingMax = 10_000
 
 /** A part of a commit: what is staged in one lane, or in flight. */
 interface Filling {
@@ -347,7 +344,10 @@ export class GroupCommit implements RecordLog {
     this.schedule()
   }
 
-  /** Stages counts and piggybacked writes of the lanes that the next commit takes. */
+  /**
+   * Stages counts of the lanes that the next commit takes, and piggybacked writes of all lanes: those of a lane with
+   * something in flight go with its next commit.
+   */
   private stageAlong(takes: (shard: number) => boolean): void {
     const { directory, attributes, log } = this.parts
     const sink: RowSink = {
@@ -356,10 +356,8 @@ export class GroupCommit implements RecordLog {
     }
     directory.flush(sink, takes)
     attributes.flush(sink, takes)
-    let isKept = false
-    for (const writes of this.piggybacked) isKept = writes.writeTo(sink, takes) || isKept
+    for (const writes of this.piggybacked) writes.writeTo(sink)
     this.piggyback = 'none'
-    if (isKept) this.awaitPiggybacked()
   }
 
   private onCommitted(flight: Flight, failure: Error | undefined): void {

@@ -74,7 +74,7 @@ export class Outbox implements PiggybackedWrites {
   private readonly shards = new Map<number, OutboxPart>()
   /** undefined: shards come and go, and rows with them. */
   private readonly bundles: Bundles | undefined
-  private ended: OutboxRow[] = []
+  private readonly ended: OutboxRow[] = []
   /** Rows that are to be written again. */
   private readonly noted = new Set<OutboxRow>()
   private rowCount = 0
@@ -199,18 +199,15 @@ export class Outbox implements PiggybackedWrites {
     this.commit.awaitPiggybacked()
   }
 
-  writeTo(batch: RowSink, takes: (shard: number) => boolean): boolean {
-    const kept = this.ended.filter(({ shard }) => !takes(shard))
-    for (const row of this.ended) if (takes(row.shard)) batch.del(outboxKey(row))
-    this.ended = kept
+  writeTo(batch: RowSink): void {
+    for (const row of this.ended) batch.del(outboxKey(row))
+    this.ended.length = 0
     this.bundles?.writeTo(batch)
     for (const row of this.noted) {
-      if (!takes(row.shard)) continue
-      this.noted.delete(row)
       const event = this.read(row)
       if (event) batch.put(outboxKey(row), encodeTriggerEvent(event, leftOf(event, row)))
     }
-    return kept.length > 0 || this.noted.size > 0
+    this.noted.clear()
   }
 
   /**

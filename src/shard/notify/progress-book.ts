@@ -248,8 +248,8 @@ export class ProgressBook implements PiggybackedWrites {
     return this.isKept && this.changed.size > 0
   }
 
-  writeTo(batch: RowSink): boolean {
-    if (!this.isKept) return false
+  writeTo(batch: RowSink): void {
+    if (!this.isKept) return
     for (const [tenant, ids] of this.changed)
       for (const id of ids) {
         const row = this.rowOf(tenant, id)
@@ -257,7 +257,6 @@ export class ProgressBook implements PiggybackedWrites {
         else batch.del(this.keyOf(tenant, id))
       }
     this.changed.clear()
-    return false
   }
 
   /** Writes the progress of a subscription. Returns the number of the commit that carries it. */

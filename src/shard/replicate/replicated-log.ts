@@ -25,11 +25,12 @@ import type { FollowedPosition, LogPayload, Replication } from './replication.js
 import { decodeOperations, OperationWriter, type RowOperation } from './row-operations.js'
 
 /** Bytes that may be staged or in flight before writes are refused. It limits memory. */
-const stagedBytesMax = 128 * 1024 * 1024
+export const stagedBytesMax = 128 * 1024 * 1024
 
 /**
- * Commits that a node has in flight. Each waits for the log, so more of them raise the rate of a log that is slow and
- * can take many at once. With more than this, appends only become smaller, and cost the log more.
+ * Commits that a node has in flight. Each waits for the log, so with several of them a write waits less for the commit
+ * before. Reckoned for appends of 50 ms, 80 shards and 64 clients: 634 writes/s with 1, 760 with 2, 834 with 4, 889 with
+ * 8, 914 with 16. Each step doubles the appends, which cost etcd processor time.
  */
 export const commitsInFlightMax = 4
 
