@@ -96,19 +96,23 @@ class Setting {
   readonly log = new LaneLog()
   readonly clock = new FakeClock()
   readonly store = new MemoryStore()
-  readonly directory = new Counts(this.store, entityCounts, new Uint8Array(register + 1).fill(1))
+  readonly directory: Counts
   readonly failures: Error[] = []
   readonly events: string[] = []
   readonly followed: number[] = []
-  readonly commit = new GroupCommit({
-    log: this.log,
-    clock: this.clock,
-    directory: this.directory,
-    attributes: new Counts(this.store, attributeCounts, new Uint8Array(register + 1).fill(1)),
-    onFailure: failure => this.failures.push(failure),
-  })
+  readonly commit: GroupCommit
 
-  constructor() {
+  /** `rowsMax`: rows of counts in memory. */
+  constructor(rowsMax?: number) {
+    const owned = new Uint8Array(register + 1).fill(1)
+    this.directory = new Counts(this.store, entityCounts, owned, rowsMax === undefined ? {} : { rowsMax })
+    this.commit = new GroupCommit({
+      log: this.log,
+      clock: this.clock,
+      directory: this.directory,
+      attributes: new Counts(this.store, attributeCounts, owned),
+      onFailure: failure => this.failures.push(failure),
+    })
     this.commit.addFollower({ wants: () => true, follow: ({ shard }) => this.followed.push(shard) })
   }
 
@@ -347,6 +351,20 @@ t.test('counts go with the commit of their shard', async t => {
   scene.log.end(0)
   scene.clock.tick()
   t.equal(scene.directory.stagedOf(''), 0)
+})
+
+t.test('counts in memory are forgotten at the beginning of a commit that overlaps with none', async t => {
+  const scene = new Setting(1)
+  scene.fly(1)
+  for (const shard of [2, 3]) {
+    scene.directory.count('', '/', 'T', 1, shard)
+    scene.append(shard)
+  }
+  scene.clock.tick()
+  t.strictSame(scene.log.begun, [[1]])
+  scene.log.end(0)
+  scene.clock.tick()
+  t.strictSame(scene.log.begun.at(-1), [2, 3])
 })
 
 t.test('a commit that loses a shard concerns no commit of other shards', async t => {
