@@ -1,7 +1,8 @@
 // Appends the changes of this node's turns to the logs of the shards that it owns.
 //
-// One append is in flight at a time. Parts that do not fit into one go in several, one after the other, and the host
-// gets one outcome for all. An append with an unknown outcome is repeated byte for byte. If it has happened already,
+// Appends of different shards are in flight together. A shard has one at a time, because each record is numbered and has
+// the hash of the one before. Parts that do not fit into one append go in several, one after the other, and the host gets
+// one outcome for all. An append with an unknown outcome is repeated byte for byte. If it has happened already,
 // the engine reports that; after another takeover it cannot happen any more. So nothing is guessed, and no record
 // exists twice.
 //
@@ -72,48 +73,78 @@ type OnAppended = (outcome: ReadonlyMap<number, LogPosition> | Error) => void
 
 export class Appender implements HostReplication {
   private readonly parts: AppenderParts
-  /** The pieces of the present parts that are not yet appended. */
-  private pieces: Piece[] = []
-  private positions = new Map<number, LogPosition>()
-  /** The shards whose parts will never be durable. */
-  private losses: Loss[] = []
-  private onDone: OnAppended | undefined
+  private readonly inFlight = new Set<Appending>()
+  private readonly shards = new Set<number>()
   private isClosed = false
-  /** When the engine last accepted some of the present parts, or when the host passed them. */
-  private movedMs = 0
-  private unknown: Unknown | undefined
 
   constructor(parts: AppenderParts) {
     this.parts = parts
   }
 
-  append(parts: readonly ShardPayload[], onDone: OnAppended): void {
-    assert(!this.onDone && parts.length > 0, 'another append is in flight, or this one is empty')
-    this.onDone = onDone
-    this.movedMs = this.parts.clock.monoMs()
-    this.positions = new Map()
-    this.losses = []
-    const payloadMax = this.parts.log.appendBytesMax - recordOverheadBytes
-    this.pieces = parts.flatMap(({ shard, payload }) => piecesOf(shard, payload, payloadMax))
-    this.send()
+  append(payloads: readonly ShardPayload[], onDone: OnAppended): void {
+    if (this.isClosed) return
+    const { shards, inFlight } = this
+    assert(payloads.length > 0, 'an append is empty')
+    assert(!payloads.some(({ shard }) => shards.has(shard)), 'another append of a shard is in flight')
+    for (const { shard } of payloads) shards.add(shard)
+    const one = new Appending(this.parts, payloads, outcome => {
+      inFlight.delete(one)
+      for (const { shard } of payloads) shards.delete(shard)
+      onDone(outcome)
+    })
+    inFlight.add(one)
+    one.send()
   }
 
-  /** How long the append in flight has waited for the engine; 0: there is none. */
+  /** How long an append in flight has waited for the engine: the longest time; 0: there is none. */
   get stalledMs(): number {
-    return this.onDone ? this.parts.clock.monoMs() - this.movedMs : 0
+    const nowMs = this.parts.clock.monoMs()
+    let longest = 0
+    for (const { movedMs } of this.inFlight) longest = Math.max(longest, nowMs - movedMs)
+    return longest
   }
 
-  /** The engine's reason for the wait; undefined: it has given none, or there is no append. */
+  /** The engine's reason for a wait; undefined: it has given none, or there is no append. */
   get trouble(): Unknown | undefined {
-    return this.unknown
+    for (const { unknown } of this.inFlight) if (unknown) return unknown
+    return undefined
   }
 
   /** Sends nothing more, and calls nothing back. */
   close(): void {
     this.isClosed = true
+    for (const one of this.inFlight) one.close()
+    this.inFlight.clear()
+  }
+}
+
+/** One call of the host, until all its parts are appended or lost. */
+class Appending {
+  /** When the engine last accepted some of the parts, or when the host passed them. */
+  movedMs: number
+  unknown: Unknown | undefined
+  private readonly parts: AppenderParts
+  private readonly onDone: OnAppended
+  /** The pieces of the parts that are not yet appended. */
+  private pieces: Piece[]
+  private readonly positions = new Map<number, LogPosition>()
+  /** The shards whose parts will never be durable. */
+  private readonly losses: Loss[] = []
+  private isClosed = false
+
+  constructor(parts: AppenderParts, payloads: readonly ShardPayload[], onDone: OnAppended) {
+    this.parts = parts
+    this.onDone = onDone
+    this.movedMs = parts.clock.monoMs()
+    const payloadMax = parts.log.appendBytesMax - recordOverheadBytes
+    this.pieces = payloads.flatMap(({ shard, payload }) => piecesOf(shard, payload, payloadMax))
   }
 
-  private send(): void {
+  close(): void {
+    this.isClosed = true
+  }
+
+  send(): void {
     if (this.isClosed) return
     for (const { shard } of this.pieces) if (!this.parts.holding(shard).mayAppend) this.lose(shard)
     const { pieces, positions, losses } = this
@@ -224,10 +255,8 @@ export class Appender implements HostReplication {
   }
 
   private end(outcome: ReadonlyMap<number, LogPosition> | Error): void {
-    const { onDone } = this
-    this.onDone = undefined
     this.pieces = []
-    onDone?.(outcome)
+    this.onDone(outcome)
   }
 }
 

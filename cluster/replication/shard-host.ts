@@ -105,8 +105,8 @@ export interface HostReplication {
   /**
    * Appends to the logs of active shards, one part for each. Calls back when all are durable, with the position of
    * each. Calls back with `Deposed` when other nodes have taken over some of the shards: their parts are not durable,
-   * all others are. Any other error means that the outcome is unknown, and the node has to end. The next call only
-   * after that.
+   * all others are. Any other error means that the outcome is unknown, and the node has to end. A call with a shard
+   * must wait for the callback of the one before with that shard; calls without a common shard overlap.
    */
   append(parts: readonly ShardPayload[], onDone: (outcome: ReadonlyMap<number, LogPosition> | Error) => void): void
 }

@@ -19,7 +19,7 @@ import { storedPosition } from './replicate/positions.js'
 
 export interface BackupSourceParts {
   readonly store: Store
-  readonly commit: Pick<GroupCommit, 'afterAll'>
+  readonly commit: Pick<GroupCommit, 'afterAll' | 'whenQuiet'>
   readonly clock: Pick<Clock, 'monoMs' | 'after'>
   /** The number of shards that hold entities; the register is the shard after them. */
   readonly shards: number
@@ -93,7 +93,7 @@ export class BackupSource {
       reply(this.session === session ? this.open(session) : { what: 'unknown' })
     }
     const cancel = clock.after(stagedMsMax, begin)
-    commit.afterAll(begin)
+    commit.afterAll(() => commit.whenQuiet(begin))
     this.watch(session)
   }
 

@@ -268,7 +268,7 @@ function readingOf(parts: ShardParts, commit: GroupCommit, { entities, attribute
   const { store, shardMap, clock, logger, limits, queries, scanner, answers } = parts
   const keyFilter = new KeyFilter()
   const expiryMark = new ExpiryMark()
-  const actors = new Actors(store, keyFilter, limits.liveActorsMax, () => commit.durable)
+  const actors = new Actors(store, keyFilter, limits.liveActorsMax, number => commit.isDurable(number))
   const views = new Views(queries.viewBytesMax, scanner, commit, clock, logger)
   const firstPages = new FirstPages(store, scanner, commit, owned)
   for (const follower of [views, firstPages, expiryMark]) commit.addFollower(follower)

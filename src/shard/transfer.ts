@@ -137,10 +137,13 @@ export class TransferBatch {
    */
   async commit(finish: (batch: Batch) => void): Promise<number> {
     const { target, batch, entitiesAdded } = this
-    this.counts.entities.flush(batch)
-    this.counts.attributes.flush(batch)
+    const { entities, attributes } = this.counts
+    entities.flush(batch, everyShard)
+    attributes.flush(batch, everyShard)
     finish(batch)
     await new Promise<void>((resolve, reject) => target.commit(batch, error => (error ? reject(error) : resolve())))
+    entities.settle(everyShard)
+    attributes.settle(everyShard)
     batch.clear()
     this.rows = 0
     this.bytes = 0
@@ -148,6 +151,8 @@ export class TransferBatch {
     return entitiesAdded
   }
 }
+
+const everyShard = (): boolean => true
 
 /** The rows of the register for the service paths that exist. */
 async function* pathRows(sources: Iterable<StoreReader>, register: number): AsyncIterable<Row> {

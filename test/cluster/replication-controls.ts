@@ -36,6 +36,15 @@ export const controls: Readonly<Record<string, NodeRules>> = {
     log: log =>
       but(log, { append: (appends, onDone) => log.read(appends[0]!.shard, 0, 1, () => early(log, appends, onDone)) }),
   },
+  'an append of a shard begins when the one before it has ended': {
+    ...allRules,
+    replication: replication => ({
+      append: (parts, onDone) => {
+        replication.append(parts, onDone)
+        replication.append(parts, () => {})
+      },
+    }),
+  },
   'what is trimmed is on the disks of those that keep it': {
     ...allRules,
     host: (host, later) => hostBut(host, { sync: later }),

@@ -3,6 +3,7 @@
 import type { ShardLog } from '../../cluster/logs/shard-log.js'
 import type { ReplicationOptions } from '../../cluster/replication/replication-options.js'
 import type { ShardHost } from '../../cluster/replication/shard-host.js'
+import type { Replication } from '../../src/shard/replicate/replication.js'
 
 export interface NodeRules {
   /** Reads are answered under a lease only. */
@@ -11,6 +12,8 @@ export interface NodeRules {
   readonly log: (log: ShardLog, owner: string) => ShardLog
   /** Wraps the shards of a node; `later` runs a function when the call has returned. */
   readonly host: (host: ShardHost, later: (run: () => void) => void) => ShardHost
+  /** Wraps the appends of a node's shards. */
+  readonly replication: (replication: Replication) => Replication
   /** Wraps the clock of a node. */
   readonly after: (delayMs: number, options: ReplicationOptions) => number
   /** A change of the register is acknowledged only when no owner decides without it. */
@@ -23,6 +26,7 @@ export const allRules: NodeRules = {
   leases: true,
   log: log => log,
   host: host => host,
+  replication: replication => replication,
   after: delayMs => delayMs,
   barriers: true,
   fenced: true,

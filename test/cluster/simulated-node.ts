@@ -97,7 +97,9 @@ export class SimulatedNode {
     const ownership = new Ownership(shards)
     const scanner = new StepwiseScanner(store, shardMap, clock, ownership.owned)
     let node: SimulatedNode | undefined
-    const replication: Replication = { append: (some, onDone) => node!.replicator.append(some, onDone) }
+    const replication: Replication = rules.replication({
+      append: (some, onDone) => node!.replicator.append(some, onDone),
+    })
     const begin = async (): Promise<void> => {
       const local = await localShards(store, shardMap, clock, {
         stamps,

@@ -38,7 +38,7 @@ async function backupOf(stores: readonly [Store, Store], stamps: readonly [numbe
     (store, owner) =>
       new BackupSource({
         store,
-        commit: { afterAll: onDurable => onDurable() },
+        commit: { afterAll: onDurable => onDurable(), whenQuiet: onQuiet => onQuiet() },
         clock: systemClock,
         shards: placement.shards,
         lastStamp: () => stamps[owner]!,

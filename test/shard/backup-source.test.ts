@@ -58,7 +58,7 @@ class Scene {
   constructor(store: Store, parts: Partial<BackupSourceParts> = {}) {
     this.source = new BackupSource({
       store,
-      commit: { afterAll: onDurable => onDurable() },
+      commit: { afterAll: onDurable => onDurable(), whenQuiet: onQuiet => onQuiet() },
       clock: this.clock,
       shards,
       lastStamp: () => 17,
@@ -138,6 +138,7 @@ t.test('it begins when staged changes are durable', async t => {
   let isDurable = (): void => {}
   const scene = new Scene(store, {
     commit: {
+      whenQuiet: onQuiet => onQuiet(),
       afterAll: onDurable => {
         isDurable = onDurable
       },
@@ -151,7 +152,7 @@ t.test('it begins when staged changes are durable', async t => {
 })
 
 t.test('it does not wait for ever for staged changes: a full disk may hold them up', async t => {
-  const scene = new Scene(await storeOf(), { commit: { afterAll: () => {} } })
+  const scene = new Scene(await storeOf(), { commit: { afterAll: () => {}, whenQuiet: () => {} } })
   const begun = scene.ask({ what: 'begin', session: 'a' })
   scene.clock.advance(1_000)
   t.match(await begun, { what: 'begun' })

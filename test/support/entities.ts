@@ -55,7 +55,7 @@ export function fill(store: Store, shardMap: ShardMap, tenant: string, all: read
     const record = { shard, tenant, path, id, type, before: undefined, attributes: [], encoded }
     apply(record, entityKey(shard, tenant, path, id), encodeRow(encodedEntities), batch, batch, directory, attributes)
   }
-  directory.flush(batch)
+  directory.flush(batch, () => true)
   return new Promise((resolve, reject) => store.commit(batch, error => (error ? reject(error) : resolve())))
 }
 

@@ -2,30 +2,22 @@
 // appended with its batch, and RocksDB's own WAL keeps it. In a node of a cluster the logs of the shards come first
 // (replicate/replicated-log.ts).
 
+import assert from 'node:assert/strict'
 import { emptyHistogram, type Histogram, observe } from '../../domain/histogram.js'
 import type { Batch, Clock, RowSink, Store } from '../../ports.js'
 import { decodeNumber, encodeNumber } from '../keys.js'
 import { stampKey } from '../layout.js'
 
-/** A batch that is being filled. */
+/** The rows that are staged in one lane, and not in a commit yet. */
 export interface OpenBatch {
   /** Operations so far. */
   readonly length: number
-  /** Whether it has as much as one commit may have. */
-  readonly isFull: boolean
   /** The sink for rows of a shard. */
   rowsOf(shard: number): RowSink
   /** The sink for rows of a shard's type index: they are written after all others. */
   orderedOf(shard: number): RowSink
   /** The sink for rows whose keys begin with their kind and their shard. */
   readonly rows: RowSink
-  /** Whether it has anything of a shard, in the batch or on the way to the log. Only where shards come and go. */
-  holds(shard: number): boolean
-  /**
-   * Makes the batch durable. It is empty again, and may be filled, when `onDone` is called without a failure, or with
-   * one that concerns some of its shards only (deposed.ts).
-   */
-  commit(onDone: (failure?: Error) => void): void
 }
 
 /**
@@ -38,10 +30,27 @@ export interface CommitTimes {
   lastMs: number
 }
 
-/** The source of batches. One of them is committed at a time. */
+/**
+ * Makes batches durable. Each shard belongs to a lane. Commits of different lanes may overlap, those of one lane follow
+ * each other.
+ */
 export interface CommitLog {
-  open(): OpenBatch
   readonly times: CommitTimes
+  /** The lane of everything that commits together with all other lanes, and overlaps with no other commit. */
+  readonly wholeLane: number
+  /** Commits that may be in flight. */
+  readonly inFlightMax: number
+  /** Whether so much is staged or in flight that nothing more should be. */
+  readonly isFull: boolean
+  laneOf(shard: number): number
+  /** The lane of a row whose key begins with its kind and its shard. */
+  laneOfKey(key: Buffer): number
+  open(lane: number): OpenBatch
+  /**
+   * Makes batches of different lanes durable together. They must not be used any more. The failure may concern some of
+   * the shards only (deposed.ts).
+   */
+  commit(batches: readonly OpenBatch[], onDone: (failure?: Error) => void): void
 }
 
 /** Bounds for the times of commits, in seconds: from a write to memory to an overloaded disk. */
@@ -90,12 +99,18 @@ export function lastStamp(store: Store): number {
   return value ? decodeNumber(value) : 0
 }
 
-/** The log of an owner whose store is its log. */
+/** The log of an owner whose store is its log. All shards are in one lane. */
 export class StoreLog implements CommitLog {
   readonly times = noTimes()
+  readonly wholeLane = 0
+  readonly inFlightMax = 1
+  readonly isFull = false
   private readonly store: Store
   private readonly clock: Pick<Clock, 'monoMs'>
   private readonly lastStamp: () => number
+  private readonly stamp = stampKey()
+  /** Batches that are empty again. */
+  private readonly spare: StoreBatch[] = []
 
   /** `lastStamp`: a stamp at least as large as all that were given. */
   constructor(store: Store, clock: Pick<Clock, 'monoMs'>, lastStamp: () => number) {
@@ -104,27 +119,44 @@ export class StoreLog implements CommitLog {
     this.lastStamp = lastStamp
   }
 
+  laneOf(): number {
+    return this.wholeLane
+  }
+
+  laneOfKey(): number {
+    return this.wholeLane
+  }
+
   open(): OpenBatch {
-    return new StoreBatch(this.store, this.times, this.clock, this.lastStamp)
+    return this.spare.pop() ?? new StoreBatch(this.store.batch())
+  }
+
+  commit([batch]: readonly OpenBatch[], onDone: (failure?: Error) => void): void {
+    assert(batch instanceof StoreBatch, 'a commit has one batch of this log')
+    const { clock, times } = this
+    const { rows, ordered } = batch
+    ordered.flush(rows)
+    rows.put(this.stamp, encodeNumber(this.lastStamp()))
+    const startedMs = clock.monoMs()
+    let writtenMs = startedMs
+    this.store.commit(rows, failure => {
+      noteTimes(times, startedMs, writtenMs, clock.monoMs())
+      if (!failure) {
+        rows.clear()
+        this.spare.push(batch)
+      }
+      onDone(failure)
+    })
+    writtenMs = clock.monoMs()
   }
 }
 
 class StoreBatch implements OpenBatch {
-  readonly isFull = false
   readonly rows: Batch
-  private readonly ordered = new OrderedRows()
-  private readonly store: Store
-  private readonly times: CommitTimes
-  private readonly clock: Pick<Clock, 'monoMs'>
-  private readonly lastStamp: () => number
-  private readonly stamp = stampKey()
+  readonly ordered = new OrderedRows()
 
-  constructor(store: Store, times: CommitTimes, clock: Pick<Clock, 'monoMs'>, lastStamp: () => number) {
-    this.store = store
-    this.times = times
-    this.clock = clock
-    this.lastStamp = lastStamp
-    this.rows = store.batch()
+  constructor(rows: Batch) {
+    this.rows = rows
   }
 
   get length(): number {
@@ -138,23 +170,5 @@ class StoreBatch implements OpenBatch {
 
   orderedOf(): RowSink {
     return this.ordered
-  }
-
-  holds(): boolean {
-    return this.length > 0
-  }
-
-  commit(onDone: (failure?: Error) => void): void {
-    const { rows, clock, times } = this
-    this.ordered.flush(rows)
-    rows.put(this.stamp, encodeNumber(this.lastStamp()))
-    const startedMs = clock.monoMs()
-    let writtenMs = startedMs
-    this.store.commit(rows, failure => {
-      noteTimes(times, startedMs, writtenMs, clock.monoMs())
-      if (!failure) rows.clear()
-      onDone(failure)
-    })
-    writtenMs = clock.monoMs()
   }
 }

@@ -1,27 +1,39 @@
 // Group commit: the records of all turns of one tick, or of a few, become one batch, and replies leave when it is
 // durable.
 //
-// One commit is in flight at a time; records staged meanwhile belong to the next batch. Until a batch is durable its
-// entities are pinned in memory (turn/actor.ts), so that later turns see them, and every reply that depends on them
-// waits here. If a commit fails its outcome is unknown. Then each waiting client gets a failure, no more requests are
-// accepted, and the node ends (`onFailure`); a restart recovers from the disk.
+// The log divides the shards into lanes (commit-log.ts). One commit of a lane is in flight at a time; records staged
+// meanwhile belong to the next one. Until a commit is durable its entities are pinned in memory (turn/actor.ts), so that
+// later turns see them, and every reply that depends on them waits here. If a commit fails its outcome is unknown. Then
+// each waiting client gets a failure, no more requests are accepted, and the node ends (`onFailure`); a restart recovers
+// from the disk.
+//
+// A single node has one lane, so one commit is in flight. In a cluster each shard has a lane, and several commits are in
+// flight: a commit takes all lanes that have something staged and nothing in flight. Some commits are whole: they take
+// everything that is staged, and overlap with no other one. So there is never a record in the log that relies on a
+// change of the register which the log may lack. These are whole:
+//
+//   a commit with anything of the register, or with piggybacked writes that belong to all of it
+//   the commit before a quiet moment, if followers have not received a durable change yet
+//   the commit before counts in memory are forgotten, or before everything is durable (`afterAll`)
 //
 // In a cluster other nodes may have taken over some of the shards. Then the rest of the commit is durable, and work
 // continues: the waiters get an error that names those shards (deposed.ts).
 //
-//   idle -> gathering (ticks bring more) -> committing -> idle, or gathering at once if more is staged
-//                                        -> failed, for good
+//   nothing staged -> gathering (ticks bring more) -> in flight -> durable, or failed for good
 //
-// Not here: how a batch becomes durable (commit-log.ts), the rows of a record (turn/apply.ts).
+// Not here: how a batch becomes durable (commit-log.ts), the rows of a record (turn/apply.ts), the order in which
+// followers receive changes (change-queue.ts).
 
+import assert from 'node:assert/strict'
 import type { Entity } from '../../domain/entities/entity.js'
 import type { Clock, DiskRoom, RowSink } from '../../ports.js'
 import type { ShardRecord } from '../turn/apply.js'
 import { apply } from '../turn/apply.js'
 import { ampleRoom } from '../turn/room.js'
+import { type ChangeFollower, ChangeQueue, type CommitEnd } from './change-queue.js'
 import type { CommitLog, CommitTimes, OpenBatch } from './commit-log.js'
 import type { PathCounts } from './counts.js'
-import { hasLost, isDeposed } from './deposed.js'
+import { isDeposed } from './deposed.js'
 
 /** Accepts records and makes them durable. */
 export interface RecordLog {
@@ -36,8 +48,8 @@ export interface RecordLog {
    * when it has ended.
    */
   afterCommit(commit: number, onDurable: Waiter): void
-  /** The number of the last durable commit. Records of later commits are still staged. */
-  readonly durable: number
+  /** Whether the commit with a number is durable; 0: there is none. Later commits may be durable before it. */
+  isDurable(commit: number): boolean
   /** Whether so much is staged that nothing more should be. */
   readonly isFull: boolean
 }
@@ -46,16 +58,10 @@ export type Waiter = (failure?: Error) => void
 
 /** Has rows on which no reply depends. They go along with the next commit, or soon with a commit of their own. */
 export interface PiggybackedWrites {
+  /** Whether its pending rows belong to all that is staged, and must become durable with it. */
+  readonly isWhole: boolean
   /** Puts its pending rows into a batch that is about to be committed. */
   writeTo(batch: RowSink): void
-}
-
-/** Receives changes once they are durable, in order, before any client that waits for them. */
-export interface ChangeFollower {
-  /** Whether it wants to receive a change that has just been staged. */
-  wants(record: ShardRecord): boolean
-  /** `after` is the entity as it now is; undefined when it was deleted. */
-  follow(record: ShardRecord, after: Entity | undefined): void
 }
 
 /** How soon a commit checks again after the disk had no room at all. */
@@ -72,29 +78,24 @@ const piggybackWaitMs = 100
  */
 const ticksMax = 3
 
-interface Followed {
-  readonly follower: ChangeFollower
-  readonly record: ShardRecord
-  readonly after: Entity | undefined
-}
+/** The longest list of durable changes that wait for an earlier one before followers receive them. */
+export const changesWaitingMax = 10_000
 
-/** A batch that is being filled, or in flight. */
+/** A part of a commit: what is staged in one lane, or in flight. */
 interface Filling {
+  readonly number: number
+  readonly lane: number
   readonly batch: OpenBatch
-  /** The changes for the followers. */
-  changes: Followed[]
-  waiters: Waiter[]
+  readonly waiters: Waiter[]
+  ended: CommitEnd | undefined
 }
 
-type State =
-  | { readonly kind: 'idle' }
-  /** `ticks`: the ticks that have ended since it began. `operations`: the number of operations at the last end. */
-  | { readonly kind: 'gathering'; ticks: number; operations: number }
-  | { readonly kind: 'committing' }
-  | { readonly kind: 'failed'; readonly failure: Error }
-
-const idle: State = { kind: 'idle' }
-const committing: State = { kind: 'committing' }
+/** A commit in flight. */
+interface Flight {
+  readonly isWhole: boolean
+  fillings: readonly Filling[]
+  readonly waiters: Waiter[]
+}
 
 export interface CommitParts {
   readonly log: CommitLog
@@ -109,27 +110,35 @@ export interface CommitParts {
 }
 
 export class GroupCommit implements RecordLog {
-  durable = 0
   private readonly parts: CommitParts
   private readonly room: DiskRoom
   private readonly followers: ChangeFollower[] = []
+  private readonly changes = new ChangeQueue()
   private readonly piggybacked: PiggybackedWrites[] = []
   /**
    * Whether there are piggybacked writes; `overdue`: they go with the next commit, even if there is nothing else to
    * commit.
    */
   private piggyback: 'none' | 'waiting' | 'overdue' = 'none'
-  /** Number of the batch being filled. The one in flight, if any, has the number before. */
-  private number = 1
-  private filling: Filling
-  private inFlight: Filling
-  private state: State = idle
+  /** The number of the latest part of a commit. */
+  private number = 0
+  /** Parts that are not durable, by number. */
+  private readonly open = new Map<number, Filling>()
+  /** What is staged, by lane. */
+  private readonly staged = new Map<number, Filling>()
+  /** What is in flight, by lane. */
+  private readonly busy = new Map<number, Filling>()
+  private readonly flights = new Set<Flight>()
+  /** The callers that wait until nothing is in flight. */
+  private quietWaiters: Waiter[] = []
+  private quietFailure: Error | undefined
+  /** `ticks`: the ticks that have ended since it began. `operations`: the number of operations at the last end. */
+  private gathering: { ticks: number; operations: number } | undefined
+  private failure: Error | undefined
 
   constructor(parts: CommitParts) {
     this.parts = parts
     this.room = parts.room ?? ampleRoom
-    this.filling = { batch: parts.log.open(), changes: [], waiters: [] }
-    this.inFlight = { batch: parts.log.open(), changes: [], waiters: [] }
   }
 
   /** The times that commits took. */
@@ -139,16 +148,22 @@ export class GroupCommit implements RecordLog {
 
   /** The failure after which no more requests are accepted; undefined while there is none. */
   get failed(): Error | undefined {
-    return this.state.kind === 'failed' ? this.state.failure : undefined
+    return this.failure
   }
 
   get isFull(): boolean {
-    return this.filling.batch.isFull
+    return this.parts.log.isFull
   }
 
   /** Whether anything of a shard is staged or in flight. */
   holds(shard: number): boolean {
-    return this.filling.batch.holds(shard) || this.inFlight.batch.holds(shard)
+    const lane = this.parts.log.laneOf(shard)
+    return [this.staged.get(lane), this.busy.get(lane)].some(filling => filling && filling.batch.length > 0)
+  }
+
+  // [hot] For every request by id.
+  isDurable(commit: number): boolean {
+    return commit === 0 || !this.open.has(commit)
   }
 
   /** Adds a follower, which receives changes staged from now on. */
@@ -163,31 +178,33 @@ export class GroupCommit implements RecordLog {
 
   /** Notes that there are piggybacked writes. */
   awaitPiggybacked(): void {
-    if (this.piggyback !== 'none' || this.state.kind === 'failed') return
+    if (this.piggyback !== 'none' || this.failure) return
     this.piggyback = 'waiting'
     this.parts.clock.after(piggybackWaitMs, () => {
-      if (this.piggyback === 'waiting') this.commitSoon()
+      if (this.piggyback !== 'waiting') return
+      this.piggyback = 'overdue'
+      this.schedule()
     })
   }
 
-  /**
-   * Puts piggybacked writes into the batch that is being filled, and commits it even if it is otherwise empty. Returns
-   * the number of its commit.
-   */
+  /** Begins a whole commit soon, even if there is nothing but piggybacked writes. Returns its number. */
   commitSoon(): number {
     this.piggyback = 'overdue'
+    const { number } = this.fillingOf(this.parts.log.wholeLane)
     this.schedule()
-    return this.number
+    return number
   }
 
   append(record: ShardRecord, key: Buffer, row: Buffer | undefined, after: Entity | undefined): number {
-    const { directory, attributes } = this.parts
-    const { batch, changes } = this.filling
+    const { directory, attributes, log } = this.parts
     const { shard } = record
+    const filling = this.fillingOf(log.laneOf(shard))
+    const { batch, number } = filling
     apply(record, key, row, batch.rowsOf(shard), batch.orderedOf(shard), directory, attributes)
-    for (const follower of this.followers) if (follower.wants(record)) changes.push({ follower, record, after })
+    for (const follower of this.followers)
+      if (follower.wants(record)) this.changes.add({ follower, record, after, carriedBy: filling })
     this.schedule()
-    return this.number
+    return number
   }
 
   /**
@@ -195,23 +212,53 @@ export class GroupCommit implements RecordLog {
    * shard. Returns the number of the commit that carries it.
    */
   write(key: Buffer, row: Buffer | undefined): number {
-    const { rows } = this.filling.batch
-    if (row) rows.put(key, row)
-    else rows.del(key)
+    const { batch, number } = this.fillingOf(this.parts.log.laneOfKey(key))
+    if (row) batch.rows.put(key, row)
+    else batch.rows.del(key)
     this.schedule()
-    return this.number
+    return number
+  }
+
+  // [hot] Twice for every change.
+  private fillingOf(lane: number): Filling {
+    let filling = this.staged.get(lane)
+    if (!filling) {
+      filling = { number: ++this.number, lane, batch: this.parts.log.open(lane), waiters: [], ended: undefined }
+      this.staged.set(lane, filling)
+      this.open.set(filling.number, filling)
+    }
+    return filling
   }
 
   afterCommit(commit: number, onDurable: Waiter): void {
-    const { failed } = this
-    if (failed || commit <= this.durable) onDurable(failed)
-    else if (commit === this.number) this.filling.waiters.push(onDurable)
-    else this.inFlight.waiters.push(onDurable)
+    const filling = this.open.get(commit)
+    if (this.failure || !filling) onDurable(this.failure)
+    else filling.waiters.push(onDurable)
   }
 
-  /** Calls back when the commit in flight is durable: at once when there is none. */
+  /** Calls back when all these commits are durable: with the failure of one if there are several. */
+  afterCommits(commits: Iterable<number>, onDurable: Waiter): void {
+    const fillings = [...commits].flatMap(commit => this.open.get(commit) ?? [])
+    afterEach(fillings, this.failure, onDurable)
+  }
+
+  /** Calls back when all commits that are in flight now are durable: at once when there are none. */
   afterFlight(onDurable: Waiter): void {
-    this.afterCommit(this.state.kind === 'committing' ? this.number - 1 : this.durable, onDurable)
+    afterEach([...this.flights], this.failure, onDurable)
+  }
+
+  /**
+   * Calls back at a moment when nothing is in flight and followers have received every durable change. It passes a
+   * failure of a commit that had to end first.
+   */
+  whenQuiet(onQuiet: Waiter): void {
+    if (this.failure || this.isQuiet) return onQuiet(this.failure)
+    this.quietWaiters.push(onQuiet)
+    this.schedule()
+  }
+
+  private get isQuiet(): boolean {
+    return this.flights.size === 0 && !this.changes.isBehind
   }
 
   /** Resolves when everything staged so far is durable, or is known not to be. */
@@ -221,71 +268,144 @@ export class GroupCommit implements RecordLog {
 
   /** Calls back when everything staged so far is durable, piggybacked writes included. */
   afterAll(onDurable: Waiter): void {
-    if (this.piggyback === 'waiting') this.commitSoon()
-    this.afterCommit(this.hasMore ? this.number : this.number - 1, onDurable)
+    if (this.piggyback !== 'none' && !this.failure) this.commitSoon()
+    this.afterCommits([...this.open.keys()], onDurable)
   }
 
-  private get hasMore(): boolean {
-    return this.filling.batch.length > 0 || this.piggyback === 'overdue'
-  }
-
-  /** A commit begins at the end of a tick (ticksMax). Beginning it at once cost 8 % in smaller batches. */
+  /**
+   * Begins to gather a commit, unless it must wait for one in flight. It begins at the end of a tick (ticksMax).
+   * Beginning it at once cost 8 % in smaller batches.
+   */
   private schedule(): void {
-    if (this.state.kind !== 'idle') return
-    this.state = { kind: 'gathering', ticks: 0, operations: 0 }
+    if (this.gathering || !this.mayBegin) return
+    this.gathering = { ticks: 0, operations: 0 }
     this.parts.clock.endOfTick(this.onTickEnd)
   }
 
+  // [hot] For every change.
+  /** Whether there is something to commit, and no commit in flight that it has to wait for. */
+  private get mayBegin(): boolean {
+    const { flights, staged, busy } = this
+    if (this.failure || (staged.size === 0 && this.piggyback !== 'overdue')) return false
+    if (flights.size === 0) return true
+    if (flights.size >= this.parts.log.inFlightMax || this.quietWaiters.length > 0 || this.mustBeWhole) return false
+    for (const { isWhole } of flights) if (isWhole) return false
+    for (const lane of staged.keys()) if (!busy.has(lane)) return true
+    return this.piggyback === 'overdue'
+  }
+
+  /** Whether the next commit overlaps with no other one. */
+  private get mustBeWhole(): boolean {
+    const { log, directory, attributes } = this.parts
+    return (
+      this.staged.has(log.wholeLane) ||
+      directory.mustForget ||
+      attributes.mustForget ||
+      this.changes.length > changesWaitingMax ||
+      (this.quietWaiters.length > 0 && this.changes.isBehind) ||
+      this.piggybacked.some(({ isWhole }) => isWhole)
+    )
+  }
+
   private readonly onTickEnd = (): void => {
-    const { state } = this
-    if (state.kind !== 'gathering') return
-    const operations = this.filling.batch.length
-    if (operations > state.operations && ++state.ticks < ticksMax) {
-      state.operations = operations
+    const { gathering } = this
+    if (!gathering || this.failure) return
+    const operations = this.operations
+    if (operations > gathering.operations && ++gathering.ticks < ticksMax) {
+      gathering.operations = operations
       return this.parts.clock.endOfTick(this.onTickEnd)
     }
     if (this.room.isExhausted) return void this.parts.clock.after(roomWaitMs, this.onTickEnd)
-    this.flush()
+    this.gathering = undefined
+    if (this.mayBegin) this.begin()
   }
 
-  private flush(): void {
-    if (!this.hasMore) {
-      this.state = idle
-      return
+  private get operations(): number {
+    let sum = 0
+    for (const { batch } of this.staged.values()) sum += batch.length
+    return sum
+  }
+
+  private begin(): void {
+    const { log } = this.parts
+    const flight: Flight = { isWhole: this.mustBeWhole, fillings: [], waiters: [] }
+    this.flights.add(flight)
+    const { busy, staged } = this
+    this.stageAlong(shard => !busy.has(log.laneOf(shard)))
+    flight.fillings = [...staged.values()].filter(({ lane }) => !busy.has(lane))
+    for (const filling of flight.fillings) {
+      assert(flight.isWhole || filling.lane !== log.wholeLane, 'a change of the register overlaps with other commits')
+      staged.delete(filling.lane)
+      busy.set(filling.lane, filling)
     }
-    const { filling } = this
-    this.filling = this.inFlight
-    this.inFlight = filling
-    this.number++
-    this.state = committing
-    const { directory, attributes } = this.parts
-    const { batch } = filling
-    directory.flush(batch.rows)
-    attributes.flush(batch.rows)
-    for (const writes of this.piggybacked) writes.writeTo(batch.rows)
-    this.piggyback = 'none'
-    batch.commit(failure => this.onCommitted(filling, failure))
+    if (flight.fillings.length === 0) return void this.flights.delete(flight)
+    const batches = flight.fillings.map(({ batch }) => batch)
+    log.commit(batches, failure => this.onCommitted(flight, failure))
+    this.schedule()
   }
 
-  private onCommitted(flown: Filling, failure: Error | undefined): void {
+  /**
+   * Stages counts of the lanes that the next commit takes, and piggybacked writes of all lanes: those of a lane with
+   * something in flight go with its next commit.
+   */
+  private stageAlong(takes: (shard: number) => boolean): void {
+    const { directory, attributes, log } = this.parts
+    const sink: RowSink = {
+      put: (key, value) => this.fillingOf(log.laneOfKey(key)).batch.rows.put(key, value),
+      del: key => this.fillingOf(log.laneOfKey(key)).batch.rows.del(key),
+    }
+    directory.flush(sink, takes)
+    attributes.flush(sink, takes)
+    for (const writes of this.piggybacked) writes.writeTo(sink)
+    this.piggyback = 'none'
+  }
+
+  private onCommitted(flight: Flight, failure: Error | undefined): void {
+    if (this.failure) return
     if (failure && !isDeposed(failure)) return this.fail(failure)
-    this.state = idle
-    this.durable++
-    const { waiters, changes } = flown
-    flown.waiters = []
-    flown.changes = []
-    for (const { follower, record, after } of changes)
-      if (!failure || !hasLost(failure, record.shard)) follower.follow(record, after)
-    for (const waiter of waiters) waiter(failure)
-    if (this.hasMore) this.schedule()
+    this.flights.delete(flight)
+    this.end(flight, failure)
+    this.changes.deliver()
+    for (const { waiters } of [...flight.fillings, flight]) for (const waiter of waiters) waiter(failure)
+    if (this.quietWaiters.length > 0) this.quietFailure ??= failure
+    if (this.isQuiet) this.reportQuiet()
+    this.schedule()
+  }
+
+  private end({ fillings }: Flight, failure: Error | undefined): void {
+    const { directory, attributes, log } = this.parts
+    for (const filling of fillings) {
+      filling.ended = { failure }
+      this.busy.delete(filling.lane)
+      this.open.delete(filling.number)
+    }
+    const isWritten = (shard: number): boolean => !this.busy.has(log.laneOf(shard))
+    directory.settle(isWritten)
+    attributes.settle(isWritten)
+  }
+
+  private reportQuiet(): void {
+    const failure = this.quietFailure
+    this.quietFailure = undefined
+    for (const waiter of this.quietWaiters.splice(0)) waiter(failure)
   }
 
   private fail(failure: Error): void {
-    this.state = { kind: 'failed', failure }
-    const waiters = [...this.inFlight.waiters, ...this.filling.waiters]
-    this.inFlight.waiters = []
-    this.filling.waiters = []
-    for (const waiter of waiters) waiter(failure)
+    this.failure = failure
+    const waiters = [...this.flights, ...this.open.values()].flatMap(one => one.waiters.splice(0))
+    for (const waiter of [...waiters, ...this.quietWaiters.splice(0)]) waiter(failure)
     this.parts.onFailure(failure)
   }
+}
+
+/** Calls back when all of them have called their waiters, with one of the failures: at once when there are none. */
+function afterEach(all: readonly { readonly waiters: Waiter[] }[], failed: Error | undefined, onDurable: Waiter): void {
+  let left = all.length
+  if (failed || left === 0) return onDurable(failed)
+  let failure: Error | undefined
+  for (const { waiters } of all)
+    waiters.push(one => {
+      if (one && !(failure && isDeposed(one))) failure = one
+      if (--left === 0) onDurable(failure)
+    })
 }

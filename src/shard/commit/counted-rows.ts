@@ -3,8 +3,8 @@
 //
 // There are two generations, as in domain/recent.ts; a row that is looked up or made is in the younger one. When the
 // younger one is full, `age` makes it the older one, and forgets the rows of the older one. Between two calls of `age`
-// no row is forgotten. So there is one object for each row that is in the batch being filled or in the batch before, as
-// long as there is at most one call for each batch.
+// no row is forgotten. Each call is at the beginning of a commit that takes everything staged while nothing is in
+// flight. So a row that is staged or in flight is not forgotten, and has one object.
 //
 // Not here: the use of counts (counts.ts).
 
@@ -18,18 +18,20 @@ export const rowsKept = 25_000
 type RowsByType = Map<string, Map<number, CountedRow>>
 type RowsByTenant = Map<string, Map<string, RowsByType>>
 
-/** A row, its count, and the difference that the batch being filled makes. */
+/** A row, its count, and the difference that is staged. */
 export class CountedRow {
   readonly tenant: string
   readonly path: string
   readonly type: string
   readonly shard: number
   readonly key: Buffer
-  /** The count when the batch flushed last is written; undefined: it has to be read from the store. */
+  /** The count when its commit in flight is written; undefined: it has to be read from the store. */
   count: number | undefined = undefined
-  /** The change of the count in the batch being filled; it may be 0 in the end. */
+  /** The staged change of the count; it may be 0 in the end. */
   difference = 0
   isStaged = false
+  /** Whether a commit in flight removes the last one of its path and type. */
+  isEmptied = false
 
   constructor(rows: CountRows, tenant: string, path: string, type: string, shard: number) {
     this.tenant = ownText(tenant)
@@ -91,9 +93,13 @@ export class CountedRows {
     this.youngerSize++
   }
 
-  /** Forgets rows that were not looked up lately, if there are too many. */
+  /** Whether the younger generation is full. */
+  get isFull(): boolean {
+    return this.youngerSize > this.generationMax
+  }
+
+  /** Forgets rows that were not looked up lately. */
   age(): void {
-    if (this.youngerSize <= this.generationMax) return
     this.older = this.younger
     this.olderSize = this.youngerSize
     this.younger = new Map()

@@ -8,10 +8,12 @@
 // path and type, if they were not used lately. When a shard comes or goes all sums are forgotten, because only reading
 // the shard would show which tenants it has.
 //
-// One commit is in flight at a time. When a batch is flushed the one before is durable, and the store shows it.
+// A shard has one commit in flight at a time. When its counts are flushed, those before are durable, and the store shows
+// them.
 //
 // Rows that are in memory because they change often: counted-rows.ts.
 
+import assert from 'node:assert/strict'
 import { ownText } from '../../domain/recent.js'
 import type { Range, Row, RowSink, Store } from '../../ports.js'
 import { decodeNumber, encodeNumber, shardOfKey } from '../keys.js'
@@ -27,8 +29,15 @@ export type Paths = ReadonlyMap<string, ReadonlyMap<string, number>>
 export interface PathCounts {
   /** Notes that a staged record of a shard adds or removes one. */
   count(tenant: string, path: string, type: string, difference: 1 | -1, shard: number): void
-  /** Adds the changed counts to the batch that is about to be written. The batch before is durable. */
-  flush(batch: RowSink): void
+  /**
+   * Adds the changed counts of some shards to the commit that is about to begin. The commit of each of them before is
+   * durable.
+   */
+  flush(batch: RowSink, takes: (shard: number) => boolean): void
+  /** A commit is durable. `isWritten`: whether nothing of a shard is in flight any more. */
+  settle(isWritten: (shard: number) => boolean): void
+  /** Whether the next flush forgets counts, which needs a commit that overlaps with no other one. */
+  readonly mustForget: boolean
   /** The tenant's paths with their counts, if they are in memory; otherwise undefined, and `load` reads them. */
   paths(tenant: string): Paths | undefined
   /**
@@ -39,8 +48,8 @@ export interface PathCounts {
   /** Whether the tenant has anything. Remembers nothing, so it takes no place from tenants that are in use. */
   has(tenant: string): Promise<boolean>
   /**
-   * Whether the batch flushed last removed the last one of a path and type. Until the batch is durable, that pair may
-   * come back.
+   * Whether a commit in flight removes the last one of a path and type. Until the commit is durable, that pair may come
+   * back.
    */
   readonly emptied: boolean
 }
@@ -72,12 +81,12 @@ export class Counts implements PathCounts {
   private readonly loading = new Map<string, Loading>()
   /** Pairs of `sums`. */
   private pairs = 0
-  /** Rows that the batch being filled changes, and those of the batch flushed last, which may be in flight. */
+  /** Rows with a staged change, and those in flight. */
   private staged: CountedRow[] = []
   private flushed: CountedRow[] = []
+  private emptiedRows = 0
   /** Grows whenever a shard comes or goes. */
   private generation = 0
-  emptied = false
   /** The sum of all flushed differences since the start. */
   difference = 0
 
@@ -98,7 +107,7 @@ export class Counts implements PathCounts {
     this.rows = new CountedRows(layout, limits.rowsMax)
   }
 
-  /** The difference that the batch being filled makes for a tenant. */
+  /** The staged difference of a tenant. */
   stagedOf(tenant: string): number {
     return this.staged.reduce((sum, row) => (row.tenant === tenant ? sum + row.difference : sum), 0)
   }
@@ -117,6 +126,7 @@ export class Counts implements PathCounts {
     this.pairs = 0
     // Other owners write the rows of a shard that has gone, so flushed counts of it would be wrong when it comes back.
     this.flushed = this.flushed.filter(({ shard }) => this.owns(shard))
+    this.emptiedRows = this.flushed.filter(({ isEmptied }) => isEmptied).length
     this.staged = this.staged.filter(({ shard }) => this.owns(shard))
     this.rows.keepOnly([...this.flushed, ...this.staged])
   }
@@ -139,24 +149,44 @@ export class Counts implements PathCounts {
    * The code that makes counts from pages of a snapshot relies on that, because the pages may have one of two entities
    * that were exchanged (replicate/snapshot.ts).
    */
-  flush(batch: RowSink): void {
-    this.emptied = false
-    this.settle()
+  flush(batch: RowSink, takes: (shard: number) => boolean): void {
     if (this.pairs > this.pairsMax) this.forgetSome()
-    const { staged } = this
-    if (staged.length === 0) return
-    this.readUnknown(staged)
-    for (const row of staged) this.write(batch, row)
-    this.staged = []
-    this.flushed = staged
+    if (this.mustForget) {
+      assert(this.flushed.length === 0, 'counts in flight would be forgotten')
+      this.rows.age()
+    }
+    const due = this.staged.filter(({ shard }) => takes(shard))
+    if (due.length === 0) return
+    this.staged = due.length === this.staged.length ? [] : this.staged.filter(({ shard }) => !takes(shard))
+    this.readUnknown(due)
+    for (const row of due) this.write(batch, row)
+    this.flushed = this.flushed.length === 0 ? due : [...this.flushed, ...due]
   }
 
-  /** The commit of the batch flushed last has ended, so rows with count 0 can be forgotten. */
-  private settle(): void {
+  get mustForget(): boolean {
+    return this.rows.isFull
+  }
+
+  get emptied(): boolean {
+    return this.emptiedRows > 0
+  }
+
+  /** Rows of a commit that has ended with count 0 can be forgotten. */
+  settle(isWritten: (shard: number) => boolean): void {
     if (this.flushed.length === 0) return
-    for (const row of this.flushed) if (row.count === 0 && !row.isStaged) this.rows.remove(row)
-    this.flushed = []
-    this.rows.age()
+    const left: CountedRow[] = []
+    for (const row of this.flushed)
+      if (isWritten(row.shard)) this.settleOne(row)
+      else left.push(row)
+    this.flushed = left
+  }
+
+  private settleOne(row: CountedRow): void {
+    if (row.isEmptied) {
+      row.isEmptied = false
+      this.emptiedRows--
+    }
+    if (row.count === 0 && !row.isStaged) this.rows.remove(row)
   }
 
   /**
@@ -188,7 +218,9 @@ export class Counts implements PathCounts {
     if (difference === 0) return
     this.difference += difference
     const isLeft = this.addToSums(row, difference)
-    if (count === 0 && !isLeft) this.emptied = true
+    if (count > 0 || isLeft) return
+    row.isEmptied = true
+    this.emptiedRows++
   }
 
   /** Returns whether it is known that something is left of the row's path and type. */
@@ -248,10 +280,10 @@ export class Counts implements PathCounts {
     }
   }
 
-  /** Rows of own shards as they are when the batch flushed last is written. Later batches are not included. */
+  /** Rows of own shards as they are when the commits in flight are written. Later commits are not included. */
   async *rowsNow(range = this.layout.all): AsyncIterable<readonly Row[]> {
     const cursor = this.store.cursor(range)
-    // The store may or may not show that batch yet.
+    // The store may or may not show those yet.
     const flushed = this.flushed.filter(({ key }) => isWithin(range, key))
     const keys = new Set(flushed.map(({ key }) => key.toString('latin1')))
     const mayCount = ({ key }: Row): boolean =>

@@ -21,7 +21,6 @@ import type {
   DeliveryRequest,
   ShardReply,
 } from '../../messages/messages.js'
-import type { GroupCommit } from '../commit/commit.js'
 import { isDeposed, replyAfterFailure } from '../commit/deposed.js'
 import type { Subscriptions } from '../documents/forms.js'
 import { nested } from '../nested.js'
@@ -87,10 +86,7 @@ export class Deliveries {
   private oldest: Try | undefined
   private newest: Try | undefined
 
-  constructor(
-    private readonly commit: GroupCommit,
-    private readonly parts: DeliveriesParts,
-  ) {
+  constructor(private readonly parts: DeliveriesParts) {
     parts.subscriptions.follow(tenant => ({ add: () => {}, remove: id => this.forget(tenant, id) }))
   }
 
@@ -123,7 +119,7 @@ export class Deliveries {
     const { letters } = this.parts
     const { tenant, id } = request
     const known = request.kind === 'retryDeliveries' ? [...(letters.of(tenant, id) ?? [])] : []
-    this.commit.afterCommit(letters.stagedIn, failure => {
+    letters.afterStaged(failure => {
       // Letters of lost shards do not belong to this owner any more.
       if (failure && !isDeposed(failure)) onReply({ kind: 'failed', reason: failure.message })
       else if (request.kind === 'deliveries') onReply(this.reported(request))
@@ -177,7 +173,7 @@ export class Deliveries {
       letters.discard(letter)
       onRetry(decodeLetterRow(row).message)
     }
-    this.commit.afterCommit(letters.stagedIn, failure => {
+    letters.afterStaged(failure => {
       if (failure) onReply(replyAfterFailure(failure))
       else if (at < known.length) this.retry(known.slice(at), handed, onReply)
       else onReply({ kind: 'retried', count: handed })

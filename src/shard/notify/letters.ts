@@ -21,7 +21,7 @@ import { Unreadable } from '../../domain/unreadable.js'
 import type { DeliveryRecord } from '../../messages/messages.js'
 import type { Clock, Logger, Range, Stamps, Store } from '../../ports.js'
 import { rowsOf } from '../../rows.js'
-import type { GroupCommit } from '../commit/commit.js'
+import type { GroupCommit, Waiter } from '../commit/commit.js'
 import type { Subscriptions } from '../documents/forms.js'
 import { type Letter, LetterList } from './letter-list.js'
 import {
@@ -108,8 +108,8 @@ const freedShare = 1 / 512
 
 export class Letters {
   readonly losses: Record<LetterLoss, number> = { subscriptionBytes: 0, bytes: 0, number: 0, age: 0 }
-  /** The commit that carries the latest change of a letter. */
-  stagedIn = 0
+  /** The commit that carries the latest change of a letter, by shard. */
+  private readonly stagedIn = new Map<number, number>()
   private readonly tenants = new Map<string, TenantLetters>()
   private readonly followers: LetterFollower[] = []
   private count = 0
@@ -241,7 +241,7 @@ export class Letters {
     const letter = letterOf(list, place, { ...factsOf(head, place.stamp), bytes: row.length })
     list.insert(letter)
     this.countOne(tenant, 1, letter.bytes)
-    this.stagedIn = this.commit.write(keyOf(letter), row)
+    this.write(letter, row)
     this.shrink(list)
     this.notifyFollowers(list)
   }
@@ -263,13 +263,23 @@ export class Letters {
     letter.mayReplay = mayReplay
     letter.tries = tries
     this.countOne(letter.list.tenant, 0, more)
-    this.stagedIn = this.commit.write(keyOf(letter), row)
+    this.write(letter, row)
   }
 
   /** Deletes a letter. */
   discard(letter: Letter): void {
     this.release(letter)
-    this.stagedIn = this.commit.write(keyOf(letter), undefined)
+    this.write(letter, undefined)
+  }
+
+  private write(letter: Letter, row: Buffer | undefined): void {
+    this.stagedIn.set(letter.shard, this.commit.write(keyOf(letter), row))
+  }
+
+  /** Calls back when all changes of letters so far are durable. */
+  afterStaged(onDurable: Waiter): void {
+    for (const [shard, commit] of this.stagedIn) if (this.commit.isDurable(commit)) this.stagedIn.delete(shard)
+    this.commit.afterCommits(this.stagedIn.values(), onDurable)
   }
 
   /** Removes a letter from memory. */

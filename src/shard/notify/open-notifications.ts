@@ -78,7 +78,7 @@ export async function openNotifications(needs: NotificationNeeds): Promise<Notif
       ? new Replays({ subscriptions, letters, isSwitchedOff, clock, limits: needs.replays })
       : undefined
   const nextReplayMs = (letter: Letter) => replays?.nextMs(letter)
-  const deliveries = new Deliveries(commit, { subscriptions, letters, limits: deliveryLimits, onRetry, nextReplayMs })
+  const deliveries = new Deliveries({ subscriptions, letters, limits: deliveryLimits, onRetry, nextReplayMs })
   const notifications = new Notifications({
     commit,
     subscriptions,

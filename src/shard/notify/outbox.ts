@@ -65,6 +65,8 @@ export interface OutboxRow extends BundledRow {
 const rowsPerRead = 200
 
 export class Outbox implements PiggybackedWrites {
+  /** Its rows are each about one shard. Where counters belong to them, these make the commit whole. */
+  readonly isWhole = false
   private readonly store: Store
   private readonly commit: GroupCommit
   private readonly limits: OutboxLimits

@@ -243,6 +243,11 @@ export class ProgressBook implements PiggybackedWrites {
     if (this.isKept) this.commit.awaitPiggybacked()
   }
 
+  /** The counters of a change belong to the commit that carries it. */
+  get isWhole(): boolean {
+    return this.isKept && this.changed.size > 0
+  }
+
   writeTo(batch: RowSink): void {
     if (!this.isKept) return
     for (const [tenant, ids] of this.changed)

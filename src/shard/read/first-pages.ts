@@ -10,7 +10,8 @@
 
 import { encodedCreated } from '../../encoded-entity.js'
 import type { StoreReader } from '../../ports.js'
-import type { ChangeFollower, GroupCommit } from '../commit/commit.js'
+import type { ChangeFollower } from '../commit/change-queue.js'
+import type { GroupCommit } from '../commit/commit.js'
 import type { TypePosition } from '../layout.js'
 import type { Owned } from '../replicate/ownership.js'
 import type { ShardRecord } from '../turn/apply.js'
@@ -160,12 +161,23 @@ function apply(kept: Kept, { place, isThere }: Change): void {
     if (at >= 0) places.splice(at, 1)
     return
   }
-  const last = places.at(-1)
-  if (kept.rest || (last && !isBefore(last, place))) return
-  places.push(place)
-  if (places.length < headPlacesMax) return
+  if (kept.rest && !isBefore(place, kept.rest)) return
+  if (!insert(places, place) || places.length < headPlacesMax) return
   places.length = headPlaces
   kept.rest = positionOf(places.at(-1) as EntityPlace)
+}
+
+/**
+ * Puts a place among the others, nearly always at the end. A reading may have seen an entity, and not an older one that
+ * was in flight. Returns false if the place is there already.
+ */
+function insert(places: EntityPlace[], place: EntityPlace): boolean {
+  let at = places.length
+  while (at > 0 && isBefore(place, places[at - 1]!)) at--
+  const before = places[at - 1]
+  if (before && !isBefore(before, place)) return false
+  places.splice(at, 0, place)
+  return true
 }
 
 const isBefore = (a: TypePosition, b: TypePosition): boolean =>

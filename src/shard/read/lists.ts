@@ -135,7 +135,7 @@ export class Lists {
       onReply(reply)
     }
     const fail = (error: Error): void => send(replyAfterFailure(error))
-    commit.afterFlight(failure => {
+    commit.whenQuiet(failure => {
       if (failure) return fail(failure)
       find(hold).then(reply => commit.afterFlight(late => (late ? fail(late) : send(reply))), fail)
     })
@@ -387,7 +387,7 @@ export class Lists {
     const { views, commit } = this.from
     if (!layout || !(await views.prepare(tenant, ranges, layout))) return false
     // Views follow durable changes. With nothing in flight, they agree with the store.
-    await new Promise<void>(resolve => commit.afterFlight(() => resolve()))
+    await new Promise<void>(resolve => commit.whenQuiet(() => resolve()))
     return true
   }
 
@@ -496,7 +496,7 @@ export class Lists {
     const { shard, path, id, type } = place
     const actor = actors.load(shard, tenant, path, id)
     // Staged changes may yet be lost.
-    if (actor.stagedIn > commit.durable) return readEncoded(store, tenant, [place])[0]
+    if (!commit.isDurable(actor.stagedIn)) return readEncoded(store, tenant, [place])[0]
     const encoded = actor.variant(type)?.encoded
     if (encoded && encoded.length > actorBytesMax) actors.evict(actor)
     return encoded

@@ -60,7 +60,7 @@ export class Lookup {
   private async findIndexed(request: FindRequest, onReply: OnReply): Promise<void> {
     const { tenant, paths, id } = request
     const pace = new Pace(this.clock)
-    const gathered: Gathered = { entities: [], stagedIn: 0, shard: 0 }
+    const gathered: Gathered = { entities: [], staged: [] }
     for (const path of ['/', ...(await this.indexed(tenant, id))]) {
       if (anyCoversPath(paths, path)) this.gather(request, this.actors(tenant, path, id), gathered)
       if (pace.isOver) await pace.breathe()
@@ -81,7 +81,7 @@ export class Lookup {
 
   /** `mayLack`: an actor may be missing because of a removal whose commit is in flight. */
   private answer(request: FindRequest, actors: readonly Actor[], onReply: OnReply, mayLack = false): void {
-    const gathered: Gathered = { entities: [], stagedIn: 0, shard: 0 }
+    const gathered: Gathered = { entities: [], staged: [] }
     this.gather(request, actors, gathered)
     this.replyWhenDurable(gathered, onReply, mayLack)
   }
@@ -89,10 +89,8 @@ export class Lookup {
   private gather({ id, type: only, grant }: FindRequest, actors: readonly Actor[], gathered: Gathered): void {
     for (const actor of actors) {
       const { path } = actor.place
-      if (actor.stagedIn > gathered.stagedIn) {
-        gathered.stagedIn = actor.stagedIn
-        gathered.shard = actor.place.shard
-      }
+      const { stagedIn, place } = actor
+      if (!this.commit.isDurable(stagedIn)) gathered.staged.push({ stagedIn, shard: place.shard })
       for (const { type, encoded } of actor.variants)
         if ((only === undefined || only === type) && (!grant || grant.covers({ path, type, id })))
           gathered.entities.push({ path, encoded })
@@ -100,22 +98,26 @@ export class Lookup {
     }
   }
 
-  private replyWhenDurable({ entities, stagedIn, shard }: Gathered, onReply: OnReply, mayLack: boolean): void {
-    const reply: ShardReply = { kind: 'found', entities }
-    const send = (failure?: Error): void =>
-      onReply(failure && hasLost(failure, shard) ? replyAfterFailure(failure) : reply)
-    if (stagedIn > this.commit.durable) this.commit.afterCommit(stagedIn, send)
-    else if (mayLack) this.commit.afterFlight(send)
-    else onReply(reply)
+  private replyWhenDurable({ entities, staged }: Gathered, onReply: OnReply, mayLack: boolean): void {
+    const { commit } = this
+    if (staged.length === 0 && !mayLack) return onReply({ kind: 'found', entities })
+    let failure: Error | undefined
+    let left = staged.length + (mayLack ? 1 : 0)
+    const onDurable = (lost: Error | undefined): void => {
+      failure ??= lost
+      if (--left === 0) onReply(failure ? replyAfterFailure(failure) : { kind: 'found', entities })
+    }
+    for (const { stagedIn, shard } of staged)
+      commit.afterCommit(stagedIn, lost => onDurable(lost && hasLost(lost, shard) ? lost : undefined))
+    if (mayLack) commit.afterFlight(onDurable)
   }
 }
 
 /**
- * The entities found so far, and the commit for which the reply waits, with its shard. A caller that asks about several
- * shards checks whether the owned ones have changed (shards.ts).
+ * The entities found so far, and the changes for which the reply waits. A caller that asks about several shards checks
+ * whether the owned ones have changed (shards.ts).
  */
 interface Gathered {
   readonly entities: FoundEntity[]
-  stagedIn: number
-  shard: number
+  readonly staged: { readonly stagedIn: number; readonly shard: number }[]
 }

@@ -46,7 +46,8 @@ export async function openReplicated(
   const alongWith = (sink: RowSink): void => sink.put(stampKey(), encodeNumber(stamps.last))
   const lane = new CommitLane(store, alongWith)
   const lastStamp = (): number => own.last
-  const log = new ReplicatedLog({ store, clock, replication, lane, positions, lastStamp, alongWith })
+  const { register } = ownership
+  const log = new ReplicatedLog({ store, clock, replication, lane, positions, register, lastStamp, alongWith })
   const entities = new Counts(store, entityCounts, ownership.owned)
   const attributes = new Counts(store, attributeCounts, ownership.owned)
   return { store, ownership, lane, positions, log, entities, attributes, stamps, room }

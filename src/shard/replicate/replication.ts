@@ -23,7 +23,8 @@ export interface Replication {
   /**
    * Appends to the logs of own shards, one part for each. Calls back when all are durable, with the position of each.
    * When other nodes have taken over some of the shards, it passes the outcome of each (commit/deposed.ts). After any
-   * other error the outcome is unknown, and the node has to end. The next call must wait for the callback.
+   * other error the outcome is unknown, and the node has to end. A call with a shard must wait for the callback of the
+   * one before with that shard; calls without a common shard overlap.
    */
   append(parts: readonly LogPayload[], onDone: OnAppended): void
 }

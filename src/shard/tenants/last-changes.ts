@@ -3,7 +3,7 @@
 
 import { ownText } from '../../domain/recent.js'
 import type { Clock } from '../../ports.js'
-import type { ChangeFollower } from '../commit/commit.js'
+import type { ChangeFollower } from '../commit/change-queue.js'
 import type { ShardRecord } from '../turn/apply.js'
 
 /** Tenants that are remembered, some 150 bytes each. With more, all are forgotten at once. */

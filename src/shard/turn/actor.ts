@@ -101,7 +101,7 @@ export class Actors {
   private readonly store: Store
   private readonly keyFilter: KeyFilter
   private readonly liveMax: number
-  private readonly durable: () => number
+  private readonly isDurable: (commit: number) => boolean
   /** By tenant, path and id. */
   private readonly live = new Map<string, Map<string, Map<string, Actor>>>()
   /** The scope of the last lookup, as long as it has actors. */
@@ -120,11 +120,11 @@ export class Actors {
    * `liveMax` trades memory (about 2 KB an actor of usual size) for reads of the store. Actors with changes in flight
    * may exceed it.
    */
-  constructor(store: Store, keyFilter: KeyFilter, liveMax: number, durable: () => number) {
+  constructor(store: Store, keyFilter: KeyFilter, liveMax: number, isDurable: (commit: number) => boolean) {
     this.store = store
     this.keyFilter = keyFilter
     this.liveMax = liveMax
-    this.durable = durable
+    this.isDurable = isDurable
   }
 
   // [hot] Once per request by id.
@@ -215,7 +215,7 @@ export class Actors {
   }
 
   private isFree(actor: Actor): boolean {
-    return actor.stagedIn <= this.durable() && this.ring[actor.slot] === actor
+    return this.isDurable(actor.stagedIn) && this.ring[actor.slot] === actor
   }
 
   private drop(actor: Actor): void {

@@ -44,13 +44,8 @@ class Running {
   readonly replies: WriteReply[]
   /** The actors whose changes the reply waits for, each at the index of its item. */
   readonly held: (Actor | undefined)[]
-  /** The last commit that its reply waits for. */
-  stagedIn = 0
-  /**
-   * All of them, in the order in which they were found: an item may depend on a change in flight that is older than
-   * those of the items before it.
-   */
-  readonly commits: number[] = []
+  /** The commits that its reply waits for. */
+  readonly commits = new Set<number>()
   /** The next item. */
   at = 0
 
@@ -67,7 +62,7 @@ export interface BatchNeeds {
   /** Whether a change in the tenant may trigger a notification, and so may take long. */
   readonly concerns: (tenant: string) => boolean
   readonly shards: readonly Pick<Shard, 'hold' | 'releaseHold'>[]
-  readonly commit: Pick<GroupCommit, 'durable' | 'failed' | 'afterCommit'>
+  readonly commit: Pick<GroupCommit, 'isDurable' | 'failed' | 'afterCommit' | 'afterCommits'>
   readonly clock: Pick<Clock, 'monoMs' | 'endOfTick'>
 }
 
@@ -120,28 +115,25 @@ export class Batches {
       }
       const { actor, reply } = turn(items[batch.at] as WriteRequest)
       replies[batch.at] = reply
-      if (actor && actor.stagedIn > commit.durable) {
+      if (actor && !commit.isDurable(actor.stagedIn)) {
         shards[actor.place.shard]!.hold()
         held[batch.at] = actor
-        if (actor.stagedIn !== batch.stagedIn) this.stageIn(batch, actor.stagedIn)
+        if (!batch.commits.has(actor.stagedIn)) this.stageIn(batch, actor)
       }
       batch.at++
     }
-    this.replyAfter(batch.stagedIn, held, replies, batch.onReply)
+    this.replyAfter(batch.commits, held, replies, batch.onReply)
     return true
   }
 
   /**
-   * Notes that the replies of a batch depend on a commit. In each of its commits another node may have taken over some
-   * of the shards.
+   * Notes that the replies of a batch depend on the commit of an actor. In each of its commits another node may have
+   * taken over some of the shards.
    */
-  private stageIn(batch: Running, commit: number): void {
-    const { held, replies, commits } = batch
-    if (commits.includes(commit)) return
-    commits.push(commit)
-    if (commit > batch.stagedIn) batch.stagedIn = commit
-    this.needs.commit.afterCommit(commit, failure => {
-      if (failure) noteLost(failure, commit, held, replies)
+  private stageIn({ held, replies, commits }: Running, { stagedIn, place: { shard } }: Actor): void {
+    commits.add(stagedIn)
+    this.needs.commit.afterCommit(stagedIn, failure => {
+      if (failure && hasLost(failure, shard)) noteLost(failure, stagedIn, shard, held, replies)
     })
   }
 
@@ -174,22 +166,27 @@ export class Batches {
 
   /** A function of its own, so that its closure does not keep the items. */
   private replyAfter(
-    stagedIn: number,
+    commits: Iterable<number>,
     held: readonly (Actor | undefined)[],
     replies: WriteReply[],
     onReply: OnReply,
   ): void {
     const { shards, commit } = this.needs
-    commit.afterCommit(stagedIn, () => {
+    commit.afterCommits(commits, () => {
       for (const actor of held) if (actor) shards[actor.place.shard]!.releaseHold(actor)
       onReply({ kind: 'batch', replies })
     })
   }
 }
 
-/** Marks those changes of a failed commit that are not durable. */
-function noteLost(failure: Error, commit: number, held: readonly (Actor | undefined)[], replies: WriteReply[]): void {
+/** Marks the changes of a shard that a failed commit, or a later one, has lost. */
+function noteLost(
+  failure: Error,
+  commit: number,
+  lost: number,
+  held: readonly (Actor | undefined)[],
+  replies: WriteReply[],
+): void {
   for (const [at, actor] of held.entries())
-    if (actor && actor.stagedIn >= commit && hasLost(failure, actor.place.shard))
-      replies[at] = replyOfFailure(failure, actor.place.shard)
+    if (actor?.place.shard === lost && actor.stagedIn >= commit) replies[at] = replyOfFailure(failure, lost)
 }

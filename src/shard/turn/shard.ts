@@ -81,7 +81,7 @@ export class Shard {
   onAsk(request: WriteRequest, onReply: (reply: WriteReply) => void): void {
     const { log } = this.parts
     const { actor, reply } = this.turn(request)
-    if (!actor || actor.stagedIn <= log.durable) return onReply(reply)
+    if (!actor || log.isDurable(actor.stagedIn)) return onReply(reply)
     this.hold()
     log.afterCommit(actor.stagedIn, failure => {
       this.releaseHold(actor)

@@ -76,7 +76,7 @@ function simulate(appendBytesMax?: number) {
     }
     return reported
   }
-  return { engine, append, owned, noted }
+  return { engine, append, owned, noted, appender, world }
 }
 
 /** Asserts the type of the outcome after every loss. */
@@ -175,4 +175,42 @@ t.test('a later takeover of its own is one in whose name the node appends', asyn
   const outcome = await append()
   t.ok(outcome instanceof Map, `${outcome}`)
   t.equal(owned.get(5)!.epoch, epoch)
+})
+
+t.test('appends of different shards overlap, and each has an outcome of its own', async t => {
+  const { engine, appender, world } = simulate()
+  engine.takeOver(5, 'b y')
+  const ended: string[] = []
+  const payload = Buffer.from('x')
+  appender.append([{ shard: 3, payload }], outcome => ended.push(`3 ${outcome instanceof Map}`))
+  appender.append([{ shard: 5, payload }], outcome => ended.push(`5 ${outcome instanceof DeposedError}`))
+  await world.run(1_000)
+  t.strictSame(ended.toSorted(), ['3 true', '5 true'])
+  t.strictSame([appender.stalledMs, appender.trouble], [0, undefined])
+})
+
+t.test('a shard has one append in flight', async t => {
+  const { appender, world } = simulate()
+  const part = { shard: 3, payload: Buffer.from('x') }
+  let ended = 0
+  appender.append([part], () => ended++)
+  t.throws(() => appender.append([part], () => ended++), { message: 'another append of a shard is in flight' })
+  await world.run(1_000)
+  appender.append([part], () => ended++)
+  await world.run(1_000)
+  t.equal(ended, 2)
+})
+
+t.test('the append that waits longest shows how long the engine takes none', async t => {
+  const { engine, appender, world } = simulate()
+  engine.goAway()
+  appender.append([{ shard: 3, payload: Buffer.from('x') }], () => {})
+  await world.run(2_000)
+  appender.append([{ shard: 7, payload: Buffer.from('x') }], () => {})
+  await world.run(3_000)
+  t.ok(appender.stalledMs >= 5_000, `${appender.stalledMs} ms`)
+  t.equal(appender.trouble?.kind, 'unknown')
+  engine.comeBack()
+  await world.run(5_000)
+  t.strictSame([appender.stalledMs, appender.trouble], [0, undefined])
 })

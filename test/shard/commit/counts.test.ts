@@ -12,7 +12,12 @@ import { commit } from '../../storage/store-contract.js'
 import { MemoryStore } from '../../support/memory-store.js'
 
 /** Writes the staged counts as a commit does. */
-const flush = (store: Store, counts: Counts): Promise<void> => commit(store, batch => counts.flush(batch))
+const everyShard = (): boolean => true
+
+const flush = async (store: Store, counts: Counts): Promise<void> => {
+  await commit(store, batch => counts.flush(batch, everyShard))
+  counts.settle(everyShard)
+}
 
 type PlainPaths = Readonly<Record<string, Readonly<Record<string, number>>>>
 
@@ -68,7 +73,7 @@ t.test('a tenant that a commit in flight empties stays empty, however often it i
   counts.count('t', '/', 'A', -1, 0)
   counts.count('t', '/', 'A', -1, 1)
   counts.count('t', '/a', 'B', -1, 0)
-  counts.flush(store.batch()) // and the store does not show it yet
+  counts.flush(store.batch(), everyShard) // and the store does not show it yet
   t.equal((await counts.load('t')).size, 0)
   t.equal((await counts.load('t')).size, 0)
 })
@@ -85,7 +90,7 @@ t.test(
     counts.count('t', '/', 'A', -1, 1)
     counts.count('t', '/a', 'B', -1, 0)
     counts.count('other', '/', 'A', 1, 2)
-    counts.flush(store.batch()) // and the store does not show it yet
+    counts.flush(store.batch(), everyShard) // and the store does not show it yet
     t.equal(await counts.has('t'), false)
     t.equal(await counts.has('other'), true)
   },
@@ -120,7 +125,7 @@ t.test('where shards neither come nor go, all share a row', async t => {
   const counts = new Counts(store, entityCounts)
   for (const shard of [0, 1, 2]) counts.count('t', '/', 'A', 1, shard)
   const batch = store.batch()
-  counts.flush(batch)
+  counts.flush(batch, everyShard)
   t.equal(batch.length, 1)
   await new Promise<void>((resolve, reject) => store.commit(batch, error => (error ? reject(error) : resolve())))
   t.equal(stored(store, 't', '/', 'A', allShards), 3)
@@ -134,8 +139,11 @@ t.test('the last one of a type in a shard is not the last one of all', async t =
   await flush(store, counts)
   t.equal(counts.emptied, false)
   counts.count('t', '/', 'A', -1, 1)
-  await flush(store, counts)
+  const flushing = commit(store, batch => counts.flush(batch, everyShard))
   t.equal(counts.emptied, true)
+  await flushing
+  counts.settle(everyShard)
+  t.equal(counts.emptied, false, 'when the commit has ended')
   t.strictSame(known(counts, 't'), { '/a': { B: 1 } })
 })
 
@@ -164,7 +172,7 @@ t.test('an addition and a removal within a batch write the resulting count', asy
   counts.count('t', '/', 'A', 1, 0)
   counts.count('t', '/', 'A', -1, 0)
   const batch = store.batch()
-  counts.flush(batch)
+  counts.flush(batch, everyShard)
   t.equal(batch.length, 1)
   t.equal(counts.difference, 0)
   t.equal(counts.emptied, false)
@@ -252,7 +260,7 @@ t.test('a row is not forgotten while a commit about it is in flight', async t =>
   const { store } = await filled()
   const counts = new Counts(store, entityCounts, allOwned, { pairsMax: 0, rowsMax: 0 })
   counts.count('t', '/', 'A', 1, 0)
-  counts.flush(store.batch()) // and the store does not show it yet
+  counts.flush(store.batch(), everyShard) // and the store does not show it yet
   t.strictSame(plain(await counts.load('t')), { '/': { A: 3 }, '/a': { B: 1 } })
 })
 

@@ -8,7 +8,12 @@ import { entityCounts } from '../../../src/shard/layout.js'
 import { commit } from '../../storage/store-contract.js'
 import { MemoryStore } from '../../support/memory-store.js'
 
-const flush = (store: Store, counts: Counts): Promise<void> => commit(store, batch => counts.flush(batch))
+const everyShard = (): boolean => true
+
+const flush = async (store: Store, counts: Counts): Promise<void> => {
+  await commit(store, batch => counts.flush(batch, everyShard))
+  counts.settle(everyShard)
+}
 
 /** A store with two entities of one tenant and one of another, in two shards. */
 async function filled(owned?: Uint8Array): Promise<MemoryStore> {
@@ -52,7 +57,7 @@ t.test('a change that is flushed and not yet written when reading begins is coun
   const store = await filled()
   const counts = new Counts(store, entityCounts)
   counts.count('a', '/', 'A', 1, 0)
-  counts.flush(store.batch())
+  counts.flush(store.batch(), everyShard)
   const count = new EntityCount(counts)
   t.equal(await untilKnown(count), 4)
   await count.stop()

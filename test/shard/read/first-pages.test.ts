@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
+import { encodeEntity } from '../../../src/encoded-entity.js'
 import type { Cursor, Range, Row } from '../../../src/ports.js'
 import { parseTypeKey, typeKey, typeRange } from '../../../src/shard/layout.js'
 import { FirstPages } from '../../../src/shard/read/first-pages.js'
@@ -14,6 +15,7 @@ import {
   readPlaces,
 } from '../../../src/shard/read/places.js'
 import { Changes, tenant, type Where } from '../../support/changes.js'
+import { entityOf } from '../../support/entities.js'
 
 /** Number of places read at a time, and the number left at which a first page is continued. */
 const headPlaces = 64
@@ -227,6 +229,23 @@ t.test('the first page of a type is read once, and then follows', async t => {
   await reader.remove((await reader.index()).slice(5, 8))
   t.equal(ids(await reader.page([rangeOf(37)], 0, 100)), ids(await reader.index()))
   t.equal(reader.asked.length, 1)
+})
+
+t.test('an older entity that comes after a newer one has its place between the others, once', async t => {
+  for (const stored of [10, 100]) {
+    const reader = new Reader()
+    const { firstPages } = reader
+    await reader.add(stored)
+    const range = rangeOf(stored)
+    const { places } = await reader.run(firstPages.head(tenant, range))
+    const { created, shard, ...rest } = places[4]!
+    const late = { created: created + 0.5, shard, ...rest, id: 'late' }
+    const encoded = encodeEntity({ ...entityOf('late', 'T', late.created, {}) }, '')
+    const record = { ...late, tenant, before: undefined, attributes: [], encoded }
+    for (let times = 0; times < 2; times++) firstPages.follow(record)
+    const { places: now } = await firstPages.head(tenant, range)
+    t.equal(ids(now), ids([...places.slice(0, 5), late, ...places.slice(5)]))
+  }
 })
 
 t.test('several callers at once wait for one read', async t => {

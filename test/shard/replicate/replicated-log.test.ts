@@ -1,4 +1,5 @@
 // Changes staged for the logs: by shard, in order, and with a bound. A commit is written only when the logs have it.
+// Commits of different shards overlap.
 
 import t from 'tap'
 import { DeposedError } from '../../../cluster/replication/shard-host.js'
@@ -25,6 +26,7 @@ class Setting {
   readonly appended: (readonly LogPayload[])[] = []
   readonly events: string[] = []
   end: OnAppended = () => {}
+  readonly ends: OnAppended[] = []
   readonly log: ReplicatedLog
 
   constructor() {
@@ -36,17 +38,26 @@ class Setting {
         append: (parts, onDone) => {
           this.appended.push(parts)
           this.end = onDone
+          this.ends.push(onDone)
         },
       },
       lane: new CommitLane(this.store, alongWith),
       positions: this.positions,
+      register: 9,
       lastStamp: () => 77,
       alongWith,
     })
   }
 
-  commit(batch: OpenBatch): void {
-    batch.commit(failure => this.events.push(failure ? failure.message : 'durable'))
+  /** What is staged for a shard. */
+  batchOf(shard: number): OpenBatch {
+    const batch = this.log.open(shard)
+    batch.rowsOf(shard).put(key(shard), one)
+    return batch
+  }
+
+  commit(...batches: readonly OpenBatch[]): void {
+    this.log.commit(batches, failure => this.events.push(failure ? failure.message : 'durable'))
   }
 }
 
@@ -54,35 +65,26 @@ const position = { sequence: 1, epoch: 2, hash: Buffer.from('hash') }
 
 t.test('the register comes first, since a commit may be cut into several appends', async t => {
   const setting = new Setting()
-  const batch = setting.log.open()
-  batch.rowsOf(3).put(key(3), one)
-  batch.rowsOf(8).put(key(8), one)
-  batch.rowsOf(5).put(key(5), one)
-  setting.commit(batch)
+  setting.commit(...[3, 9, 5].map(shard => setting.batchOf(shard)))
   t.strictSame(
     setting.appended.map(parts => parts.map(({ shard }) => shard)),
-    [[8, 5, 3]],
+    [[9, 5, 3]],
   )
 })
 
-t.test('changes of the batch are kept for the log of their shard, in order', async t => {
+t.test('changes of a shard are kept for its log, in order', async t => {
   const setting = new Setting()
-  const batch = setting.log.open()
+  const { log } = setting
+  const batch = setting.batchOf(3)
   const index = typeKey('t', '/', 'T', 7, 3)
-  batch.rowsOf(3).put(key(3), one)
   batch.orderedOf(3).del(index)
   const outbox = outboxKey({ shard: 3, stamp: 1 })
   batch.rows.put(outbox, one)
-  batch.rows.del(outboxKey({ shard: 5, stamp: 1 }))
-  t.equal(batch.length, 3, 'the type index is written last')
-  t.strictSame([batch.holds(3), batch.holds(4), batch.holds(5)], [true, false, true])
+  t.equal(batch.length, 3)
+  t.strictSame([log.laneOfKey(outbox), log.laneOfKey(index)], [3, 3])
   setting.commit(batch)
-  const [parts = []] = setting.appended
-  t.strictSame(
-    parts.map(({ shard }) => shard),
-    [5, 3],
-  )
-  t.strictSame(decodeOperations(parts[1]!.payload, 3), {
+  const [[part] = []] = setting.appended
+  t.strictSame(decodeOperations(part!.payload, 3), {
     stamp: 77,
     operations: [
       { key: key(3), value: one },
@@ -90,33 +92,48 @@ t.test('changes of the batch are kept for the log of their shard, in order', asy
       { key: outbox, value: one },
     ],
   })
-  t.ok(batch.holds(3), 'as long as it is on its way')
-  setting.end(
-    new Map([
-      [3, position],
-      [5, position],
-    ]),
-  )
+  t.equal(log.stagedOf(3).length, 3, 'as long as it is on its way')
+  setting.end(new Map([[3, position]]))
   await Promise.resolve()
   t.strictSame(setting.events, ['durable'])
-  t.strictSame([batch.holds(3), batch.length], [false, 0], 'and it begins anew')
+  t.equal(log.stagedOf(3).length, 0)
 })
 
-t.test('the staged changes have a bound', async t => {
-  const batch = new Setting().log.open()
-  const large = Buffer.alloc(8 * 1024 * 1024)
-  for (let n = 0; n < 7; n++) batch.rowsOf(n).put(key(n), large)
-  t.equal(batch.isFull, false)
-  batch.rowsOf(7).put(key(7), large)
-  t.equal(batch.isFull, true)
+t.test('a commit ends without waiting for one of other shards that began before it', async t => {
+  const setting = new Setting()
+  setting.commit(setting.batchOf(3))
+  setting.log.commit([setting.batchOf(5)], () => setting.events.push('5 is durable'))
+  t.equal(setting.ends.length, 2)
+  setting.ends[1]!(new Map([[5, position]]))
+  await Promise.resolve()
+  t.strictSame(setting.events, ['5 is durable'])
+  t.strictSame([setting.store.get(key(3)), setting.store.get(key(5))], [undefined, one])
+  setting.ends[0]!(new Map([[3, position]]))
+  await Promise.resolve()
+  t.strictSame(setting.events, ['5 is durable', 'durable'])
+})
+
+t.test('what is staged and in flight has a bound', async t => {
+  const setting = new Setting()
+  const { log } = setting
+  const large = Buffer.alloc(16 * 1024 * 1024)
+  const batches = Array.from({ length: 8 }, (_, shard) => log.open(shard))
+  for (const [shard, batch] of batches.entries()) {
+    t.equal(log.isFull, false)
+    batch.rowsOf(shard).put(key(shard), large)
+  }
+  t.equal(log.isFull, true)
+  setting.commit(...batches.slice(0, 4))
+  t.equal(log.isFull, true, 'as long as it is on its way')
+  setting.end(new Map([0, 1, 2, 3].map(shard => [shard, position])))
+  await Promise.resolve()
+  t.equal(log.isFull, false)
 })
 
 t.test('a batch is written when the logs have its parts, with their positions', async t => {
   const setting = new Setting()
   const { store, positions, events } = setting
-  const batch = setting.log.open()
-  batch.rowsOf(3).put(key(3), one)
-  setting.commit(batch)
+  setting.commit(setting.batchOf(3))
   t.equal(store.get(key(3)), undefined)
   setting.end(new Map([[3, position]]))
   await Promise.resolve()
@@ -125,6 +142,7 @@ t.test('a batch is written when the logs have its parts, with their positions', 
   t.strictSame(store.get(stampKey()), one)
   t.strictSame(positions.of(3), position)
   t.strictSame((await Positions.read(store)).of(3), position)
+  const batch = setting.log.open(3)
   batch.rowsOf(3).put(key(3), Buffer.from('2'))
   setting.commit(batch)
   setting.end(new Error('another owner'))
@@ -135,7 +153,7 @@ t.test('a batch is written when the logs have its parts, with their positions', 
 
 t.test('a batch that is about no shard goes to the store alone', async t => {
   const setting = new Setting()
-  setting.commit(setting.log.open())
+  setting.commit()
   await Promise.resolve()
   t.strictSame([setting.events, setting.appended], [['durable'], []])
 })
@@ -143,22 +161,21 @@ t.test('a batch that is about no shard goes to the store alone', async t => {
 t.test('of a batch with some lost shards the rest is written, and owners of memory are called first', async t => {
   const setting = new Setting()
   const { store, positions, events, log } = setting
-  const [batch, next] = [log.open(), log.open()]
+  const batch = setting.batchOf(3)
+  const lost = setting.batchOf(5)
   const index = typeKey('t', '/', 'T', 7, 3)
-  batch.rowsOf(3).put(key(3), one)
   batch.orderedOf(3).put(index, one)
-  batch.rowsOf(5).put(key(5), one)
-  next.rowsOf(5).del(key(5))
+  log.open(5).rowsOf(5).del(key(5))
   log.whenLost(({ losses }) => {
     const staged = log.stagedOf(5).map(row => (row.value ? 'put' : 'del'))
     events.push(`lost ${losses.map(({ shard }) => shard)}, staged ${staged}, written ${store.get(key(3))}`)
   })
-  setting.commit(batch)
+  setting.commit(batch, lost)
   const losses = [{ shard: 5, node: 'b', epoch: 3, certainMs: 100 }]
   setting.end(new DeposedError(losses, new Map([[3, position]])))
   await Promise.resolve()
   t.strictSame(events, ['lost 5, staged put,del, written 1', 'shard 5 was taken over by b'])
   t.strictSame([store.get(key(3)), store.get(index), store.get(key(5))], [one, one, undefined])
   t.strictSame([positions.of(3), positions.of(5)], [position, undefined])
-  t.strictSame([batch.length, batch.holds(3), batch.holds(5)], [0, false, false], 'and it begins anew')
+  t.strictSame([log.stagedOf(3).length, log.stagedOf(5).length], [0, 1], 'what is staged since then is kept')
 })

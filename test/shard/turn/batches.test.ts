@@ -12,10 +12,13 @@ class Scene {
   readonly turns: string[] = []
   readonly replies: ShardReply[] = []
   readonly commit = {
-    durable: 0,
+    isDurable: () => false,
     failed: undefined as Error | undefined,
     waiters: [] as Waiter[],
     afterCommit(_commit: number, onDurable: Waiter): void {
+      this.waiters.push(onDurable)
+    },
+    afterCommits(_commits: Iterable<number>, onDurable: Waiter): void {
       this.waiters.push(onDurable)
     },
   }

@@ -8,7 +8,8 @@
 
 import type { Entity } from '../../../domain/entities/entity.js'
 import type { Clock, Logger } from '../../../ports.js'
-import type { ChangeFollower, GroupCommit } from '../../commit/commit.js'
+import type { ChangeFollower } from '../../commit/change-queue.js'
+import type { GroupCommit } from '../../commit/commit.js'
 import type { ShardRecord } from '../../turn/apply.js'
 import type { CountedRange, PlaceRange } from '../places.js'
 import type { Scanner } from '../scans.js'
