@@ -149,6 +149,7 @@ export class SimulatedNode {
       name,
       life,
       shards,
+      spread: shards,
       log,
       host: this.host,
       clock: ownClock,
