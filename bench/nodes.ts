@@ -1,14 +1,13 @@
 // Three nodes of a cluster and the etcd that keeps its log, each a process of its own on this machine.
 //
-// A shard is at home when its owner by placement owns it. So the cluster is back in its normal state when all nodes are
-// alive and joined, and all shards are at home. Nodes keep their names, directories and ports when they are started
+// A shard is at home when no other node is about to own it. So the cluster is back in its normal state when all nodes
+// are alive and joined, and all shards are at home. Nodes keep their names, directories and ports when they are started
 // again.
 //
 // Not here: the load on them (planned-moves, failovers, replicated-rates).
 
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { place } from '../cluster/replication/placement.js'
 import type { ClusterStatus } from '../src/messages/cluster-status.js'
 import { type Etcd, startEtcd } from '../test/support/etcd.js'
 import { type Exposition, parseExposition } from '../test/support/exposition-parser.js'
@@ -29,18 +28,8 @@ const names = ['a', 'b', 'c'] as const
 const placedMsMax = 60_000
 /** Between two looks. */
 const lookMs = 50
-/** Copies of a shard, its owner's among them: the nodes' default. */
-const replicas = 3
 /** Log lines in which a node that ends itself gives the reason. */
 const failureLine = /lvl=(FATAL|ERROR)/
-
-/** The owner of each shard when all nodes are there. */
-const placedOwners = (shards: number): Owners =>
-  place(
-    shards,
-    names.map(name => ({ name, domain: '' })),
-    replicas,
-  ).map(([owner]) => owner)
 
 interface Place {
   readonly port: number
@@ -68,11 +57,8 @@ export class Nodes {
   readonly etcd: Etcd
   private readonly places: readonly Place[]
   private readonly ends: readonly (() => unknown)[]
-  /**
-   * The owner of each shard when all nodes are there; empty until the number of shards is known: another build may have
-   * another number.
-   */
-  private placed: Owners = []
+  /** Shards of entities; 0 until a node has reported the number: another build may have another one. */
+  private shardCount = 0
 
   constructor(
     subject: Subject,
@@ -94,7 +80,7 @@ export class Nodes {
 
   /** Number of shards that hold entities. */
   get shards(): number {
-    return this.placed.length
+    return this.shardCount
   }
 
   /** URLs by the nodes' indexes. */
@@ -139,8 +125,8 @@ export class Nodes {
   }
 
   /**
-   * Resolves when every node reports that all are alive and joined, and every shard has the owner that placement
-   * wants. A node that does not answer may be starting again.
+   * Resolves when every node reports that all are alive and joined, and no shard is about to have another
+   * owner. A node that does not answer may be starting again.
    */
   async untilPlaced(): Promise<void> {
     const untilMs = performance.now() + placedMsMax
@@ -179,10 +165,10 @@ export class Nodes {
 
   private isPlaced(status: ClusterStatus): boolean {
     const owners = ownersIn(status)
-    if (this.placed.length !== owners.length) this.placed = placedOwners(owners.length)
+    this.shardCount = owners.length
     const here = status.members.filter(member => member.status === 'alive' && member.isJoined)
     const isOwned = status.shards.every(({ owner }) => here.some(({ name }) => name === owner))
-    return here.length === names.length && isOwned && owners.every((owner, shard) => owner === this.placed[shard])
+    return here.length === names.length && isOwned && status.shards.every(({ next }) => next === undefined)
   }
 
   private async status(index: number): Promise<ClusterStatus> {

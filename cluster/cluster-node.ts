@@ -40,6 +40,8 @@ export interface ClusterSetup {
   readonly life: string
   /** V: shards of entities. */
   readonly shards: number
+  /** The number of shards over which a service path is spread. */
+  readonly spread: number
   readonly log: ShardLog
   /** The mark that the log keeps of this cluster, as long as it has lost nothing. */
   readonly mark?: ClusterMark
@@ -81,7 +83,7 @@ const clockSkewMaxMsDefault = 500
  * when it cannot listen on the address.
  */
 export async function startClusterNode(setup: ClusterSetup, host: ShardHost, askHost: AskHost): Promise<ClusterNode> {
-  const { name, life, domain, clusterId, seeds, clock, chance, log, shards, mark, onFailure, onTrouble } = setup
+  const { name, life, domain, clusterId, seeds, clock, chance, log, shards, spread, mark, onFailure, onTrouble } = setup
   const transport = grpcTransport(setup.transport)
   const ownerListeners: (() => void)[] = []
   const options = completeReplicationOptions(setup.replicationOptions ?? {})
@@ -89,6 +91,7 @@ export async function startClusterNode(setup: ClusterSetup, host: ShardHost, ask
     name,
     life,
     shards,
+    spread,
     log,
     host,
     clock,

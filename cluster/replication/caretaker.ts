@@ -3,7 +3,7 @@
 
 import type { ShardLog } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
-import { type Duty, dutyOf } from './duties.js'
+import { type Duty, dutyOf, type OwnerSort } from './duties.js'
 import type { Holding } from './holding.js'
 import type { OnChecked } from './log-check.js'
 import { nameOf, noOwner, ownerText } from './owner.js'
@@ -33,6 +33,8 @@ export interface CaretakerParts {
   readonly holdings: Holding[]
   /** Returns a new holding, for a shard of which the store has nothing. */
   readonly renew: (shard: number) => Holding
+  /** The names of the nodes that ought to keep a shard, the owner first. */
+  readonly keepers: (shard: number) => readonly string[]
   /** Whether the engine has everything. While it has lost something, or was not asked yet, nothing is begun. */
   readonly mayAct: () => boolean
   /** Asks the engine anew whether it has everything, and calls back once. */
@@ -56,16 +58,21 @@ export class Caretaker {
   private readonly name: string
   /** The names and lives of living nodes, as in takeovers. */
   private living: ReadonlySet<string> = new Set()
+  /** Those among them that should have no shards. */
+  private leaving: ReadonlySet<string> = new Set()
   private readonly signs: ShardHeartbeats
   private isJoined = false
-  private placement: readonly (readonly string[])[] = []
   /** Since when a shard has had no living owner, and since when this node ought not to keep it. */
   private readonly orphanedSince = new Map<number, number>()
   private readonly strandedSince = new Map<number, number>()
+  /** Since when its owner should have no shards. */
+  private readonly leavingSince = new Map<number, number>()
   /** Shards that this node is about to claim, once the engine has answered. */
   private readonly claiming = new Set<number>()
-  /** Shards that were asked for, and shards that are being fetched or dropped. */
+  /** Shards that were asked for, and those that were asked for in vain a moment ago. */
   private readonly asking = new Set<number>()
+  private readonly refused = new Set<number>()
+  /** Shards that are being fetched or dropped. */
   private readonly copying = new Set<number>()
   /** Shards of which the store has no row, because this node has deleted them since it started. */
   private readonly empty = new Set<number>()
@@ -98,13 +105,13 @@ export class Caretaker {
     return this.copying.size > 0
   }
 
-  setView(members: readonly Known[], placement: readonly (readonly string[])[]): void {
+  setView(members: readonly Known[]): void {
     const ownersOf = (some: readonly Known[]): Set<string> =>
       new Set(some.map(({ name, life }) => ownerText(name, life)))
     this.living = ownersOf(members)
     this.signs.setReachable(ownersOf(members.filter(({ isSuspect }) => !isSuspect)), members.length)
     this.isJoined = members.some(({ name, isJoined }) => name === this.name && isJoined)
-    this.placement = placement
+    this.leaving = ownersOf(members.filter(({ isJoined }) => !isJoined))
     this.lookSoon()
   }
 
@@ -136,7 +143,7 @@ export class Caretaker {
   private dutyFor(holding: Holding, nowMs: number): Duty {
     const { shard, replica, phase } = holding
     const { options } = this.parts
-    const keepers = this.placement[shard] ?? []
+    const keepers = this.parts.keepers(shard)
     const rank = keepers.indexOf(this.name)
     const owner = this.ownerSort(holding, nowMs)
     return dutyOf({
@@ -147,6 +154,7 @@ export class Caretaker {
       replica: replica.state,
       owner,
       orphanedMs: since(this.orphanedSince, shard, owner === 'gone', nowMs),
+      leavingMs: since(this.leavingSince, shard, owner === 'leaving', nowMs),
       strandedMs: since(this.strandedSince, shard, rank < 0, nowMs),
       mayHoldRows: !this.empty.has(shard),
       isClose: replica.isWithin(options.lagMax),
@@ -154,9 +162,10 @@ export class Caretaker {
     })
   }
 
-  private ownerSort({ latest }: Holding, nowMs: number): 'self' | 'other' | 'gone' {
+  private ownerSort({ latest }: Holding, nowMs: number): OwnerSort {
     if (!latest || latest.owner === noOwner) return 'gone'
     if (latest.owner === this.parts.self) return 'self'
+    if (this.leaving.has(latest.owner)) return 'leaving'
     return this.living.has(latest.owner) || this.signs.spares(latest.owner, nowMs) ? 'other' : 'gone'
   }
 
@@ -199,16 +208,18 @@ export class Caretaker {
 
   private askFor({ shard, latest }: Holding): void {
     const { ask, self, options, clock, onHandedOver } = this.parts
-    if (this.asking.has(shard) || this.moving >= options.movesMax) return
+    if (this.asking.has(shard) || this.refused.has(shard) || this.moving >= options.movesMax) return
     this.asking.add(shard)
     const request = encodePeerMessage({ kind: 'handOver', shard, to: self })
     ask(nameOf(latest!.owner), request, handOverMs, reply => {
       if (this.isClosed) return
       const decoded = replyOf(reply)
-      if (decoded?.kind === 'handedOver') {
-        this.asking.delete(shard)
-        onHandedOver(shard, decoded.epoch)
-      } else clock.after(options.retryMs, () => this.asking.delete(shard))
+      this.asking.delete(shard)
+      if (decoded?.kind === 'handedOver') return onHandedOver(shard, decoded.epoch)
+      // Other shards need not wait behind one that its owner keeps.
+      this.refused.add(shard)
+      clock.after(options.retryMs, () => this.refused.delete(shard))
+      this.lookSoon()
     })
   }
 
@@ -239,7 +250,7 @@ export class Caretaker {
   /** The node from which to fetch a shard: its owner, or else one that ought to keep it. */
   private sourceOf(shard: number, owner: string | undefined): string | undefined {
     if (owner !== undefined && owner !== this.parts.self && this.living.has(owner)) return nameOf(owner)
-    const others = this.placement[shard]?.filter(name => name !== this.name) ?? []
+    const others = this.parts.keepers(shard).filter(name => name !== this.name)
     // Another one each time: not all of them need have a copy.
     return others[Math.floor(this.parts.clock.monoMs() / pageMs) % Math.max(1, others.length)]
   }

@@ -2,7 +2,8 @@
 //
 // The first of the nodes that ought to keep a shard takes it over when it has no living owner. If that node is gone or
 // has no whole copy, the next one does so some time later, and so on; last come nodes with a whole copy from earlier. A
-// living owner is asked to hand the shard over, which moves it without a gap.
+// living owner is asked to hand the shard over, which moves it without a gap. Of an owner that should have no shards,
+// the next ones ask as well, some time later: an owner of the build before knows another first node than this one.
 //
 // A node that should not get shards claims none. This matters for a node that has just begun. Until it knows the
 // others, all shards look orphaned to it; and when an owner loses a shard, its changes that are not yet appended are
@@ -11,6 +12,12 @@
 import type { Phase } from './holding.js'
 import type { ReplicaState } from './replica.js'
 import type { ReplicationOptions } from './replication-options.js'
+
+/**
+ * The owner by the latest takeover. `leaving`: it lives and should have no shards. `gone`: it does not live any more,
+ * or there never was one.
+ */
+export type OwnerSort = 'self' | 'other' | 'leaving' | 'gone'
 
 export interface Situation {
   /** Whether this node should get shards. */
@@ -21,10 +28,11 @@ export interface Situation {
   readonly keepers: number
   readonly phase: Phase
   readonly replica: ReplicaState
-  /** The owner by the latest takeover. `gone`: the owner does not live any more, or there never was one. */
-  readonly owner: 'self' | 'other' | 'gone'
+  readonly owner: OwnerSort
   /** How long the shard has had no owner, as far as this node knows. */
   readonly orphanedMs: number
+  /** How long its owner has been one that should have no shards. */
+  readonly leavingMs: number
   /** How long this node has not been one of those that ought to keep the shard. */
   readonly strandedMs: number
   /**
@@ -54,5 +62,6 @@ export function dutyOf(situation: Situation): Duty {
   const line = rank < 0 ? keepers : rank
   if (owner === 'gone') return isJoined && orphanedMs >= line * options.claimStepMs ? 'claim' : 'nothing'
   if (rank < 0) return isStranded ? 'drop' : 'nothing'
-  return rank === 0 && isClose ? 'ask' : 'nothing'
+  const isNext = owner === 'leaving' && isJoined && situation.leavingMs >= rank * options.claimStepMs
+  return isClose && (rank === 0 || isNext) ? 'ask' : 'nothing'
 }

@@ -16,10 +16,10 @@ import { Caretaker } from './caretaker.js'
 import { Health, type Unhealthy } from './health.js'
 import { Heartbeats } from './heartbeats.js'
 import { Holding } from './holding.js'
+import { Keepers } from './keepers.js'
 import { type ClusterMark, LogCheck, type MissingRecords } from './log-check.js'
 import { nameOf, noOwner, ownerText } from './owner.js'
 import { type AskPeer, decodePeerRequest, encodePeerMessage, type PeerReply, replyOf, textOf } from './peer-messages.js'
-import { place, placeOne } from './placement.js'
 import { Replica } from './replica.js'
 import type { ReplicationOptions } from './replication-options.js'
 import type { HostReplication, LogPosition, Loss, ShardHost, ShardPayload } from './shard-host.js'
@@ -42,6 +42,8 @@ export interface ReplicatorParts {
   readonly life: string
   /** V: shards of entities. The register is the one with this number. */
   readonly shards: number
+  /** The number of shards over which a service path is spread. */
+  readonly spread: number
   readonly log: ShardLog
   readonly host: ShardHost
   readonly clock: ClusterClock
@@ -93,7 +95,7 @@ export class Replicator implements HostReplication {
   /** Why the latest renewal had no answer. */
   private unrenewed: Unknown | undefined
   private view: readonly ViewMember[] = []
-  private placement: readonly (readonly string[])[] = []
+  private readonly keepers: Keepers
   /** The latest takeovers of all shards that this node has received. */
   private readonly table = new Map<number, Takeover>()
   /** Until when former owners of a shard may still answer, and until when owners that no event has named here may. */
@@ -107,9 +109,18 @@ export class Replicator implements HostReplication {
   private isClosed = false
 
   constructor(parts: ReplicatorParts) {
-    const { name, life, shards, host, log, clock, options, mark, ask, onFailure } = parts
+    const { name, life, shards, spread, host, log, clock, options, mark, ask, onFailure } = parts
     this.parts = parts
     this.self = ownerText(name, life)
+    this.keepers = new Keepers({
+      shards,
+      spread,
+      replicas: options.replicas,
+      presentOwner: shard => {
+        const takeover = this.table.get(shard)
+        return takeover && nameOf(takeover.owner)
+      },
+    })
     this.holdings = Array.from({ length: shards + 1 }, (_, shard) => this.hold(shard, host.position(shard)))
     this.check = new LogCheck({
       log,
@@ -165,6 +176,7 @@ export class Replicator implements HostReplication {
       onUnreadable: (node, reason) => this.parts.onUnreadable?.(node, reason),
       holdings: this.holdings,
       renew: shard => this.hold(shard, undefined),
+      keepers: shard => this.keepers.of(shard),
       mayAct: () => this.check.hasChecked && !this.check.isLost,
       checkFirst: onChecked => this.check.checkFirst(onChecked),
       onHandedOver: (shard, epoch) => this.noteTakeover(shard, { epoch, owner: this.self }),
@@ -223,15 +235,9 @@ export class Replicator implements HostReplication {
 
   /** The nodes of the cluster, this one among them. */
   setView(view: readonly ViewMember[]): void {
-    const { shards, options } = this.parts
     this.view = view
-    const joined = view.filter(({ isJoined }) => isJoined)
-    const [first] = placeOne(shards, joined, 1)
-    // All nodes keep the register, and where no node has joined yet, each may be the first.
-    const others = view.map(({ name }) => name).filter(name => name !== first)
-    const register = first === undefined ? others : [first, ...others]
-    this.placement = [...place(shards, joined, options.replicas), register]
-    this.caretaker.setView(view, this.placement)
+    this.keepers.setView(view)
+    this.caretaker.setView(view)
   }
 
   // [hot] Once per request.
@@ -359,7 +365,7 @@ export class Replicator implements HostReplication {
   private onHandOver(holding: Holding, to: string, answer: (reply: PeerReply) => void): void {
     const node = nameOf(to)
     if (this.check.isLost) return answer({ kind: 'refused', reason: lostReason })
-    if (this.placement[holding.shard]?.[0] !== node)
+    if (!this.mayGet(node, holding.shard))
       return answer({ kind: 'refused', reason: `${node} is not the one to own shard ${holding.shard}, as known here` })
     const refuse = (reason: string): void => answer({ kind: 'refused', reason })
     if (holding.phase !== 'active') return refuse(notOwnedReason)
@@ -372,6 +378,13 @@ export class Replicator implements HostReplication {
         else answer({ kind: 'handedOver', epoch })
       })
     })
+  }
+
+  /** A node that should have no shards gives one to any node that ought to keep it: the first may not come for it. */
+  private mayGet(node: string, shard: number): boolean {
+    const keepers = this.keepers.of(shard)
+    const isLeaving = this.view.some(({ name, isJoined }) => name === this.parts.name && !isJoined)
+    return isLeaving ? keepers.includes(node) : keepers[0] === node
   }
 
   private onSnapshot(
@@ -394,12 +407,12 @@ export class Replicator implements HostReplication {
 
   /** Whether this node ought to have a copy of a shard, as owner or standby. */
   keeps(shard: number): boolean {
-    return this.placement[shard]?.includes(this.parts.name) ?? false
+    return this.keepers.of(shard).includes(this.parts.name)
   }
 
   /** The node that ought to own a shard, as known here; undefined: no node has joined. */
   ownerWanted(shard: number): string | undefined {
-    return this.placement[shard]?.[0]
+    return this.keepers.of(shard)[0]
   }
 
   /** The node's knowledge of each shard, for people. */
@@ -480,7 +493,7 @@ export class Replicator implements HostReplication {
   }
 
   private livingKeepers(shard: number): string[] {
-    const keepers = this.placement[shard] ?? []
+    const keepers = this.keepers.of(shard)
     return this.view.flatMap(({ name, life }) => (keepers.includes(name) ? ownerText(name, life) : []))
   }
 
@@ -503,6 +516,7 @@ export class Replicator implements HostReplication {
     const { clock, options } = this.parts
     if (known) this.formerUntil.set(known.owner, clock.monoMs() + wholeLeaseMs(options))
     this.table.set(shard, takeover)
+    this.keepers.noteTakeover()
     this.holdings[shard]?.onTakeover(takeover)
     this.parts.onChange()
   }

@@ -110,6 +110,7 @@ async function join<Own extends OwnShards>(
       clusterId: agreement.id,
       life: randomUUID(),
       shards: agreement.shards,
+      spread: agreement.spread,
       log,
       mark,
       clock: systemClock,

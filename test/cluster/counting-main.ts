@@ -83,6 +83,7 @@ async function start(setting: CountingSetting): Promise<void> {
     {
       ...rest,
       domain: '',
+      spread: 1,
       clusterId: 'test',
       log,
       clock: systemClock,

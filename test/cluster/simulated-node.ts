@@ -150,6 +150,7 @@ export class SimulatedNode {
       name,
       life,
       shards,
+      spread: shards,
       log,
       host: this.host,
       clock: ownClock,

@@ -5,7 +5,6 @@
 
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { placeOne } from '../../cluster/replication/placement.js'
 import type { ClusterStatus } from '../../src/messages/cluster-status.js'
 import { type BrokerProcess, freePort, startBroker, type Teardown } from './broker-process.js'
 import { startEtcd } from './etcd.js'
@@ -69,15 +68,16 @@ async function untilSettled(nodes: readonly BrokerProcess[]): Promise<void> {
 }
 
 /**
- * Whether a node knows for each shard the owner that placement wants, owns its own shards, and has copies of the rest.
+ * Whether a node knows that all nodes have joined and no shard is about to move, owns its own shards, and has copies of
+ * the rest.
  */
 export function isSettled({ node, members, shards }: ClusterStatus): boolean {
-  const candidates = members.map(({ name, domain }) => ({ name, domain }))
   return (
     members.length === names.length &&
+    members.every(({ isJoined }) => isJoined) &&
     shards.every(
-      ({ shard, owner, copy }) =>
-        owner === placeOne(shard, candidates, 1)[0] && copy === (owner === node ? 'owned' : 'following'),
+      ({ owner, next, copy }) =>
+        owner !== undefined && next === undefined && copy === (owner === node ? 'owned' : 'following'),
     )
   )
 }
