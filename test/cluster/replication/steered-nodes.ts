@@ -140,6 +140,7 @@ export class SteeredNode {
       name: this.name,
       life: 'life',
       shards: register,
+      spread: register,
       log,
       host: this.host,
       clock: this.process.clock,
