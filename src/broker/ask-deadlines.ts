@@ -3,7 +3,7 @@
 // The reply to a write waits for its commit, and so does a read of rows that were just written. In a cluster the commit
 // waits for the engine of the log, which may be away for hours. After its deadline an ask gets the reply `lost`, since
 // the commit may still happen. A later reply is dropped. A list may take long for other reasons. It gets the short
-// deadline only while the log accepts nothing, since every list waits for the commit in flight.
+// deadline only while the log accepts nothing, since every list waits for the commits in flight.
 //
 // An ask past its deadline keeps its callback until its commit ends. So beyond `lateMax` of them, further asks of the
 // kind get the reply `busy`, as when a shard's mailbox (shard.ts) or an append (replicate/replicated-log.ts) is full.
@@ -28,7 +28,7 @@ export interface AskTimes {
    * stalled.
    */
   readonly listWaitMs: number
-  /** How long the commit in flight has waited for the log; 0: there is none. */
+  /** How long the commits in flight have waited for the log; 0: there is none. */
   readonly stalledMs: () => number
 }
 

@@ -141,7 +141,7 @@ export class PathRegister {
     register.afterAll(carriedBy, failure => onReply(failure ?? { kind: 'done' }))
   }
 
-  /** A request to every owner. Waits for the commit in flight, because the counts may belong to it. */
+  /** A request to every owner. Waits for the commits in flight, because the counts may belong to them. */
   onUnused({ tenants }: UnusedRequest, onReply: (reply: ShardReply) => void): void {
     const { commit } = this.parts
     this.withoutEntities(tenants).then(

@@ -30,7 +30,7 @@ export class Types {
     private readonly ticks: Ticks,
   ) {}
 
-  /** Like a list, it waits for the commit in flight: counts that are in memory may belong to it. */
+  /** Like a list, it waits for the commits in flight: counts that are in memory may belong to them. */
   summarize(request: TypesRequest, onReply: (reply: ShardReply) => void): void {
     this.read(request).then(
       types =>
