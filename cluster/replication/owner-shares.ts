@@ -15,6 +15,7 @@
 //
 // Not here: standbys (placement.ts), how a shard moves (duties.ts).
 
+import assert from 'node:assert/strict'
 import { weigh } from './placement.js'
 
 export interface PresentOwners {
@@ -60,6 +61,7 @@ class Shares {
     this.given = given
     this.shards = present.length
     this.remainders = Math.min(spread, remaindersMax, this.shards)
+    assert.equal(this.shards % this.remainders, 0, 'the shards do not have each remainder equally often')
     this.members = sortedBy(members, name => weigh(this.shards, name))
     const numbers = new Map(this.members.map((name, number) => [name, number]))
     this.present = present.map(owner => (owner === undefined ? outside : (numbers.get(owner) ?? outside)))
@@ -76,7 +78,6 @@ class Shares {
       this.giveOrphans()
       this.giveRemainders()
       this.giveMixed()
-      this.giveRest()
     } else this.exchange()
     return this.wanted.map(node => this.members[node]!)
   }
@@ -117,7 +118,8 @@ class Shares {
 
   /**
    * Each node in turn gets one row: a shard of every remainder. So the remainders that belong to no node are divided
-   * evenly, and a later node can gather one from all.
+   * evenly, and a later node can gather one from all. That fills all shares: a node above its share has enough shards
+   * besides its remainder.
    */
   private giveMixed(): void {
     const rows = rowsOf(this.shards, this.remainders)
@@ -152,11 +154,6 @@ class Shares {
     )
     const any = best >= 0 ? best : this.present.findIndex(isFree)
     return any >= 0 ? any : undefined
-  }
-
-  private giveRest(): void {
-    for (let node = 0; node < this.members.length && this.hasRoom; node++)
-      for (let shard = 0; shard < this.shards && this.room[node]! > 0; shard++) this.give(shard, node)
   }
 
   /** Whether a shard belongs to the remainder of its present owner. */
