@@ -2,14 +2,14 @@
 // durable.
 //
 // The log divides the shards into lanes (commit-log.ts). One commit of a lane is in flight at a time; records staged
-// meanwhile belong to the next one. Until a commit is durable its entities are pinned in memory (turn/actor.ts), so that
-// later turns see them, and every reply that depends on them waits here. If a commit fails its outcome is unknown. Then
-// each waiting client gets a failure, no more requests are accepted, and the node ends (`onFailure`); a restart recovers
-// from the disk.
+// meanwhile belong to the next one. Until a commit is durable its entities are pinned in memory (turn/actor.ts), so
+// that later turns see them, and every reply that depends on them waits here. If a commit fails its outcome is unknown.
+// Then each waiting client gets a failure, no more requests are accepted, and the node ends (`onFailure`); a restart
+// recovers from the disk.
 //
-// A single node has one lane, so one commit is in flight. In a cluster each shard has a lane, and several commits are in
-// flight: a commit takes all lanes that have something staged and nothing in flight. Some commits are whole: they take
-// everything that is staged, and overlap with no other one. So there is never a record in the log that relies on a
+// A single node has one lane, so one commit is in flight. In a cluster each shard has a lane, and several commits are
+// in flight: a commit takes all lanes that have something staged and nothing in flight. Some commits are whole: they
+// take everything that is staged, and overlap with no other one. So there is never a record in the log that relies on a
 // change of the register which the log may lack. These are whole:
 //
 //   a commit with anything of the register, or with piggybacked writes that belong to all of it

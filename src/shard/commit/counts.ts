@@ -8,8 +8,8 @@
 // path and type, if they were not used lately. When a shard comes or goes all sums are forgotten, because only reading
 // the shard would show which tenants it has.
 //
-// A shard has one commit in flight at a time. When its counts are flushed, those before are durable, and the store shows
-// them.
+// A shard has one commit in flight at a time. When its counts are flushed, those before are durable, and the store
+// shows them.
 //
 // Rows that are in memory because they change often: counted-rows.ts.
 

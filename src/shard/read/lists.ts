@@ -1,6 +1,6 @@
 // Lists: a page of the entities that a selection means, in order of creation or by keys, and how many there are.
 //
-// A list shows nothing that may yet be lost: it waits for the commits in flight. The plan is the narrowest that answers:
+// A list shows nothing that may yet be lost: it waits for commits in flight. The plan is the narrowest that answers:
 //
 //   ids are named                          each is looked up
 //   identity decides, every id is meant    counts come from the directory, the page from the type index
