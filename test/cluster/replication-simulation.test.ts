@@ -17,14 +17,14 @@ const controlSeeds = Number(process.env.CONTROL_SEEDS ?? 600)
  * seeds are tried. CONTROL_SEED begins elsewhere.
  */
 const noticedBy: Readonly<Record<string, number>> = {
-  'an append is compared with the latest takeover in one step': 320,
+  'an append is compared with the latest takeover in one step': 324,
   'a node becomes active only if the latest takeover is still its own': 304,
-  'reads are answered under a lease': 304,
+  'reads are answered under a lease': 313,
   'a newcomer waits until the lease of the one before is over': 647,
   'a shard is handed over when nothing of it is under way any more': 305,
-  'what is trimmed is on the disks of those that keep it': 313,
-  'no more is trimmed than that': 349,
-  'a change of the register is told of when no owner decides without it': 304,
+  'what is trimmed is on the disks of those that keep it': 314,
+  'no more is trimmed than that': 373,
+  'a change of the register is told of when no owner decides without it': 313,
 }
 const otherControlSeed = 301
 /** Seeds that have once found a fault, since mended. */
