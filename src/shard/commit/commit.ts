@@ -24,7 +24,6 @@
 // Not here: how a batch becomes durable (commit-log.ts), the rows of a record (turn/apply.ts), the order in which
 // followers receive changes (change-queue.ts).
 
-import assert from 'node:assert/strict'
 import type { Entity } from '../../domain/entities/entity.js'
 import type { Clock, DiskRoom, RowSink } from '../../ports.js'
 import type { ShardRecord } from '../turn/apply.js'
@@ -92,7 +91,7 @@ interface Filling {
 
 /** A commit in flight. */
 interface Flight {
-  readonly isWhole: boolean
+  isWhole: boolean
   fillings: readonly Filling[]
   readonly waiters: Waiter[]
 }
@@ -328,13 +327,16 @@ export class GroupCommit implements RecordLog {
 
   private begin(): void {
     const { log } = this.parts
+    const isAlone = this.flights.size === 0
     const flight: Flight = { isWhole: this.mustBeWhole, fillings: [], waiters: [] }
     this.flights.add(flight)
     const { busy, staged } = this
     this.stageAlong(shard => !busy.has(log.laneOf(shard)))
-    flight.fillings = [...staged.values()].filter(({ lane }) => !busy.has(lane))
+    // What was staged along may be of the register. If other commits are in flight, it goes with the next one.
+    if (isAlone && staged.has(log.wholeLane)) flight.isWhole = true
+    const takes = ({ lane }: Filling): boolean => !busy.has(lane) && (flight.isWhole || lane !== log.wholeLane)
+    flight.fillings = [...staged.values()].filter(takes)
     for (const filling of flight.fillings) {
-      assert(flight.isWhole || filling.lane !== log.wholeLane, 'a change of the register overlaps with other commits')
       staged.delete(filling.lane)
       busy.set(filling.lane, filling)
     }
