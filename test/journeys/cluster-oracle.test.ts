@@ -3,7 +3,8 @@
 // Three nodes and three members of etcd run as processes; writers and readers use them all the time, and a subscriber
 // gets notifications. In each round one event happens (cluster-faults.ts). Afterwards every entity is written again
 // within a bounded time, and each node must show each entity, by itself and in lists, as the oracle knows it
-// (histories.ts). Increments would reveal a write that happened twice. In the end one node is left alone, and shows
+// (histories.ts). Increments would reveal a write that happened twice. Meanwhile several clients change and read one
+// more entity, and their answers must fit one order (shared-entity.ts). In the end one node is left alone, and shows
 // everything from its copies.
 //
 // CLUSTER_ROUNDS sets the number of rounds, SEED repeats their choice, CLUSTER_LOGS names a directory for the output of
@@ -20,6 +21,7 @@ import { Random } from '../support/random.js'
 import { faults, pickKinds } from './cluster-faults.js'
 import { ClusterLoad } from './cluster-load.js'
 import { Notified } from './cluster-notified.js'
+import { SharedEntity } from './shared-entity.js'
 
 const skip =
   process.platform === 'linux' ? noEtcd() : 'the network in between asks /proc who has dialed, which is for Linux'
@@ -49,18 +51,23 @@ t.test(`in ${rounds} rounds of faults nothing acknowledged is lost`, { skip }, a
   load.onAcknowledged = write => notified.onAcknowledged(write)
   for (const [round, kind] of pickKinds(rounds, random).entries()) {
     const before = { ...load }
+    const shared = new SharedEntity(scene, new Random(random.seed + 3 + round), `shared${round}`)
+    await shared.begin()
     load.begin()
     await pause(random.between(300, 1_500))
     const what = await faults[kind]({ scene, load, random })
     const overMs = performance.now()
     await load.end()
+    const order = await shared.end()
     await load.writeAll()
     const recoveryMs = performance.now() - overMs
     const wrong = [...load.problems]
     for (const name of nodeNames) if (wrong.length === 0) wrong.push(...(await load.differences(name)))
     wrong.push(...notified.problems, ...(await notified.missing()).map(one => `nobody was notified of ${one}`))
+    if (order.kind === 'wrong') wrong.push(`no order fits ${shared.count} answers: ${JSON.stringify(order.stuck)}`)
     const writes = `${load.acknowledged - before.acknowledged} writes, ${load.unknown - before.unknown} unknown`
-    const counts = `${writes}, ${load.read - before.read} reads`
+    const shares = `${shared.count} of several clients, ${order.kind}`
+    const counts = `${writes}, ${load.read - before.read} reads, ${shares}`
     const said = `round ${round + 1}: ${kind} (${what}); ${counts}, well after ${recoveryMs.toFixed(0)} ms`
     if (wrong.length > 0) {
       t.fail(`${said}, SEED=${random.seed}`, { wrong: wrong.slice(0, 5) })

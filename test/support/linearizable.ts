@@ -8,7 +8,7 @@
 //
 // The search is bounded: where that is not enough, it returns `undecided`, which is no proof of anything.
 //
-// Not here: entities with one writer (journeys/histories.ts), the log as the order (cluster/replication-checker.ts).
+// Not here: clients (journeys/shared-entity.ts), entities with one writer (journeys/histories.ts), the log as the order (cluster/replication-checker.ts).
 
 /** The rules of one entity: its states, and the effect of each request. */
 export interface Model<State, Call, Answer> {
