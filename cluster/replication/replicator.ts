@@ -17,6 +17,7 @@ import { Health, type Unhealthy } from './health.js'
 import { Heartbeats } from './heartbeats.js'
 import { Holding } from './holding.js'
 import { Keepers } from './keepers.js'
+import { KnownTakeovers, wholeLeaseMs, withShard } from './known-takeovers.js'
 import { type ClusterMark, LogCheck, type MissingRecords } from './log-check.js'
 import { nameOf, noOwner, ownerText } from './owner.js'
 import { type AskPeer, decodePeerRequest, encodePeerMessage, type PeerReply, replyOf, textOf } from './peer-messages.js'
@@ -68,13 +69,6 @@ export interface ReplicatorParts {
   readonly onLost?: (losses: readonly Loss[]) => void
 }
 
-/** A sum, so that the order does not matter; exact as a number. */
-const mixed = (view: number, shard: number, epoch: number): number =>
-  (view + (epoch % 2 ** 30) * 1_000_003 + shard * 7919) % 2 ** 52
-
-/** How long to wait until a lease that another node may hold is over. */
-const wholeLeaseMs = ({ leaseMs, leaseMargin }: ReplicationOptions): number => leaseMs * (1 + leaseMargin)
-
 /** Reasons with which a request for a shard is refused. */
 const lostReason = 'the log lacks what is known here, or does not answer'
 const notOwnedReason = 'it is not owned here'
@@ -96,11 +90,7 @@ export class Replicator implements HostReplication {
   private unrenewed: Unknown | undefined
   private view: readonly ViewMember[] = []
   private readonly keepers: Keepers
-  /** The latest takeovers of all shards that this node has received. */
-  private readonly table = new Map<number, Takeover>()
-  /** Until when former owners of a shard may still answer, and until when owners that no event has named here may. */
-  private readonly formerUntil = new Map<string, number>()
-  private blindUntilMs = Number.NEGATIVE_INFINITY
+  private readonly takeovers: KnownTakeovers
   /** The losses of this tick. */
   private losses: Loss[] = []
   private hasRegister = false
@@ -112,12 +102,14 @@ export class Replicator implements HostReplication {
     const { name, life, shards, spread, host, log, clock, options, mark, ask, onFailure } = parts
     this.parts = parts
     this.self = ownerText(name, life)
+    this.takeovers = new KnownTakeovers(clock, options)
     this.keepers = new Keepers({
       shards,
       spread,
       replicas: options.replicas,
+      // A shard that was given to no node counts as one whose owner has gone.
       presentOwner: shard => {
-        const takeover = this.table.get(shard)
+        const takeover = this.takeovers.of(shard)
         return takeover && nameOf(takeover.owner)
       },
     })
@@ -206,7 +198,7 @@ export class Replicator implements HostReplication {
     const { log, clock, options } = this.parts
     log.follow(shard => this.holdings[shard]?.replica.state === 'following', {
       onRecord: (shard, record) => {
-        this.caretaker.noteSign(this.table.get(shard)?.owner ?? noOwner)
+        this.caretaker.noteSign(this.takeovers.of(shard)?.owner ?? noOwner)
         this.holdings[shard]?.replica.onRecord(record)
       },
       onTakeover: (shard, takeover) => {
@@ -215,7 +207,7 @@ export class Replicator implements HostReplication {
       },
       onHeartbeat: (_, bytes) => this.heartbeats.onHeartbeat(bytes),
       onGap: () => {
-        this.noteUnknownOwners()
+        this.takeovers.noteUnknownOwners()
         this.readAll()
       },
     })
@@ -251,13 +243,12 @@ export class Replicator implements HostReplication {
 
   /** The node that owns a shard, as far as is known. */
   ownerOf(shard: number): string | undefined {
-    const owner = this.table.get(shard)?.owner
-    return owner === undefined || owner === noOwner ? undefined : nameOf(owner)
+    return this.takeovers.ownerOf(shard)
   }
 
   /** The epoch of a shard's latest takeover that is known; 0: there is none. */
   epochOf(shard: number): number {
-    return this.table.get(shard)?.epoch ?? 0
+    return this.takeovers.epochOf(shard)
   }
 
   /** Whether every shard has an owner, as far as is known. */
@@ -270,17 +261,14 @@ export class Replicator implements HostReplication {
    * whenever these shards or their epochs change.
    */
   viewOf(node: string): number {
-    let view = 1
-    for (const [shard, { epoch, owner }] of this.table)
-      if (shard < this.register && owner !== noOwner && nameOf(owner) === node) view = mixed(view, shard, epoch)
-    return view
+    return this.takeovers.viewOf(node, this.register)
   }
 
   /** The same number for the shards that this node answers for at this moment. */
   get ownView(): number {
     let view = 1
     for (const { shard, epoch } of this.holdings)
-      if (shard < this.register && this.serves(shard)) view = mixed(view, shard, epoch)
+      if (shard < this.register && this.serves(shard)) view = withShard(view, shard, epoch)
     return view
   }
 
@@ -298,7 +286,7 @@ export class Replicator implements HostReplication {
     return this.health.unhealthy
   }
 
-  /** How long the append in flight has waited for the engine; 0: there is none. */
+  /** How long an append in flight has waited for the engine: the longest time; 0: there is none. */
   get stalledMs(): number {
     return this.appender.stalledMs
   }
@@ -318,7 +306,7 @@ export class Replicator implements HostReplication {
       const startedMs = clock.monoMs()
       if (outcome.kind === 'read') this.noteTakeovers(outcome.takeovers)
       // An owner that no event has named here may answer under a lease as well.
-      let isLacking = outcome.kind === 'unknown' || startedMs < this.blindUntilMs
+      let isLacking = outcome.kind === 'unknown' || this.takeovers.mayLackOwner(startedMs)
       const end = (): void => {
         if (!isLacking) return onDone()
         clock.after(Math.max(0, startedMs + wholeLeaseMs(options) - clock.monoMs()), onDone)
@@ -500,22 +488,13 @@ export class Replicator implements HostReplication {
   /** Other nodes that may own something, now or soon, or may believe so. */
   private others(nowMs: number): string[] {
     const { name } = this.parts
-    const names = new Set(this.view.map(member => member.name))
-    for (const { owner } of this.table.values()) names.add(nameOf(owner))
-    for (const [owner, untilMs] of this.formerUntil)
-      if (untilMs > nowMs) names.add(nameOf(owner))
-      else this.formerUntil.delete(owner)
+    const names = new Set([...this.view.map(member => member.name), ...this.takeovers.owners(nowMs)])
     names.delete(name)
-    names.delete(noOwner)
     return [...names]
   }
 
   private noteTakeover(shard: number, takeover: Takeover): void {
-    const known = this.table.get(shard)
-    if (known && known.epoch >= takeover.epoch) return
-    const { clock, options } = this.parts
-    if (known) this.formerUntil.set(known.owner, clock.monoMs() + wholeLeaseMs(options))
-    this.table.set(shard, takeover)
+    if (!this.takeovers.note(shard, takeover)) return
     this.keepers.noteTakeover()
     this.holdings[shard]?.onTakeover(takeover)
     this.parts.onChange()
@@ -542,14 +521,8 @@ export class Replicator implements HostReplication {
    * last one that is known.
    */
   private noteRead(shard: number, takeover: Takeover): void {
-    if (takeover.epoch > this.epochOf(shard)) this.noteUnknownOwners()
+    if (takeover.epoch > this.epochOf(shard)) this.takeovers.noteUnknownOwners()
     this.noteTakeover(shard, takeover)
-  }
-
-  /** Until now there may have been owners that this node has no name of, and their leases last. */
-  private noteUnknownOwners(): void {
-    const { clock, options } = this.parts
-    this.blindUntilMs = clock.monoMs() + wholeLeaseMs(options)
   }
 
   /**

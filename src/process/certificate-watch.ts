@@ -63,7 +63,7 @@ export class CertificateWatch {
   /** A look at everything is requested, as soon as the one in progress has ended. */
   private isAsked = false
 
-  /** Reads the files now: any later reading by others gets the same content or newer. */
+  /** Reads the files now. Code that reads them later gets the same content, or a newer one. */
   constructor(
     files: readonly CertificateFiles[],
     private readonly given: WatchGiven,

@@ -309,7 +309,7 @@ function mediaTypes(t: Test, node: LocalNode): void {
 }
 
 function bodies(t: Test, node: LocalNode): void {
-  t.test('a body in chunks is taken as any other one, and none of it counts as no body', async t => {
+  t.test('a body may come in chunks, and without chunks there is no body', async t => {
     const ask = async (request: string, chunks: string) => {
       const wire = await Wire.to(node.port)
       await wire.send(`${request} HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n${jsonType}\r\n\r\n${chunks}`)

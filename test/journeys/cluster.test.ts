@@ -1,4 +1,4 @@
-// Three nodes and a real etcd as an operator starts them: any node answers any request; after a kill the others take
+// Three nodes and a real etcd as an operator starts them: each node answers every request; after a kill the others take
 // over within seconds and without loss; and a node that comes back is a member again.
 
 import { setTimeout as pause } from 'node:timers/promises'

@@ -1,4 +1,4 @@
-// The entities that a reader of a live feed knows, put together from snapshots and events, as any page would do it.
+// The entities that a reader of a live feed knows, put together from snapshots and events, as a web page does it.
 
 import type { JsonObject } from '../support/reference-entities.js'
 import { isListed, isShownAlike, listedEntity, type Watch } from '../support/reference-watch.js'

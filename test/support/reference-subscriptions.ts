@@ -21,7 +21,7 @@ export interface Subscription {
   readonly throttlingSeconds: number
   /** The entity matches any of them. */
   readonly elements: readonly Element[]
-  /** Empty: any attribute. */
+  /** Empty: every attribute. */
   readonly attrs: readonly string[]
   /** Empty: the default set. */
   readonly alterationTypes: readonly AlterationType[]

@@ -80,7 +80,7 @@ const ticksMax = 3
 /** The longest list of durable changes that wait for an earlier one before followers receive them. */
 export const changesWaitingMax = 10_000
 
-/** A part of a commit: what is staged in one lane, or in flight. */
+/** A part of a commit: the changes of one lane, staged or in flight. */
 interface Filling {
   readonly number: number
   readonly lane: number
@@ -123,9 +123,9 @@ export class GroupCommit implements RecordLog {
   private number = 0
   /** Parts that are not durable, by number. */
   private readonly open = new Map<number, Filling>()
-  /** What is staged, by lane. */
+  /** The parts of commits to come, by lane. */
   private readonly staged = new Map<number, Filling>()
-  /** What is in flight, by lane. */
+  /** The parts of commits in flight, by lane. */
   private readonly busy = new Map<number, Filling>()
   private readonly flights = new Set<Flight>()
   /** The callers that wait until nothing is in flight. */
@@ -332,7 +332,7 @@ export class GroupCommit implements RecordLog {
     this.flights.add(flight)
     const { busy, staged } = this
     this.stageAlong(shard => !busy.has(log.laneOf(shard)))
-    // What was staged along may be of the register. If other commits are in flight, it goes with the next one.
+    // Counts and piggybacked writes may be rows of the register. If other commits are in flight, these rows wait.
     if (isAlone && staged.has(log.wholeLane)) flight.isWhole = true
     const takes = ({ lane }: Filling): boolean => !busy.has(lane) && (flight.isWhole || lane !== log.wholeLane)
     flight.fillings = [...staged.values()].filter(takes)

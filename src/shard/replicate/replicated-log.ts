@@ -164,7 +164,7 @@ export class ReplicatedLog implements CommitLog {
   }
 }
 
-/** What is staged for one shard. */
+/** The staged changes of one shard. */
 class ShardBatch implements OpenBatch, RowSink {
   readonly shard: number
   length = 0

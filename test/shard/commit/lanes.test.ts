@@ -4,7 +4,7 @@
 import t from 'tap'
 import { DeposedError } from '../../../cluster/replication/shard-host.js'
 import type { RowSink } from '../../../src/ports.js'
-import { GroupCommit, type PiggybackedWrites } from '../../../src/shard/commit/commit.js'
+import { changesWaitingMax, GroupCommit, type PiggybackedWrites } from '../../../src/shard/commit/commit.js'
 import { type CommitLog, noTimes, type OpenBatch } from '../../../src/shard/commit/commit-log.js'
 import { Counts } from '../../../src/shard/commit/counts.js'
 import { hasLost } from '../../../src/shard/commit/deposed.js'
@@ -215,10 +215,15 @@ class Rows implements PiggybackedWrites {
   }
 }
 
-t.test('piggybacked writes that belong to a change are in its commit, which overlaps with none', async t => {
+function carrying(): [Setting, Rows] {
   const scene = new Setting()
   const rows = new Rows()
   scene.commit.carry(rows)
+  return [scene, rows]
+}
+
+t.test('piggybacked writes that belong to a change are in its commit, which overlaps with none', async t => {
+  const [scene, rows] = carrying()
   scene.fly(1)
   rows.shards.add(register)
   rows.isWhole = true
@@ -232,9 +237,7 @@ t.test('piggybacked writes that belong to a change are in its commit, which over
 })
 
 t.test('other piggybacked rows of a shard wait until nothing of it is in flight', async t => {
-  const scene = new Setting()
-  const rows = new Rows()
-  scene.commit.carry(rows)
+  const [scene, rows] = carrying()
   scene.fly(1)
   rows.shards.add(1).add(3)
   scene.commit.awaitPiggybacked()
@@ -247,9 +250,7 @@ t.test('other piggybacked rows of a shard wait until nothing of it is in flight'
 })
 
 t.test('rows of the register that go along wait until nothing is in flight, and overlap with nothing', async t => {
-  const scene = new Setting()
-  const rows = new Rows()
-  scene.commit.carry(rows)
+  const [scene, rows] = carrying()
   scene.fly(1)
   rows.shards.add(register)
   scene.append(2)
@@ -267,9 +268,7 @@ t.test('rows of the register that go along wait until nothing is in flight, and 
 })
 
 t.test('rows of the register that nothing else is staged with are a commit that overlaps with nothing', async t => {
-  const scene = new Setting()
-  const rows = new Rows()
-  scene.commit.carry(rows)
+  const [scene, rows] = carrying()
   rows.shards.add(register)
   scene.commit.awaitPiggybacked()
   scene.clock.advance(100)
@@ -283,9 +282,7 @@ t.test('rows of the register that nothing else is staged with are a commit that 
 })
 
 t.test('everything is durable when the commits of all shards are, and piggybacked writes too', async t => {
-  const scene = new Setting()
-  const rows = new Rows()
-  scene.commit.carry(rows)
+  const [scene, rows] = carrying()
   scene.fly(1, 2)
   rows.shards.add(1)
   scene.commit.awaitPiggybacked()
@@ -329,6 +326,20 @@ t.test('followers receive changes in the order in which they were staged', async
   scene.clock.tick()
   scene.log.end(2)
   t.strictSame(scene.followed, [1, 1, 2])
+})
+
+t.test('when many changes wait for an earlier one, the next commit waits until followers have them', async t => {
+  const scene = new Setting()
+  scene.fly(1)
+  for (let n = 0; n < changesWaitingMax; n++) scene.append(2)
+  scene.clock.tick()
+  scene.log.end(1)
+  scene.fly(3)
+  t.strictSame(scene.log.begun, [[1], [2]])
+  scene.log.end(0)
+  t.equal(scene.followed.length, changesWaitingMax + 1)
+  scene.clock.tick()
+  t.strictSame(scene.log.begun.at(-1), [3])
 })
 
 t.test('at a quiet moment nothing is in flight, and nothing begins before it', async t => {

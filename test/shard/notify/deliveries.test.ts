@@ -274,7 +274,7 @@ t.test('letters are sent again in the order of time, once, and are gone', async 
   const after = await opened(store)
   t.strictSame(await retry(after.shards), { kind: 'retried', count: 0 })
   t.strictSame(await retry(after.shards, 2), { kind: 'retried', count: 1 })
-  t.strictSame(await retry(after.shards, 9), { kind: 'retried', count: 0 }, 'nobody has any of that one')
+  t.strictSame(await retry(after.shards, 9), { kind: 'retried', count: 0 }, 'there are none of that subscription')
 })
 
 t.test('a letter leaves the store in the same commit that writes its successor', async t => {

@@ -30,7 +30,7 @@ export class TablePart {
   private readonly tests: readonly Test[]
   /** Columns of the order. Entities for which they lack the value have to be read. */
   private readonly sorted: readonly Column[]
-  /** Only these rows may match; undefined: any. */
+  /** The rows that may match; undefined: all. */
   private readonly candidates: Uint32Array | undefined
   private readonly lookAtAll: boolean
   private readonly size: number
