@@ -70,6 +70,8 @@ export interface Permit {
   readonly asker: Asker
   /** By the actions that it needs, in the tenant and the paths of the request. */
   readonly grants: Readonly<Partial<Record<AccessAction, AllowedGrant>>>
+  /** Whether each of these actions is allowed for everything in these paths. */
+  readonly isWhole: boolean
   /** Counts that the rules do not allow what the request names in its body. */
   onForbidden(): void
 }

@@ -44,7 +44,8 @@ export function scopeOfWrites(
 ): Result<WriteScope> {
   const scope = oneScope(request)
   const { permit } = request
-  if (!scope.ok || !permit) return scope.ok ? accepted({ ...scope.value, limits: undefined }) : scope
+  if (!scope.ok) return scope
+  if (!permit || permit.isWhole) return accepted({ ...scope.value, limits: undefined })
   const grantOf: GrantByAction = action => permit.grants[action] ?? { kind: 'denied', reason: 'action' }
   const decisions = new WriteDecisions(grantOf, scope.value)
   let limits: WriteLimits = []

@@ -10,8 +10,6 @@
 
 import assert from 'node:assert/strict'
 import type { Shown } from '../broker/replies.js'
-import { type AttributeSet, shows } from '../domain/access/attribute-set.js'
-import type { EntityInPath } from '../domain/access/condition.js'
 import type { Entity } from '../domain/entities/entity.js'
 import {
   attributesPieces,
@@ -24,9 +22,10 @@ import {
   type View,
 } from '../domain/entities/representation.js'
 import { type Refusal, refusals } from '../domain/refusal.js'
-import { decodeEntity, encodedId, encodedType, isAnswer, SeenMembers, StoredJson } from '../encoded-entity.js'
+import { decodeEntity, isAnswer, StoredJson } from '../encoded-entity.js'
 import type { FoundEntity } from '../messages/messages.js'
 import type { Reply } from './reply.js'
+import { seenFormsUnder } from './seen-forms.js'
 import { listParameter, type Parameters } from './url.js'
 
 /** The JSON of an item. A large item may come in pieces, which are rendered when they are read. */
@@ -258,39 +257,9 @@ export function entityItem(shown: Shown, view: View): ListItem {
   return render(entityOf(shown), shown.path, view)
 }
 
-/** The JSON of an entity in its stored form. Hidden attributes are cut out of its bytes. */
-function jsonOf({ path, encoded, seenBy }: Shown & FoundEntity): StoredJson {
-  if (!seenBy || seenBy.showsAllAttributes()) return StoredJson.whole(encoded)
-  const set = seenBy.attributesOf(new StoredIdentity(path, encoded))
-  assert(set, 'a reader finds only what it may see')
-  return set.kind === 'all' ? StoredJson.whole(encoded) : membersOf(set).jsonOf(encoded)
-}
-
-/** The identity of an entity in its stored form. */
-class StoredIdentity implements EntityInPath {
-  readonly type: string
-
-  constructor(
-    readonly path: string,
-    private readonly encoded: Buffer,
-  ) {
-    this.type = encodedType(encoded)
-  }
-
-  get id(): string {
-    return encodedId(this.encoded)
-  }
-}
-
-const members = new WeakMap<AttributeSet, SeenMembers>()
-
-function membersOf(set: AttributeSet): SeenMembers {
-  const known = members.get(set)
-  if (known) return known
-  const made = new SeenMembers(name => shows(set, name))
-  members.set(set, made)
-  return made
-}
+/** The JSON of an entity in its stored form, as its reader sees it. */
+const jsonOf = ({ path, encoded, seenBy }: Shown & FoundEntity): StoredJson =>
+  seenBy ? seenFormsUnder(seenBy).jsonOf(path, encoded) : StoredJson.whole(encoded)
 
 /** The attributes of one entity as JSON, as `GET .../attrs` shows them. */
 export function attributesItem(shown: Shown, view: View): ListItem {

@@ -16,6 +16,7 @@ import { allPaths } from '../domain/scope.js'
 import type { AccessGuard, Asker, AskerResult, Permit } from './access-guard.js'
 import type { BodyHandler, Exchange } from './front.js'
 import { HeldBodies, HeldBody } from './held-bodies.js'
+import { LatestPermits, type PermitDecision } from './latest-permits.js'
 import type { Reply } from './reply.js'
 import { type Request, tenantOf } from './request.js'
 import { streamScope } from './stream-scope.js'
@@ -32,6 +33,7 @@ export interface CandidateRequest {
 
 export class RequestAuthorizer {
   private readonly bodies = new HeldBodies()
+  private readonly latest = new LatestPermits()
 
   constructor(readonly access: AccessGuard) {}
 
@@ -91,14 +93,23 @@ export class RequestAuthorizer {
   }
 
   private permitOf(request: Request, need: RequestNeed, asker: Asker): Result<Permit> {
+    const permit = this.latest.of(asker, request, need) ?? this.permitAnew(request, need, asker)
+    if (!permit.ok) return permit
+    const refusal = this.refusalByRate(request, need)
+    return refusal ? refused(refusal) : permit
+  }
+
+  private permitAnew(request: Request, need: RequestNeed, asker: Asker): Result<Permit> {
+    const onForbidden = (): void => this.access.onForbidden()
     const grants = typeof need === 'string' ? accepted({}) : grantsFor(request, need, asker)
     if (!grants.ok) {
-      if (grants.refusal.kind === 'Forbidden') this.access.onForbidden()
+      if (grants.refusal.kind === 'Forbidden') onForbidden()
       return grants
     }
-    const refusal = this.refusalByRate(request, need)
-    if (refusal) return refused(refusal)
-    return accepted({ asker, grants: grants.value, onForbidden: () => this.access.onForbidden() })
+    const isWhole = typeof need !== 'string' && areAllWhole(actionsMeant(request, need), grants.value)
+    const permit: PermitDecision = { ok: true, value: { asker, grants: grants.value, isWhole, onForbidden } }
+    this.latest.set(request, need, permit)
+    return permit
   }
 
   /** A request that the rules refuse takes nothing from the rate of its tenant: other principals need it. */
@@ -124,7 +135,7 @@ function grantsFor(request: Request, need: RuleNeed, asker: Asker): Result<Permi
   }
   const grants: Partial<Record<AccessAction, AllowedGrant>> = {}
   let refusal: Refusal | undefined
-  for (const action of actionsOf(need, request.parameters.options.has('upsert'))) {
+  for (const action of actionsMeant(request, need)) {
     const place = placeOf(request, need.about, action)
     if (!place.ok) return place
     const grant = asker.grant(action, place.value.tenant, place.value.paths)
@@ -134,6 +145,12 @@ function grantsFor(request: Request, need: RuleNeed, asker: Asker): Result<Permi
   const isEnough = need.note === undefined ? refusal === undefined : Object.keys(grants).length > 0
   return refusal && !isEnough ? refused(refusal) : accepted(grants)
 }
+
+const actionsMeant = (request: Request, need: RuleNeed): readonly AccessAction[] =>
+  actionsOf(need, request.parameters.options.has('upsert'))
+
+const areAllWhole = (actions: readonly AccessAction[], grants: Permit['grants']): boolean =>
+  actions.every(action => grants[action]?.kind === 'all')
 
 /** The actions whose conditions are applied further on. */
 const narrowable: ReadonlySet<AccessAction> = new Set([

@@ -29,14 +29,17 @@ export const everyName: AttributeList = ['*']
 export function attributeSetOf(list: AttributeList): AttributeSet {
   const excluded = new Set(list.filter(isExclusion).map(word => word.slice(1)))
   if (list.includes('*')) return exceptFor(excluded)
-  return { kind: 'only', names: new Set(list.filter(word => !isExclusion(word) && !excluded.has(word))) }
+  return onlyOf(list.filter(word => !isExclusion(word) && !excluded.has(word)))
 }
 
 /** Whether a word of a list excludes the name behind its first character. */
 export const isExclusion = (word: string): boolean => word.startsWith('!')
 
-const exceptFor = (names: ReadonlySet<string>): AttributeSet =>
+/** All but some. */
+export const exceptFor = (names: ReadonlySet<string>): AttributeSet =>
   names.size === 0 ? everyAttribute : { kind: 'except', names }
+
+export const onlyOf = (names: Iterable<string>): AttributeSet => ({ kind: 'only', names: new Set(names) })
 
 // [hot] For each attribute of each entity of a narrowed answer.
 /** Whether the attribute is in the set. */
@@ -55,7 +58,7 @@ export function shows(set: AttributeSet, name: string): boolean {
 export function union(a: AttributeSet, b: AttributeSet): AttributeSet {
   if (a === b || a.kind === 'all') return a
   if (b.kind === 'all') return b
-  if (a.kind === 'only' && b.kind === 'only') return { kind: 'only', names: new Set([...a.names, ...b.names]) }
+  if (a.kind === 'only' && b.kind === 'only') return onlyOf([...a.names, ...b.names])
   // A name is missing in the union when it is missing in both: at least one of them has few missing names.
   const [few, other] = a.kind === 'except' ? [a, b] : [b, a]
   return exceptFor(new Set([...few.names].filter(name => !shows(other, name))))

@@ -10,8 +10,8 @@
 
 import { ruleComparisonsMax } from './access-limits.js'
 import type { IdSelector } from './access-rule.js'
-import { shows } from './attribute-set.js'
-import type { CompiledClause, IdSet } from './condition.js'
+import { type AttributeSet, exceptFor, onlyOf, shows } from './attribute-set.js'
+import type { AccessCondition, CompiledClause, IdSet } from './condition.js'
 import { coversPattern } from './path-patterns.js'
 
 /** The entities that a request may be about, as far as it names them. */
@@ -43,7 +43,11 @@ export class RuleComparisons {
   /** Counts some more. False: there are too many. */
   count(number: number): boolean {
     this.done += number
-    return this.done <= this.max
+    return !this.areTooMany
+  }
+
+  get areTooMany(): boolean {
+    return this.done > this.max
   }
 }
 
@@ -75,11 +79,16 @@ export class ReachedClauses {
 
   /** The same for all attributes, whatever their names: for a name that no clause has, and for each excluded one. */
   showEverything(): boolean {
-    if (!this.showAllThat(({ attributes }) => attributes.kind !== 'only')) return false
+    if (!this.showOthers()) return false
     const excluded = this.clauses.flatMap(({ attributes }) =>
       attributes.kind === 'except' ? [...attributes.names] : [],
     )
     return [...new Set(excluded)].every(name => this.showAll(name))
+  }
+
+  /** The same for an attribute that no clause names. */
+  showOthers(): boolean {
+    return this.showAllThat(({ attributes }) => attributes.kind !== 'only')
   }
 
   private showAllThat(isShown: (clause: CompiledClause) => boolean): boolean {
@@ -135,6 +144,35 @@ export class ReachedClauses {
     if (ids) return [...ids].filter(id => own.has(id))
     return [...own.names, ...own.patterns.map(({ source }) => ({ pattern: source }))]
   }
+}
+
+const ofEveryType = new WeakMap<AccessCondition, AttributeSet | 'none' | 'unknown'>()
+
+// [hot] Once per write without a type under a narrowed grant; only the first one compares rules.
+/**
+ * The attributes that all entities of a condition show, whatever their types and ids. undefined: rules name ids, or need
+ * more comparisons than one request may cost. `none`: there are no entities.
+ */
+export function attributesOfEveryType(condition: AccessCondition): AttributeSet | 'none' | undefined {
+  let known = ofEveryType.get(condition)
+  if (known === undefined) {
+    known = findAttributesOfEveryType(condition.compiled)
+    ofEveryType.set(condition, known)
+  }
+  return known === 'unknown' ? undefined : known
+}
+
+function findAttributesOfEveryType(clauses: readonly CompiledClause[]): AttributeSet | 'none' | 'unknown' {
+  if (clauses.some(({ ids }) => ids !== undefined)) return 'unknown'
+  const comparisons = new RuleComparisons()
+  const reached = new ReachedClauses(clauses, anyEntities, comparisons)
+  if (reached.isEmpty) return 'none'
+  const named = [
+    ...new Set(clauses.flatMap(({ attributes }) => (attributes.kind === 'all' ? [] : [...attributes.names]))),
+  ]
+  const hidden = named.filter(name => !reached.showAll(name))
+  const shown = reached.showOthers() ? exceptFor(new Set(hidden)) : onlyOf(named.filter(name => reached.showAll(name)))
+  return comparisons.areTooMany ? 'unknown' : shown
 }
 
 /** Whether ids have all that a selector selects. Of two patterns, only the same text certainly has. */

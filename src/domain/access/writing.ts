@@ -13,7 +13,7 @@ import type { AccessAction } from './access-rule.js'
 import { type AttributeSet, shows } from './attribute-set.js'
 import type { AccessCondition, EntityInPath } from './condition.js'
 import { type AllowedGrant, type Grant, grantWithin, pathsOf, refuseAction } from './grant.js'
-import { entitiesOf, ReachedClauses, RuleComparisons } from './rule-overlap.js'
+import { attributesOfEveryType, entitiesOf, ReachedClauses, RuleComparisons } from './rule-overlap.js'
 
 /** The kinds of writes, by what rules have to allow for them. */
 export const writeKinds = {
@@ -61,7 +61,7 @@ export type GrantByAction = (action: AccessAction) => Grant
  */
 export class WriteDecisions {
   private readonly grants = new Map<AccessAction, Grant>()
-  private readonly untyped = new UntypedEntities()
+  private untyped: UntypedEntities | undefined
 
   constructor(
     private readonly grantOf: GrantByAction,
@@ -90,6 +90,13 @@ export class WriteDecisions {
     return accepted(limitsOf(grants, entities))
   }
 
+  private untypedAllowed(condition: AccessCondition, id: string): Allowed | undefined {
+    const everywhere = attributesOfEveryType(condition)
+    if (everywhere) return everywhere === 'none' ? undefined : allowedIn(everywhere)
+    this.untyped ??= new UntypedEntities()
+    return this.untyped.of(condition, id)
+  }
+
   private grantHere(action: AccessAction): Grant {
     let grant = this.grants.get(action)
     if (!grant) {
@@ -111,7 +118,7 @@ export class WriteDecisions {
     const known = action === 'create' ? createdType(type) : type
     const allowed =
       known === undefined
-        ? this.untyped.of(grant.condition, id)
+        ? this.untypedAllowed(grant.condition, id)
         : attributesAllowed(grant.condition, { path: scope.path, type: known, id })
     if (!allowed) return refusals.entityNotAllowed(action, ...place)
     for (const name of names) if (!allowed.showAll(name)) return refusals.attributeNotAllowed(action, name, ...place)

@@ -13,7 +13,12 @@ import {
 } from '../../../src/domain/access/attribute-set.js'
 import { AccessCondition, type GrantClause } from '../../../src/domain/access/condition.js'
 import { coversPattern, meetingPath, meetingPaths, withoutCovered } from '../../../src/domain/access/path-patterns.js'
-import { anyEntities, entitiesOf, ReachedClauses } from '../../../src/domain/access/rule-overlap.js'
+import {
+  anyEntities,
+  attributesOfEveryType,
+  entitiesOf,
+  ReachedClauses,
+} from '../../../src/domain/access/rule-overlap.js'
 import { EventWork } from '../../../src/domain/queries/pattern.js'
 import { coversPath } from '../../../src/domain/scope.js'
 import { entityOf } from '../../support/entities.js'
@@ -110,6 +115,20 @@ t.test('comparing very many rules ends with a refusal', async t => {
     entitiesOf('T1', undefined),
   )
   t.ok(few.showAll('y'), 'a thousand pairs')
+})
+
+t.test('the attributes of entities of every type', async t => {
+  const listed = (...parts: Partial<GrantClause>[]) => {
+    const found = attributesOfEveryType(condition(...parts))
+    return typeof found === 'object' ? listOfSet(found).join() : found
+  }
+  t.equal(listed({}), '*')
+  t.equal(listed({ attributes: ['a', 'b'] }), 'a,b')
+  t.equal(listed({ attributes: ['*', '!a'] }, { types: ['A'], attributes: ['*'] }), '*,!a')
+  t.equal(listed({ types: ['A'], attributes: ['*', '!a'] }, { attributes: ['*'] }), '*')
+  t.equal(listed({ types: ['A'], attributes: ['a', 'b'] }, { types: ['B'], attributes: ['b', 'c'] }), 'b')
+  t.equal(listed({ types: [] }), 'none')
+  t.equal(listed({}, { ids: ['x'], attributes: ['a'] }), undefined, 'that depends on the id')
 })
 
 t.test('a request that reaches no clause', async t => {

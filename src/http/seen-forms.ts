@@ -1,0 +1,85 @@
+// Stored entities as a reader with a grant sees them (docs/interface/access.md#reads). Hidden attributes are cut out of
+// their bytes.
+//
+// [hot] Nearly all entities of an answer have one path and one type. If the rules name no ids, all of them show the same
+// attributes, so the rules are asked once for each run of such entities.
+//
+// Not here: entities that were merged or are rendered (list-body.ts), which entities a reader finds (shard/read).
+
+import assert from 'node:assert/strict'
+import { type AttributeSet, shows } from '../domain/access/attribute-set.js'
+import type { AccessCondition } from '../domain/access/condition.js'
+import { encodedId, encodedType, hasType, SeenMembers, StoredJson } from '../encoded-entity.js'
+
+/** The entities of one path and type. */
+interface Range {
+  readonly path: string
+  readonly type: Uint8Array
+  /** undefined: every attribute is shown. */
+  readonly members: SeenMembers | undefined
+}
+
+/** Ranges remembered under one grant; at the limit all are forgotten. */
+const rangesMax = 100
+
+class SeenForms {
+  private latest: Range | undefined
+  private readonly ranges = new Map<string, Range>()
+
+  constructor(private readonly condition: AccessCondition) {}
+
+  /** The normalized JSON of what is seen, of an entity whose JSON `isAnswer`. */
+  jsonOf(path: string, encoded: Buffer): StoredJson {
+    const { latest } = this
+    const isKnown = latest !== undefined && latest.path === path && hasType(encoded, latest.type)
+    const members = isKnown ? latest.members : this.membersOf(path, encoded)
+    return members ? members.jsonOf(encoded) : StoredJson.whole(encoded)
+  }
+
+  private membersOf(path: string, encoded: Buffer): SeenMembers | undefined {
+    const type = encodedType(encoded)
+    const range = this.ranges.get(keyOf(path, type)) ?? this.rangeAnew(path, type)
+    if (range) {
+      this.latest = range
+      return range.members
+    }
+    const set = this.condition.attributesOf({ path, type, id: encodedId(encoded) })
+    assert(set, 'a reader finds only what it may see')
+    return membersShown(set)
+  }
+
+  /** undefined: the rules name ids. */
+  private rangeAnew(path: string, type: string): Range | undefined {
+    const set = this.condition.attributesOfRange(path, type)
+    if (!set) return undefined
+    if (this.ranges.size >= rangesMax) this.ranges.clear()
+    const range = { path, type: Buffer.from(type, 'latin1'), members: membersShown(set) }
+    this.ranges.set(keyOf(path, type), range)
+    return range
+  }
+}
+
+/** Neither a path nor a type has a blank. */
+const keyOf = (path: string, type: string): string => `${path} ${type}`
+
+const forms = new WeakMap<AccessCondition, SeenForms>()
+
+export function seenFormsUnder(condition: AccessCondition): SeenForms {
+  const known = forms.get(condition)
+  if (known) return known
+  const made = new SeenForms(condition)
+  forms.set(condition, made)
+  return made
+}
+
+const members = new WeakMap<AttributeSet, SeenMembers>()
+
+/** undefined: every attribute is shown. */
+function membersShown(set: AttributeSet): SeenMembers | undefined {
+  if (set.kind === 'all') return undefined
+  const known = members.get(set)
+  if (known) return known
+  const made = new SeenMembers(name => shows(set, name))
+  members.set(set, made)
+  return made
+}
