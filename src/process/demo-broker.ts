@@ -16,9 +16,9 @@ export async function startDemoBroker(words: readonly string[], onFailure: (erro
   if (reading.kind === 'print') throw new Error(reading.text)
   outliveReaders()
   const { config } = reading
-  const { faults, readAccess } = await preflight(config)
+  const { faults, checkedAccess } = await preflight(config)
   if (faults.length > 0) throw new Error(faults.join('\n'))
-  const broker = await startInThread({ config, readAccess }, onFailure, undefined)
+  const broker = await startInThread({ config, checkedAccess }, onFailure, undefined)
   tuneCollector(config.workers)
   return broker
 }

@@ -6,12 +6,13 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { systemChance, systemClock } from '../clock.js'
 import { openLog } from '../observe/logger.js'
 import { logNodeWarnings } from '../observe/standard-lines.js'
+import { takeAccess } from './access-check.js'
 import { startNode } from './node.js'
 import type { FromThread, ThreadInput, ToThread } from './worker-protocol.js'
 
 const port = parentPort
 assert(port, 'this module runs in a worker thread only')
-const { config, readAccess } = workerData as ThreadInput
+const { config, checkedAccess } = workerData as ThreadInput
 logNodeWarnings(config.logging)
 const send = (message: FromThread): void => port.postMessage(message)
 
@@ -23,7 +24,7 @@ try {
     chance: systemChance,
     log,
     logger,
-    readAccess,
+    readAccess: checkedAccess && takeAccess(checkedAccess),
     onFailure: error =>
       send({ kind: 'failed', reason: `the store has failed, no more requests are taken: ${error.message}` }),
   })

@@ -33,7 +33,8 @@ export function startInThread(
 ): Promise<ThreadedNode> {
   enlargeYoung()
   setHeadLimit()
-  const thread = new Worker(entry, { workerData: input })
+  const { checkedAccess } = input
+  const thread = new Worker(entry, { workerData: input, transferList: checkedAccess ? [checkedAccess] : [] })
   // A bug: no part is left that could be stopped.
   thread.on('error', error => {
     logBug(input.config.logging, error)

@@ -9,17 +9,17 @@
 import { X509Certificate } from 'node:crypto'
 import { accessSync, constants, readFileSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
+import type { MessagePort } from 'node:worker_threads'
 // Not imported from the index of the library, which loads gRPC.
 import { hostPort, isLocal } from '../../cluster/asks/address.js'
 import { readCertificates, unprotected } from '../../cluster/asks/grpc-tls.js'
-import type { ReadAccess } from '../access/access-text.js'
 import type { ClusterConfig, Config } from '../config/config.js'
 import type { OptionName } from '../config/options.js'
-import { refusalText } from '../domain/refusal.js'
 import { placementDefault } from '../domain/scope.js'
 import { certificatesOfText } from '../http/pem.js'
 import { backupKeyIn } from '../move/backup-key.js'
 import { assertOpenable, clusterOf } from '../storage/data-directory.js'
+import { checkAccess } from './access-check.js'
 import { assertPair, certificatesOf, logAccessOf } from './cluster-files.js'
 import { assertListenable, type PortToCheck } from './port-check.js'
 import { assertTileFile } from './tile-file.js'
@@ -29,8 +29,8 @@ export interface Findings {
   readonly faults: string[]
   /** Facts that a start accepts, but that an operator should know. */
   readonly warnings: string[]
-  /** The access file: it may be large, so the node does not read it again. */
-  readAccess?: ReadAccess
+  /** Where the access file waits that was read (access-check.ts): the node need not read it again. */
+  checkedAccess?: MessagePort
 }
 
 /** Checks all requirements of a start; creates nothing. */
@@ -47,7 +47,10 @@ export async function preflight(config: Config): Promise<Findings> {
   await check(() => checkServer(http, findings))
   const { keyFile } = config.backup
   if (keyFile !== undefined) await check(() => void backupKeyIn(keyFile))
-  if (access) await check(() => checkAccess(access.file, findings))
+  if (access)
+    await check(async () => {
+      findings.checkedAccess = await checkAccess(access.file)
+    })
   if (audit?.file !== undefined) await check(() => checkAudit(audit.file!))
   const { consoleTiles } = config
   if (consoleTiles?.kind === 'archive') await check(() => assertTileFile(consoleTiles.file))
@@ -67,13 +70,6 @@ async function checkServer({ tls, server }: Config['http'], { warnings }: Findin
     warnings.push(...outOfDate('cert', tls.certFile, String(contents.cert)))
   }
   if (server === 'uws') await (await import('../http/uws-binary.js')).loadUws()
-}
-
-async function checkAccess(file: string, findings: Findings): Promise<void> {
-  const { readUsable } = await import('../access/access-text.js')
-  const read = readUsable(file)
-  if (!read.ok) throw new Error(`-access: ${file}: ${refusalText(read.refusal)}`)
-  findings.readAccess = read.value
 }
 
 /** The file of the audit log need not be there, but its directory does. */

@@ -92,7 +92,7 @@ async function run({ config, warnings, commandLine, fromEnv, effective }: Run, s
 
   const stopped = new AbortController()
   try {
-    const { faults, warnings: found, readAccess } = await preflight(config)
+    const { faults, warnings: found, checkedAccess } = await preflight(config)
     for (const line of found) logger.warn(line)
     for (const fault of faults) fail(new Error(fault))
     if (faults.length > 0) process.exit(1)
@@ -106,7 +106,7 @@ async function run({ config, warnings, commandLine, fromEnv, effective }: Run, s
       config.workers > 1 || config.cluster
         ? await startWorkers(config, logger, onFailure, pulses)
         : isEmpty(seams)
-          ? await startInThread({ config, readAccess }, onFailure, pulses)
+          ? await startInThread({ config, checkedAccess }, onFailure, pulses)
           : await startHere(config, { ...seams, logger, log }, onFailure)
   } catch (error) {
     if (stopped.signal.aborted) process.exit(0)

@@ -1,9 +1,9 @@
 // The messages between the supervisor and its workers, and between a process and the thread of its only node.
 
 import { dirname, join } from 'node:path'
+import type { MessagePort } from 'node:worker_threads'
 import type { Config } from '../config/config.js'
 import type { ListenAddress } from '../http/front.js'
-import type { Surroundings } from './surroundings.js'
 
 export interface WorkerSettings {
   readonly index: number
@@ -53,8 +53,10 @@ export type FromWorker =
   | { readonly kind: 'failed'; readonly reason: string }
 
 /** What a thread is started with. */
-export interface ThreadInput extends Pick<Surroundings, 'readAccess'> {
+export interface ThreadInput {
   readonly config: Config
+  /** Where the access file waits that was checked before (access-check.ts). */
+  readonly checkedAccess: MessagePort | undefined
 }
 
 export type ToThread =

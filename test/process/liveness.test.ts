@@ -71,7 +71,11 @@ t.test('a node in its thread answers pings', async t => {
   if (reading.kind !== 'run') return t.fail(reading.kind)
   const clock = new FakeClock()
   const pulses = new Pulses(clock)
-  const node = await startInThread({ config: reading.config }, failure => t.fail(failure.message), pulses)
+  const node = await startInThread(
+    { config: reading.config, checkedAccess: undefined },
+    failure => t.fail(failure.message),
+    pulses,
+  )
   pulses.beat()
   clock.advance(1)
   t.equal(pulses.silentMs, 1)
