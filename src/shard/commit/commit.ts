@@ -21,18 +21,19 @@
 //
 //   nothing staged -> gathering (ticks bring more) -> in flight -> durable, or failed for good
 //
-// Not here: how a batch becomes durable (commit-log.ts), the rows of a record (turn/apply.ts), the order in which
-// followers receive changes (change-queue.ts).
+// Not here: the parts of commits by lane (fillings.ts), how a batch becomes durable (commit-log.ts), the rows of a record
+// (turn/apply.ts), the order in which followers receive changes (change-queue.ts).
 
 import type { Entity } from '../../domain/entities/entity.js'
 import type { Clock, DiskRoom, RowSink } from '../../ports.js'
 import type { ShardRecord } from '../turn/apply.js'
 import { apply } from '../turn/apply.js'
 import { ampleRoom } from '../turn/room.js'
-import { type ChangeFollower, ChangeQueue, type CommitEnd } from './change-queue.js'
-import type { CommitLog, CommitTimes, OpenBatch } from './commit-log.js'
+import { type ChangeFollower, ChangeQueue } from './change-queue.js'
+import type { CommitLog, CommitTimes } from './commit-log.js'
 import type { PathCounts } from './counts.js'
 import { isDeposed } from './deposed.js'
+import { afterEach, type Filling, Fillings, type Waiter } from './fillings.js'
 
 /** Accepts records and makes them durable. */
 export interface RecordLog {
@@ -52,8 +53,6 @@ export interface RecordLog {
   /** Whether so much is staged that nothing more should be. */
   readonly isFull: boolean
 }
-
-export type Waiter = (failure?: Error) => void
 
 /** Has rows on which no reply depends. They go along with the next commit, or soon with a commit of their own. */
 export interface PiggybackedWrites {
@@ -79,15 +78,6 @@ const ticksMax = 3
 
 /** The longest list of durable changes that wait for an earlier one before followers receive them. */
 export const changesWaitingMax = 10_000
-
-/** A part of a commit: the changes of one lane, staged or in flight. */
-interface Filling {
-  readonly number: number
-  readonly lane: number
-  readonly batch: OpenBatch
-  readonly waiters: Waiter[]
-  ended: CommitEnd | undefined
-}
 
 /** A commit in flight. */
 interface Flight {
@@ -119,14 +109,7 @@ export class GroupCommit implements RecordLog {
    * commit.
    */
   private piggyback: 'none' | 'waiting' | 'overdue' = 'none'
-  /** The number of the latest part of a commit. */
-  private number = 0
-  /** Parts that are not durable, by number. */
-  private readonly open = new Map<number, Filling>()
-  /** The parts of commits to come, by lane. */
-  private readonly staged = new Map<number, Filling>()
-  /** The parts of commits in flight, by lane. */
-  private readonly busy = new Map<number, Filling>()
+  private readonly fillings: Fillings
   private readonly flights = new Set<Flight>()
   /** The callers that wait until nothing is in flight. */
   private quietWaiters: Waiter[] = []
@@ -138,6 +121,7 @@ export class GroupCommit implements RecordLog {
   constructor(parts: CommitParts) {
     this.parts = parts
     this.room = parts.room ?? ampleRoom
+    this.fillings = new Fillings(parts.log)
   }
 
   /** The times that commits took. */
@@ -156,13 +140,12 @@ export class GroupCommit implements RecordLog {
 
   /** Whether anything of a shard is staged or in flight. */
   holds(shard: number): boolean {
-    const lane = this.parts.log.laneOf(shard)
-    return [this.staged.get(lane), this.busy.get(lane)].some(filling => filling && filling.batch.length > 0)
+    return this.fillings.holds(this.parts.log.laneOf(shard))
   }
 
   // [hot] For every request by id.
   isDurable(commit: number): boolean {
-    return commit === 0 || !this.open.has(commit)
+    return commit === 0 || !this.fillings.get(commit)
   }
 
   /** Adds a follower, which receives changes staged from now on. */
@@ -189,7 +172,7 @@ export class GroupCommit implements RecordLog {
   /** Begins a whole commit soon, even if there is nothing but piggybacked writes. Returns its number. */
   commitSoon(): number {
     this.piggyback = 'overdue'
-    const { number } = this.fillingOf(this.parts.log.wholeLane)
+    const { number } = this.fillings.stagedOf(this.parts.log.wholeLane)
     this.schedule()
     return number
   }
@@ -197,7 +180,7 @@ export class GroupCommit implements RecordLog {
   append(record: ShardRecord, key: Buffer, row: Buffer | undefined, after: Entity | undefined): number {
     const { directory, attributes, log } = this.parts
     const { shard } = record
-    const filling = this.fillingOf(log.laneOf(shard))
+    const filling = this.fillings.stagedOf(log.laneOf(shard))
     const { batch, number } = filling
     apply(record, key, row, batch.rowsOf(shard), batch.orderedOf(shard), directory, attributes)
     for (const follower of this.followers)
@@ -211,33 +194,22 @@ export class GroupCommit implements RecordLog {
    * shard. Returns the number of the commit that carries it.
    */
   write(key: Buffer, row: Buffer | undefined): number {
-    const { batch, number } = this.fillingOf(this.parts.log.laneOfKey(key))
+    const { batch, number } = this.fillings.stagedOf(this.parts.log.laneOfKey(key))
     if (row) batch.rows.put(key, row)
     else batch.rows.del(key)
     this.schedule()
     return number
   }
 
-  // [hot] Twice for every change.
-  private fillingOf(lane: number): Filling {
-    let filling = this.staged.get(lane)
-    if (!filling) {
-      filling = { number: ++this.number, lane, batch: this.parts.log.open(lane), waiters: [], ended: undefined }
-      this.staged.set(lane, filling)
-      this.open.set(filling.number, filling)
-    }
-    return filling
-  }
-
   afterCommit(commit: number, onDurable: Waiter): void {
-    const filling = this.open.get(commit)
+    const filling = this.fillings.get(commit)
     if (this.failure || !filling) onDurable(this.failure)
     else filling.waiters.push(onDurable)
   }
 
   /** Calls back when all these commits are durable: with the failure of one if there are several. */
   afterCommits(commits: Iterable<number>, onDurable: Waiter): void {
-    const fillings = [...commits].flatMap(commit => this.open.get(commit) ?? [])
+    const fillings = [...commits].flatMap(commit => this.fillings.get(commit) ?? [])
     afterEach(fillings, this.failure, onDurable)
   }
 
@@ -268,7 +240,7 @@ export class GroupCommit implements RecordLog {
   /** Calls back when everything staged so far is durable, piggybacked writes included. */
   afterAll(onDurable: Waiter): void {
     if (this.piggyback !== 'none' && !this.failure) this.commitSoon()
-    this.afterCommits([...this.open.keys()], onDurable)
+    afterEach([...this.fillings.all()], this.failure, onDurable)
   }
 
   /**
@@ -284,20 +256,19 @@ export class GroupCommit implements RecordLog {
   // [hot] For every change.
   /** Whether there is something to commit, and no commit in flight that it has to wait for. */
   private get mayBegin(): boolean {
-    const { flights, staged, busy } = this
-    if (this.failure || (staged.size === 0 && this.piggyback !== 'overdue')) return false
+    const { flights, fillings } = this
+    if (this.failure || !(fillings.hasStaged || this.piggyback === 'overdue')) return false
     if (flights.size === 0) return true
     if (flights.size >= this.parts.log.inFlightMax || this.quietWaiters.length > 0 || this.mustBeWhole) return false
     for (const { isWhole } of flights) if (isWhole) return false
-    for (const lane of staged.keys()) if (!busy.has(lane)) return true
-    return this.piggyback === 'overdue'
+    return fillings.hasFreeLane || this.piggyback === 'overdue'
   }
 
   /** Whether the next commit overlaps with no other one. */
   private get mustBeWhole(): boolean {
     const { log, directory, attributes } = this.parts
     return (
-      this.staged.has(log.wholeLane) ||
+      this.fillings.isStaged(log.wholeLane) ||
       directory.mustForget ||
       attributes.mustForget ||
       this.changes.length > changesWaitingMax ||
@@ -309,7 +280,7 @@ export class GroupCommit implements RecordLog {
   private readonly onTickEnd = (): void => {
     const { gathering } = this
     if (!gathering || this.failure) return
-    const operations = this.operations
+    const { operations } = this.fillings
     if (operations > gathering.operations && ++gathering.ticks < ticksMax) {
       gathering.operations = operations
       return this.parts.clock.endOfTick(this.onTickEnd)
@@ -319,27 +290,17 @@ export class GroupCommit implements RecordLog {
     if (this.mayBegin) this.begin()
   }
 
-  private get operations(): number {
-    let sum = 0
-    for (const { batch } of this.staged.values()) sum += batch.length
-    return sum
-  }
-
   private begin(): void {
     const { log } = this.parts
     const isAlone = this.flights.size === 0
     const flight: Flight = { isWhole: this.mustBeWhole, fillings: [], waiters: [] }
     this.flights.add(flight)
-    const { busy, staged } = this
-    this.stageAlong(shard => !busy.has(log.laneOf(shard)))
+    const { fillings } = this
+    this.stageAlong(shard => !fillings.isBusy(log.laneOf(shard)))
     // Counts and piggybacked writes may be rows of the register. If other commits are in flight, these rows wait.
-    if (isAlone && staged.has(log.wholeLane)) flight.isWhole = true
-    const takes = ({ lane }: Filling): boolean => !busy.has(lane) && (flight.isWhole || lane !== log.wholeLane)
-    flight.fillings = [...staged.values()].filter(takes)
-    for (const filling of flight.fillings) {
-      staged.delete(filling.lane)
-      busy.set(filling.lane, filling)
-    }
+    if (isAlone && fillings.isStaged(log.wholeLane)) flight.isWhole = true
+    const takes = ({ lane }: Filling): boolean => !fillings.isBusy(lane) && (flight.isWhole || lane !== log.wholeLane)
+    flight.fillings = fillings.take(takes)
     if (flight.fillings.length === 0) return void this.flights.delete(flight)
     const batches = flight.fillings.map(({ batch }) => batch)
     log.commit(batches, failure => this.onCommitted(flight, failure))
@@ -353,8 +314,8 @@ export class GroupCommit implements RecordLog {
   private stageAlong(takes: (shard: number) => boolean): void {
     const { directory, attributes, log } = this.parts
     const sink: RowSink = {
-      put: (key, value) => this.fillingOf(log.laneOfKey(key)).batch.rows.put(key, value),
-      del: key => this.fillingOf(log.laneOfKey(key)).batch.rows.del(key),
+      put: (key, value) => this.fillings.stagedOf(log.laneOfKey(key)).batch.rows.put(key, value),
+      del: key => this.fillings.stagedOf(log.laneOfKey(key)).batch.rows.del(key),
     }
     directory.flush(sink, takes)
     attributes.flush(sink, takes)
@@ -376,12 +337,8 @@ export class GroupCommit implements RecordLog {
 
   private end({ fillings }: Flight, failure: Error | undefined): void {
     const { directory, attributes, log } = this.parts
-    for (const filling of fillings) {
-      filling.ended = { failure }
-      this.busy.delete(filling.lane)
-      this.open.delete(filling.number)
-    }
-    const isWritten = (shard: number): boolean => !this.busy.has(log.laneOf(shard))
+    for (const filling of fillings) this.fillings.end(filling, { failure })
+    const isWritten = (shard: number): boolean => !this.fillings.isBusy(log.laneOf(shard))
     directory.settle(isWritten)
     attributes.settle(isWritten)
   }
@@ -394,20 +351,8 @@ export class GroupCommit implements RecordLog {
 
   private fail(failure: Error): void {
     this.failure = failure
-    const waiters = [...this.flights, ...this.open.values()].flatMap(one => one.waiters.splice(0))
+    const waiters = [...this.flights, ...this.fillings.all()].flatMap(one => one.waiters.splice(0))
     for (const waiter of [...waiters, ...this.quietWaiters.splice(0)]) waiter(failure)
     this.parts.onFailure(failure)
   }
-}
-
-/** Calls back when all of them have called their waiters, with one of the failures: at once when there are none. */
-function afterEach(all: readonly { readonly waiters: Waiter[] }[], failed: Error | undefined, onDurable: Waiter): void {
-  let left = all.length
-  if (failed || left === 0) return onDurable(failed)
-  let failure: Error | undefined
-  for (const { waiters } of all)
-    waiters.push(one => {
-      if (one && !(failure && isDeposed(one))) failure = one
-      if (--left === 0) onDurable(failure)
-    })
 }

@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import type { ShardReply, WriteRequest } from '../../../src/messages/messages.js'
-import type { Waiter } from '../../../src/shard/commit/commit.js'
+import type { Waiter } from '../../../src/shard/commit/fillings.js'
 import { Batches } from '../../../src/shard/turn/batches.js'
 import { FakeClock } from '../../support/fake-clock.js'
 
