@@ -17,6 +17,9 @@ export class EventReader {
   /** The cursor of the last event that had one. */
   cursor: string | undefined
   isClosed = false
+  /** What is kept of the data of an event. */
+  // biome-ignore lint/suspicious/noExplicitAny: as of events
+  keep: (data: any) => unknown = data => data
   private response: IncomingMessage | undefined
   private waiting: (() => void)[] = []
   private rest = ''
@@ -64,7 +67,7 @@ export class EventReader {
       if (kind === undefined) continue
       const cursor = fields.get('id')
       this.cursor = cursor ?? this.cursor
-      this.events.push({ kind, cursor, data: JSON.parse(fields.get('data') as string) })
+      this.events.push({ kind, cursor, data: this.keep(JSON.parse(fields.get('data') as string)) })
     }
     this.wake()
   }
