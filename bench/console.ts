@@ -41,10 +41,25 @@ const entitiesPerUpdate = 10
 /** The entities that change: those at the beginning of the table, a part of which is visible. */
 const changing = 1_000
 
-/** The views that show live changes, by their address. */
-const liveViews: readonly (readonly [name: string, address: string])[] = [
-  ['table', 'entities?type=Sensor&attrs=temperature,humidity'],
-]
+/** A view that shows live changes. */
+interface LiveView {
+  readonly name: string
+  readonly address: string
+  /** What an update writes of an entity. */
+  readonly written: string
+}
+
+const table: LiveView = {
+  name: 'table',
+  address: 'entities?type=Sensor&attrs=temperature,humidity',
+  written: `"temperature":{"type":"Number","value":${valueHole}}`,
+}
+/** Entities that move through the part of the world that is shown. The hole has four digits. */
+const map: LiveView = {
+  name: 'map',
+  address: 'map?type=Sensor&centre=45.5,45.5&zoom=6',
+  written: `"location":{"type":"geo:json","value":{"type":"Point","coordinates":[4${valueHole}e-3,4${valueHole}e-3]}}`,
+}
 
 /** Pixels of a step, at which rows fly by. */
 const scrollPixels = 300
@@ -64,8 +79,7 @@ export async function browserConsole(options: ConsoleOptions): Promise<Finding[]
     }
     await load({ urls: [server.url], request, count: options.count / entitiesPerBatch, connections: 8 })
     const findings = [...(await firstView(server, browser, options)), ...(await scrolling(server, browser, options))]
-    for (const [name, address] of liveViews)
-      findings.push(...(await liveChanges(server, browser, name, address, options)))
+    for (const view of [table, map]) findings.push(...(await liveChanges(server, browser, view, options)))
     return findings
   } finally {
     for (const end of endings) await end()
@@ -90,12 +104,12 @@ async function firstView(server: Server, browser: TestBrowser, { rounds }: Conso
     overviewMs.push(performance.now() - fromMs)
     kilobytes.push(bytes / 1024)
     await page.context().close()
-    const table = await browser.open()
+    const other = await browser.open()
     const tableFromMs = performance.now()
-    await table.page.goto(`${server.url}/console/#/${liveViews[0]![1]}`)
-    await table.page.locator('#row-0').getByRole('link').waitFor()
+    await other.page.goto(`${server.url}/console/#/${table.address}`)
+    await other.page.locator('#row-0').getByRole('link').waitFor()
     tableMs.push(performance.now() - tableFromMs)
-    await table.page.context().close()
+    await other.page.context().close()
   }
   const first = median(overviewMs)
   const kb = median(kilobytes)
@@ -128,13 +142,29 @@ const scroll = (seconds: number): string => `new Promise(resolve => {
   requestAnimationFrame(step)
 })`
 
+/**
+ * Returns the frames per second. It asks for each frame, which costs the browser some time, so it runs beside no
+ * measurement of that.
+ */
+const countFrames = `new Promise(resolve => {
+  const fromMs = performance.now()
+  let frames = 0
+  const step = () => {
+    frames++
+    const tookMs = performance.now() - fromMs
+    if (tookMs < 2000) requestAnimationFrame(step)
+    else resolve(frames / tookMs * 1000)
+  }
+  requestAnimationFrame(step)
+})`
+
 async function scrolling(
   server: Server,
   browser: TestBrowser,
   { seconds, rounds, count }: ConsoleOptions,
 ): Promise<Finding[]> {
   const { page } = await browser.open()
-  await page.goto(`${server.url}/console/#/${liveViews[0]![1]}`)
+  await page.goto(`${server.url}/console/#/${table.address}`)
   await page.locator('#row-0').getByRole('link').waitFor()
   const [rates, gaps, costs]: [number[], number[], number[]] = [[], [], []]
   const { tab } = await processesOf(page)
@@ -168,11 +198,10 @@ async function scrolling(
 async function liveChanges(
   server: Server,
   browser: TestBrowser,
-  name: string,
-  address: string,
+  { name, address, written }: LiveView,
   { seconds, rounds, warmUpSeconds }: ConsoleOptions,
 ): Promise<Finding[]> {
-  const entity = `{"id":"urn:sensor:${idHole}","type":"Sensor","temperature":{"type":"Number","value":${valueHole}}}`
+  const entity = `{"id":"urn:sensor:${idHole}","type":"Sensor",${written}}`
   const body = batchBody('append', Array(entitiesPerUpdate).fill(entity))
   let taken = 0
   const nextId = (): string => {
@@ -205,6 +234,7 @@ async function liveChanges(
     return [percent(0), percent(1), percent(2)]
   }
   const [without, more, tabs, browsers]: [number[], number[], number[], number[]] = [[], [], [], []]
+  const frames: number[] = []
   await new Promise(resolve => setTimeout(resolve, warmUpSeconds * 1000))
   for (let round = 1; round <= 2 * rounds; round++) {
     const [before] = await turn(undefined, [])
@@ -214,6 +244,8 @@ async function liveChanges(
     await new Promise(resolve => setTimeout(resolve, warmUpSeconds * 1000))
     const { tab, others } = await processesOf(page)
     const [during, tabPercent, othersPercent] = await turn(tab, others)
+    const framesPerSecond = await page.evaluate<number>(countFrames)
+    frames.push(framesPerSecond)
     await page.context().close()
     const [after] = await turn(undefined, [])
     without.push((before + after) / 2)
@@ -222,7 +254,7 @@ async function liveChanges(
     browsers.push(tabPercent + othersPercent)
     progress(
       `round ${round}, ${name}: broker ${without.at(-1)!.toFixed(1)} %, with the view ${more.at(-1)!.toFixed(1)} % more; ` +
-        `tab ${tabPercent.toFixed(1)} %, browser ${browsers.at(-1)!.toFixed(1)} %`,
+        `tab ${tabPercent.toFixed(1)} %, browser ${browsers.at(-1)!.toFixed(1)} %, ${framesPerSecond.toFixed(1)} frames/s`,
     )
   }
   const perSecond = (answered / (performance.now() - loopFromMs)) * 1000
@@ -235,6 +267,7 @@ async function liveChanges(
     atMost(`  more with the ${name} open`, percentOf(more), cost, needed.brokerPercent, '%'),
     atMost(`  browser`, percentOf(browsers), share, needed.browserPercent, '%'),
     information(`  of that the tab`, percentOf(tabs)),
+    information(`  frames that the page could show`, `${median(frames).toFixed(1)}/s`),
   ]
 }
 

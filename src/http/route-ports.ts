@@ -38,6 +38,7 @@ export const portOfRoute = {
   '/v2/subscriptions/{id}/deliveries/retry': 'main',
   '/v2/registrations': 'main',
   '/v2/registrations/{id}': 'main',
+  '/v2/access': 'main',
   '/v2/stream': 'main',
   '/eventsource': 'main',
   '/eventsource/{id}': 'main',

@@ -20,6 +20,7 @@ import type { ConsoleHandlers } from './console.js'
 import type { EntityHandlers } from './entities.js'
 import type { InnerRequests } from './inner-requests.js'
 import type { ProxyHandlers } from './ngsi-proxy.js'
+import { replyWithOwnAccess } from './own-access.js'
 import type { RegistrationHandlers } from './registrations.js'
 import type { Reply } from './reply.js'
 import type { Request } from './request.js'
@@ -169,6 +170,9 @@ export function routesOf(handlers: Handlers, port: PortRole): Router {
       GET: (request, reply) => registrations.retrieve(request, reply),
       DELETE: (request, reply) => registrations.remove(request, reply),
       PATCH: (request, reply, body) => registrations.change(request, reply, body),
+    }),
+    '/v2/access': route({
+      GET: (request, reply) => replyWithOwnAccess(request, reply, isServedAt(port, '/admin/log')),
     }),
     '/v2/stream': route({ GET: (request, reply, inner) => streams.stream(request, reply, inner) }),
     '/version': route({ GET: (request, reply) => service.version(request, reply) }),

@@ -115,6 +115,9 @@ export function typeRange(tenant: string, path: string, type: string, after?: Ty
   return { gte: Buffer.concat([typeKey(tenant, path, type, after.created, after.shard), zero]), lt: all.lt }
 }
 
+/** The type index of a tenant. */
+export const tenantTypeRange = (tenant: string): Range => under(writer.begin(prefix.type).text(tenant).key())
+
 export interface TypeKey {
   readonly tenant: string
   readonly path: string
@@ -133,6 +136,15 @@ export function parseTypeKey(key: Buffer): TypeKey {
     shard: reader.u16(),
   }
 }
+
+/** The position alone, which a key of the type index ends with. */
+export const positionOfTypeKey = (key: Buffer): TypePosition => ({
+  created: key.readDoubleBE(key.length - positionBytes),
+  shard: key.readUInt16BE(key.length - shardBytes),
+})
+
+const shardBytes = 2
+const positionBytes = 8 + shardBytes
 
 export const idKey = (tenant: string, id: string, path: string): Buffer =>
   writer.begin(prefix.id).text(tenant).text(id).text(path).key()

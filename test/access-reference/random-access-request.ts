@@ -96,6 +96,7 @@ const plainTargets: [PlainTarget, ...PlainTarget[]] = [
   { target: '/metrics', needs: 'metrics' },
   { target: '/version', needs: 'principal' },
   { target: '/v2', needs: 'principal' },
+  { target: '/v2/access', needs: 'principal' },
   { target: '/health/live', needs: 'nothing' },
 ]
 

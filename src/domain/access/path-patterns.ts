@@ -5,6 +5,9 @@ import { coveringPaths, coversPath } from '../scope.js'
 const isOpen = (pattern: string): boolean => pattern.endsWith('/#')
 const baseOf = (pattern: string): string => pattern.slice(0, -2)
 
+/** The path that a pattern is about, without those below. */
+export const withoutBelow = (pattern: string): string => (isOpen(pattern) ? baseOf(pattern) || '/' : pattern)
+
 /** Whether the first pattern covers every path of the second. */
 export const coversPattern = (outer: string, inner: string): boolean =>
   isOpen(inner) ? isOpen(outer) && coversPath(outer, baseOf(inner)) : coversPath(outer, inner)

@@ -80,6 +80,7 @@ export const routeNeeds = {
   '/v2/subscriptions/{id}/deliveries/retry': { POST: subscribe },
   '/v2/registrations': { POST: register, GET: listRegistrations },
   '/v2/registrations/{id}': { GET: register, DELETE: register, PATCH: register },
+  '/v2/access': { GET: 'principal' },
   '/v2/stream': { GET: stream },
   '/eventsource': { POST: stream },
   '/eventsource/{id}': { GET: stream, DELETE: stream },

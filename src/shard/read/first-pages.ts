@@ -15,14 +15,8 @@ import type { GroupCommit } from '../commit/commit.js'
 import type { TypePosition } from '../layout.js'
 import type { Owned } from '../replicate/ownership.js'
 import type { ShardRecord } from '../turn/apply.js'
-import {
-  type CountedRange,
-  type EntityPlace,
-  type FirstPageScan,
-  type FirstPageSource,
-  type Head,
-  readPlaces,
-} from './places.js'
+import type { CountedRange, EntityPlace } from './entity-place.js'
+import { type FirstPageScan, type FirstPageSource, type Head, readPlaces } from './places.js'
 import type { Scanner } from './scans.js'
 
 interface Kept {
@@ -54,6 +48,7 @@ const firstPagesMax = 2000
 const goneMax = 2000
 
 export class FirstPages implements FirstPageSource, ChangeFollower {
+  readonly pagesMax = firstPagesMax
   private readonly kept = new Map<string, Kept>()
   private readonly readings = new Map<string, Reading>()
 

@@ -27,6 +27,7 @@ import { replyAfterFailure } from '../commit/deposed.js'
 import { decodeRow, entityKey } from '../layout.js'
 import type { Owned } from '../replicate/ownership.js'
 import type { Actors } from '../turn/actor.js'
+import { type CountedRange, comparePlaces, type EntityPlace } from './entity-place.js'
 import type { Lookup } from './lookup.js'
 import {
   encodedEntitiesAt,
@@ -48,7 +49,7 @@ import {
   Turns,
   turnBytesMax,
 } from './pages.js'
-import { type CountedRange, comparePlaces, type EntityPlace, type FirstPageSource, locate, Places } from './places.js'
+import { type FirstPageSource, locate, Places } from './places.js'
 import type { Scanner } from './scans.js'
 import { search } from './views/search.js'
 import { type Layout, layoutFor } from './views/table.js'
@@ -259,10 +260,9 @@ export class Lists {
   /** The keys of the first entities, when identity decides. */
   private async keys(request: ListRequest, ranges: readonly CountedRange[], total: number): Promise<ShardReply> {
     const { tenant, limit } = request
-    const { store, firstPages, clock, owned } = this.from
     if (Math.min(limit, total) > keysMax) return refuse(refusals.pageTooDeep)
     const keys = new KeyColumns()
-    const places = new Places(store, firstPages, clock, tenant, ranges, owned)
+    const places = new Places(this.from, tenant, ranges, limit)
     try {
       await places.each(limit, place => keys.add(place, undefined))
     } finally {
@@ -277,8 +277,7 @@ export class Lists {
     offset: number,
     limit: number,
   ): Promise<EntityPlace[]> {
-    const { store, firstPages, clock, owned } = this.from
-    const places = new Places(store, firstPages, clock, tenant, ranges, owned)
+    const places = new Places(this.from, tenant, ranges, offset + limit)
     try {
       await places.skip(offset)
       return await places.next(limit)
@@ -290,8 +289,8 @@ export class Lists {
   /** Reads and tests the entities that may be meant, when they are few. */
   private async walked(request: ListRequest, ranges: readonly CountedRange[], hold: AnswerHold): Promise<ShardReply> {
     const { tenant, selection } = request
-    const { store, firstPages, clock, owned } = this.from
-    const places = new Places(store, firstPages, clock, tenant, ranges, owned)
+    const { store } = this.from
+    const places = new Places(this.from, tenant, ranges, Number.POSITIVE_INFINITY)
     const matches = new Matches(request)
     const pace = this.pace()
     try {
@@ -330,16 +329,15 @@ export class Lists {
     ranges: readonly CountedRange[],
     take: (encoded: Buffer, path: string) => void,
   ): Promise<Refusal | undefined> {
-    const { store, firstPages, clock, owned } = this.from
     const { scanRowsMax, scanDeadlineMs } = this.limits
     const rows = ranges.reduce((sum, { count }) => sum + count, 0)
     if (rows > scanRowsMax) return refusals.scanTooLarge(rows, scanRowsMax)
-    const places = new Places(store, firstPages, clock, tenant, ranges, owned)
+    const places = new Places(this.from, tenant, ranges, Number.POSITIVE_INFINITY)
     const pace = this.pace()
     try {
       for (;;) {
         const step = await places.next(entitiesPerStep)
-        for (const { place, encoded } of encodedEntitiesAt(store, tenant, step)) {
+        for (const { place, encoded } of encodedEntitiesAt(this.from.store, tenant, step)) {
           take(encoded, place.path)
           if (pace.isOver) await pace.breathe()
         }

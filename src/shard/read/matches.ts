@@ -11,7 +11,7 @@ import { decodeEntity, encodedId, encodedType } from '../../encoded-entity.js'
 import type { EntityPosition, ListRequest } from '../../messages/messages.js'
 import type { StoreReader } from '../../ports.js'
 import { decodeRow, entityKey } from '../layout.js'
-import { comparePlaces, type EntityPlace } from './places.js'
+import { comparePlaces, type EntityPlace } from './entity-place.js'
 
 export type SortValues = readonly (Json | undefined)[]
 

@@ -4,30 +4,16 @@
 // and then shard: that order is total, and stable while entities come and go. A stream begins in memory
 // (first-pages.ts) and continues in the store. Index rows are read in portions, and after each the event loop gets its
 // turn, so a deep offset does not delay other requests.
+//
+// Small ranges are one stream together if they are more than the first-page cache holds (small-ranges.ts).
 
 import type { EntityPosition } from '../../messages/messages.js'
 import type { Clock, Cursor, StoreReader } from '../../ports.js'
 import { parseTypeKey, type TypePosition, typeKey, typeRange } from '../layout.js'
 import type { Owned } from '../replicate/ownership.js'
 import { Heap } from '../turn/heap.js'
-
-/** The place of one entity in the order of creation, with its id. */
-export interface EntityPlace extends EntityPosition {
-  readonly id: string
-}
-
-export const comparePlaces = (a: EntityPosition, b: EntityPosition): number =>
-  a.created - b.created || a.shard - b.shard
-
-export interface PlaceRange {
-  readonly path: string
-  readonly type: string
-}
-
-/** A path and type with its number of entities. */
-export interface CountedRange extends PlaceRange {
-  readonly count: number
-}
+import { type CountedRange, comparePlaces, type EntityPlace, type PlaceRange } from './entity-place.js'
+import { firstOfSmallRanges } from './small-ranges.js'
 
 export interface Head {
   readonly places: readonly EntityPlace[]
@@ -45,6 +31,8 @@ export interface FirstPageScan {
 
 /** Gives the first places of a range. */
 export interface FirstPageSource {
+  /** The number of first pages that it keeps. */
+  readonly pagesMax: number
   head(tenant: string, range: CountedRange): Promise<Head>
 }
 
@@ -86,27 +74,36 @@ export function locate(
   })
 }
 
+export interface PlaceSources {
+  readonly store: StoreReader
+  readonly firstPages: FirstPageSource
+  readonly clock: Clock
+  readonly owned?: Owned
+}
+
 /**
- * The places of several paths and types, in order of creation, as they were at the first look; only of owned shards.
+ * A range of at most so many entities is small. To open its cursor costs more than to read its rows with those of
+ * others.
+ */
+const smallRangeMax = 64
+
+/**
+ * The first places of several paths and types, in order of creation, as they were at the first look; only of owned
+ * shards. The caller reads or skips `placesMax` of them at most.
  */
 export class Places {
-  private readonly streams: Stream[] = []
-  private readonly openStream: (range: CountedRange) => Stream
+  private readonly opened: Stream[] = []
   /** Streams that have a next place; undefined before the first look. */
-  private merged: Heap<Stream> | undefined
+  private merged: Heap<PlaceStream> | undefined
   /** Rows read since the event loop had its turn. */
   private sinceBreath = 0
 
   constructor(
-    store: StoreReader,
-    firstPages: FirstPageSource,
-    private readonly clock: Clock,
-    tenant: string,
+    private readonly from: PlaceSources,
+    private readonly tenant: string,
     private readonly ranges: readonly CountedRange[],
-    owned?: Owned,
-  ) {
-    this.openStream = range => new Stream(store, firstPages, tenant, range, owned)
-  }
+    private readonly placesMax: number,
+  ) {}
 
   /** The next places, `placesMax` at most; fewer only at the end. */
   async next(placesMax: number): Promise<EntityPlace[]> {
@@ -133,36 +130,79 @@ export class Places {
   }
 
   async close(): Promise<void> {
-    for (const stream of this.streams) await stream.close()
+    for (const stream of this.opened) await stream.close()
   }
 
-  private async open(): Promise<Heap<Stream>> {
-    const merged = new Heap<Stream>(byPlace)
-    for (const range of this.ranges) {
-      const stream = this.openStream(range)
-      // Most streams have only a first page, which need not be closed.
-      const isThere = await stream.open()
-      if (stream.hasRest) this.streams.push(stream)
-      if (isThere) merged.push(stream)
-      this.sinceBreath += rowsPerOpening
-      if (this.sinceBreath >= rowsPerStep) await this.breathe()
-    }
+  private async open(): Promise<Heap<PlaceStream>> {
+    const merged = new Heap<PlaceStream>(byPlace)
+    const small = this.ranges.filter(isSmall)
+    const isPass = small.length > this.from.firstPages.pagesMax
+    if (isPass) await this.openTogether(small, merged)
+    for (const range of this.ranges) if (!isPass || !isSmall(range)) await this.openOne(range, merged)
     return merged
+  }
+
+  private async openTogether(ranges: readonly CountedRange[], merged: Heap<PlaceStream>): Promise<void> {
+    const { store, clock, owned } = this.from
+    const pass = { tenant: this.tenant, ranges, placesMax: this.placesMax }
+    const stream = new KnownPlaces(await firstOfSmallRanges(store, clock, pass, owned))
+    if (stream.place) merged.push(stream)
+  }
+
+  private async openOne(range: CountedRange, merged: Heap<PlaceStream>): Promise<void> {
+    const stream = new Stream(this.from, this.tenant, range)
+    // Most streams have only a first page, which need not be closed.
+    const isThere = await stream.open()
+    if (stream.hasRest) this.opened.push(stream)
+    if (isThere) merged.push(stream)
+    this.sinceBreath += rowsPerOpening
+    if (this.sinceBreath >= rowsPerStep) await this.breathe()
   }
 
   private async breathe(): Promise<void> {
     this.sinceBreath = 0
-    await new Promise<void>(resolve => this.clock.endOfTick(resolve))
+    await new Promise<void>(resolve => this.from.clock.endOfTick(resolve))
   }
 }
 
 /** Opening a stream may read from the store, which takes as long as reading some rows. */
 const rowsPerOpening = 8
 
-const byPlace = ({ place: a }: Stream, { place: b }: Stream): number =>
+const isSmall = ({ count }: CountedRange): boolean => count <= smallRangeMax
+
+const byPlace = ({ place: a }: PlaceStream, { place: b }: PlaceStream): number =>
   comparePlaces(a as EntityPlace, b as EntityPlace)
 
-class Stream {
+/** Places in the order of creation. */
+interface PlaceStream {
+  /** The next place; undefined at the end. */
+  readonly place: EntityPlace | undefined
+  /** Moves to the next place; false when places have to be read first. */
+  advance(): boolean
+  /** Reads places, about as many as are wanted; false at the end. */
+  read(wanted: number): Promise<boolean>
+}
+
+/** Places that were all read before. */
+class KnownPlaces implements PlaceStream {
+  private at = 0
+
+  constructor(private readonly places: readonly EntityPlace[]) {}
+
+  get place(): EntityPlace | undefined {
+    return this.places[this.at]
+  }
+
+  advance(): boolean {
+    return ++this.at < this.places.length
+  }
+
+  read(): Promise<boolean> {
+    return Promise.resolve(false)
+  }
+}
+
+class Stream implements PlaceStream {
   /** The next place; undefined before `open` and at the end. */
   place: EntityPlace | undefined
   private readonly openHead: () => Promise<Head>
@@ -171,7 +211,7 @@ class Stream {
   private places: readonly EntityPlace[] = []
   private at = 0
 
-  constructor(store: StoreReader, firstPages: FirstPageSource, tenant: string, range: CountedRange, owned: Owned) {
+  constructor({ store, firstPages, owned }: PlaceSources, tenant: string, range: CountedRange) {
     this.openHead = () => firstPages.head(tenant, range)
     this.openRest = after => new Rest(store, tenant, range, after, owned)
   }
@@ -189,13 +229,11 @@ class Stream {
     return this.rest !== undefined
   }
 
-  /** Moves to the next place; false when places have to be read first. */
   advance(): boolean {
     this.at++
     return this.look()
   }
 
-  /** Reads places, about as many as are wanted; false at the end. */
   async read(wanted: number): Promise<boolean> {
     if (!this.rest) return false
     this.places = await this.rest.next(Math.min(Math.max(wanted, 1), rowsPerStep))

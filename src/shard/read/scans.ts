@@ -14,9 +14,10 @@ import { decodeRow, entityRange, parseEntityKey } from '../layout.js'
 import { nested } from '../nested.js'
 import type { Owned } from '../replicate/ownership.js'
 import { type KeyHashes, type KeyScan, readKeys } from '../turn/key-filter.js'
+import type { CountedRange, EntityPlace } from './entity-place.js'
 import { encodedEntitiesAt, Matches, readEncoded, valuesIfMeant } from './matches.js'
 import { keysReply, PageEntities, pageReply } from './pages.js'
-import { type CountedRange, type EntityPlace, type FirstPageScan, readPlaces } from './places.js'
+import { type FirstPageScan, readPlaces } from './places.js'
 import { cellsOf, type Layout, Table, type TableParts } from './views/table.js'
 
 export interface ListScan {

@@ -16,8 +16,8 @@ import type { ShardReply, TypeSummary, TypesRequest } from '../../messages/messa
 import type { GroupCommit } from '../commit/commit.js'
 import type { PathCounts } from '../commit/counts.js'
 import { replyAfterFailure } from '../commit/deposed.js'
+import type { CountedRange } from './entity-place.js'
 import type { Lists } from './lists.js'
-import type { CountedRange } from './places.js'
 
 const countsPerLook = 256
 

@@ -6,14 +6,9 @@ import t from 'tap'
 import { encodeEntity } from '../../../src/encoded-entity.js'
 import type { Cursor, Range, Row } from '../../../src/ports.js'
 import { parseTypeKey, typeKey, typeRange } from '../../../src/shard/layout.js'
+import type { CountedRange, EntityPlace } from '../../../src/shard/read/entity-place.js'
 import { FirstPages } from '../../../src/shard/read/first-pages.js'
-import {
-  type CountedRange,
-  type EntityPlace,
-  type FirstPageScan,
-  Places,
-  readPlaces,
-} from '../../../src/shard/read/places.js'
+import { type FirstPageScan, Places, readPlaces } from '../../../src/shard/read/places.js'
 import { Changes, tenant, type Where } from '../../support/changes.js'
 import { entityOf } from '../../support/entities.js'
 
@@ -81,7 +76,7 @@ class Reader {
   /** The page of a list. */
   async page(ranges: readonly CountedRange[], offset: number, limit: number): Promise<EntityPlace[]> {
     const { store, clock } = this.changes
-    const places = new Places(store, this.firstPages, clock, tenant, ranges)
+    const places = new Places({ store, firstPages: this.firstPages, clock }, tenant, ranges, offset + limit)
     await places.skip(offset)
     const page = await places.next(limit)
     await places.close()

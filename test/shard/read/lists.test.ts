@@ -18,7 +18,8 @@ import type {
   WriteRequest,
 } from '../../../src/messages/messages.js'
 import type { ShardParts } from '../../../src/shard/open-shards.js'
-import type { EntityPlace, FirstPageScan } from '../../../src/shard/read/places.js'
+import type { EntityPlace } from '../../../src/shard/read/entity-place.js'
+import type { FirstPageScan } from '../../../src/shard/read/places.js'
 import { type BuildScan, type ListScan, type Scanner, StepwiseScanner } from '../../../src/shard/read/scans.js'
 import type { TableParts } from '../../../src/shard/read/views/table.js'
 import type { LocalShards } from '../../../src/shard/shards.js'

@@ -11,7 +11,7 @@ import type { Clock, Logger } from '../../../ports.js'
 import type { ChangeFollower } from '../../commit/change-queue.js'
 import type { GroupCommit } from '../../commit/commit.js'
 import type { ShardRecord } from '../../turn/apply.js'
-import type { CountedRange, PlaceRange } from '../places.js'
+import type { CountedRange, PlaceRange } from '../entity-place.js'
 import type { Scanner } from '../scans.js'
 import { bytesFor, type Cells, cellsOf, type Layout, Table, type TableParts } from './table.js'
 

@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import type { Json } from '../../../../src/domain/json.js'
-import type { CountedRange } from '../../../../src/shard/read/places.js'
+import type { CountedRange } from '../../../../src/shard/read/entity-place.js'
 import { type BuildScan, buildTables, type Scanner, StepwiseScanner } from '../../../../src/shard/read/scans.js'
 import { named } from '../../../../src/shard/read/views/column.js'
 import { bytesFor, type Layout, Table, type TableParts } from '../../../../src/shard/read/views/table.js'
