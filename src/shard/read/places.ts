@@ -86,6 +86,8 @@ export interface PlaceSources {
  * others.
  */
 const smallRangeMax = 64
+/** Places that one pass keeps at most, some 20 MB. Lists that need more open each range. */
+export const placesOfPassMax = 100_000
 
 /**
  * The first places of several paths and types, in order of creation, as they were at the first look; only of owned
@@ -136,10 +138,18 @@ export class Places {
   private async open(): Promise<Heap<PlaceStream>> {
     const merged = new Heap<PlaceStream>(byPlace)
     const small = this.ranges.filter(isSmall)
-    const isPass = small.length > this.from.firstPages.pagesMax
+    const isPass = small.length > this.from.firstPages.pagesMax && this.placesIn(small) <= placesOfPassMax
     if (isPass) await this.openTogether(small, merged)
     for (const range of this.ranges) if (!isPass || !isSmall(range)) await this.openOne(range, merged)
     return merged
+  }
+
+  /** How many places of some ranges the caller can need. */
+  private placesIn(ranges: readonly CountedRange[]): number {
+    return Math.min(
+      this.placesMax,
+      ranges.reduce((sum, { count }) => sum + count, 0),
+    )
   }
 
   private async openTogether(ranges: readonly CountedRange[], merged: Heap<PlaceStream>): Promise<void> {

@@ -6,7 +6,7 @@ import t from 'tap'
 import { systemClock } from '../../../src/clock.js'
 import { ShardMap } from '../../../src/domain/scope.js'
 import type { CountedRange, EntityPlace } from '../../../src/shard/read/entity-place.js'
-import { type FirstPageSource, Places, readPlaces } from '../../../src/shard/read/places.js'
+import { type FirstPageSource, Places, placesOfPassMax, readPlaces } from '../../../src/shard/read/places.js'
 import { firstOfSmallRanges } from '../../../src/shard/read/small-ranges.js'
 import { entityOf, fill, type Placed } from '../../support/entities.js'
 import { MemoryStore } from '../../support/memory-store.js'
@@ -144,4 +144,20 @@ t.test('of many places a pass keeps the earliest, in whatever order they come', 
   await places.skip(30)
   const wanted = Array.from({ length: 30 }, (_, n) => `E${n + 31}`)
   t.strictSame([idsOf(await places.next(30)), store.opened], [wanted, 1])
+})
+
+t.test('a list that may need more places than a pass may keep reads each range', async t => {
+  const all = Array.from({ length: 1_600 }, (_, n) => entities(`/p${n}`, 'T', 1, n + 1)).flat()
+  const store = await storeOf(all)
+  const ranges = rangesOf(all).map(range => ({ ...range, count: 64 }))
+  t.ok(64 * ranges.length > placesOfPassMax)
+  const cursorsFor = async (placesMax: number): Promise<number> => {
+    store.opened = 0
+    const places = new Places({ store, firstPages: unkept(store, 100), clock }, 't', ranges, placesMax)
+    t.strictSame(idsOf(await places.next(2)), ['E1', 'E2'])
+    await places.close()
+    return store.opened
+  }
+  t.equal(await cursorsFor(placesOfPassMax), 1)
+  t.ok((await cursorsFor(placesOfPassMax + 1)) >= ranges.length)
 })
