@@ -188,6 +188,21 @@ t.test('operators', { skip }, async t => {
     })
   })
 
+  t.test('without access control the views of operators name their port, which answers', async t => {
+    const adminPort = await freePort()
+    const open = await startConsole(t, { args: ['-adminPort', String(adminPort)] })
+    const { page, errors } = await browser.open()
+    const scene = new ConsoleScene(t, open, 'city', page, errors)
+    await carryOut(t, 'a port for operators', scene, async t => {
+      for (const view of ['settings', 'cluster']) {
+        await scene.open(view)
+        await page.getByText('is at the port for operators of this broker').waitFor()
+      }
+      await becomes(t, () => page.getByRole('navigation').getByRole('link').count(), 9, 'every view')
+      t.equal((await fetch(`http://127.0.0.1:${adminPort}/admin/settings`)).status, 200)
+    })
+  })
+
   await journey('the level of the log is changed; the options of the start are shown', [], async (t, scene) => {
     const page = await scene.open('settings')
     await page.getByRole('combobox', { name: 'Level' }).selectOption('ERROR')
