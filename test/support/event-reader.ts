@@ -2,6 +2,7 @@
 
 import { get, type IncomingMessage } from 'node:http'
 import type { Test } from 'tap'
+import { ownText } from '../../src/domain/recent.js'
 
 export interface ReadEvent {
   readonly kind: string
@@ -65,9 +66,11 @@ export class EventReader {
       )
       const kind = fields.get('event')
       if (kind === undefined) continue
-      const cursor = fields.get('id')
+      const id = fields.get('id')
+      // A part of a text keeps all of it in memory.
+      const cursor = id && ownText(id)
       this.cursor = cursor ?? this.cursor
-      this.events.push({ kind, cursor, data: this.keep(JSON.parse(fields.get('data') as string)) })
+      this.events.push({ kind: ownText(kind), cursor, data: this.keep(JSON.parse(fields.get('data') as string)) })
     }
     this.wake()
   }
