@@ -20,6 +20,7 @@ import { isHere, type Member } from './gossip/member.js'
 import type { ShardLog } from './logs/shard-log.js'
 import { type AskOptions, askOptionsDefault } from './options.js'
 import type { AskHost, ClusterClock, OnOutcome } from './ports.js'
+import type { BegunExchange } from './replication/balancer.js'
 import type { Unhealthy } from './replication/health.js'
 import type { ClusterMark } from './replication/log-check.js'
 import { decodePeerReply, decodePeerRequest } from './replication/peer-messages.js'
@@ -57,6 +58,8 @@ export interface ClusterSetup {
   readonly onHealth?: (unhealthy: Unhealthy | undefined) => void
   /** Other nodes have taken over shards that this node owned. */
   readonly onLost?: (losses: readonly Loss[]) => void
+  /** This node exchanges a hot shard for a cold one. */
+  readonly onExchange?: (exchange: BegunExchange) => void
   /** The clocks of the cluster were compared. Called several times a second. */
   readonly onClock?: (state: ClockState) => void
   /** A message for the operator. */
@@ -120,6 +123,7 @@ export async function startClusterNode(setup: ClusterSetup, host: ShardHost, ask
     onFailure,
     onUnreadable: (node, reason) => asks.noteUndecodable(node, reason),
     onLost: losses => setup.onLost?.(losses),
+    onExchange: exchange => setup.onExchange?.(exchange),
   })
   const { askDeadlineMs } = { ...askOptionsDefault, ...setup.askOptions }
   const both: AskHost = {

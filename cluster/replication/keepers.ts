@@ -3,7 +3,7 @@
 // They are computed when they are asked for, and only if something has changed. All nodes keep the register. Its owner
 // follows from the members alone.
 
-import { ownersWanted } from './owner-shares.js'
+import { freeShards, ownersWanted, type PresentOwners } from './owner-shares.js'
 import { type Candidate, keepersOf, type Ranking, rank, rankOne } from './placement.js'
 
 export interface KeepersParts {
@@ -25,6 +25,9 @@ export class Keepers {
   private joined: readonly Candidate[] = []
   private ranking: Ranking = []
   private ofRegister: readonly string[] = []
+  private isFixed = false
+  /** Shards of an exchange, with the nodes that get them: they count as the owners already. */
+  private exchanged: ReadonlyMap<number, string> = new Map()
   /** undefined: they have to be computed. */
   private lists: readonly (readonly string[])[] | undefined
 
@@ -49,6 +52,32 @@ export class Keepers {
     this.lists = undefined
   }
 
+  /** Whether only shards without a joined owner move. */
+  setFixed(isFixed: boolean): void {
+    if (isFixed !== this.isFixed) this.lists = undefined
+    this.isFixed = isFixed
+  }
+
+  /**
+   * These shards are about to move to these nodes. The plans of other nodes do not know that, and move nothing
+   * meanwhile: a node below its share has to ask for a shard, and the nodes of an exchange do not.
+   */
+  setExchanged(exchanged: ReadonlyMap<number, string>): void {
+    this.exchanged = exchanged
+    this.lists = undefined
+  }
+
+  /** Whether no shard ought to move once these have moved to these nodes. */
+  isAtRest(moved: ReadonlyMap<number, string>): boolean {
+    const given = this.given(moved)
+    return ownersWanted(given).every((owner, shard) => owner === given.present[shard])
+  }
+
+  /** The shards that may be exchanged for others (owner-shares.ts). */
+  freeShards(): ReadonlySet<number> {
+    return freeShards(this.given(this.exchanged))
+  }
+
   of(shard: number): readonly string[] {
     if (shard === this.parts.shards) return this.ofRegister
     this.lists ??= this.compute()
@@ -56,14 +85,18 @@ export class Keepers {
   }
 
   private compute(): readonly (readonly string[])[] {
+    const owners = ownersWanted(this.given(this.exchanged))
+    return this.ranking.map((ranked, shard) => keepersOf(ranked, owners[shard], this.parts.replicas))
+  }
+
+  private given(moved: ReadonlyMap<number, string>): PresentOwners {
     const { shards, spread, replicas, presentOwner } = this.parts
-    const { ranking } = this
-    const owners = ownersWanted({
+    return {
       members: this.joined.map(({ name }) => name),
-      present: Array.from({ length: shards }, (_, shard) => presentOwner(shard)),
-      copies: shard => keepersOf(ranking[shard]!, undefined, replicas),
+      present: Array.from({ length: shards }, (_, shard) => moved.get(shard) ?? presentOwner(shard)),
+      copies: shard => keepersOf(this.ranking[shard]!, undefined, replicas),
       spread,
-    })
-    return ranking.map((ranked, shard) => keepersOf(ranked, owners[shard], replicas))
+      isFixed: this.isFixed,
+    }
   }
 }

@@ -27,6 +27,8 @@ export interface PresentOwners {
   readonly copies: (shard: number) => readonly string[]
   /** The number of shards over which a service path is spread. */
   readonly spread: number
+  /** Whether only shards without a member as their owner move, whatever the shares. */
+  readonly isFixed?: boolean
 }
 
 /** More nodes than this need not work for one path. */
@@ -37,6 +39,13 @@ export function ownersWanted(given: PresentOwners): readonly string[] {
   if (given.members.length === 0) return []
   return new Shares(given).divide()
 }
+
+/**
+ * The shards that two members may exchange: their numbers stay the same, and no member loses a part of its remainder.
+ * So no plan takes such an exchange back, unless it completes another remainder (`ownersWanted` shows that).
+ */
+export const freeShards = (given: PresentOwners): ReadonlySet<number> =>
+  given.members.length === 0 ? new Set() : new Shares(given).free()
 
 /** A node that is no member. */
 const outside = -1
@@ -57,7 +66,7 @@ class Shares {
   private own: readonly (number | undefined)[] = []
 
   constructor(given: PresentOwners) {
-    const { members, present, spread } = given
+    const { members, present, spread, isFixed = false } = given
     this.given = given
     this.shards = present.length
     this.remainders = Math.min(spread, remaindersMax, this.shards)
@@ -68,18 +77,27 @@ class Shares {
     this.wanted = [...this.present]
     const counts = this.members.map((_, node) => this.present.filter(owner => owner === node).length)
     const shares = sharesOf(counts, this.shards)
-    this.excess = counts.map((count, node) => Math.max(0, count - shares[node]!))
+    this.excess = counts.map((count, node) => (isFixed ? 0 : Math.max(0, count - shares[node]!)))
     this.room = counts.map((count, node) => Math.max(0, shares[node]! - count))
   }
 
+  free(): ReadonlySet<number> {
+    this.chooseRemainders()
+    return new Set(this.present.flatMap((owner, shard) => (owner === outside || this.isKept(shard) ? [] : [shard])))
+  }
+
   divide(): readonly string[] {
-    if (this.members.length <= this.remainders) this.own = this.ownRemainders()
+    this.chooseRemainders()
     if (this.hasRoom) {
       this.giveOrphans()
       this.giveRemainders()
       this.giveMixed()
-    } else this.exchange()
+    } else if (!this.given.isFixed) this.exchange()
     return this.wanted.map(node => this.members[node]!)
+  }
+
+  private chooseRemainders(): void {
+    if (this.members.length <= this.remainders) this.own = this.ownRemainders()
   }
 
   private get hasRoom(): boolean {

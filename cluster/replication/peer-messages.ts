@@ -21,7 +21,22 @@ export type PeerRequest =
       readonly kind: 'standing'
       readonly owner: string
       readonly flushed: readonly (readonly [shard: number, sequence: number])[]
+      /** Builds before this one neither send it nor read it. */
+      readonly load?: LoadReport | undefined
     }
+  /**
+   * The asker wants to give a shard and to take another one for it; `from` is its name and life. Only nodes that report
+   * their load know this request.
+   */
+  | { readonly kind: 'exchange'; readonly from: string; readonly gives: number; readonly takes: number }
+
+/** The work of a node. */
+export interface LoadReport {
+  /** Its `balance`; a word that is not known here counts as `count`. */
+  readonly balance: string
+  /** The requests a second of each shard that it owns. */
+  readonly shards: readonly (readonly [shard: number, load: number])[]
+}
 
 export type PeerReply =
   | { readonly kind: 'handedOver'; readonly epoch: number }
@@ -104,6 +119,16 @@ const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (val
 const isText = (value: unknown): boolean => typeof value === 'string'
 const isStanding = (value: unknown): boolean => Array.isArray(value) && value.length === 2 && value.every(isCount)
 
+const isAmount = (value: unknown): boolean => Number.isFinite(value) && (value as number) >= 0
+const isShardLoad = (value: unknown): boolean =>
+  Array.isArray(value) && value.length === 2 && isCount(value[0]) && isAmount(value[1])
+
+function isLoad(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  const { balance, shards } = value as Fields
+  return isText(balance) && Array.isArray(shards) && shards.every(isShardLoad)
+}
+
 function isPosition(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false
   const { sequence, epoch, hash } = value as Fields
@@ -116,7 +141,9 @@ const requestChecks: Checks<PeerRequest> = {
   handOver: ({ shard, to }) => isCount(shard) && isText(to),
   reached: ({ shard, sequence }) => isCount(shard) && isCount(sequence),
   snapshot: ({ shard, after }) => isCount(shard) && isText(after),
-  standing: ({ owner, flushed }) => isText(owner) && Array.isArray(flushed) && flushed.every(isStanding),
+  standing: ({ owner, flushed, load }) =>
+    isText(owner) && Array.isArray(flushed) && flushed.every(isStanding) && (load === undefined || isLoad(load)),
+  exchange: ({ from, gives, takes }) => isText(from) && isCount(gives) && isCount(takes),
 }
 
 const replyChecks: Checks<PeerReply> = {

@@ -4,6 +4,14 @@ import assert from 'node:assert/strict'
 
 const mib = 1024 * 1024
 
+/**
+ * What moves shards between nodes that stay: `load`: unequal numbers of shards, and unequal loads. `count`: unequal
+ * numbers. `off`: nothing.
+ */
+export const balances = ['off', 'count', 'load'] as const
+
+export type Balance = (typeof balances)[number]
+
 export interface ReplicationOptions {
   /** Nodes that keep each shard, its owner among them. */
   readonly replicas: number
@@ -53,6 +61,22 @@ export interface ReplicationOptions {
   readonly trimMs: number
   /** Records that are kept although enough nodes have them: a node that was away for less need not fetch a snapshot. */
   readonly recordsKept: number
+  /** The setting of this node. The least one of all nodes applies (balancer.ts). */
+  readonly balance: Balance
+  /** The time constant of the mean by which loads are smoothed. Well below `hotMs`, which it delays. */
+  readonly loadMs: number
+  /** How long loads have to be unequal before a shard moves, and how long a node has to be joined before. */
+  readonly hotMs: number
+  /** Loads are unequal if one differs by more than this part of the mean from it. */
+  readonly hotPart: number
+  /** Below so many requests a second above or below the mean, loads count as equal: moves cost more than they save. */
+  readonly hotRequestsMin: number
+  /** An exchange has to lower the larger one of two loads by this part of the mean. */
+  readonly hotGain: number
+  /** How long a node takes part in no further exchange after one. */
+  readonly hotPauseMs: number
+  /** How long two nodes try to carry an exchange out. */
+  readonly exchangeMs: number
 }
 
 export const replicationOptionsDefault: ReplicationOptions = {
@@ -75,6 +99,14 @@ export const replicationOptionsDefault: ReplicationOptions = {
   lagMax: 500,
   trimMs: 5000,
   recordsKept: 1000,
+  balance: 'load',
+  loadMs: 20_000,
+  hotMs: 60_000,
+  hotPart: 0.25,
+  hotRequestsMin: 100,
+  hotGain: 0.05,
+  hotPauseMs: 60_000,
+  exchangeMs: 30_000,
 }
 
 /** Fills in defaults, and asserts that the options fit together. */
@@ -86,5 +118,8 @@ export function completeReplicationOptions(given: Partial<ReplicationOptions>): 
   assert(options.checkMs >= 1, 'checkMs is too short')
   assert(options.healthMs >= 2 * options.heartbeatMs, 'healthMs has no room for two heartbeats')
   assert(options.recordsKept >= 1, 'recordsKept is less than 1')
+  assert(options.loadMs > 0, 'loadMs is no time')
+  assert(options.hotGain > 0, 'without hotGain shards could move back and forth')
+  assert(options.hotPauseMs >= options.exchangeMs, 'hotPauseMs is shorter than an exchange')
   return Object.freeze(options)
 }

@@ -12,6 +12,7 @@
 import type { ShardLog, Takeover, Unknown } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
 import { Appender } from './appender.js'
+import { Balancer, type BegunExchange } from './balancer.js'
 import { Caretaker } from './caretaker.js'
 import { Health, type Unhealthy } from './health.js'
 import { Heartbeats } from './heartbeats.js'
@@ -22,7 +23,7 @@ import { type ClusterMark, LogCheck, type MissingRecords } from './log-check.js'
 import { nameOf, noOwner, ownerText } from './owner.js'
 import { type AskPeer, decodePeerRequest, encodePeerMessage, type PeerReply, replyOf, textOf } from './peer-messages.js'
 import { Replica } from './replica.js'
-import type { ReplicationOptions } from './replication-options.js'
+import type { Balance, ReplicationOptions } from './replication-options.js'
 import type { HostReplication, LogPosition, Loss, ShardHost, ShardPayload } from './shard-host.js'
 import { Trimming } from './trimming.js'
 
@@ -67,6 +68,8 @@ export interface ReplicatorParts {
   readonly onUnreadable?: (node: string, reason: string) => void
   /** Other nodes have taken over shards that this node owned. */
   readonly onLost?: (losses: readonly Loss[]) => void
+  /** This node exchanges a hot shard for a cold one. */
+  readonly onExchange?: (exchange: BegunExchange) => void
 }
 
 /** Reasons with which a request for a shard is refused. */
@@ -83,6 +86,7 @@ export class Replicator implements HostReplication {
   private readonly appender: Appender
   private readonly caretaker: Caretaker
   private readonly trimming: Trimming
+  private readonly balancer: Balancer
   private readonly check: LogCheck
   private readonly heartbeats: Heartbeats
   private readonly health: Health
@@ -173,6 +177,20 @@ export class Replicator implements HostReplication {
       checkFirst: onChecked => this.check.checkFirst(onChecked),
       onHandedOver: (shard, epoch) => this.noteTakeover(shard, { epoch, owner: this.self }),
     })
+    this.balancer = new Balancer({
+      self: this.self,
+      shards,
+      host,
+      clock,
+      options,
+      ask,
+      keepers: this.keepers,
+      holdings: this.holdings,
+      ownerOf: shard => this.ownerOf(shard),
+      mayAct: () => this.check.hasChecked && !this.check.isLost,
+      onPlan: () => this.caretaker.lookSoon(),
+      onBegun: exchange => this.parts.onExchange?.(exchange),
+    })
     this.trimming = new Trimming({
       self: this.self,
       log,
@@ -185,6 +203,7 @@ export class Replicator implements HostReplication {
       mayTrim: () => !this.check.isLost,
       keepers: shard => this.livingKeepers(shard),
       others: () => this.others(clock.monoMs()),
+      load: () => this.balancer.round(),
     })
   }
 
@@ -229,6 +248,7 @@ export class Replicator implements HostReplication {
   setView(view: readonly ViewMember[]): void {
     this.view = view
     this.keepers.setView(view)
+    this.balancer.setView(view)
     this.caretaker.setView(view)
   }
 
@@ -335,7 +355,12 @@ export class Replicator implements HostReplication {
     const { message } = asked
     if (message.kind === 'standing') {
       this.trimming.note(message.owner, message.flushed)
+      this.balancer.note(message.owner, message.load)
       return answer({ kind: 'done' })
+    }
+    if (message.kind === 'exchange') {
+      const reason = this.balancer.onExchange(message.from, message.gives, message.takes)
+      return answer(reason === undefined ? { kind: 'done' } : { kind: 'refused', reason })
     }
     const holding = this.holdings[message.shard]
     if (!holding) return answer({ kind: 'refused', reason: `there is no shard ${message.shard}` })
@@ -403,6 +428,21 @@ export class Replicator implements HostReplication {
     return this.keepers.of(shard)[0]
   }
 
+  /** The requests a second of a node's shards; undefined: not known. */
+  loadOf(node: string): number | undefined {
+    return this.balancer.loadOf(node)
+  }
+
+  /** Exchanges for load that this node chose, and that were carried out. */
+  get exchanges(): number {
+    return this.balancer.exchanges
+  }
+
+  /** What moves shards between nodes that stay, as known here. */
+  get balance(): Balance {
+    return this.balancer.balance
+  }
+
   /** The node's knowledge of each shard, for people. */
   *standings(): Iterable<Holding> {
     yield* this.holdings
@@ -425,6 +465,7 @@ export class Replicator implements HostReplication {
     this.appender.close()
     this.caretaker.close()
     this.trimming.close()
+    this.balancer.close()
     this.heartbeats.close()
     this.health.close()
     for (const holding of this.holdings) holding.close()

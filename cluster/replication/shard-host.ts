@@ -59,6 +59,8 @@ export interface ShardHost {
   drop(shard: number, onDone: (failure?: Error) => void): void
   /** Calls back when all that was applied before survives a loss of power. */
   sync(onDone: (failure?: Error) => void): void
+  /** How many requests for entities of a shard came while it was active: a number that only grows. */
+  requests(shard: number): number
 }
 
 export interface SnapshotPage {

@@ -9,7 +9,7 @@ import type { ShardLog } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
 import type { Holding } from './holding.js'
 import { nameOf } from './owner.js'
-import { type AskPeer, encodePeerMessage } from './peer-messages.js'
+import { type AskPeer, encodePeerMessage, type LoadReport } from './peer-messages.js'
 import type { ReplicationOptions } from './replication-options.js'
 import type { ShardHost } from './shard-host.js'
 
@@ -34,6 +34,8 @@ export interface TrimmingParts {
   readonly keepers: (shard: number) => readonly string[]
   /** All other nodes. */
   readonly others: () => readonly string[]
+  /** The load of this node, which travels with its positions. */
+  readonly load: () => LoadReport
 }
 
 type Flushed = readonly (readonly [shard: number, sequence: number])[]
@@ -69,7 +71,7 @@ export class Trimming {
   }
 
   private flush(): void {
-    const { host, holdings, self, others, ask, mayTrim, onFailure } = this.parts
+    const { host, holdings, self, others, ask, mayTrim, onFailure, load } = this.parts
     const applied: Flushed = holdings
       .filter(({ replica }) => replica.state === 'following' || replica.state === 'owned')
       .map(({ shard }) => [shard, host.position(shard)?.sequence ?? 0])
@@ -77,7 +79,7 @@ export class Trimming {
       if (this.isClosed) return
       if (failure) return onFailure(failure)
       this.note(self, applied)
-      const request = encodePeerMessage({ kind: 'standing', owner: self, flushed: applied })
+      const request = encodePeerMessage({ kind: 'standing', owner: self, flushed: applied, load: load() })
       for (const node of others()) ask(node, request, reportDeadlineMs, () => {})
       if (!mayTrim()) return
       for (const { shard, phase } of holdings) if (phase === 'active') this.trim(shard)

@@ -46,6 +46,8 @@ export interface ClusterConfig {
   /** Whether versions of the engine that are known to lose data are accepted. */
   readonly isLogUnsafe: boolean
   readonly replicas: number
+  /** What moves shards between nodes that stay. */
+  readonly balance: 'load' | 'count' | 'off'
   /** How far the clocks of nodes may be apart, in milliseconds. */
   readonly clockSkewMaxMs: number
   readonly domain: string
@@ -440,6 +442,7 @@ function clusterOf(values: Values): ClusterConfig | undefined {
     logTls: shardLogCa === undefined ? undefined : { caFile: shardLogCa, certFile: shardLogCert, keyFile: shardLogKey },
     isLogUnsafe: values.shardLogUnsafe,
     replicas: values.replicas,
+    balance: values.balance,
     clockSkewMaxMs: values.clockSkewMax,
     domain: values.failureDomain ?? '',
     tls:

@@ -189,6 +189,9 @@ const cluster = {
   replicas: option('REPLICAS', whole(1, 7), 3, {
     help: 'Nodes that keep each shard, its owner among them. More survive the loss of more disks, and each costs every change once more. With 1, the content of the shards of a node is lost with its disk.',
   }),
+  balance: option('BALANCE', word('load', 'count', 'off'), 'load', {
+    help: 'What moves shards between nodes that stay. `load`: unequal numbers of shards, and loads that differ for a minute. `count`: unequal numbers. `off`: nothing. The least of all nodes applies.',
+  }),
   failureDomain: option('FAILURE_DOMAIN', text(1, 100), undefined, {
     help: 'What fails together with this node: a rack, a zone. Copies of a shard stand in different ones as long as there are any.',
   }),

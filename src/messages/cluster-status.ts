@@ -58,6 +58,10 @@ export interface ClusterStatus {
     readonly shards: readonly number[]
   }
   readonly clock: ClockStatus
+  /** What moves shards between nodes that stay: the least `-balance` of all joined nodes. */
+  readonly balance: 'load' | 'count' | 'off'
+  /** Exchanges for load that this node chose, and that were carried out. */
+  readonly exchanges: number
   readonly members: readonly {
     readonly name: string
     readonly address: string
@@ -66,6 +70,8 @@ export interface ClusterStatus {
     readonly isJoined: boolean
     /** Shards that it owns. */
     readonly owned: number
+    /** The requests a second for entities of its shards; undefined: it reports none. */
+    readonly load: number | undefined
     /** The version of the protocol on the link to it; undefined: no link, or it is this node itself. */
     readonly protocol: number | undefined
     /** Messages of that member that this node could not read. */

@@ -351,6 +351,10 @@ export function clusterFamilies({ status, log, stalledMs, gossip }: ClusterNumbe
   const clocks = members.flatMap(one =>
     one.clockAheadMs === undefined ? [] : [{ labels: { node: one.name }, value: one.clockAheadMs / 1000 }],
   )
+  const loads = members.flatMap(one =>
+    one.load === undefined ? [] : [{ labels: { node: one.name }, value: one.load }],
+  )
+  const loadOf = 'Requests a second for entities of the shards of a node, as known here.'
   const clockOf = 'How far the clock of another node is ahead of that of this node.'
   return [
     family('orrery_cluster_members', 'gauge', 'Nodes that this one knows of.', counted(members, 'status')),
@@ -370,6 +374,12 @@ export function clusterFamilies({ status, log, stalledMs, gossip }: ClusterNumbe
       'clock_ahead_seconds',
       'How far the clock of this node is ahead of the median of the clocks.',
       status.clock.aheadMs / 1000,
+    ),
+    family('orrery_cluster_load', 'gauge', loadOf, loads),
+    counter(
+      'orrery_cluster_load_exchanges_total',
+      'Exchanges of shards for load that this node chose.',
+      status.exchanges,
     ),
     family('orrery_cluster_clock_difference_seconds', 'gauge', clockOf, clocks),
     now('log_stalled_seconds', 'How long the append under way has waited for the engine.', stalledMs / 1000),

@@ -74,11 +74,12 @@ const carriedOut = (verb: Verb, target: OperatorTarget): Promise<string> =>
 /** The status in columns, followed by a line for each problem. */
 export function table({ node, cluster, log, health, clock, members, shards }: ClusterStatus): string {
   const rows = [
-    ['NODE', 'STATUS', 'SHARDS', 'TAKES SHARDS', 'DOMAIN', 'ADDRESS'],
-    ...members.map(({ name, status, owned, isJoined, domain, address }) => [
+    ['NODE', 'STATUS', 'SHARDS', 'REQUESTS/S', 'TAKES SHARDS', 'DOMAIN', 'ADDRESS'],
+    ...members.map(({ name, status, owned, load, isJoined, domain, address }) => [
       name === node ? `${name} *` : name,
       status,
       String(owned),
+      load === undefined ? '-' : String(load),
       isJoined ? 'yes' : 'no',
       domain || '-',
       address,

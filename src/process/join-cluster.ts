@@ -6,6 +6,7 @@
 
 import { randomUUID } from 'node:crypto'
 import {
+  type BegunExchange,
   type ClockState,
   type ClusterNode,
   type EtcdLog,
@@ -117,13 +118,14 @@ async function join<Own extends OwnShards>(
       chance: () => chance.fraction(),
       clockSkewMaxMs: config.clockSkewMaxMs,
       transport: { tls: identity, plaintext: config.isInsecure },
-      replicationOptions: { replicas: config.replicas },
+      replicationOptions: { replicas: config.replicas, balance: config.balance },
       onHealth: unhealthy => onHealth(unhealthy && problemOf(agreement, unhealthy)),
       onClock: state => {
         clock.follow(state.originMs)
         onClock(clockOf(config, state))
       },
       onLost,
+      onExchange: exchange => logger.info(`cluster: ${exchangeInWords(exchange)}`),
       onTrouble: trouble => logger.warn(`cluster: ${trouble}`),
       onFailure,
     },
@@ -245,6 +247,7 @@ function statusOf(config: ClusterConfig, agreement: Agreement, node: ClusterNode
     status,
     isJoined,
     owned: owned.get(name) ?? 0,
+    load: rounded(replicator.loadOf(name)),
     protocol: node.statsOf(name)?.protocol,
     undecodable: node.statsOf(name)?.undecodable ?? 0,
     clockAheadMs: rounded(node.clockAheadMs(name)),
@@ -253,10 +256,18 @@ function statusOf(config: ClusterConfig, agreement: Agreement, node: ClusterNode
   const log = logOf(agreement, node)
   const health = healthOf(config, agreement, node)
   const clock = clockOf(config, node.clockState)
-  return { node: name, cluster: agreement.id, isJoined, log, health, clock, members, shards }
+  const { balance, exchanges } = replicator
+  return { node: name, cluster: agreement.id, isJoined, log, health, clock, balance, exchanges, members, shards }
 }
 
-const rounded = (ms: number | undefined): number | undefined => (ms === undefined ? undefined : Math.round(ms))
+const rounded = (value: number | undefined): number | undefined => (value === undefined ? undefined : Math.round(value))
+
+function exchangeInWords(exchange: BegunExchange): string {
+  const { node, gives, takes } = exchange
+  const { givesLoad, takesLoad, ownLoad, otherLoad, meanLoad } = exchange
+  const [given, taken, own, other, mean] = [givesLoad, takesLoad, ownLoad, otherLoad, meanLoad].map(Math.round)
+  return `shard ${gives} (${given} requests/s) goes to ${node} for shard ${takes} (${taken}/s), since this node has ${own}/s, ${node} ${other}/s, and the mean is ${mean}/s`
+}
 
 /** Time of an ask, on top of the time for the requested list. */
 const askMs = 2_000

@@ -265,14 +265,15 @@ async function readDocuments(
 }
 
 function readingOf(parts: ShardParts, commit: GroupCommit, { entities, attributes, owned }: LogParts): ReadParts {
-  const { store, shardMap, clock, logger, limits, queries, scanner, answers } = parts
+  const { store, shardMap, clock, logger, limits, queries, scanner, answers, share } = parts
   const keyFilter = new KeyFilter()
   const expiryMark = new ExpiryMark()
   const actors = new Actors(store, keyFilter, limits.liveActorsMax, number => commit.isDurable(number))
   const views = new Views(queries.viewBytesMax, scanner, commit, clock, logger)
   const firstPages = new FirstPages(store, scanner, commit, owned)
   for (const follower of [views, firstPages, expiryMark]) commit.addFollower(follower)
-  const lookup = new Lookup(store, actors, commit, entities, shardMap, clock, owned)
+  const ownership = share?.kind === 'node' ? share.ownership : undefined
+  const lookup = new Lookup(store, actors, commit, entities, shardMap, clock, ownership)
   const sources = { store, commit, directory: entities, shardMap, lookup, actors, firstPages, views, scanner, clock }
   const lists = new Lists({ ...sources, room: answers, ...(owned && { owned }) }, queries)
   const types = new Types(commit, entities, attributes, lists, clock)

@@ -214,6 +214,7 @@ export class LocalShards implements Shards {
       case 'tenants':
         return parts.tenants.onAsk(request, isAboutOwner(request) ? this.ofSameShards(onReply) : onReply)
       default:
+        ownership?.countRequest(shard)
         return parts.shards[shard]!.onAsk(request, this.paced(request, onReply))
     }
   }
@@ -257,7 +258,9 @@ export class LocalShards implements Shards {
     const refusal = this.marks.refusalFor(item)
     if (refusal) return { actor: undefined, reply: { kind: 'refused', refusal } }
     const shard = actors.shardOf(tenant, path, id) ?? shardMap.shardOf(tenant, path, id)
-    return this.ownership && !this.ownership.admits(shard) ? notOurs : shards[shard]!.turn(item)
+    if (this.ownership && !this.ownership.admits(shard)) return notOurs
+    this.ownership?.countRequest(shard)
+    return shards[shard]!.turn(item)
   }
 
   /** Stops requests to other owners, and stops passing notifications on. */

@@ -144,6 +144,7 @@ export const valueCases: readonly OptionCase[] = [
   number('deadLetterMaxBytes', 'DEAD_LETTER_MAX_BYTES', 1024, 64, 1048576),
   number('notifDescendants', 'NOTIF_DESCENDANTS', 1000, 0),
   number('replicas', 'REPLICAS', 3, 1, 7),
+  words('balance', 'BALANCE', 'load', ['load', 'count', 'off'], ['Load', 'none']),
   number('clockSkewMax', 'CLOCK_SKEW_MAX', 500, 10, 60000),
   number('diskReserve', 'DISK_RESERVE', 64, 0, 1048576),
   number('expiryInterval', 'EXPIRY_INTERVAL', 1000, 10, 60000),

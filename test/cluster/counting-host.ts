@@ -57,6 +57,7 @@ export class CountingHost implements ShardHost {
   private readonly sealing = new Map<number, (failure?: Error) => void>()
   private onFailure: (failure: Error) => void = () => {}
   failed: Error | undefined
+  private readonly counted = new Map<number, number>()
 
   constructor(later: Later) {
     this.later = later
@@ -75,6 +76,7 @@ export class CountingHost implements ShardHost {
 
   /** Raises a counter; replies with its value when that is durable, and never if the outcome is unknown. */
   raise(shard: number, entity: string, by: string, onReply: (counter: Counter) => void): void {
+    this.count(shard)
     const counter = { value: (this.look(shard, entity)?.value ?? 0) + 1, by }
     nested(this.staged, shard).set(entity, counter)
     const rows = this.filling.get(shard) ?? []
@@ -86,6 +88,7 @@ export class CountingHost implements ShardHost {
 
   /** Reads a counter after the last turn; replies when its value is durable. */
   read(shard: number, entity: string, onReply: (counter: Counter | undefined) => void): void {
+    this.count(shard)
     const counter = this.look(shard, entity)
     if (!this.staged.get(shard)?.has(entity)) return onReply(counter)
     this.waiting.push({ shard, run: () => onReply(counter) })
@@ -213,6 +216,14 @@ export class CountingHost implements ShardHost {
 
   sync(onDone: (failure?: Error) => void): void {
     this.later(onDone)
+  }
+
+  requests(shard: number): number {
+    return this.counted.get(shard) ?? 0
+  }
+
+  private count(shard: number): void {
+    this.counted.set(shard, this.requests(shard) + 1)
   }
 
   private of(shard: number): Kept {

@@ -62,5 +62,6 @@ export const hostBut = (host: ShardHost, change: Partial<ShardHost>): ShardHost 
   install: (shard, rows, isFirst, onDone) => host.install(shard, rows, isFirst, onDone),
   drop: (shard, onDone) => host.drop(shard, onDone),
   sync: onDone => host.sync(onDone),
+  requests: shard => host.requests(shard),
   ...change,
 })

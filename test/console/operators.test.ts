@@ -35,6 +35,7 @@ function clusterSeenBy(isJoined: boolean): ClusterStatus {
       status: 'alive',
       protocol: 1,
       undecodable: 0,
+      load: name === 'a' ? undefined : 1234,
       clockAheadMs: name === 'a' ? undefined : 3,
     },
     isJoined: name !== 'a' || isJoined,
@@ -42,7 +43,9 @@ function clusterSeenBy(isJoined: boolean): ClusterStatus {
   }))
   const health = { state: 'unowned', reason: 'no node owns shard 5', shards: [5] } as const
   const clock = { state: 'close', aheadMs: 0, skewMaxMs: 500 } as const
-  return { node: 'a', cluster: 'city', isJoined, log: { state: 'whole', shards: [] }, health, clock, members, shards }
+  const log = { state: 'whole', shards: [] } as const
+  const balanced = { balance: 'load', exchanges: 0 } as const
+  return { node: 'a', cluster: 'city', isJoined, log, health, clock, ...balanced, members, shards }
 }
 
 t.test('operators', { skip }, async t => {

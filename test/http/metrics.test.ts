@@ -164,6 +164,8 @@ const noCluster: ClusterNumbers = {
     log: { state: 'whole', shards: [] },
     health: { state: 'ready', shards: [] },
     clock: { state: 'unknown', aheadMs: 0, skewMaxMs: 500 },
+    balance: 'load',
+    exchanges: 0,
     members: [],
     shards: [],
   },

@@ -7,6 +7,8 @@ export interface MemberShape {
   readonly status: string
   readonly isJoined: boolean
   readonly owned: number
+  /** Requests a second for entities of its shards. */
+  readonly load?: number
   readonly protocol?: number
   readonly undecodable: number
   /** How far its clock is ahead of the clock of the asked node. */

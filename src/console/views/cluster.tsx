@@ -165,6 +165,7 @@ function Members({ cluster: { node, members } }: { readonly cluster: ClusterShap
               <th scope="col">Node</th>
               <th scope="col">Status</th>
               <th scope="col">Shards</th>
+              <th scope="col">Requests/s</th>
               <th scope="col">Takes shards</th>
               <th scope="col">Domain</th>
               <th scope="col">Address</th>
@@ -174,22 +175,25 @@ function Members({ cluster: { node, members } }: { readonly cluster: ClusterShap
             </tr>
           </thead>
           <tbody>
-            {members.map(({ name, status, owned, isJoined, domain, address, protocol, undecodable, clockAheadMs }) => (
-              <tr key={name}>
-                <th scope="row" class="wrap">
-                  {name}
-                  {name === node && <span class="quiet"> (asked)</span>}
-                </th>
-                <td>{status}</td>
-                <td>{number(owned)}</td>
-                <td>{isJoined ? 'yes' : 'no'}</td>
-                <td class="wrap">{domain || '–'}</td>
-                <td class="wrap">{address}</td>
-                <td>{protocol ?? '–'}</td>
-                <td>{number(undecodable)}</td>
-                <td>{clockAheadMs === undefined ? '–' : `${number(clockAheadMs)} ms`}</td>
-              </tr>
-            ))}
+            {members.map(
+              ({ name, status, owned, load, isJoined, domain, address, protocol, undecodable, clockAheadMs }) => (
+                <tr key={name}>
+                  <th scope="row" class="wrap">
+                    {name}
+                    {name === node && <span class="quiet"> (asked)</span>}
+                  </th>
+                  <td>{status}</td>
+                  <td>{number(owned)}</td>
+                  <td>{load === undefined ? '–' : number(load)}</td>
+                  <td>{isJoined ? 'yes' : 'no'}</td>
+                  <td class="wrap">{domain || '–'}</td>
+                  <td class="wrap">{address}</td>
+                  <td>{protocol ?? '–'}</td>
+                  <td>{number(undecodable)}</td>
+                  <td>{clockAheadMs === undefined ? '–' : `${number(clockAheadMs)} ms`}</td>
+                </tr>
+              ),
+            )}
           </tbody>
         </table>
       </div>

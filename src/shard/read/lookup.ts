@@ -13,7 +13,7 @@ import type { GroupCommit } from '../commit/commit.js'
 import type { PathCounts, Paths } from '../commit/counts.js'
 import { hasLost, replyAfterFailure } from '../commit/deposed.js'
 import { idRange, parseIdKey } from '../layout.js'
-import type { Owned } from '../replicate/ownership.js'
+import type { Ownership } from '../replicate/ownership.js'
 import type { Actor, Actors } from '../turn/actor.js'
 
 type OnReply = (reply: ShardReply) => void
@@ -21,7 +21,7 @@ type OnReply = (reply: ShardReply) => void
 const none: readonly Actor[] = []
 
 export class Lookup {
-  /** `owned`: the shards whose entities are found. */
+  /** `ownership`: the shards whose entities are found, and whose requests are counted; undefined: all are found. */
   constructor(
     private readonly store: Store,
     private readonly live: Actors,
@@ -29,7 +29,7 @@ export class Lookup {
     private readonly directory: PathCounts,
     private readonly shardMap: ShardMap,
     private readonly clock: Pick<Clock, 'monoMs' | 'endOfTick'>,
-    private readonly owned?: Owned,
+    private readonly ownership?: Pick<Ownership, 'owned' | 'countRequest'>,
   ) {}
 
   // [hot] Once per read by id.
@@ -76,7 +76,9 @@ export class Lookup {
   /** The actor of an id under a path; none where its shard is not ours. */
   private actors(tenant: string, path: string, id: string): readonly Actor[] {
     const shard = this.shardMap.shardOf(tenant, path, id)
-    return this.owned && this.owned[shard] !== 1 ? none : [this.live.load(shard, tenant, path, id)]
+    if (this.ownership && this.ownership.owned[shard] !== 1) return none
+    this.ownership?.countRequest(shard)
+    return [this.live.load(shard, tenant, path, id)]
   }
 
   /** `mayLack`: an actor may be missing because of a removal whose commit is in flight. */

@@ -14,6 +14,7 @@ export class Ownership {
   /** The shard that all nodes follow; those before it hold entities. */
   readonly register: number
   private readonly admitted: Uint8Array
+  private readonly counts: Float64Array
   private changes = 0
 
   /** `shards`: the number of shards that hold entities. None is owned at first. */
@@ -21,6 +22,7 @@ export class Ownership {
     this.register = shards
     this.owned = new Uint8Array(new SharedArrayBuffer(shards + 1))
     this.admitted = new Uint8Array(shards + 1)
+    this.counts = new Float64Array(shards + 1)
   }
 
   /** Grows whenever the set of shards for reads changes: results from before and after must not be combined. */
@@ -31,6 +33,17 @@ export class Ownership {
   /** Whether asks about a shard are admitted. */
   admits(shard: number): boolean {
     return this.admitted[shard] === 1
+  }
+
+  // [hot] Once per write or read of an entity: one addition.
+  /** Counts a request for an entity of a shard. */
+  countRequest(shard: number): void {
+    this.counts[shard]!++
+  }
+
+  /** How many requests were counted in a shard. */
+  requests(shard: number): number {
+    return this.counts[shard]!
   }
 
   /** Whether reads count the rows of a shard. */

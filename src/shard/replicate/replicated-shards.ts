@@ -330,6 +330,11 @@ export class ReplicatedShards {
     this.parts.lane.sync(onDone)
   }
 
+  /** How many requests for entities of a shard came while it was this node's own. */
+  requests(shard: number): number {
+    return this.parts.ownership.requests(shard)
+  }
+
   private assertFollowed(shard: number): void {
     assert(!this.parts.ownership.owns(shard), `this node owns shard ${shard}, and does not follow it`)
   }

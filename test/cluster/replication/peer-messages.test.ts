@@ -18,6 +18,8 @@ const requests: readonly PeerRequest[] = [
   { kind: 'reached', shard: 2, sequence: 9 },
   { kind: 'snapshot', shard: 3, after: '' },
   { kind: 'standing', owner: 'b life', flushed: [[1, 2]] },
+  { kind: 'standing', owner: 'b life', flushed: [], load: { balance: 'load', shards: [[1, 2.5]] } },
+  { kind: 'exchange', from: 'b life', gives: 1, takes: 2 },
 ]
 const replies: readonly PeerReply[] = [
   { kind: 'handedOver', epoch: 4 },
@@ -51,6 +53,10 @@ t.test('another version, an unknown kind, and invalid members are no message', a
     { kind: 'handOver', shard: -1, to: 'b' },
     { kind: 'handOver', shard: 1 },
     { kind: 'standing', owner: 'b', flushed: [[1]] },
+    { kind: 'standing', owner: 'b', flushed: [], load: 5 },
+    { kind: 'standing', owner: 'b', flushed: [], load: { balance: 'load', shards: [[1, -2]] } },
+    { kind: 'standing', owner: 'b', flushed: [], load: { balance: 'load', shards: [[0.5, 2]] } },
+    { kind: 'exchange', from: 'b', gives: 1 },
   ])
     t.equal(decodePeerRequest(encodePeerMessage(wrong as unknown as PeerRequest)), undefined, JSON.stringify(wrong))
   const page = { kind: 'page', position: { ...textOf(position), hash: 'eA==' } } as const
