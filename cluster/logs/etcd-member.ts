@@ -114,7 +114,7 @@ const ready = 2
 /** How long it may take to get a token, which etcd makes slow on purpose. */
 const enterMs = 5000
 
-/** After so long no request begins on a channel of an earlier certificate: longer than it takes to get a token. */
+/** After so long no request begins on a channel that was replaced: longer than it takes to get a token. */
 const retireMs = 2 * enterMs
 
 const invalidToken = /invalid auth token|user name is empty/
@@ -142,7 +142,7 @@ const channelOptions = {
 
 export class EtcdMember {
   private readonly channels = new Map<Service, ServiceChannel>()
-  /** Channels of earlier certificates: requests may still be about to use them. */
+  /** Channels of earlier certificates, and stuck ones: requests may still be about to use them. */
   private readonly retired = new Set<ServiceChannel>()
   private token: string | undefined
   private entering: ((failure: EtcdFailure | undefined) => void)[] = []
@@ -239,14 +239,17 @@ export class EtcdMember {
   /** Later requests get connections of their own. A request or a watch in flight keeps its connection. */
   renew(tls: EtcdTls): void {
     this.tls = tls
-    for (const channel of this.channels.values()) {
-      this.retired.add(channel)
-      this.clock.after(retireMs, () => {
-        this.retired.delete(channel)
-        channel.close()
-      })
-    }
+    for (const channel of this.channels.values()) this.retire(channel)
     this.channels.clear()
+  }
+
+  /** Closes a channel once no request can be about to use it: a closed one throws. */
+  private retire(channel: ServiceChannel): void {
+    this.retired.add(channel)
+    this.clock.after(retireMs, () => {
+      this.retired.delete(channel)
+      channel.close()
+    })
   }
 
   close(): void {
@@ -273,7 +276,7 @@ export class EtcdMember {
   private channelTo(service: Service): ServiceChannel {
     const known = this.channels.get(service)
     if (known && !known.isStuck(this.clock.monoMs(), this.options.connectMs)) return known
-    known?.close()
+    if (known) this.retire(known)
     const channel = new ServiceChannel(service, this.name, this.address.secure, this.tls)
     this.channels.set(service, channel)
     return channel
