@@ -14,12 +14,12 @@ import { atLeast, type Finding, information, median, progress, rate, thousands }
 import { batches, entitiesOf, fill, stockId, stockSize, updates, wire } from './workloads.js'
 
 const needed = { gain: 1.8 }
-/** A few hundred updates a second fill such a disk. */
-const diskBytesPerSecond = 300_000
-/** With more in flight, a request would wait for longer than its deadline. */
-const connections = 48
-/** Nodes that have just begun are slow, and so is the disk. */
-const againMs = 60_000
+/** Some 200 updates a second fill such a disk. */
+const diskBytesPerSecond = 150_000
+/** With more in flight, the heartbeats and leases of nodes would wait for long, too. */
+const connections = 32
+/** Nodes that have just begun are slow. */
+const againMs = 20_000
 
 export async function dividedLogs({
   subject,
@@ -32,8 +32,9 @@ export async function dividedLogs({
   const rates: number[][] = []
   for (const engines of [1, 2]) {
     const own = join(dataDir, String(engines))
-    const nodes = await startNodes(subject, own, 1, { engines, diskBytesPerSecond })
+    const nodes = await startNodes(subject, own, 1, engines)
     await storeStock(nodes)
+    nodes.slowDisksDown(diskBytesPerSecond)
     const found: number[] = []
     for (let round = 1; round <= rounds; round++) {
       const work = { urls: nodes.urls, workload: updates, connections, tenant: '', place: 'anywhere' as const }
@@ -58,11 +59,10 @@ export async function dividedLogs({
   ]
 }
 
-/** The entities to update, few at a time. */
 function storeStock({ urls }: Nodes): Promise<void> {
   const { template } = batches[0]!
   const text = wire(template, '')
   let next = 0
   const request = (): string => fill(text, () => stockId(next++))
-  return load({ urls, count: stockSize / entitiesOf(template), connections: 1, againMs, request })
+  return load({ urls, count: stockSize / entitiesOf(template), connections: urls.length, againMs, request })
 }

@@ -32,42 +32,45 @@ const lookMs = 50
 /** Log lines in which a node that ends itself gives the reason. */
 const failureLine = /lvl=(FATAL|ERROR)/
 
+interface Engines {
+  readonly etcds: readonly Etcd[]
+  readonly disks: readonly SlowDisk[]
+  /** The option that names them. */
+  readonly log: string
+}
+
 interface Place {
   readonly port: number
   readonly listen: string
 }
 
-export interface EnginesOptions {
-  /** How many etcds the shards are divided among. */
-  readonly engines: number
-  /** The rate of the disk of each (slow-disk.ts). */
-  readonly diskBytesPerSecond: number
-}
-
-/** Starts the etcd and the nodes on directories in `folder`; resolves when all shards are at home. */
+/**
+ * Starts the etcd and the nodes on directories in `folder`; resolves when all shards are at home. `slowEngines`: so many
+ * etcds divide the shards among them, each behind a disk that can be made slow.
+ */
 export async function startNodes(
   subject: Subject,
   folder: string,
   etcdMembers: 1 | 3,
-  slow?: EnginesOptions,
+  slowEngines?: number,
 ): Promise<Nodes> {
   const ends: (() => unknown)[] = []
   const etcds: Etcd[] = []
   const logs: string[] = []
-  for (let n = 0; n < (slow?.engines ?? 1); n++) {
+  const disks: SlowDisk[] = []
+  for (let n = 0; n < (slowEngines ?? 1); n++) {
     const dataDir = n === 0 ? folder : join(folder, `etcd${n}`)
     const etcd = await startEtcd({ teardown: run => void ends.push(run) }, { members: etcdMembers, dataDir })
     etcds.push(etcd)
-    const disks: SlowDisk[] = []
-    for (const { address } of slow ? etcd.members : [])
-      disks.push(await openSlowDisk(address, slow!.diskBytesPerSecond))
-    for (const disk of disks) ends.push(() => disk.close())
-    const members = slow ? disks.map(({ address }) => address) : etcd.address().members
-    logs.push(`etcd://${members.join(',')}`)
+    const own: SlowDisk[] = []
+    if (slowEngines !== undefined) for (const { address } of etcd.members) own.push(await openSlowDisk(address))
+    for (const disk of own) ends.push(() => disk.close())
+    disks.push(...own)
+    logs.push(`etcd://${(own.length > 0 ? own : etcd.members).map(({ address }) => address).join(',')}`)
   }
   const places: Place[] = []
   for (const _ of names) places.push({ port: await freePort(), listen: `127.0.0.1:${await freePort()}` })
-  const nodes = new Nodes(subject, folder, etcds, logs.join(' '), places, ends)
+  const nodes = new Nodes(subject, folder, { etcds, disks, log: logs.join(' ') }, places, ends)
   await Promise.all(nodes.indexes.map(index => nodes.start(index)))
   await nodes.untilPlaced()
   return nodes
@@ -79,9 +82,7 @@ export class Nodes {
   private readonly servers: Server[] = []
   private readonly subject: Subject
   private readonly folder: string
-  private readonly etcds: readonly Etcd[]
-  /** The option that names them. */
-  private readonly log: string
+  private readonly engines: Engines
   private readonly places: readonly Place[]
   private readonly ends: readonly (() => unknown)[]
   /** Shards of entities; 0 until a node has reported the number: another build may have another one. */
@@ -90,22 +91,24 @@ export class Nodes {
   constructor(
     subject: Subject,
     folder: string,
-    etcds: readonly Etcd[],
-    log: string,
+    engines: Engines,
     places: readonly Place[],
     ends: readonly (() => unknown)[],
   ) {
     this.subject = subject
     this.folder = folder
-    this.etcds = etcds
-    this.log = log
+    this.engines = engines
     this.places = places
     this.ends = ends
   }
 
   /** The first etcd, or the only one. */
   get etcd(): Etcd {
-    return this.etcds[0]!
+    return this.engines.etcds[0]!
+  }
+
+  slowDisksDown(bytesPerSecond: number): void {
+    for (const disk of this.engines.disks) disk.slowDown(bytesPerSecond)
   }
 
   nameOf(index: number): string {
@@ -130,7 +133,7 @@ export class Nodes {
     const args = ['-durability', 'replicated', '-nodeName', name, '-clusterListen', listen]
     this.servers[index] = await start(this.subject, join(this.folder, name), 'anywhere', {
       port,
-      args: [...args, '-clusterJoin', seeds, '-shardLog', this.log],
+      args: [...args, '-clusterJoin', seeds, '-shardLog', this.engines.log],
       onLine: line => {
         if (failureLine.test(line)) progress(`node ${name}: ${line}`)
       },
@@ -186,7 +189,7 @@ export class Nodes {
   cpuSeconds(): Cpu {
     return {
       nodes: this.servers.reduce((sum, { pid }) => sum + cpuSecondsOfAll(pid), 0),
-      etcd: this.etcds.flatMap(({ members }) => members).reduce((sum, { pid }) => sum + cpuSeconds(pid), 0),
+      etcd: this.engines.etcds.flatMap(({ members }) => members).reduce((sum, { pid }) => sum + cpuSeconds(pid), 0),
     }
   }
 

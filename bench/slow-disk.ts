@@ -11,11 +11,14 @@ import { steadyMs } from './machine.js'
 export interface SlowDisk {
   /** Where clients connect. */
   readonly address: string
+  /** From now on the disk has this rate; before, it has no limit. */
+  slowDown(bytesPerSecond: number): void
   close(): void
 }
 
 /** Opens the proxy to an etcd, `host:port`. */
-export async function openSlowDisk(target: string, bytesPerSecond: number): Promise<SlowDisk> {
+export async function openSlowDisk(target: string): Promise<SlowDisk> {
+  let bytesPerSecond = Number.POSITIVE_INFINITY
   const [host = '', port] = target.split(':')
   const sockets = new Set<Socket>()
   let freeMs = 0
@@ -44,6 +47,9 @@ export async function openSlowDisk(target: string, bytesPerSecond: number): Prom
   await once(server, 'listening')
   return {
     address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    slowDown(rate) {
+      bytesPerSecond = rate
+    },
     close() {
       for (const socket of sockets) socket.destroy()
       server.close()

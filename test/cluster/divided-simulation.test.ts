@@ -1,6 +1,5 @@
 // Clusters whose shards are divided among two logs, with all faults of the simulation, and with one log away for longer
-// than its shards are kept: the promises hold as with one log (replication-simulation.test.ts). Without the rule that a
-// shard which was given up is taken over once more, one of them is broken.
+// than its shards are kept: the promises hold as with one log (replication-simulation.test.ts).
 
 import t from 'tap'
 import { Random } from '../support/random.js'
