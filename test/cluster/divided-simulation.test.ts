@@ -50,9 +50,16 @@ t.test('while one log is away the shards of the other go on, and later those of 
       .filter(Boolean).length
   t.equal(serving(1 - (register % logs)), 0, 'no node answers for a shard of the log that is away')
   t.ok(serving(register % logs) > 0, 'the others have owners that answer')
+  const forsaken = cluster.nodes.flatMap(({ now }) =>
+    [...now!.replicator.standings()].filter(({ isForsaken }) => isForsaken).map(({ shard }) => shard),
+  )
+  const epochs = new Map(forsaken.map(shard => [shard, cluster.engine.takeoverOf(shard)?.epoch ?? 0]))
+  t.ok(epochs.size > 0, 'shards with changes under way were given up')
   t.ok((await go(10_000)) > 0, 'changes are acknowledged')
   await world.run(20_000)
   t.ok(serving(1 - (register % logs)) > 0, 'its shards are answered for again')
+  for (const [shard, epoch] of epochs)
+    t.ok(cluster.engine.takeoverOf(shard)!.epoch > epoch, `shard ${shard} was taken over once more`)
   t.ok((await go(5_000)) > 0, 'afterwards')
   cluster.heal()
   await world.run(25_000)
