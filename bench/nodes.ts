@@ -1,4 +1,4 @@
-// Three nodes of a cluster and the etcd that keeps its log, each a process of its own on this machine.
+// Three nodes of a cluster and the etcd that keeps its log, or several with slow disks, each a process of its own on this machine.
 //
 // A shard is at home when no other node is about to own it. So the cluster is back in its normal state when all nodes
 // are alive and joined, and all shards are at home. Nodes keep their names, directories and ports when they are started
@@ -14,6 +14,7 @@ import { type Exposition, parseExposition } from '../test/support/exposition-par
 import { cpuSeconds, cpuSecondsOfAll } from './machine.js'
 import { progress } from './report.js'
 import { freePort, type Server, type Subject, start } from './servers.js'
+import { openSlowDisk, type SlowDisk } from './slow-disk.js'
 
 /** Owners by shard, of those of entities. */
 export type Owners = readonly (string | undefined)[]
@@ -31,18 +32,45 @@ const lookMs = 50
 /** Log lines in which a node that ends itself gives the reason. */
 const failureLine = /lvl=(FATAL|ERROR)/
 
+interface Engines {
+  readonly etcds: readonly Etcd[]
+  readonly disks: readonly SlowDisk[]
+  /** The option that names them. */
+  readonly log: string
+}
+
 interface Place {
   readonly port: number
   readonly listen: string
 }
 
-/** Starts the etcd and the nodes on directories in `folder`; resolves when all shards are at home. */
-export async function startNodes(subject: Subject, folder: string, etcdMembers: 1 | 3): Promise<Nodes> {
+/**
+ * Starts the etcd and the nodes on directories in `folder`; resolves when all shards are at home. `slowEngines`: so many
+ * etcds divide the shards among them, each behind a disk that can be made slow.
+ */
+export async function startNodes(
+  subject: Subject,
+  folder: string,
+  etcdMembers: 1 | 3,
+  slowEngines?: number,
+): Promise<Nodes> {
   const ends: (() => unknown)[] = []
-  const etcd = await startEtcd({ teardown: run => void ends.push(run) }, { members: etcdMembers, dataDir: folder })
+  const etcds: Etcd[] = []
+  const logs: string[] = []
+  const disks: SlowDisk[] = []
+  for (let n = 0; n < (slowEngines ?? 1); n++) {
+    const dataDir = n === 0 ? folder : join(folder, `etcd${n}`)
+    const etcd = await startEtcd({ teardown: run => void ends.push(run) }, { members: etcdMembers, dataDir })
+    etcds.push(etcd)
+    const own: SlowDisk[] = []
+    if (slowEngines !== undefined) for (const { address } of etcd.members) own.push(await openSlowDisk(address))
+    for (const disk of own) ends.push(() => disk.close())
+    disks.push(...own)
+    logs.push(`etcd://${(own.length > 0 ? own : etcd.members).map(({ address }) => address).join(',')}`)
+  }
   const places: Place[] = []
   for (const _ of names) places.push({ port: await freePort(), listen: `127.0.0.1:${await freePort()}` })
-  const nodes = new Nodes(subject, folder, etcd, places, ends)
+  const nodes = new Nodes(subject, folder, { etcds, disks, log: logs.join(' ') }, places, ends)
   await Promise.all(nodes.indexes.map(index => nodes.start(index)))
   await nodes.untilPlaced()
   return nodes
@@ -54,7 +82,7 @@ export class Nodes {
   private readonly servers: Server[] = []
   private readonly subject: Subject
   private readonly folder: string
-  readonly etcd: Etcd
+  private readonly engines: Engines
   private readonly places: readonly Place[]
   private readonly ends: readonly (() => unknown)[]
   /** Shards of entities; 0 until a node has reported the number: another build may have another one. */
@@ -63,15 +91,24 @@ export class Nodes {
   constructor(
     subject: Subject,
     folder: string,
-    etcd: Etcd,
+    engines: Engines,
     places: readonly Place[],
     ends: readonly (() => unknown)[],
   ) {
     this.subject = subject
     this.folder = folder
-    this.etcd = etcd
+    this.engines = engines
     this.places = places
     this.ends = ends
+  }
+
+  /** The first etcd, or the only one. */
+  get etcd(): Etcd {
+    return this.engines.etcds[0]!
+  }
+
+  slowDisksDown(bytesPerSecond: number): void {
+    for (const disk of this.engines.disks) disk.slowDown(bytesPerSecond)
   }
 
   nameOf(index: number): string {
@@ -93,11 +130,10 @@ export class Nodes {
     const { port, listen } = this.places[index]!
     const name = this.nameOf(index)
     const seeds = this.places.map(one => one.listen).join(',')
-    const log = `etcd://${this.etcd.address().members.join(',')}`
     const args = ['-durability', 'replicated', '-nodeName', name, '-clusterListen', listen]
     this.servers[index] = await start(this.subject, join(this.folder, name), 'anywhere', {
       port,
-      args: [...args, '-clusterJoin', seeds, '-shardLog', log],
+      args: [...args, '-clusterJoin', seeds, '-shardLog', this.engines.log],
       onLine: line => {
         if (failureLine.test(line)) progress(`node ${name}: ${line}`)
       },
@@ -153,7 +189,7 @@ export class Nodes {
   cpuSeconds(): Cpu {
     return {
       nodes: this.servers.reduce((sum, { pid }) => sum + cpuSecondsOfAll(pid), 0),
-      etcd: this.etcd.members.reduce((sum, { pid }) => sum + cpuSeconds(pid), 0),
+      etcd: this.engines.etcds.flatMap(({ members }) => members).reduce((sum, { pid }) => sum + cpuSeconds(pid), 0),
     }
   }
 

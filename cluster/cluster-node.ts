@@ -43,9 +43,10 @@ export interface ClusterSetup {
   readonly shards: number
   /** The number of shards over which a service path is spread. */
   readonly spread: number
-  readonly log: ShardLog
-  /** The mark that the log keeps of this cluster, as long as it has lost nothing. */
-  readonly mark?: ClusterMark
+  /** One or several; each keeps the logs of some shards (logs/divided-log.ts). */
+  readonly logs: readonly ShardLog[]
+  /** The mark that each log keeps of this cluster, as long as it has lost nothing. */
+  readonly marks?: readonly ClusterMark[]
   readonly clock: ClusterClock
   readonly chance: () => number
   /** How far the wall clocks of nodes may be apart (clocks/clock-state.ts). */
@@ -86,7 +87,8 @@ const clockSkewMaxMsDefault = 500
  * when it cannot listen on the address.
  */
 export async function startClusterNode(setup: ClusterSetup, host: ShardHost, askHost: AskHost): Promise<ClusterNode> {
-  const { name, life, domain, clusterId, seeds, clock, chance, log, shards, spread, mark, onFailure, onTrouble } = setup
+  const { name, life, domain, clusterId, seeds, clock, chance, logs, shards, spread, marks, onFailure, onTrouble } =
+    setup
   const transport = grpcTransport(setup.transport)
   const ownerListeners: (() => void)[] = []
   const options = completeReplicationOptions(setup.replicationOptions ?? {})
@@ -95,11 +97,11 @@ export async function startClusterNode(setup: ClusterSetup, host: ShardHost, ask
     life,
     shards,
     spread,
-    log,
+    logs,
     host,
     clock,
     options,
-    mark,
+    marks,
     ask: (node, request, waitMs, onReply) =>
       asks.ask(
         node,

@@ -14,6 +14,7 @@ export type { GrpcTransportOptions as TransportOptions } from './asks/grpc-trans
 export type { ClockState } from './clocks/clock-state.js'
 export { type ClusterNode, type ClusterSetup, startClusterNode } from './cluster-node.js'
 export { isHere } from './gossip/member.js'
+export { logIndexOf, oneLog } from './logs/divided-log.js'
 export { type EtcdLog, openEtcdLog } from './logs/etcd-log.js'
 export { type EtcdTls, parseEtcdAddress } from './logs/etcd-options.js'
 export { faultOfEtcd } from './logs/etcd-versions.js'

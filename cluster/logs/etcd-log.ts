@@ -66,6 +66,9 @@ export function openEtcdLog(
 export class EtcdLog implements ShardLog {
   readonly appendsMax = appendsMax
   readonly appendBytesMax = appendBytesMax
+  /** The addresses of the members, for texts. */
+  readonly name: string
+  readonly isSecure: boolean
   private readonly keys: EtcdKeys
   private readonly calls: EtcdCalls
   private following: EtcdFollowing | undefined
@@ -86,6 +89,8 @@ export class EtcdLog implements ShardLog {
     private readonly clock: ClusterClock,
     private readonly options: EtcdOptions,
   ) {
+    this.name = address.members.join(',')
+    this.isSecure = address.secure
     this.keys = new EtcdKeys(cluster)
     this.calls = new EtcdCalls(address, clock, options)
     this.compactLater()

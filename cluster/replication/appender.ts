@@ -11,10 +11,18 @@
 // records shows whether it happened before the takeover. If it did not, the parts of the lost shards never will, and
 // the others are appended again without them (`Deposed`).
 //
+// Where several engines keep the logs, an append has shards of one engine. The parts of one call then go one after the
+// other, first those of the engine that keeps the first part. An engine may be away while the others work. After
+// `forsakeMs` without an answer this node gives up its shards there (`Holding.forsake`). Otherwise changes of other shards
+// would wait for it, because some wait for everything in flight. Nobody knows whether the append has happened: its
+// clients get an error, and the next takeover ends it. With one engine there is nothing that could go on, so an append
+// waits.
+//
 // An engine that has lost something (log-check.ts) lacks the takeover, or the record before an append. Then nothing is
 // appended, and the changes wait until the engine has everything again.
 
 import assert from 'node:assert/strict'
+import { logIndexOf, logOf } from '../logs/divided-log.js'
 import type { Append, ShardLog, Takeover, Unknown } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
 import { encodeRecord, type Fragment, positionOf, recordOverheadBytes } from './log-record.js'
@@ -33,6 +41,8 @@ export interface OwnedShard {
    * happens later.
    */
   readonly mayAppend: boolean
+  /** Whether this node has given it up because its engine was silent, and has not taken it over since. */
+  readonly isForsaken: boolean
   /** The latest takeover that is known. */
   readonly latest: Takeover | undefined
   /** When this node was last certain to own it, on its clock. */
@@ -40,14 +50,17 @@ export interface OwnedShard {
 }
 
 export interface AppenderParts {
-  readonly log: ShardLog
+  /** The logs; `logIndexOf` tells which of them keeps a shard. */
+  readonly logs: readonly ShardLog[]
   readonly clock: Pick<ClusterClock, 'monoMs' | 'after'>
-  readonly options: Pick<ReplicationOptions, 'retryMs' | 'pageBytesMax'>
+  readonly options: Pick<ReplicationOptions, 'retryMs' | 'pageBytesMax' | 'forsakeMs'>
   /** The name and life of this node, as in takeovers. */
   readonly self: string
   readonly holding: (shard: number) => OwnedShard
   /** The engine has reported a takeover. */
   readonly onTakeover: (shard: number, takeover: Takeover) => void
+  /** One of several logs has not answered for so long that this node gives up its shards there. */
+  readonly onForsaken: (log: number) => void
   /** Whether the engine has everything, as far as is known. */
   readonly mayAppend: () => boolean
   /** The engine lacks something that is known here. */
@@ -96,17 +109,22 @@ export class Appender implements HostReplication {
     one.send()
   }
 
-  /** How long an append in flight has waited for the engine: the longest time; 0: there is none. */
+  /** How long an append in flight has waited for the engines: the longest time; 0: there is none. */
   get stalledMs(): number {
+    return Math.max(...this.parts.logs.map((_, log) => this.stalledMsOf(log)))
+  }
+
+  /** The same for the appends to one log. */
+  stalledMsOf(log: number): number {
     const nowMs = this.parts.clock.monoMs()
     let longest = 0
-    for (const { movedMs } of this.inFlight) longest = Math.max(longest, nowMs - movedMs)
+    for (const one of this.inFlight) if (one.log === log) longest = Math.max(longest, nowMs - one.movedMs)
     return longest
   }
 
-  /** The engine's reason for a wait; undefined: it has given none, or there is no append. */
-  get trouble(): Unknown | undefined {
-    for (const { unknown } of this.inFlight) if (unknown) return unknown
+  /** The reason of a log's engine for a wait; undefined: it has given none, or there is no append. */
+  troubleOf(log: number): Unknown | undefined {
+    for (const { log: waitsFor, unknown } of this.inFlight) if (waitsFor === log && unknown) return unknown
     return undefined
   }
 
@@ -136,12 +154,18 @@ class Appending {
     this.parts = parts
     this.onDone = onDone
     this.movedMs = parts.clock.monoMs()
-    const payloadMax = parts.log.appendBytesMax - recordOverheadBytes
+    const payloadMax = Math.min(...parts.logs.map(log => log.appendBytesMax)) - recordOverheadBytes
     this.pieces = payloads.flatMap(({ shard, payload }) => piecesOf(shard, payload, payloadMax))
   }
 
   close(): void {
     this.isClosed = true
+  }
+
+  /** The index of the log that it waits for, or waited for last. */
+  get log(): number {
+    const [next] = this.pieces
+    return next ? logIndexOf(next.shard, this.parts.logs.length) : 0
   }
 
   send(): void {
@@ -166,14 +190,37 @@ class Appending {
   private make(sent: readonly Sent[]): void {
     if (!this.parts.mayAppend()) return this.later(() => this.make(sent))
     const appends = sent.map(({ append }) => append)
-    this.parts.log.append(appends, outcome => {
+    this.logFor(sent).append(appends, outcome => {
       if (this.isClosed) return
       this.unknown = outcome.kind === 'unknown' ? outcome : undefined
       if (outcome.kind === 'appended') this.onAppended(sent)
       else if (outcome.kind === 'superseded') this.findOut(sent)
       else if (outcome.kind === 'short') this.whenFound(sent)
-      else this.later(() => this.make(sent))
+      else this.retry(() => this.make(sent))
     })
+  }
+
+  private logFor([first]: readonly Sent[]): ShardLog {
+    return logOf(this.parts.logs, first!.append.shard)
+  }
+
+  /** Whether its engine has been silent for long, and others could go on. */
+  private get isHopeless(): boolean {
+    const { clock, options, logs } = this.parts
+    return logs.length > 1 && clock.monoMs() - this.movedMs >= options.forsakeMs
+  }
+
+  private retry(run: () => void): void {
+    if (this.isHopeless) this.forsake()
+    else this.later(run)
+  }
+
+  /** Gives up the parts for this engine, whether they have happened or not. The others go on. */
+  private forsake(): void {
+    this.unknown = undefined
+    this.parts.onForsaken(this.log)
+    this.movedMs = this.parts.clock.monoMs()
+    this.send()
   }
 
   /** Nothing has happened: tries again, until the engine has the lost records again. */
@@ -182,14 +229,15 @@ class Appending {
     this.later(() => this.make(sent))
   }
 
-  /** As much as fits into one append: for each shard the first piece that is left. */
+  /** As much as fits into one append: for each shard of one log the first piece that is left. */
   private load(): Sent[] {
-    const { appendsMax, appendBytesMax } = this.parts.log
+    const { parts, log } = this
+    const { appendsMax, appendBytesMax } = parts.logs[log]!
     const sent: Sent[] = []
     const shards = new Set<number>()
     let bytes = 0
     for (const piece of this.pieces) {
-      if (shards.has(piece.shard)) continue
+      if (shards.has(piece.shard) || logIndexOf(piece.shard, parts.logs.length) !== log) continue
       const size = piece.payload.length + recordOverheadBytes
       if (sent.length >= appendsMax || bytes + size > appendBytesMax) break
       bytes += size
@@ -213,10 +261,10 @@ class Appending {
 
   /** There are later takeovers, so the append has happened before them or never will. */
   private findOut(sent: readonly Sent[]): void {
-    const { log, self, onTakeover } = this.parts
-    log.takeovers(outcome => {
+    const { self, onTakeover } = this.parts
+    this.logFor(sent).takeovers(outcome => {
       if (this.isClosed) return
-      if (outcome.kind === 'unknown') return this.later(() => this.findOut(sent))
+      if (outcome.kind === 'unknown') return this.retry(() => this.findOut(sent))
       // Epochs only grow, unless the engine has lost takeovers.
       const isLost = sent.some(({ append }) => append.epoch > (outcome.takeovers.get(append.shard)?.epoch ?? 0))
       if (isLost) return this.whenFound(sent)
@@ -234,12 +282,12 @@ class Appending {
    * appends.
    */
   private look(sent: readonly Sent[]): void {
-    const { log, options } = this.parts
+    const { options } = this.parts
     const [first] = sent as [Sent]
     const { append, position, holding } = sent.find(({ holding }) => holding.mayAppend) ?? first
-    log.read(append.shard, position.sequence - 1, options.pageBytesMax, outcome => {
+    this.logFor(sent).read(append.shard, position.sequence - 1, options.pageBytesMax, outcome => {
       if (this.isClosed) return
-      if (outcome.kind === 'unknown') return this.later(() => this.look(sent))
+      if (outcome.kind === 'unknown') return this.retry(() => this.look(sent))
       const [there] = outcome.records
       if (there?.bytes.equals(append.bytes)) return this.onAppended(sent)
       if (!there || !holding.mayAppend) return this.send()
@@ -260,14 +308,15 @@ class Appending {
   }
 }
 
-/** The known facts about a shard that another node has taken over. */
-export function lossOf({ replica: { shard }, latest, certainMs }: OwnedShard, nowMs: number): Loss {
+/** The known facts about a shard that another node has taken over, or that was given up. */
+export function lossOf({ replica: { shard }, latest, certainMs, isForsaken }: OwnedShard, nowMs: number): Loss {
   const { owner, epoch } = latest ?? { owner: noOwner, epoch: 0 }
   return {
     shard,
-    node: owner === noOwner ? undefined : nameOf(owner),
+    node: owner === noOwner || isForsaken ? undefined : nameOf(owner),
     epoch,
     certainMs: Number.isFinite(certainMs) ? nowMs - certainMs : undefined,
+    ...(isForsaken && { isForsaken }),
   }
 }
 

@@ -1,6 +1,7 @@
 // Does the duties of a node for its shards: from time to time, and after changes, it determines the duty for each shard
 // (duties.ts) and begins it. Work in flight is not begun again, and its amount is limited.
 
+import { logIndexOf, logOf } from '../logs/divided-log.js'
 import type { ShardLog } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
 import { type Duty, dutyOf, type OwnerSort } from './duties.js'
@@ -21,7 +22,7 @@ const pageMs = 10_000
 export interface CaretakerParts {
   /** The name and life of this node, as in takeovers. */
   readonly self: string
-  readonly log: ShardLog
+  readonly logs: readonly ShardLog[]
   readonly host: ShardHost
   readonly clock: ClusterClock
   readonly options: ReplicationOptions
@@ -35,10 +36,13 @@ export interface CaretakerParts {
   readonly renew: (shard: number) => Holding
   /** The names of the nodes that ought to keep a shard, the owner first. */
   readonly keepers: (shard: number) => readonly string[]
-  /** Whether the engine has everything. While it has lost something, or was not asked yet, nothing is begun. */
-  readonly mayAct: () => boolean
-  /** Asks the engine anew whether it has everything, and calls back once. */
-  readonly checkFirst: (onChecked: OnChecked) => void
+  /**
+   * Whether the engines have everything, and that of a shard has answered. While they have lost something, or it was not
+   * asked yet, nothing is begun.
+   */
+  readonly mayAct: (shard: number) => boolean
+  /** Asks the engine of a shard anew whether it has everything, and calls back once. */
+  readonly checkFirst: (shard: number, onChecked: OnChecked) => void
   /** Another node has made this one the owner of a shard, with that epoch. */
   readonly onHandedOver: (shard: number, epoch: number) => void
 }
@@ -76,7 +80,8 @@ export class Caretaker {
   private readonly copying = new Set<number>()
   /** Shards of which the store has no row, because this node has deleted them since it started. */
   private readonly empty = new Set<number>()
-  private hasTakeovers = false
+  /** The logs of which all takeovers are known. */
+  private readonly known = new Set<number>()
   private willLook = false
   private isClosed = false
 
@@ -120,9 +125,9 @@ export class Caretaker {
     this.signs.note(owner, this.parts.clock)
   }
 
-  /** All existing takeovers have been reported: a shard without any has never had an owner. */
-  knowsTakeovers(): void {
-    this.hasTakeovers = true
+  /** All existing takeovers of a log have been reported: a shard of it without any has never had an owner. */
+  knowsTakeovers(log: number): void {
+    this.known.add(log)
   }
 
   lookSoon(): void {
@@ -135,9 +140,15 @@ export class Caretaker {
   }
 
   private look(): void {
-    if (!this.hasTakeovers || !this.living.has(this.parts.self) || !this.parts.mayAct()) return
-    const nowMs = this.parts.clock.monoMs()
-    for (const holding of this.parts.holdings) this.begin(this.dutyFor(holding, nowMs), holding)
+    if (!this.living.has(this.parts.self)) return
+    const { clock, holdings, mayAct } = this.parts
+    const nowMs = clock.monoMs()
+    for (const holding of holdings)
+      if (this.knows(holding.shard) && mayAct(holding.shard)) this.begin(this.dutyFor(holding, nowMs), holding)
+  }
+
+  private knows(shard: number): boolean {
+    return this.known.has(logIndexOf(shard, this.parts.logs.length))
   }
 
   private dutyFor(holding: Holding, nowMs: number): Duty {
@@ -162,9 +173,10 @@ export class Caretaker {
     })
   }
 
-  private ownerSort({ latest }: Holding, nowMs: number): OwnerSort {
+  private ownerSort({ latest, isForsaken }: Holding, nowMs: number): OwnerSort {
     if (!latest || latest.owner === noOwner) return 'gone'
-    if (latest.owner === this.parts.self) return 'self'
+    // An append of the epoch that was given up may be on its way: a takeover ends it.
+    if (latest.owner === this.parts.self) return isForsaken ? 'gone' : 'self'
     if (this.leaving.has(latest.owner)) return 'leaving'
     return this.living.has(latest.owner) || this.signs.spares(latest.owner, nowMs) ? 'other' : 'gone'
   }
@@ -192,7 +204,7 @@ export class Caretaker {
     const { shard } = holding
     if (this.claiming.has(shard)) return
     this.claiming.add(shard)
-    this.parts.checkFirst(isWhole => {
+    this.parts.checkFirst(shard, isWhole => {
       this.claiming.delete(shard)
       if (!isWhole || this.isClosed || this.parts.holdings[shard] !== holding) return
       // It may have got an owner meanwhile.
@@ -233,6 +245,7 @@ export class Caretaker {
       shard,
       {
         ...this.parts,
+        log: logOf(this.parts.logs, shard),
         onUnreadable: reason => source !== undefined && this.parts.onUnreadable(source, reason),
         ask: (request, onReply) => (source === undefined ? onReply(undefined) : ask(source, request, pageMs, onReply)),
       },

@@ -9,10 +9,14 @@
 // since the engine was last in trouble. An observation from before an outage proves nothing about the owner of a shard
 // after it.
 //
+// Where there are several engines, the trouble of one concerns the shards whose logs it keeps. All shards need that of
+// the register, since leases do.
+//
 // A loss, a diverged log or an error of the log engine comes first among the reasons, since all the others follow from
 // it. A node with a copy that has diverged can answer, but it has changes that the log lacks, and only an operator can
 // decide which are right.
 
+import { logIndexOf } from '../logs/divided-log.js'
 import type { Unknown } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
 import type { MissingRecords } from './log-check.js'
@@ -25,7 +29,13 @@ export type Unhealthy =
   /** The log has other records than this node has applied, so its copies have stopped (replica.ts). */
   | { readonly kind: 'diverged'; readonly shards: readonly number[] }
   /** The engine takes no appends: `full`, its quota is exceeded; `away`, it does not answer, or cannot. */
-  | { readonly kind: 'full' | 'away'; readonly reason: string; readonly shards: readonly number[] }
+  | {
+      readonly kind: 'full' | 'away'
+      /** The index of its log. */
+      readonly log: number
+      readonly reason: string
+      readonly shards: readonly number[]
+    }
   /** They have no owner. */
   | { readonly kind: 'unowned'; readonly shards: readonly number[] }
   /** `unreachable`: this node cannot reach their owners. `silent`: no heartbeat has proven that these can append. */
@@ -44,8 +54,10 @@ export interface HealthParts {
   readonly loss: () => MissingRecords | undefined
   /** The shards whose logs have other records than this node has applied. */
   readonly diverged: () => readonly number[]
-  /** The latest request of a kind that the engine did not execute; undefined: it did. */
-  readonly trouble: () => Unknown | undefined
+  /** How many logs there are. */
+  readonly logs: number
+  /** The latest request of a kind that the engine of a log did not execute; undefined: it did. */
+  readonly trouble: (log: number) => Unknown | undefined
   /** Called once for each change of state. */
   readonly onChange: (unhealthy: Unhealthy | undefined) => void
 }
@@ -61,14 +73,15 @@ export class Health {
   private readonly reachedMs: Float64Array
   private readonly provenMs: Float64Array
   private state: Unhealthy | undefined
-  /** The last look at which the engine had lost something or did not execute a request. */
-  private troubledMs = Number.NEGATIVE_INFINITY
+  /** For each log, the last look at which something was lost or its engine did not execute a request. */
+  private readonly troubledMs: Float64Array
   private isClosed = false
 
   constructor(parts: HealthParts) {
     this.parts = parts
     this.reachedMs = new Float64Array(parts.shards).fill(Number.NEGATIVE_INFINITY)
     this.provenMs = new Float64Array(parts.shards).fill(Number.NEGATIVE_INFINITY)
+    this.troubledMs = new Float64Array(parts.logs).fill(Number.NEGATIVE_INFINITY)
     this.state = { kind: 'unowned', shards: this.all() }
   }
 
@@ -105,29 +118,43 @@ export class Health {
   }
 
   private find(): Unhealthy | undefined {
-    const { loss, diverged, trouble, clock, options } = this.parts
+    const { loss, diverged, clock, options } = this.parts
     const lost = loss()
-    const unknown = trouble()
     const nowMs = clock.monoMs()
-    if (lost || unknown) this.troubledMs = nowMs
+    const troubles = this.troubles()
+    for (const log of this.troubledMs.keys()) if (lost || troubles.has(log)) this.troubledMs[log] = nowMs
     if (lost) return { kind: 'lost', loss: lost, shards: lost.shards }
     for (const shard of this.all()) if (this.reaches(shard)) this.reachedMs[shard] = nowMs
     const other = diverged()
     if (other.length > 0) return { kind: 'diverged', shards: other }
     const enoughMs = nowMs - options.healthMs
-    const since = this.state
-      ? { reachedMs: nowMs, provenMs: Math.max(enoughMs, this.troubledMs) }
-      : { reachedMs: enoughMs, provenMs: enoughMs }
+    const reachedMs = this.state ? nowMs : enoughMs
+    const provenMs = [...this.troubledMs].map(ms => (this.state ? Math.max(enoughMs, ms) : enoughMs))
     const shards = this.all().filter(
-      shard => this.reachedMs[shard]! < since.reachedMs || this.provenMs[shard]! < since.provenMs,
+      shard => this.reachedMs[shard]! < reachedMs || this.provenMs[shard]! < provenMs[this.logOf(shard)]!,
     )
     if (shards.length === 0) return undefined
-    if (unknown) return { kind: unknown.isFull ? 'full' : 'away', reason: unknown.reason, shards }
-    return this.reasonFor(shards, since.reachedMs)
+    for (const [log, { isFull, reason }] of troubles)
+      if (shards.some(shard => this.logOf(shard) === log))
+        return { kind: isFull ? 'full' : 'away', log, reason, shards }
+    return this.reasonFor(shards, reachedMs)
+  }
+
+  private troubles(): ReadonlyMap<number, Unknown> {
+    const troubles = new Map<number, Unknown>()
+    for (const log of this.troubledMs.keys()) {
+      const unknown = this.parts.trouble(log)
+      if (unknown) troubles.set(log, unknown)
+    }
+    return troubles
+  }
+
+  private logOf(shard: number): number {
+    return logIndexOf(shard, this.parts.logs)
   }
 
   /**
-   * Why these shards cannot answer, where the engine is well as far as this node knows: the worst reason, with the
+   * Why these shards cannot answer, where their engines are well as far as this node knows: the worst reason, with the
    * shards that have it. Owners count as reached from `reachedMs` on.
    */
   private reasonFor(shards: readonly number[], reachedMs: number): Unhealthy {

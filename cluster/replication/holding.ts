@@ -17,6 +17,10 @@
 // was its own. Only renewals extend it, counted from the request (replicator.ts). Appends need no lease: they happen
 // only while the takeover is the latest. They do not extend it, since they prove nothing about the register.
 //
+// `lose` also follows when the node gives the shard up, because the engine of its log has been silent for long while
+// other engines work (`forsake`). An append of this node may then still be on its way. So the node takes the shard over
+// once more before it owns it again, which ends that append.
+//
 // Not here: when to claim or hand over (duties.ts), appending (appender.ts).
 
 import type { ShardLog, Takeover } from '../logs/shard-log.js'
@@ -58,7 +62,11 @@ export class Holding implements OwnedShard {
    * shard for it.
    */
   private hasStrayTakeovers = false
-  /** Whether another node has taken over since this node owned it last. */
+  /** The epoch in which this node has given the shard up; undefined: it never has. */
+  private forsakenEpoch: number | undefined
+  /**
+   * Whether another node has taken over, or this node has given it up, since this node owned it last.
+   */
   private isLost = false
   private isClosed = false
 
@@ -78,6 +86,10 @@ export class Holding implements OwnedShard {
   /** The latest takeover that is known. */
   get latest(): Takeover | undefined {
     return this.takeover
+  }
+
+  get isForsaken(): boolean {
+    return this.forsakenEpoch !== undefined && (this.takeover?.epoch ?? 0) <= this.forsakenEpoch
   }
 
   /** When this node was last certain to own it, on its clock. */
@@ -247,7 +259,14 @@ export class Holding implements OwnedShard {
     })
   }
 
-  /** Another node has taken over: nothing more can be appended. */
+  /** Gives the shard up if this node appends to it: what was appended without an answer may happen or not. */
+  forsake(): void {
+    if (!this.mayAppend) return
+    this.forsakenEpoch = this.epoch
+    this.lose()
+  }
+
+  /** Nothing more can be appended in this epoch. */
   private lose(): void {
     const { clock, onLost } = this.parts
     this.isLost = true

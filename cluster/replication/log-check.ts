@@ -1,4 +1,4 @@
-// Checks whether the engine still has all records and takeovers that this node knows.
+// Checks whether the engine of a log still has all records and takeovers that this node knows.
 //
 // An engine keeps what it has acknowledged, unless an operator deletes its keys, loses its disks or restores an older
 // backup. Then a log ends before the records that nodes have applied, or its latest takeover is older than one that a
@@ -41,8 +41,10 @@ export interface LogCheckParts {
   readonly options: Pick<ReplicationOptions, 'checkMs' | 'retryMs'>
   /** undefined: there is no mark by which to recognise this cluster. */
   readonly mark: ClusterMark | undefined
-  /** By shard. */
+  /** By shard: of all logs. */
   readonly holdings: readonly Holding[]
+  /** Whether this log keeps a shard. */
+  readonly keeps: (shard: number) => boolean
   /** The epoch of the latest takeover that is known of a shard; 0: there is none. */
   readonly epochOf: (shard: number) => number
   /** Other shards are lost than before, or it is known for the first time that none is. */
@@ -80,10 +82,10 @@ export class LogCheck {
   }
 
   start(): void {
-    const { clock, options, holdings } = this.parts
+    const { clock, options } = this.parts
     const checking = (): void => {
       if (this.isClosed) return
-      for (const { replica } of holdings) replica.resume()
+      for (const { replica } of this.holdings) replica.resume()
       this.check()
       clock.after(options.checkMs, checking)
     }
@@ -156,10 +158,15 @@ export class LogCheck {
       })
   }
 
+  private get holdings(): readonly Holding[] {
+    const { holdings, keeps } = this.parts
+    return holdings.filter(({ shard }) => keeps(shard))
+  }
+
   private known(): ReadonlyMap<number, Known> {
-    const { holdings, epochOf } = this.parts
+    const { epochOf } = this.parts
     const known = new Map<number, Known>()
-    for (const { shard, replica } of holdings) {
+    for (const { shard, replica } of this.holdings) {
       const { sequence, epoch } = replica.end
       known.set(shard, { sequence, epoch: Math.max(epoch, epochOf(shard)) })
     }
@@ -173,7 +180,7 @@ export class LogCheck {
     const { mark } = this.parts
     const isNameless = mark !== undefined && !named.value?.equals(mark.value)
     const lost = new Set(lacking.shards)
-    for (const { shard, replica } of this.parts.holdings) {
+    for (const { shard, replica } of this.holdings) {
       const epoch = takeovers.takeovers.get(shard)?.epoch ?? 0
       // A copy that follows may have found a loss that no single key shows, such as a gap.
       if (isNameless || epoch < known.get(shard)!.epoch || replica.state === 'ahead') lost.add(shard)

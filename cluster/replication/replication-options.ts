@@ -47,6 +47,12 @@ export interface ReplicationOptions {
    * takes to replace an owner.
    */
   readonly healthMs: number
+  /**
+   * When one of several engines has not answered an append for so long, its owner gives the shards of that engine up
+   * until the engine is back. Other changes may wait for the append until then, so it has to be shorter than clients
+   * wait; an election of the engine should fit in.
+   */
+  readonly forsakeMs: number
   /** Shards that one node moves to itself at the same time: more is faster, and each has its pause longer. */
   readonly movesMax: number
   /** Shards whose snapshots one node fetches at the same time. */
@@ -92,6 +98,7 @@ export const replicationOptionsDefault: ReplicationOptions = {
   checkMs: 2000,
   heartbeatMs: 1500,
   healthMs: 6000,
+  forsakeMs: 4000,
   movesMax: 4,
   fetchesMax: 2,
   pageBytesMax: mib,

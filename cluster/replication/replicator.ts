@@ -4,12 +4,16 @@
 // shard and does its duty there (duties.ts). Everything runs on events and a clock that are passed in, so that many
 // nodes can be simulated in one process (test/cluster/replication-simulation.test.ts).
 //
+// Several engines may keep the logs, each those of some shards (divided-log.ts). While one is away, the shards of the
+// others go on. All shards need the engine of the register, because leases do.
+//
 // All nodes follow the register, the shard behind the last one. An owner answers for a shard only if it has everything
 // that the register's log had when its lease was last confirmed, and not before it took the shard over. So a change of
 // the register counts as known everywhere when every owner has confirmed it, or its lease is over. After that no owner
 // decides anything without the change (`barrier`): a later owner will have it.
 
-import type { ShardLog, Takeover, Unknown } from '../logs/shard-log.js'
+import { logIndexOf, logOf } from '../logs/divided-log.js'
+import type { ShardLog, Takeover, TakeoversOutcome, Unknown } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
 import { Appender } from './appender.js'
 import { Balancer, type BegunExchange } from './balancer.js'
@@ -20,6 +24,7 @@ import { Holding } from './holding.js'
 import { Keepers } from './keepers.js'
 import { KnownTakeovers, wholeLeaseMs, withShard } from './known-takeovers.js'
 import { type ClusterMark, LogCheck, type MissingRecords } from './log-check.js'
+import { LogChecks } from './log-checks.js'
 import { nameOf, noOwner, ownerText } from './owner.js'
 import { type AskPeer, decodePeerRequest, encodePeerMessage, type PeerReply, replyOf, textOf } from './peer-messages.js'
 import { Replica } from './replica.js'
@@ -46,12 +51,13 @@ export interface ReplicatorParts {
   readonly shards: number
   /** The number of shards over which a service path is spread. */
   readonly spread: number
-  readonly log: ShardLog
+  /** One or several; `logIndexOf` tells which of them keeps a shard. */
+  readonly logs: readonly ShardLog[]
   readonly host: ShardHost
   readonly clock: ClusterClock
   readonly options: ReplicationOptions
-  /** The mark by which the cluster's engine is recognised; undefined: there is none. */
-  readonly mark?: ClusterMark | undefined
+  /** For each log the mark by which its engine is recognised; undefined: there are none. */
+  readonly marks?: readonly ClusterMark[] | undefined
   /** Asks another node; undefined: no answer came, or never will. */
   readonly ask: AskPeer
   /** Ownership of some shard has changed. */
@@ -87,11 +93,12 @@ export class Replicator implements HostReplication {
   private readonly caretaker: Caretaker
   private readonly trimming: Trimming
   private readonly balancer: Balancer
-  private readonly check: LogCheck
-  private readonly heartbeats: Heartbeats
+  private readonly check: LogChecks
+  /** One for each log, as everything that asks an engine. */
+  private readonly heartbeats: readonly Heartbeats[]
   private readonly health: Health
-  /** Why the latest renewal had no answer. */
-  private unrenewed: Unknown | undefined
+  /** For each log: why the latest renewal had no answer. */
+  private readonly unrenewed: (Unknown | undefined)[] = []
   private view: readonly ViewMember[] = []
   private readonly keepers: Keepers
   private readonly takeovers: KnownTakeovers
@@ -103,7 +110,7 @@ export class Replicator implements HostReplication {
   private isClosed = false
 
   constructor(parts: ReplicatorParts) {
-    const { name, life, shards, spread, host, log, clock, options, mark, ask, onFailure } = parts
+    const { name, life, shards, spread, host, logs, clock, options, ask, onFailure } = parts
     this.parts = parts
     this.self = ownerText(name, life)
     this.takeovers = new KnownTakeovers(clock, options)
@@ -118,26 +125,18 @@ export class Replicator implements HostReplication {
       },
     })
     this.holdings = Array.from({ length: shards + 1 }, (_, shard) => this.hold(shard, host.position(shard)))
-    this.check = new LogCheck({
-      log,
-      clock,
-      options,
-      mark,
-      holdings: this.holdings,
-      epochOf: shard => this.epochOf(shard),
-      onChange: () => {
-        this.parts.onChange()
-        this.health.look()
-      },
-    })
-    this.heartbeats = new Heartbeats({
-      name,
-      log,
-      clock,
-      options,
-      served: () => this.served(),
-      onProven: some => this.health.prove(some),
-    })
+    this.check = new LogChecks(logs.map((_, log) => this.checkOf(log)))
+    this.heartbeats = logs.map(
+      (log, index) =>
+        new Heartbeats({
+          name,
+          log,
+          clock,
+          options,
+          served: () => this.served(index),
+          onProven: some => this.health.prove(some),
+        }),
+    )
     this.health = new Health({
       clock,
       options,
@@ -148,22 +147,24 @@ export class Replicator implements HostReplication {
       reachable: parts.reachable,
       loss: () => this.check.loss,
       diverged: () => this.holdings.filter(({ replica }) => replica.hasDiverged).map(({ shard }) => shard),
-      trouble: () => this.appender.trouble ?? this.heartbeats.trouble ?? this.unrenewed,
+      logs: logs.length,
+      trouble: log => this.troubleOf(log),
       onChange: parts.onHealth,
     })
     this.appender = new Appender({
-      log,
+      logs,
       clock,
       options,
       self: this.self,
       holding: shard => this.holdings[shard]!,
       onTakeover: (shard, takeover) => this.noteRead(shard, takeover),
+      onForsaken: log => this.forsake(log),
       mayAppend: () => !this.check.isLost,
       onLost: () => this.check.check(),
     })
     this.caretaker = new Caretaker({
       self: this.self,
-      log,
+      logs,
       host,
       clock,
       options,
@@ -173,8 +174,8 @@ export class Replicator implements HostReplication {
       holdings: this.holdings,
       renew: shard => this.hold(shard, undefined),
       keepers: shard => this.keepers.of(shard),
-      mayAct: () => this.check.hasChecked && !this.check.isLost,
-      checkFirst: onChecked => this.check.checkFirst(onChecked),
+      mayAct: shard => this.check.isWhole(shard),
+      checkFirst: (shard, onChecked) => this.check.checkFirst(shard, onChecked),
       onHandedOver: (shard, epoch) => this.noteTakeover(shard, { epoch, owner: this.self }),
     })
     this.balancer = new Balancer({
@@ -187,13 +188,13 @@ export class Replicator implements HostReplication {
       keepers: this.keepers,
       holdings: this.holdings,
       ownerOf: shard => this.ownerOf(shard),
-      mayAct: () => this.check.hasChecked && !this.check.isLost,
+      mayAct: () => this.check.isWhole(shards),
       onPlan: () => this.caretaker.lookSoon(),
       onBegun: exchange => this.parts.onExchange?.(exchange),
     })
     this.trimming = new Trimming({
       self: this.self,
-      log,
+      logs,
       host,
       clock,
       options,
@@ -214,23 +215,9 @@ export class Replicator implements HostReplication {
 
   /** Begins to follow the logs and to do its duties. */
   start(): void {
-    const { log, clock, options } = this.parts
-    log.follow(shard => this.holdings[shard]?.replica.state === 'following', {
-      onRecord: (shard, record) => {
-        this.caretaker.noteSign(this.takeovers.of(shard)?.owner ?? noOwner)
-        this.holdings[shard]?.replica.onRecord(record)
-      },
-      onTakeover: (shard, takeover) => {
-        this.caretaker.noteSign(takeover.owner)
-        this.noteTakeover(shard, takeover)
-      },
-      onHeartbeat: (_, bytes) => this.heartbeats.onHeartbeat(bytes),
-      onGap: () => {
-        this.takeovers.noteUnknownOwners()
-        this.readAll()
-      },
-    })
-    this.readAll()
+    const { logs, clock, options } = this.parts
+    for (const log of logs.keys()) this.follow(log)
+    for (const log of logs.keys()) this.readAll(log)
     this.check.start()
     const renewing = (): void => {
       if (this.isClosed) return
@@ -240,8 +227,26 @@ export class Replicator implements HostReplication {
     renewing()
     this.caretaker.start()
     this.trimming.start()
-    this.heartbeats.start()
+    for (const heartbeats of this.heartbeats) heartbeats.start()
     this.health.start()
+  }
+
+  private follow(log: number): void {
+    this.parts.logs[log]!.follow(shard => this.holdings[shard]?.replica.state === 'following', {
+      onRecord: (shard, record) => {
+        this.caretaker.noteSign(this.takeovers.of(shard)?.owner ?? noOwner)
+        this.holdings[shard]?.replica.onRecord(record)
+      },
+      onTakeover: (shard, takeover) => {
+        this.caretaker.noteSign(takeover.owner)
+        this.noteTakeover(shard, takeover)
+      },
+      onHeartbeat: (_, bytes) => this.heartbeats[log]!.onHeartbeat(bytes),
+      onGap: () => {
+        this.takeovers.noteUnknownOwners()
+        this.readAll(log)
+      },
+    })
   }
 
   /** The nodes of the cluster, this one among them. */
@@ -306,7 +311,12 @@ export class Replicator implements HostReplication {
     return this.health.unhealthy
   }
 
-  /** How long an append in flight has waited for the engine: the longest time; 0: there is none. */
+  /** The latest request of a kind that the engine of a log did not execute; undefined: it did. */
+  troubleOf(log: number): Unknown | undefined {
+    return this.appender.troubleOf(log) ?? this.heartbeats[log]!.trouble ?? this.unrenewed[log]
+  }
+
+  /** How long an append in flight has waited for an engine: the longest time; 0: there is none. */
   get stalledMs(): number {
     return this.appender.stalledMs
   }
@@ -321,12 +331,11 @@ export class Replicator implements HostReplication {
    * every other node has confirmed that, or its lease is over.
    */
   barrier(shard: number, sequence: number, onDone: () => void): void {
-    const { log, clock, options, ask } = this.parts
-    log.takeovers(outcome => {
+    const { clock, options, ask } = this.parts
+    this.readOwners(areKnown => {
       const startedMs = clock.monoMs()
-      if (outcome.kind === 'read') this.noteTakeovers(outcome.takeovers)
       // An owner that no event has named here may answer under a lease as well.
-      let isLacking = outcome.kind === 'unknown' || this.takeovers.mayLackOwner(startedMs)
+      let isLacking = !areKnown || this.takeovers.mayLackOwner(startedMs)
       const end = (): void => {
         if (!isLacking) return onDone()
         clock.after(Math.max(0, startedMs + wholeLeaseMs(options) - clock.monoMs()), onDone)
@@ -341,6 +350,24 @@ export class Replicator implements HostReplication {
           if (--missing === 0) end()
         })
     })
+  }
+
+  /** Reads the takeovers of all logs. Calls back with whether each engine has answered. */
+  private readOwners(onRead: (areKnown: boolean) => void): void {
+    const { logs } = this.parts
+    let left = logs.length
+    let areKnown = true
+    const end = (outcome: TakeoversOutcome, log: number): void => {
+      if (outcome.kind === 'read') this.noteTakeovers(log, outcome.takeovers)
+      else areKnown = false
+      if (--left === 0) onRead(areKnown)
+    }
+    for (const [index, log] of logs.entries()) {
+      // One of several that is away would delay every change of the register until its deadline.
+      const unknown = logs.length > 1 ? this.unrenewed[index] : undefined
+      if (unknown) this.parts.clock.endOfTick(() => end(unknown, index))
+      else log.takeovers(outcome => end(outcome, index))
+    }
   }
 
   /** Answers a request of another node. */
@@ -383,7 +410,7 @@ export class Replicator implements HostReplication {
     const refuse = (reason: string): void => answer({ kind: 'refused', reason })
     if (holding.phase !== 'active') return refuse(notOwnedReason)
     // The engine may have been restored from an older backup since the last check. The shard is not sealed yet.
-    this.check.checkFirst(isWhole => {
+    this.check.checkFirst(holding.shard, isWhole => {
       if (this.isClosed) return
       if (!isWhole) return refuse(lostReason)
       holding.handOver(to, epoch => {
@@ -466,13 +493,14 @@ export class Replicator implements HostReplication {
     this.caretaker.close()
     this.trimming.close()
     this.balancer.close()
-    this.heartbeats.close()
+    for (const heartbeats of this.heartbeats) heartbeats.close()
     this.health.close()
     for (const holding of this.holdings) holding.close()
   }
 
   private hold(shard: number, position: LogPosition | undefined): Holding {
-    const { log, host, clock, options, onStopped, onFailure } = this.parts
+    const { logs, host, clock, options, onStopped, onFailure } = this.parts
+    const log = logOf(logs, shard)
     const replica = new Replica(shard, position, {
       log,
       host,
@@ -491,12 +519,39 @@ export class Replicator implements HostReplication {
       onChange: () => {
         const phase = this.holdings[shard]?.phase
         if (phase === 'waiting') this.renew()
-        if (phase === 'active') this.heartbeats.beatSoon()
+        if (phase === 'active') logOf(this.heartbeats, shard).beatSoon()
         this.caretaker.lookSoon()
       },
       onLost: loss => this.noteLost(loss),
       onFailure,
     })
+  }
+
+  private checkOf(log: number): LogCheck {
+    const { logs, clock, options, marks } = this.parts
+    return new LogCheck({
+      log: logs[log]!,
+      clock,
+      options,
+      mark: marks?.[log],
+      holdings: this.holdings,
+      keeps: shard => this.isIn(log, shard),
+      epochOf: shard => this.epochOf(shard),
+      onChange: () => {
+        this.parts.onChange()
+        this.health.look()
+      },
+    })
+  }
+
+  /** Whether a log keeps a shard. */
+  private isIn(log: number, shard: number): boolean {
+    return logIndexOf(shard, this.parts.logs.length) === log
+  }
+
+  /** The engine of a log has been silent for long, and others work. */
+  private forsake(log: number): void {
+    for (const holding of this.holdings) if (this.isIn(log, holding.shard)) holding.forsake()
   }
 
   /** A node that was stopped learns of all its losses at once, so they are reported together. */
@@ -511,13 +566,14 @@ export class Replicator implements HostReplication {
   }
 
   /**
-   * The shards that this node answers for at this moment. None while its appends wait for the engine, since it could
-   * not answer then.
+   * The shards of a log that this node answers for at this moment. None while its appends wait for the engine, since it
+   * could not answer then.
    */
-  private served(): ReadonlyMap<number, number> {
+  private served(log: number): ReadonlyMap<number, number> {
     const served = new Map<number, number>()
-    if (this.appender.stalledMs < this.parts.options.healthMs)
-      for (const { shard, epoch } of this.holdings) if (this.serves(shard)) served.set(shard, epoch)
+    if (this.appender.stalledMsOf(log) < this.parts.options.healthMs)
+      for (const { shard, epoch } of this.holdings)
+        if (this.isIn(log, shard) && this.serves(shard)) served.set(shard, epoch)
     return served
   }
 
@@ -541,20 +597,20 @@ export class Replicator implements HostReplication {
     this.parts.onChange()
   }
 
-  /** Reads takeovers and records that may have been missed. */
-  private readAll(): void {
-    const { log, clock, options } = this.parts
-    log.takeovers(outcome => {
+  /** Reads takeovers and records of a log that may have been missed. */
+  private readAll(log: number): void {
+    const { logs, clock, options } = this.parts
+    logs[log]!.takeovers(outcome => {
       if (this.isClosed) return
-      if (outcome.kind === 'unknown') return void clock.after(options.retryMs, () => this.readAll())
-      this.noteTakeovers(outcome.takeovers)
-      for (const { replica } of this.holdings) replica.read()
+      if (outcome.kind === 'unknown') return void clock.after(options.retryMs, () => this.readAll(log))
+      this.noteTakeovers(log, outcome.takeovers)
+      for (const { shard, replica } of this.holdings) if (this.isIn(log, shard)) replica.read()
     })
   }
 
-  private noteTakeovers(takeovers: ReadonlyMap<number, Takeover>): void {
+  private noteTakeovers(log: number, takeovers: ReadonlyMap<number, Takeover>): void {
     for (const [shard, takeover] of takeovers) this.noteRead(shard, takeover)
-    this.caretaker.knowsTakeovers()
+    this.caretaker.knowsTakeovers(log)
   }
 
   /**
@@ -568,34 +624,37 @@ export class Replicator implements HostReplication {
 
   /**
    * Confirms that this node has all of the register, and that its shards are still its own: then it may continue to
-   * answer. Both readings start at once, since a shard that has moved waits for them.
+   * answer. All readings start at once, since a shard that has moved waits for them. The shards of a log wait for that
+   * log and for the register, and for no other log.
    */
   private renew(): void {
-    const { log, clock } = this.parts
+    const { logs, clock } = this.parts
     const askedMs = clock.monoMs()
     const { replica } = this.holdings[this.register]!
     const isOwner = replica.state === 'owned'
-    // The register's owner knows all of it, as long as it is the owner.
-    let hasRegister = isOwner
-    let takeovers: ReadonlyMap<number, Takeover> | undefined
+    let hasRegister = false
+    const read: ReadonlyMap<number, Takeover>[] = []
     const confirm = (): void => {
-      if (this.isClosed || !hasRegister || !takeovers) return
-      if (isOwner && !this.ownsRegister(takeovers)) return
+      if (this.isClosed || !hasRegister) return
       this.hasRegister = true
-      this.confirm(askedMs, takeovers)
+      for (const takeovers of read) this.confirm(askedMs, takeovers)
     }
     if (!isOwner)
       replica.catchUp(caughtUp => {
         hasRegister = caughtUp !== undefined
         confirm()
       })
-    log.takeovers(outcome => {
-      this.unrenewed = outcome.kind === 'unknown' ? outcome : undefined
-      if (this.isClosed || outcome.kind === 'unknown') return
-      takeovers = outcome.takeovers
-      this.noteTakeovers(takeovers)
-      confirm()
-    })
+    for (const [index, log] of logs.entries())
+      log.takeovers(outcome => {
+        this.unrenewed[index] = outcome.kind === 'unknown' ? outcome : undefined
+        if (this.isClosed || outcome.kind === 'unknown') return
+        const { takeovers } = outcome
+        read.push(takeovers)
+        this.noteTakeovers(index, takeovers)
+        // The register's owner knows all of it, as long as it is the owner.
+        if (isOwner && this.ownsRegister(takeovers)) hasRegister = true
+        confirm()
+      })
   }
 
   private ownsRegister(takeovers: ReadonlyMap<number, Takeover>): boolean {

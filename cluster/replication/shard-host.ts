@@ -74,7 +74,7 @@ export interface ShardPayload {
   readonly payload: Buffer
 }
 
-/** A shard that was this node's own until another node took it over. */
+/** A shard that was this node's own until another node took it over, or until it was given up. */
 export interface Loss {
   readonly shard: number
   /** The node that owns it now; undefined: no node does. */
@@ -83,9 +83,14 @@ export interface Loss {
   readonly epoch: number
   /** How long ago this node was last certain to own it; undefined: it never was. */
   readonly certainMs: number | undefined
+  /** This node has given it up because the engine of its log was silent: its changes may be in the log or not. */
+  readonly isForsaken?: true
 }
 
-/** Other nodes have taken over some of the shards of an append. The parts of the other shards are durable. */
+/**
+ * Other nodes have taken over some of the shards of an append, or this node has given them up. The parts of the other
+ * shards are durable.
+ */
 export class DeposedError extends Error {
   readonly code = 'deposed'
   readonly losses: readonly Loss[]
@@ -99,15 +104,17 @@ export class DeposedError extends Error {
   }
 }
 
-const fateOf = ({ shard, node }: Loss): string =>
-  node === undefined ? `shard ${shard} has no owner now` : `shard ${shard} was taken over by ${node}`
+function fateOf({ shard, node, isForsaken }: Loss): string {
+  if (isForsaken) return `the log of shard ${shard} does not answer`
+  return node === undefined ? `shard ${shard} has no owner now` : `shard ${shard} was taken over by ${node}`
+}
 
 /** The log as an active host needs it: makes the changes of turns durable. */
 export interface HostReplication {
   /**
    * Appends to the logs of active shards, one part for each. Calls back when all are durable, with the position of
-   * each. Calls back with `Deposed` when other nodes have taken over some of the shards: their parts are not durable,
-   * all others are. Any other error means that the outcome is unknown, and the node has to end. A call with a shard
+   * each. Calls back with `Deposed` when other nodes have taken over some of the shards, or when their log was silent
+   * for long: their parts are not durable, or nobody knows, all others are. Any other error means that the outcome is unknown, and the node has to end. A call with a shard
    * must wait for the callback of the one before with that shard; calls without a common shard overlap.
    */
   append(parts: readonly ShardPayload[], onDone: (outcome: ReadonlyMap<number, LogPosition> | Error) => void): void

@@ -5,6 +5,7 @@
 // this up, since it will fetch a snapshot. But at least two copies must have the records (one, where `replicas` is
 // one): until there are two, the log grows.
 
+import { logOf } from '../logs/divided-log.js'
 import type { ShardLog } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
 import type { Holding } from './holding.js'
@@ -21,7 +22,7 @@ const reportDeadlineMs = 2_000
 export interface TrimmingParts {
   /** The name and life of this node: the next life of its process may have another disk. */
   readonly self: string
-  readonly log: Pick<ShardLog, 'trim'>
+  readonly logs: readonly Pick<ShardLog, 'trim'>[]
   readonly host: Pick<ShardHost, 'sync' | 'position'>
   readonly clock: ClusterClock
   readonly options: ReplicationOptions
@@ -87,13 +88,13 @@ export class Trimming {
   }
 
   private trim(shard: number): void {
-    const { keepers, options, log } = this.parts
+    const { keepers, options, logs } = this.parts
     const copies = keepers(shard).flatMap(owner => this.flushed.get(owner)?.get(shard) ?? [])
     if (copies.length < Math.min(copiesMin, options.replicas)) return
     const upTo = Math.min(...copies) - options.recordsKept
     const before = this.trimmed.get(shard) ?? 0
     if (upTo <= before) return
     this.trimmed.set(shard, upTo)
-    log.trim(shard, upTo)
+    logOf(logs, shard).trim(shard, upTo)
   }
 }

@@ -37,9 +37,9 @@ export interface ClusterConfig {
   readonly listen: string
   readonly advertised: string | undefined
   readonly seeds: readonly string[]
-  /** The address of the engine of the log; may hold a password. */
-  readonly log: string
-  /** This node's user there; undefined: the one in `log`, if it names a user. */
+  /** The addresses of the engines that keep the logs, in their order: one or several. They may hold passwords. */
+  readonly logs: readonly string[]
+  /** This node's user there; undefined: the ones in `logs`, if these name users. */
   readonly logUser: { readonly name: string; readonly passwordFile: string } | undefined
   /** How the engine is verified, and this node's certificate for it; undefined: the files of `tls` are used. */
   readonly logTls: LogTls | undefined
@@ -434,7 +434,7 @@ function clusterOf(values: Values): ClusterConfig | undefined {
     listen: clusterListen,
     advertised: values.clusterAddress,
     seeds: listOf(values.clusterJoin),
-    log: shardLog,
+    logs: shardLog.split(' '),
     logUser:
       shardLogUser !== undefined && shardLogPasswordFile !== undefined
         ? { name: shardLogUser, passwordFile: shardLogPasswordFile }

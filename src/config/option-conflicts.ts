@@ -79,7 +79,7 @@ function clusterConflicts(
   const { shardLog } = values
   if (shardLog?.includes('@') && values.shardLogUser !== undefined)
     lines.push(`${where('shardLogUser')}: -shardLog names a user already`)
-  if (shardLog !== undefined && !shardLog.startsWith('etcds:') && values.shardLogCa !== undefined)
+  if (shardLog !== undefined && !shardLog.includes('etcds:') && values.shardLogCa !== undefined)
     lines.push(`${where('shardLogCa')}: needs etcds:// in -shardLog`)
   for (const name of ['clusterJoin', 'clusterAddress', 'failureDomain', 'clusterCert'] as const)
     needs(name, ['clusterListen'])

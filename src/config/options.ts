@@ -146,9 +146,12 @@ const hostPort = '(?:\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}'
 const hostPorts = `${hostPort}(?:,${hostPort})*`
 const address = shaped(new RegExp(`^${hostPort}$`), 'an address, as HOST:PORT', 'host:port')
 const addresses = shaped(new RegExp(`^(?:${hostPorts})?$`), 'addresses, as HOST:PORT,HOST:PORT', 'host:port,..')
-const engine = shaped(
-  new RegExp(`^etcds?://(?:[^@/]+@)?${hostPorts}/?$`),
-  'the address of an etcd, as etcd://HOST:PORT,HOST:PORT',
+/** Engines among which the shards of a cluster are divided at most. */
+const enginesMax = 16
+const engine = `etcds?://(?:[^@/\\s]+@)?${hostPorts}/?`
+const engines = shaped(
+  new RegExp(`^${engine}(?: ${engine}){0,${enginesMax - 1}}$`),
+  'the address of an etcd, as etcd://HOST:PORT,HOST:PORT, or of several with spaces between',
   'etcd://..',
 )
 const name = shaped(/^[A-Za-z0-9._-]{1,100}$/, "a name of up to 100 letters, digits, '.', '_' and '-'", 'name')
@@ -166,8 +169,8 @@ const cluster = {
   clusterJoin: option('CLUSTER_JOIN', addresses, '', {
     help: 'HOST:PORT of other nodes, with commas; one that answers is enough. A host may be a DNS name with several addresses.',
   }),
-  shardLog: option('SHARD_LOG', engine, undefined, {
-    help: 'etcd://HOST:PORT,HOST:PORT (or etcds:// for TLS) of the etcd that keeps the log of the cluster, with user:password@ if need be.',
+  shardLog: option('SHARD_LOG', engines, undefined, {
+    help: 'etcd://HOST:PORT,HOST:PORT (or etcds:// for TLS) of the etcd that keeps the log of the cluster, with user:password@ if need be. Several with spaces between divide the shards among them; their number and order never change.',
     secret: true,
   }),
   shardLogUser: option('SHARD_LOG_USER', text(1, 100), undefined, {

@@ -18,7 +18,13 @@ export type HealthProblem =
   /** The logs of these shards have other records than the node has applied. */
   | { readonly kind: 'diverged'; readonly shards: readonly number[] }
   /** The log engine accepts no appends. `full`: its quota is exceeded. `away`: it does not answer, or cannot. */
-  | { readonly kind: 'full' | 'away'; readonly reason: string; readonly shards: readonly number[] }
+  | {
+      readonly kind: 'full' | 'away'
+      /** The engine, where there are several. */
+      readonly engine?: string
+      readonly reason: string
+      readonly shards: readonly number[]
+    }
   | { readonly kind: 'unowned'; readonly shards: readonly number[] }
   /** `unreachable`: this node cannot reach the owners. `silent`: the owners have not proven that they can append. */
   | { readonly kind: 'unreachable' | 'silent'; readonly nodes: readonly string[]; readonly shards: readonly number[] }
@@ -48,6 +54,17 @@ export interface ClusterStatus {
     readonly reason?: string
     readonly shards: readonly number[]
   }
+  /** The log engines in their order, where the shards are divided among several. */
+  readonly engines?: readonly {
+    /** The addresses of its members. */
+    readonly engine: string
+    /** The number of shards whose logs it keeps, the register counted. */
+    readonly shards: number
+    readonly hasRegister: boolean
+    /** As of this node's latest requests to it. `full`: its quota is exceeded. `away`: it does not answer, or cannot. */
+    readonly state: 'answers' | 'full' | 'away'
+    readonly reason?: string
+  }[]
   /**
    * Whether every shard could answer in the last seconds, as far as this node knows. If not: the reason, and the shards
    * that could not.
@@ -104,6 +121,8 @@ export interface ClusterNumbers {
   /** Requests to the engine of the log, by their kind. */
   readonly log: readonly {
     readonly kind: string
+    /** The engine, where there are several. */
+    readonly engine?: string
     readonly requests: number
     readonly failures: number
     readonly records: number
@@ -120,7 +139,7 @@ export interface ClusterNumbers {
   }
 }
 
-/** A shard that this node owned until another node took it over. */
+/** A shard that this node owned until another node took it over, or until this node gave it up. */
 export interface ShardLoss {
   readonly shard: number
   /** The node that owns it now; undefined: no node does. */
@@ -129,4 +148,6 @@ export interface ShardLoss {
   readonly epoch: number
   /** How long ago this node was last certain that it owned the shard; undefined: it never was. */
   readonly certainMs: number | undefined
+  /** This node has given it up because the engine of its log was silent: its changes may be in the log or not. */
+  readonly isForsaken?: true
 }

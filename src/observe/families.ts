@@ -340,7 +340,10 @@ export function clusterFamilies({ status, log, stalledMs, gossip }: ClusterNumbe
   const { members, shards } = status
   const now = (name: string, help: string, value: number): MetricFamily => gauge(`orrery_cluster_${name}`, help, value)
   const logCounts = (name: string, help: string, of: (numbers: LogNumbers) => number): MetricFamily => {
-    const values = log.map(numbers => ({ labels: { kind: numbers.kind }, value: of(numbers) }))
+    const values = log.map(numbers => {
+      const { kind, engine } = numbers
+      return { labels: { kind, ...(engine !== undefined && { engine }) }, value: of(numbers) }
+    })
     return family(`orrery_cluster_log_${name}_total`, 'counter', help, values)
   }
   const undecodable = members.filter(({ name }) => name !== status.node).map(one => [one.name, one.undecodable])

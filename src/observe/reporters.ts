@@ -28,9 +28,9 @@ export function problemInWords(problem: HealthProblem): string {
     case 'diverged':
       return `the log has other records than this node has applied: its copies of ${listed(problem.shards)} have stopped`
     case 'full':
-      return `the log engine is full and takes no writes (etcd's alarm NOSPACE: its quota is exceeded): ${problem.reason}`
+      return `${engineOf(problem)} is full and takes no writes (etcd's alarm NOSPACE: its quota is exceeded): ${problem.reason}`
     case 'away':
-      return `the log engine takes no writes: ${problem.reason}`
+      return `${engineOf(problem)} takes no writes: ${problem.reason}`
     case 'unowned':
       return `no node owns ${listed(problem.shards)}`
     case 'unreachable':
@@ -39,6 +39,10 @@ export function problemInWords(problem: HealthProblem): string {
       return `nothing has proven in the last seconds that ${problem.nodes.join(', ')} can write to ${listed(problem.shards)}`
   }
 }
+
+/** Where there are several, its name says which shards have the problem. */
+const engineOf = ({ engine }: { readonly engine?: string }): string =>
+  engine === undefined ? 'the log engine' : `the log engine ${engine}`
 
 const inMs = (ms: number): string => `${Math.round(ms)} ms`
 
@@ -88,8 +92,10 @@ export class LogReporter {
    * a warning.
    */
   onLost(losses: readonly ShardLoss[], loopDelayMs: number): void {
-    for (const node of new Set(losses.map(loss => loss.node))) {
-      const some = losses.filter(loss => loss.node === node)
+    this.onForsaken(losses.filter(({ isForsaken }) => isForsaken))
+    const taken = losses.filter(({ isForsaken }) => !isForsaken)
+    for (const node of new Set(taken.map(loss => loss.node))) {
+      const some = taken.filter(loss => loss.node === node)
       const certainMs = some.map(loss => loss.certainMs).filter(ms => ms !== undefined)
       const certain =
         certainMs.length === 0 ? '' : `, which was certain to own what it had until ${inMs(Math.max(...certainMs))} ago`
@@ -101,6 +107,14 @@ export class LogReporter {
         `cluster: ${lost}${certain}. ` + `The event loop of this node was late by up to ${inMs(loopDelayMs)}`,
       )
     }
+  }
+
+  private onForsaken(losses: readonly ShardLoss[]): void {
+    if (losses.length === 0) return
+    this.logger.warn(
+      `cluster: the log of ${allListed(losses.map(({ shard }) => shard))} of this node does not answer. ` +
+        'It has given up their latest changes, which may have happened or not, and takes the shards over when the log answers',
+    )
   }
 
   private report(problem: HealthProblem): void {

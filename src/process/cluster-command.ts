@@ -71,8 +71,10 @@ const carriedOut = (verb: Verb, target: OperatorTarget): Promise<string> =>
     return `${table(operatorJson(answer) as ClusterStatus)}\n`
   })
 
+const stateInWords = { answers: 'answers', away: 'does not answer', full: 'is full' } as const
+
 /** The status in columns, followed by a line for each problem. */
-export function table({ node, cluster, log, health, clock, members, shards }: ClusterStatus): string {
+export function table({ node, cluster, log, engines = [], health, clock, members, shards }: ClusterStatus): string {
   const rows = [
     ['NODE', 'STATUS', 'SHARDS', 'REQUESTS/S', 'TAKES SHARDS', 'DOMAIN', 'ADDRESS'],
     ...members.map(({ name, status, owned, load, isJoined, domain, address }) => [
@@ -102,6 +104,10 @@ export function table({ node, cluster, log, health, clock, members, shards }: Cl
     ...lines,
     '',
     `${copies} of ${shards.length} shards have a copy here, the furthest ${lag} records behind`,
+    ...engines.map(({ engine, shards, hasRegister, state }, place) => {
+      const kept = hasRegister ? `${shards} shards, the register among them` : `${shards} shards`
+      return `log engine ${place + 1}, ${engine}: ${kept}, ${stateInWords[state]}`
+    }),
     ...(log.reason === undefined ? [] : [`${log.reason} (docs/operations/log-lost.md)`]),
     ...(log.reason === undefined && health.reason !== undefined
       ? [`not ready: ${health.reason} (docs/operations/cluster-health.md)`]

@@ -17,7 +17,7 @@
 
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { assertFoundable, type EtcdLog, findBehind, findLiving, foundLogs } from '../../cluster/index.js'
+import { assertFoundable, findBehind, findLiving, foundLogs } from '../../cluster/index.js'
 import { systemChance, systemClock } from '../clock.js'
 import { placementDefault } from '../domain/scope.js'
 import type { OpenDirectory } from '../move/directory.js'
@@ -26,8 +26,16 @@ import type { Store } from '../ports.js'
 import { Positions } from '../shard/replicate/positions.js'
 import type { FollowedPosition } from '../shard/replicate/replication.js'
 import { clusterOf, createDirectory, DataDirectoryError } from '../storage/data-directory.js'
-import { agreed, agreedBefore } from './cluster-log.js'
-import { type Command, clusterIn, logOf, type Order, runDirectoryCommand, warn } from './directory-command.js'
+import { agreed, agreedBefore } from './cluster-marks.js'
+import {
+  type Command,
+  clusterIn,
+  logOf,
+  type OpenLog,
+  type Order,
+  runDirectoryCommand,
+  warn,
+} from './directory-command.js'
 import { type Filled, fillDirectory, markNew, openOld } from './fill-directory.js'
 import { recover } from './recover.js'
 import type { Agreement } from './surroundings.js'
@@ -74,11 +82,11 @@ async function runInit({ from: [from], config, signal }: Order): Promise<string>
   const cluster = clusterIn(config, 'init')
   const to = config.store.directory
   const mark = markNew(to, initMark)
-  const log = logOf(cluster)
+  const { log, engines } = logOf(cluster)
   try {
     const old = await openOld(from, to, placementDefault, warn)
     try {
-      const agreement = await agreedWith(old, log)
+      const agreement = await agreedWith(old, engines)
       // The log of the register is one more.
       const logs = Array.from({ length: agreement.shards + 1 }, (_, shard) => shard)
       await assertFoundable(logs, mark, log, systemClock)
@@ -100,8 +108,11 @@ async function runInit({ from: [from], config, signal }: Order): Promise<string>
 }
 
 /** The agreement of the cluster. It has as many shards as the directory, so that every row keeps its place. */
-async function agreedWith({ directory: { path, shards, spread } }: OpenDirectory, log: EtcdLog): Promise<Agreement> {
-  const { agreement } = await agreed(log, { shards, spread, id: systemChance.uuid() }, { warn })
+async function agreedWith(
+  { directory: { path, shards, spread } }: OpenDirectory,
+  engines: OpenLog['engines'],
+): Promise<Agreement> {
+  const { agreement } = await agreed(engines, { shards, spread, id: systemChance.uuid() }, { warn })
   if (agreement.shards === shards && agreement.spread === spread) return agreement
   throw new Error(
     `the log engine keeps a cluster of ${agreement.shards} shards (spread ${agreement.spread}), and data directory ${path} has ${shards} (spread ${spread}): ` +
@@ -121,14 +132,14 @@ function putPositions(target: Store, founded: ReadonlyMap<number, FollowedPositi
 async function runLeave({ from: [from], config, flags, signal }: Order): Promise<string> {
   const own = clusterOf(from)
   if (!own) throw new DataDirectoryError(`data directory ${from} is that of a single node already`)
-  const log = flags.has(withoutLog) ? undefined : logOf(clusterIn(config, 'leave'))
+  const open = flags.has(withoutLog) ? undefined : logOf(clusterIn(config, 'leave'))
   const to = config.store.directory
   markNew(to, leaveMark)
   try {
     const old = await openOld(from, to, { ...placementDefault, cluster: own }, warn)
     try {
       const positions = await wholeCopy(old)
-      if (log) await assertNothingMissing(from, own.id, positions, log)
+      if (open) await assertNothingMissing(from, own.id, positions, open)
       else warn(`Without the log: changes that other nodes have acknowledged and that are not in ${from} are missing.`)
       const filled = await fillDirectory(old, { to, isNode: false, signal })
       createDirectory(contentIn(old, to))
@@ -141,7 +152,7 @@ async function runLeave({ from: [from], config, flags, signal }: Order): Promise
       await old.close()
     }
   } finally {
-    await log?.close()
+    await open?.log.close()
   }
 }
 
@@ -162,7 +173,7 @@ async function assertNothingMissing(
   from: string,
   id: string,
   positions: ReadonlyMap<number, FollowedPosition>,
-  log: EtcdLog,
+  { log, engines }: OpenLog,
 ): Promise<void> {
   // This check precedes the reading of the logs: a node that ends only afterwards may have appended meanwhile.
   const living = await findLiving(log, systemClock)
@@ -175,7 +186,7 @@ async function assertNothingMissing(
       `${error.message}. ${withoutLog} goes on without it; changes that are not in ${from} are then missing`,
     )
   })
-  await agreedBefore(log, { path: from, id }, { warn })
+  await agreedBefore(engines, { path: from, id }, { warn })
   if (behind.length > 0)
     throw new Error(
       `the log has changes of ${shardsInWords(behind)} that are not in ${from}: start the nodes again, wait until "orrery cluster status" shows at this node that every shard has a copy and none is behind, and stop this node last`,

@@ -1,7 +1,7 @@
 // Reads the files that the options of a cluster name: certificates of the nodes, and the credentials for the engine of
 // the log. A failure names the option.
 //
-// Not here: the use of their contents (cluster-log.ts, join-cluster.ts).
+// Not here: the use of their contents (cluster-logs.ts, join-cluster.ts).
 
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
@@ -53,9 +53,15 @@ export interface LogAccess {
   readonly tls: EtcdTls | undefined
 }
 
-/** `tls`: the certificates for other nodes; also used for the engine if the options set no others. */
-export function logAccessOf(config: ClusterConfig, tls: Certificates | undefined): LogAccess {
-  const address = parseEtcdAddress(config.log)
+/**
+ * The access to each engine, in their order. `tls`: the certificates for other nodes; also used for the engines if the
+ * options set no others.
+ */
+export const logAccessesOf = (config: ClusterConfig, tls: Certificates | undefined): readonly LogAccess[] =>
+  config.logs.map(log => logAccessOf(log, config, tls))
+
+function logAccessOf(log: string, config: ClusterConfig, tls: Certificates | undefined): LogAccess {
+  const address = parseEtcdAddress(log)
   if (typeof address === 'string') throw new Error(`-shardLog: ${address}`)
   const { logUser: user, logTls } = config
   const known = user ? { ...address, user: user.name, password: passwordIn(user.passwordFile) } : address

@@ -3,12 +3,12 @@
 //
 // Exit status: 0 when it was done, 1 when it was refused or stopped, or when the words are wrong.
 
-import type { EtcdLog } from '../../cluster/index.js'
+import { type EtcdLog, oneLog, type ShardLog } from '../../cluster/index.js'
 import { usageOf } from '../config/commands.js'
 import { type ClusterConfig, type Config, readConfig } from '../config/config.js'
 import { DataDirectoryError, isDataDirectory } from '../storage/data-directory.js'
 import { certificatesOf } from './cluster-files.js'
-import { openLogOf } from './cluster-log.js'
+import { openLogsOf } from './cluster-logs.js'
 
 export interface Order {
   /** The directories behind `--from`: exactly one where the command takes one. */
@@ -99,4 +99,13 @@ export function clusterIn({ cluster }: Config, verb: DirectoryVerb): ClusterConf
   return cluster
 }
 
-export const logOf = (cluster: ClusterConfig): EtcdLog => openLogOf(cluster, cluster.tls && certificatesOf(cluster.tls))
+/** The log of a cluster, and the engines of which it consists. */
+export interface OpenLog {
+  readonly log: ShardLog
+  readonly engines: readonly EtcdLog[]
+}
+
+export function logOf(cluster: ClusterConfig): OpenLog {
+  const engines = openLogsOf(cluster, cluster.tls && certificatesOf(cluster.tls))
+  return { log: oneLog(engines), engines }
+}

@@ -10,8 +10,10 @@ import {
   type ClockState,
   type ClusterNode,
   type EtcdLog,
+  type EtcdTls,
   Identity,
   isHere,
+  logIndexOf,
   startClusterNode,
   type Unhealthy,
 } from '../../cluster/index.js'
@@ -19,13 +21,14 @@ import { AskDeadlines } from '../broker/ask-deadlines.js'
 import { ClusteredShards, type Nodes } from '../broker/clustered-shards.js'
 import { systemClock } from '../clock.js'
 import type { ClusterConfig } from '../config/config.js'
-import type { ClockStatus, ClusterStatus, HealthProblem } from '../messages/cluster-status.js'
+import type { ClockStatus, ClusterNumbers, ClusterStatus, HealthProblem } from '../messages/cluster-status.js'
 import { clockInWords } from '../observe/clock-reporter.js'
 import { lossInWords, problemInWords } from '../observe/reporters.js'
 import type { Chance, Logger } from '../ports.js'
 import type { BoundedClock } from './bounded-clock.js'
 import { buffersOf, certificatesOf, logTlsIn, nodeCertificatesIn } from './cluster-files.js'
-import { type Agreed, agreed, agreedBefore, checkEngine, openLogOf } from './cluster-log.js'
+import { checkEngines, openLogsOf } from './cluster-logs.js'
+import { type Agreed, agreed, agreedBefore } from './cluster-marks.js'
 import type { Agreement, ClusterLog, Joined, JoinedNode, JoinOptions, OwnShards } from './surroundings.js'
 
 const oneCopyWarning =
@@ -52,20 +55,20 @@ export function openCluster(config: ClusterConfig, given: ClusterGiven): JoinedN
   return {
     kind: 'node',
     renew(use, contents) {
-      if (use === 'log') return links?.log.renew(logTlsIn(contents))
+      if (use === 'log') return renewLogs(links, logTlsIn(contents))
       const certificates = nodeCertificatesIn(contents)
       links?.identity?.renew(certificates)
-      if (config.log.startsWith('etcds:') && !config.logTls) links?.log.renew(buffersOf(certificates))
+      if (!config.logTls) renewLogs(links, buffersOf(certificates))
     },
     async agree(wanted, own) {
       links ??= openLinks(config)
-      const { log } = links
-      const isChecked = await checkEngine(log, config, logger)
+      const { logs } = links
+      const areChecked = await checkEngines(logs, config, logger)
       const found = own
-        ? await agreedBefore(log, own, logger)
-        : await agreed(log, { ...wanted, id: randomUUID() }, logger)
-      // The engine has come up meanwhile.
-      if (!isChecked) await checkEngine(log, config, logger)
+        ? await agreedBefore(logs, own, logger)
+        : await agreed(logs, { ...wanted, id: randomUUID() }, logger)
+      // The engines have come up meanwhile.
+      if (!areChecked) await checkEngines(logs, config, logger)
       const joining = { config, ...links, ...given, ...found }
       return { agreement: found.agreement, join: (open, options) => join(joining, open, options) }
     },
@@ -76,12 +79,18 @@ export function openCluster(config: ClusterConfig, given: ClusterGiven): JoinedN
 interface Links {
   /** undefined: without TLS. */
   readonly identity: Identity | undefined
-  readonly log: EtcdLog
+  /** In the order of the option. */
+  readonly logs: readonly EtcdLog[]
 }
 
 function openLinks(config: ClusterConfig): Links {
   const tls = config.tls && certificatesOf(config.tls)
-  return { identity: tls && new Identity(tls), log: openLogOf(config, tls) }
+  return { identity: tls && new Identity(tls), logs: openLogsOf(config, tls) }
+}
+
+/** For the engines that are connected with TLS. */
+function renewLogs(links: Links | undefined, tls: EtcdTls): void {
+  for (const log of links?.logs ?? []) if (log.isSecure) log.renew(tls)
 }
 
 interface Joining extends ClusterGiven, Agreed, Links {
@@ -93,12 +102,16 @@ interface Joining extends ClusterGiven, Agreed, Links {
  * node's own, after `node.begin`.
  */
 async function join<Own extends OwnShards>(
-  { config, identity, log, agreement, mark, clock, chance, logger, onFailure }: Joining,
+  { config, identity, logs, agreement, marks, clock, chance, logger, onFailure }: Joining,
   open: (log: ClusterLog) => Promise<Own>,
   { listMs, onHealth, onClock, onLost }: JoinOptions,
 ): Promise<{ readonly own: Own; readonly joined: Joined }> {
   const own = await open({
-    replication: { append: (parts, onDone) => replicator.append(parts, onDone) },
+    replication: {
+      engines: logs.length,
+      engineOf: shard => logIndexOf(shard, logs.length),
+      append: (parts, onDone) => replicator.append(parts, onDone),
+    },
     barrier: (shard, sequence, onDone) => replicator.barrier(shard, sequence, () => onDone()),
   })
   const node = await startClusterNode(
@@ -112,14 +125,14 @@ async function join<Own extends OwnShards>(
       life: randomUUID(),
       shards: agreement.shards,
       spread: agreement.spread,
-      log,
-      mark,
+      logs,
+      marks,
       clock: systemClock,
       chance: () => chance.fraction(),
       clockSkewMaxMs: config.clockSkewMaxMs,
       transport: { tls: identity, plaintext: config.isInsecure },
       replicationOptions: { replicas: config.replicas, balance: config.balance },
-      onHealth: unhealthy => onHealth(unhealthy && problemOf(agreement, unhealthy)),
+      onHealth: unhealthy => onHealth(unhealthy && problemOf(agreement, logs, unhealthy)),
       onClock: state => {
         clock.follow(state.originMs)
         onClock(clockOf(config, state))
@@ -145,9 +158,9 @@ async function join<Own extends OwnShards>(
   node.begin()
   await node.settled(settleMsMax)
   const { unhealthy } = replicator
-  if (unhealthy) logger.warn(`cluster: not ready yet: ${problemInWords(problemOf(agreement, unhealthy))}`)
+  if (unhealthy) logger.warn(`cluster: not ready yet: ${problemInWords(problemOf(agreement, logs, unhealthy))}`)
   if (config.replicas === 1) logger.warn(`cluster: ${oneCopyWarning}`)
-  const status = (): ClusterStatus => statusOf(config, agreement, node)
+  const status = (): ClusterStatus => statusOf(config, agreement, logs, node)
   const joined: Joined = {
     shards,
     clusterAdmin: {
@@ -155,7 +168,7 @@ async function join<Own extends OwnShards>(
       numbers: () => ({
         status: status(),
         stalledMs: replicator.stalledMs,
-        log: Object.entries(log.stats().requests).map(([kind, counts]) => ({ kind, ...counts })),
+        log: logs.flatMap(log => requestsOf(log, logs.length > 1)),
         gossip: node.gossipStats(),
       }),
       drain: () => node.drain(drainMsMax),
@@ -172,14 +185,14 @@ async function join<Own extends OwnShards>(
       report()
     },
     isWhole: () => replicator.knowsRegister,
-    unready: () => healthOf(config, agreement, node).reason,
+    unready: () => healthOf(config, agreement, logs, node).reason,
     onReach: () => {},
     async drain() {
       if (!(await node.drain(drainMsMax))) logger.warn('cluster: not all shards have found a new owner in time')
     },
     async close() {
       await node.close()
-      await log.close()
+      for (const log of logs) await log.close()
     },
   }
   return { own, joined }
@@ -210,25 +223,65 @@ function logOf({ shards }: Agreement, { replicator: { loss } }: ClusterNode): Cl
   return { state: 'lost', reason: lossInWords({ ...loss, total: shards + 1 }), shards: loss.shards }
 }
 
-function problemOf({ shards }: Agreement, unhealthy: Unhealthy): HealthProblem {
-  if (unhealthy.kind !== 'lost') return unhealthy
-  return { kind: 'lost', ...unhealthy.loss, total: shards + 1 }
+function problemOf({ shards }: Agreement, logs: Links['logs'], unhealthy: Unhealthy): HealthProblem {
+  switch (unhealthy.kind) {
+    case 'lost':
+      return { kind: 'lost', ...unhealthy.loss, total: shards + 1 }
+    case 'full':
+    case 'away': {
+      const { log, ...problem } = unhealthy
+      return { ...problem, ...(logs.length > 1 && { engine: logs[log]!.name }) }
+    }
+    default:
+      return unhealthy
+  }
+}
+
+/** The requests to an engine, by their kind; with its name where there are several. */
+const requestsOf = (log: EtcdLog, isNamed: boolean): ClusterNumbers['log'] =>
+  Object.entries(log.stats().requests).map(([kind, counts]) => ({
+    kind,
+    ...(isNamed && { engine: log.name }),
+    ...counts,
+  }))
+
+/** The engines where there are several. */
+function enginesOf({ shards }: Agreement, logs: Links['logs'], { replicator }: ClusterNode): ClusterStatus['engines'] {
+  if (logs.length === 1) return undefined
+  return logs.map(({ name }, log) => {
+    const trouble = replicator.troubleOf(log)
+    const kept = Array.from({ length: shards + 1 }, (_, shard) => shard).filter(
+      shard => logIndexOf(shard, logs.length) === log,
+    )
+    return {
+      engine: name,
+      shards: kept.length,
+      hasRegister: kept.includes(shards),
+      state: trouble ? (trouble.isFull ? 'full' : 'away') : 'answers',
+      ...(trouble && { reason: trouble.reason }),
+    }
+  })
 }
 
 function clockOf({ clockSkewMaxMs }: ClusterConfig, { verdict, aheadMs }: ClockState): ClockStatus {
   return { state: verdict, aheadMs: Math.round(aheadMs), skewMaxMs: clockSkewMaxMs }
 }
 
-function healthOf(config: ClusterConfig, agreement: Agreement, node: ClusterNode): ClusterStatus['health'] {
+function healthOf(
+  config: ClusterConfig,
+  agreement: Agreement,
+  logs: Links['logs'],
+  node: ClusterNode,
+): ClusterStatus['health'] {
   const { unhealthy } = node.replicator
   const clock = clockOf(config, node.clockState)
   if (!unhealthy && clock.state === 'unsafe') return { state: 'clock', reason: clockInWords(clock), shards: [] }
   if (!unhealthy) return { state: 'ready', shards: [] }
-  const problem = problemOf(agreement, unhealthy)
+  const problem = problemOf(agreement, logs, unhealthy)
   return { state: problem.kind, reason: problemInWords(problem), shards: problem.shards }
 }
 
-function statusOf(config: ClusterConfig, agreement: Agreement, node: ClusterNode): ClusterStatus {
+function statusOf(config: ClusterConfig, agreement: Agreement, logs: Links['logs'], node: ClusterNode): ClusterStatus {
   const { name } = config
   const { replicator } = node
   const owned = new Map<string, number>()
@@ -254,10 +307,23 @@ function statusOf(config: ClusterConfig, agreement: Agreement, node: ClusterNode
   }))
   const isJoined = members.some(member => member.name === name && member.isJoined)
   const log = logOf(agreement, node)
-  const health = healthOf(config, agreement, node)
+  const engines = enginesOf(agreement, logs, node)
+  const health = healthOf(config, agreement, logs, node)
   const clock = clockOf(config, node.clockState)
   const { balance, exchanges } = replicator
-  return { node: name, cluster: agreement.id, isJoined, log, health, clock, balance, exchanges, members, shards }
+  return {
+    node: name,
+    cluster: agreement.id,
+    isJoined,
+    log,
+    ...(engines && { engines }),
+    health,
+    clock,
+    balance,
+    exchanges,
+    members,
+    shards,
+  }
 }
 
 const rounded = (value: number | undefined): number | undefined => (value === undefined ? undefined : Math.round(value))

@@ -20,7 +20,7 @@ import { certificatesOfText } from '../http/pem.js'
 import { backupKeyIn } from '../move/backup-key.js'
 import { assertOpenable, clusterOf } from '../storage/data-directory.js'
 import { checkAccess } from './access-check.js'
-import { assertPair, certificatesOf, logAccessOf } from './cluster-files.js'
+import { assertPair, certificatesOf, logAccessesOf } from './cluster-files.js'
 import { assertListenable, type PortToCheck } from './port-check.js'
 import { assertTileFile } from './tile-file.js'
 
@@ -122,7 +122,7 @@ function checkNode({ tls: files, isInsecure, listen }: ClusterConfig, { warnings
 
 /** The credentials for the engine of the log, if they differ from those for other nodes. */
 function checkLog(config: ClusterConfig, { warnings }: Findings): void {
-  const { tls: shown } = logAccessOf(config, undefined)
+  const shown = logAccessesOf(config, undefined).find(({ tls }) => tls)?.tls
   const { logTls } = config
   if (!shown || !logTls) return
   certificatesIn('shardLogCa', logTls.caFile)

@@ -13,7 +13,7 @@
 // Not here: the report (recovery-report.ts).
 
 import { realpathSync } from 'node:fs'
-import { assertFoundable, chooseCopy, type EtcdLog, foundLogs, isSamePosition } from '../../cluster/index.js'
+import { assertFoundable, chooseCopy, foundLogs, isSamePosition } from '../../cluster/index.js'
 import { systemChance, systemClock } from '../clock.js'
 import { stampMs } from '../domain/stamp.js'
 import { type OpenDirectory, openStores } from '../move/directory.js'
@@ -23,8 +23,8 @@ import { Positions } from '../shard/replicate/positions.js'
 import type { FollowedPosition } from '../shard/replicate/replication.js'
 import { DataDirectoryError, openedDirectory, recordCluster } from '../storage/data-directory.js'
 import { type RecoveryPlan, readPlan, removePlan, writePlan } from '../storage/recovery-plan.js'
-import { agreed, agreementIn } from './cluster-log.js'
-import { type Command, clusterIn, logOf, type Order, warn } from './directory-command.js'
+import { agreed, agreementIn } from './cluster-marks.js'
+import { type Command, clusterIn, logOf, type OpenLog, type Order, warn } from './directory-command.js'
 import { reportInWords } from './recovery-report.js'
 
 const withoutShards = '-withoutShards'
@@ -46,15 +46,15 @@ interface NodeDirectory {
 }
 
 async function runRecover({ from, config, flags, signal }: Order): Promise<string> {
-  const log = logOf(clusterIn(config, 'recover'))
+  const open = logOf(clusterIn(config, 'recover'))
   const directories: NodeDirectory[] = []
   try {
     assertDistinct(from)
     for (const path of from) directories.push(await openNode(path))
-    return await recovered(directories, { log, signal, mayBeginEmpty: flags.has(withoutShards) })
+    return await recovered(directories, { ...open, signal, mayBeginEmpty: flags.has(withoutShards) })
   } finally {
     for (const { open } of directories) await open.close()
-    await log.close()
+    await open.log.close()
   }
 }
 
@@ -84,8 +84,7 @@ async function openNode(path: string): Promise<NodeDirectory> {
   }
 }
 
-interface Recovering {
-  readonly log: EtcdLog
+interface Recovering extends OpenLog {
   readonly signal: AbortSignal
   /** Whether shards without a copy begin empty. */
   readonly mayBeginEmpty: boolean
@@ -93,10 +92,10 @@ interface Recovering {
 
 async function recovered(
   directories: readonly NodeDirectory[],
-  { log, signal, mayBeginEmpty }: Recovering,
+  { log, engines, signal, mayBeginEmpty }: Recovering,
 ): Promise<string> {
   const { shards, spread } = directories[0]!.open.directory
-  const kept = (await agreementIn(log, { warn }))?.agreement.id
+  const kept = (await agreementIn(engines, { warn }))?.agreement.id
   const plan = unfinishedPlan(directories, kept) ?? newPlan(directories, mayBeginEmpty)
   const report = reportInWords({
     ...{ from: plan.from, to: plan.to, shards: [...plan.positions.keys()], total: shards + 1 },
@@ -112,7 +111,7 @@ async function recovered(
     await assertFoundable(allShards(shards), plan.mark, log, systemClock)
     signal.throwIfAborted()
     for (const { path } of directories) writePlan(path, plan)
-    const { agreement } = await agreed(log, { shards, spread, id: plan.to, recovered: plan.from }, { warn })
+    const { agreement } = await agreed(engines, { shards, spread, id: plan.to, recovered: plan.from }, { warn })
     if (agreement.id !== plan.to) throw anotherCluster(agreement.id)
     const founded = await foundLogs(plan.positions.keys(), plan.mark, log, systemClock)
     // From here on some directories may have the new positions, and others the old ones.

@@ -85,7 +85,7 @@ async function start(setting: CountingSetting): Promise<void> {
       domain: '',
       spread: 1,
       clusterId: 'test',
-      log,
+      logs: [log],
       clock: systemClock,
       chance: Math.random,
       replicationOptions: options,

@@ -39,6 +39,8 @@ export const controls: Readonly<Record<string, NodeRules>> = {
   'an append of a shard begins when the one before it has ended': {
     ...allRules,
     replication: replication => ({
+      engines: replication.engines,
+      engineOf: shard => replication.engineOf(shard),
       append: (parts, onDone) => {
         replication.append(parts, onDone)
         replication.append(parts, () => {})

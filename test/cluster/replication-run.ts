@@ -17,10 +17,10 @@ export interface RunFindings {
   readonly trace: string
 }
 
-/** The same seed makes the same run. */
-export async function run(seed: number, rules: NodeRules = allRules): Promise<RunFindings> {
+/** The same seed makes the same run. `logs`: how many logs the shards are divided among. */
+export async function run(seed: number, rules: NodeRules = allRules, logs = 1): Promise<RunFindings> {
   const random = new Random(seed)
-  const cluster = new SimulatedCluster(random, random.pick([3, 3, 3, 5, 9]), rules)
+  const cluster = new SimulatedCluster(random, random.pick([3, 3, 3, 5, 9]), rules, logs)
   const clients = new Clients(cluster)
   const findings = (wrong: readonly string[], ill: readonly string[]): RunFindings => ({
     wrong,

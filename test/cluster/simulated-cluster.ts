@@ -15,6 +15,7 @@ import { allRules, but, type NodeRules } from './replication-rules.js'
 import { SimulatedDisk } from './simulated-disk.js'
 import { SimulatedEngine, type SimulatedLog } from './simulated-log.js'
 import { SimulatedNode } from './simulated-node.js'
+import { partOf } from './simulated-part.js'
 import { type Process, World } from './simulated-world.js'
 
 const options = completeReplicationOptions({
@@ -51,7 +52,8 @@ export class Place {
   readonly skewMs: number
   readonly disk = new SimulatedDisk()
   process: Process | undefined
-  connection: SimulatedLog | undefined
+  /** One for each log. */
+  connections: readonly SimulatedLog[] = []
   /** undefined: it does not run, or still reads its store. */
   now: SimulatedNode | undefined
   /** The members that it was last informed of. */
@@ -81,11 +83,14 @@ export class SimulatedCluster {
   readonly faults = { lost: 0, mistaken: 0 }
   readonly random: Random
   private readonly rules: NodeRules
+  private readonly logs: number
   private readonly hash = createHash('sha256')
   private lives = 0
 
-  constructor(random: Random, size: number, rules: NodeRules = allRules) {
+  /** `logs`: how many logs the shards are divided among. */
+  constructor(random: Random, size: number, rules: NodeRules = allRules, logs = 1) {
     this.random = random
+    this.logs = logs
     this.rules = rules
     this.world = new World(random)
     const { world } = this
@@ -133,9 +138,9 @@ export class SimulatedCluster {
     const process = world.process(node.name)
     const life = `life${this.lives++}`
     const owner = ownerText(node.name, life)
-    const connection = this.engine.connect(process.clock)
+    const connections = Array.from({ length: this.logs }, () => this.engine.connect(process.clock))
     node.process = process
-    node.connection = connection
+    node.connections = connections
     SimulatedNode.begin(
       {
         name: node.name,
@@ -143,7 +148,10 @@ export class SimulatedCluster {
         process,
         skewMs: node.skewMs,
         disk: node.disk,
-        log: rules.log(but(connection, appendLimits), owner),
+        logs: connections.map((connection, index) => {
+          const limited = rules.log(but(connection, appendLimits), owner)
+          return this.logs === 1 ? limited : partOf(limited, index, this.logs)
+        }),
         rules,
         options,
         mark,
@@ -192,9 +200,9 @@ export class SimulatedCluster {
   kill(node: Place, isPowerLost: boolean): void {
     node.process?.kill()
     node.now?.replicator.close()
-    void node.connection?.close()
+    for (const connection of node.connections) void connection.close()
     node.process = undefined
-    node.connection = undefined
+    node.connections = []
     node.now = undefined
     if (isPowerLost) node.disk.losePower(this.random)
   }
@@ -267,6 +275,7 @@ export class SimulatedCluster {
     const other = random.pick(this.nodes as [Place, ...Place[]])
     const forMs = random.between(200, 6000)
     const soon = (run: () => void): void => world.at(world.nowMs + forMs, run)
+    if (this.logs > 1 && random.fraction() < 0.25) return this.cutLog(random.between(0, this.logs - 1), 2 * forMs)
     switch (random.between(0, 12)) {
       case 0:
       case 1: {
@@ -331,11 +340,25 @@ export class SimulatedCluster {
   }
 
   /** A fault between a node and the engine. */
-  private hinder({ connection }: Place, fault: SimulatedLog['fault'], forMs: number): void {
-    if (!connection) return
-    connection.fault = fault
+  private hinder({ connections }: Place, fault: SimulatedLog['fault'], forMs: number): void {
+    const some =
+      connections.length > 1 ? [this.random.pick(connections as [SimulatedLog, ...SimulatedLog[]])] : connections
+    this.hinderAll(some, fault, forMs)
+  }
+
+  /** No node reaches one of the logs for some time. */
+  cutLog(log: number, forMs: number): void {
+    this.hinderAll(
+      this.nodes.flatMap(({ connections }) => connections[log] ?? []),
+      'cut',
+      forMs,
+    )
+  }
+
+  private hinderAll(connections: readonly SimulatedLog[], fault: SimulatedLog['fault'], forMs: number): void {
+    for (const connection of connections) connection.fault = fault
     this.world.at(this.world.nowMs + forMs, () => {
-      connection.fault = 'none'
+      for (const connection of connections) connection.fault = 'none'
     })
   }
 
@@ -349,7 +372,7 @@ export class SimulatedCluster {
     for (const node of this.nodes) {
       node.wronged.clear()
       node.process?.goOn()
-      if (node.connection) node.connection.fault = 'none'
+      for (const connection of node.connections) connection.fault = 'none'
       this.restart(node)
     }
   }

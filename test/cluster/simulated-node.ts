@@ -4,6 +4,7 @@
 // The router's asks and the replicator's questions travel by `carry`, which may lose them (simulated-cluster.ts).
 
 import assert from 'node:assert/strict'
+import { logIndexOf } from '../../cluster/logs/divided-log.js'
 import type { ShardLog } from '../../cluster/logs/shard-log.js'
 import type { ReplicationOptions } from '../../cluster/replication/replication-options.js'
 import { Replicator } from '../../cluster/replication/replicator.js'
@@ -57,7 +58,7 @@ export interface NodeParts {
   /** The error of its wall clock. */
   readonly skewMs: number
   readonly disk: SimulatedDisk
-  readonly log: ShardLog
+  readonly logs: readonly ShardLog[]
   readonly rules: NodeRules
   readonly options: ReplicationOptions
   readonly mark: { readonly name: string; readonly value: Buffer }
@@ -87,7 +88,7 @@ export class SimulatedNode {
 
   /** Reads the store and begins; `onBegun` is not called if the process has been killed meanwhile. */
   static begin(parts: NodeParts, onBegun: (node: SimulatedNode) => void): void {
-    const { process, disk, skewMs, onFailure, onError, rules } = parts
+    const { process, disk, skewMs, onFailure, onError, rules, logs } = parts
     process.wallAheadMs = skewMs
     const fineWallMs = (): number => process.clock.wallMs()
     const clock: Clock = { ...process.clock, fineWallMs, wallMs: () => Math.floor(fineWallMs()) }
@@ -98,6 +99,8 @@ export class SimulatedNode {
     const scanner = new StepwiseScanner(store, shardMap, clock, ownership.owned)
     let node: SimulatedNode | undefined
     const replication: Replication = rules.replication({
+      engines: logs.length,
+      engineOf: shard => logIndexOf(shard, logs.length),
       append: (some, onDone) => node!.replicator.append(some, onDone),
     })
     const begin = async (): Promise<void> => {
@@ -132,7 +135,7 @@ export class SimulatedNode {
       readonly requestClock: HybridClock
     },
   ) {
-    const { name, life, process, log, rules, options, mark, carry } = parts
+    const { name, life, process, logs, rules, options, mark, carry } = parts
     const { clock, local, ownership, requestClock } = given
     this.life = life
     this.process = process
@@ -151,11 +154,11 @@ export class SimulatedNode {
       life,
       shards,
       spread: shards,
-      log,
+      logs,
       host: this.host,
       clock: ownClock,
       options,
-      mark,
+      marks: logs.map(() => mark),
       ask: (to, request, waitMs, onReply) =>
         carry(
           to,

@@ -1,5 +1,7 @@
-// Three nodes over an etcd that a test stops, fills or empties: their state, and the writes that clients know of.
+// Three nodes over an etcd, or several, that a test stops, fills or empties: their state, and the writes that clients
+// know of.
 
+import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Etcd3, IKeyValue } from 'etcd3'
 import type { Test } from 'tap'
@@ -24,39 +26,53 @@ interface Place {
   readonly args: readonly string[]
 }
 
-/** Three nodes over an etcd, and the writes that clients know of. */
+/** The value of the option that names these etcds. */
+export const shardLogOf = (etcds: readonly Etcd[]): string =>
+  etcds.map(etcd => `etcd://${etcd.address().members.join(',')}`).join(' ')
+
+/** Three nodes over their etcds, and the writes that clients know of. */
 export class Scene {
   readonly t: Test
-  readonly etcd: Etcd
+  /** One, or those among which the shards are divided. */
+  readonly etcds: readonly Etcd[]
   readonly nodes: BrokerProcess[] = []
   readonly acknowledged = new Map<string, number>()
   /** The addresses at which the nodes listen for each other. */
   readonly listen: readonly string[]
   private readonly places: readonly Place[]
 
-  static async start(t: Test, etcdFolder: string, etcdArgs: readonly string[] = []): Promise<Scene> {
-    const etcd = await startEtcd(t, { dataDir: etcdFolder, args: etcdArgs })
-    await foundSmallCluster(etcd)
+  static async start(t: Test, etcdFolder: string, etcdArgs: readonly string[] = [], count = 1): Promise<Scene> {
+    const etcds: Etcd[] = []
+    for (let n = 0; n < count; n++) {
+      const dataDir = n === 0 ? etcdFolder : join(etcdFolder, `etcd${n}`)
+      etcds.push(await startEtcd(t, { dataDir, args: etcdArgs }))
+    }
+    await foundSmallCluster(...etcds)
     const listen: string[] = []
     for (const _ of names) listen.push(`127.0.0.1:${await freePort()}`)
     // Each node learns of the others from the first one.
-    const shared = ['-clusterJoin', listen[0]!, '-shardLog', `etcd://${etcd.address().members.join(',')}`]
+    const shared = ['-clusterJoin', listen[0]!, '-shardLog', shardLogOf(etcds)]
     const places: Place[] = []
     for (const [at, name] of names.entries()) {
       const args = ['-nodeName', name, '-clusterListen', listen[at]!, ...shared]
       places.push({ dataDir: tempDir(t), port: await freePort(), args })
     }
-    const scene = new Scene(t, etcd, places, listen)
+    const scene = new Scene(t, etcds, places, listen)
     await Promise.all(names.map((_, index) => scene.begin(index)))
     await scene.writeAll(1)
     return scene
   }
 
-  private constructor(t: Test, etcd: Etcd, places: readonly Place[], listen: readonly string[]) {
+  private constructor(t: Test, etcds: readonly Etcd[], places: readonly Place[], listen: readonly string[]) {
     this.t = t
     this.listen = listen
-    this.etcd = etcd
+    this.etcds = etcds
     this.places = places
+  }
+
+  /** The first etcd, or the only one. */
+  get etcd(): Etcd {
+    return this.etcds[0]!
   }
 
   /** Starts a node on its data directory, and waits until it can be used. `more`: options besides those of its place. */

@@ -98,6 +98,7 @@ export class MemoryLog {
 
 /** Holds the outcomes of appends until the test releases them. */
 class HoldableReplication implements Replication {
+  readonly engines = 1
   isHeld = false
   /** Appends that are in flight. */
   held: (() => void)[] = []
@@ -111,6 +112,10 @@ class HoldableReplication implements Replication {
   constructor(log: MemoryLog, onLost: (shard: number) => void) {
     this.log = log
     this.onLost = onLost
+  }
+
+  engineOf(): number {
+    return 0
   }
 
   append(parts: readonly LogPayload[], onDone: (outcome: ReadonlyMap<number, FollowedPosition> | Error) => void): void {

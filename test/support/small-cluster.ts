@@ -8,14 +8,14 @@ import { randomUUID } from 'node:crypto'
 import { openEtcdLog } from '../../cluster/index.js'
 import { systemClock } from '../../src/clock.js'
 import { type Placement, placementDefault } from '../../src/domain/scope.js'
-import { agreed } from '../../src/process/cluster-log.js'
+import { agreed } from '../../src/process/cluster-marks.js'
 import type { Etcd } from './etcd.js'
 
 export const smallPlacement: Placement = { ...placementDefault, shards: 32 }
 
-/** Decides that the cluster of this etcd, which has no node yet, has few shards. */
-export async function foundSmallCluster(etcd: Etcd): Promise<void> {
-  const log = openEtcdLog(etcd.address(), 'orrery', systemClock)
-  await agreed(log, { ...smallPlacement, id: randomUUID() }, console)
-  await log.close()
+/** Decides that the cluster of these etcds, which has no node yet, has few shards. */
+export async function foundSmallCluster(...etcds: readonly Etcd[]): Promise<void> {
+  const logs = etcds.map(etcd => openEtcdLog(etcd.address(), 'orrery', systemClock))
+  await agreed(logs, { ...smallPlacement, id: randomUUID() }, console)
+  for (const log of logs) await log.close()
 }

@@ -217,15 +217,17 @@ const portsOf = ({ http: { port, http1Port, livePort } }: Config): number[] =>
   [port, http1Port, livePort].filter(one => one !== undefined)
 
 /**
- * Endpoints that no message may reach: the engine of the log, and the addresses where the nodes of the cluster listen
+ * Endpoints that no message may reach: the engines of the log, and the addresses where the nodes of the cluster listen
  * for each other. `host:port`.
  */
 function reservedBy({ cluster }: Config): string[] {
   if (!cluster) return []
-  const { listen, advertised, seeds, log } = cluster
-  const engine = log
-    .replace(/^etcds?:\/\/([^@]*@)?/, '')
-    .replace(/\/$/, '')
-    .split(',')
-  return [listen, ...(advertised ? [advertised] : []), ...seeds, ...engine]
+  const { listen, advertised, seeds, logs } = cluster
+  const engines = logs.flatMap(log =>
+    log
+      .replace(/^etcds?:\/\/([^@]*@)?/, '')
+      .replace(/\/$/, '')
+      .split(','),
+  )
+  return [listen, ...(advertised ? [advertised] : []), ...seeds, ...engines]
 }

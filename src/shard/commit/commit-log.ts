@@ -38,11 +38,15 @@ export interface CommitLog {
   readonly times: CommitTimes
   /** The lane of everything that commits together with all other lanes, and overlaps with no other commit. */
   readonly wholeLane: number
-  /** Commits that may be in flight. */
+  /** How many groups the lanes form. Lanes of different groups share no commit, unless it is whole. */
+  readonly groups: number
+  /** Commits of one group that may be in flight. */
   readonly inFlightMax: number
   /** Whether so much is staged or in flight that nothing more should be. */
   readonly isFull: boolean
   laneOf(shard: number): number
+  /** The group of a lane, from 0 on. */
+  groupOf(lane: number): number
   /** The lane of a row whose key begins with its kind and its shard. */
   laneOfKey(key: Buffer): number
   open(lane: number): OpenBatch
@@ -103,6 +107,7 @@ export function lastStamp(store: Store): number {
 export class StoreLog implements CommitLog {
   readonly times = noTimes()
   readonly wholeLane = 0
+  readonly groups = 1
   readonly inFlightMax = 1
   readonly isFull = false
   private readonly store: Store
@@ -125,6 +130,10 @@ export class StoreLog implements CommitLog {
 
   laneOfKey(): number {
     return this.wholeLane
+  }
+
+  groupOf(): number {
+    return 0
   }
 
   open(): OpenBatch {

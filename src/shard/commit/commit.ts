@@ -8,9 +8,10 @@
 // recovers from the disk.
 //
 // A single node has one lane, so one commit is in flight. In a cluster each shard has a lane, and several commits are
-// in flight: a commit takes all lanes that have something staged and nothing in flight. Some commits are whole: they
-// take everything that is staged, and overlap with no other one. So there is never a record in the log that relies on a
-// change of the register which the log may lack. These are whole:
+// in flight: a commit takes all lanes that have something staged and nothing in flight. Where several engines keep the
+// logs, the lanes of each engine have commits of their own, so that none waits for a slower engine. Some commits are
+// whole: they take everything that is staged, and overlap with no other one. So there is never a record in the log that
+// relies on a change of the register which the log may lack. These are whole:
 //
 //   a commit with anything of the register, or with piggybacked writes that belong to all of it
 //   the commit before a quiet moment, if followers have not received a durable change yet
@@ -79,9 +80,13 @@ const ticksMax = 3
 /** The longest list of durable changes that wait for an earlier one before followers receive them. */
 export const changesWaitingMax = 10_000
 
+const noGroups: readonly number[] = []
+
 /** A commit in flight. */
 interface Flight {
-  isWhole: boolean
+  readonly isWhole: boolean
+  /** The group of its lanes; of a whole one, that of the whole lane. */
+  readonly group: number
   fillings: readonly Filling[]
   readonly waiters: Waiter[]
 }
@@ -111,6 +116,7 @@ export class GroupCommit implements RecordLog {
   private piggyback: 'none' | 'waiting' | 'overdue' = 'none'
   private readonly fillings: Fillings
   private readonly flights = new Set<Flight>()
+  private readonly groups: readonly number[]
   /** The callers that wait until nothing is in flight. */
   private quietWaiters: Waiter[] = []
   private quietFailure: Error | undefined
@@ -122,6 +128,7 @@ export class GroupCommit implements RecordLog {
     this.parts = parts
     this.room = parts.room ?? ampleRoom
     this.fillings = new Fillings(parts.log)
+    this.groups = Array.from({ length: parts.log.groups }, (_, group) => group)
   }
 
   /** The times that commits took. */
@@ -259,9 +266,21 @@ export class GroupCommit implements RecordLog {
     const { flights, fillings } = this
     if (this.failure || !(fillings.hasStaged || this.piggyback === 'overdue')) return false
     if (flights.size === 0) return true
-    if (flights.size >= this.parts.log.inFlightMax || this.quietWaiters.length > 0 || this.mustBeWhole) return false
+    const rooms = this.groupsWithRoom
+    if (rooms.length === 0 || this.quietWaiters.length > 0 || this.mustBeWhole) return false
     for (const { isWhole } of flights) if (isWhole) return false
-    return fillings.hasFreeLane || this.piggyback === 'overdue'
+    const { log } = this.parts
+    return fillings.hasFreeLane(lane => rooms.includes(log.groupOf(lane))) || this.piggyback === 'overdue'
+  }
+
+  // [hot] For every change.
+  /** The groups of lanes of which one more commit may be in flight. */
+  private get groupsWithRoom(): readonly number[] {
+    const { groups, inFlightMax } = this.parts.log
+    if (this.flights.size < inFlightMax) return this.groups
+    if (groups === 1) return noGroups
+    const inFlight = [...this.flights].map(({ group }) => group)
+    return this.groups.filter(group => inFlight.filter(one => one === group).length < inFlightMax)
   }
 
   /** Whether the next commit overlaps with no other one. */
@@ -292,19 +311,28 @@ export class GroupCommit implements RecordLog {
 
   private begin(): void {
     const { log } = this.parts
+    const { fillings, groupsWithRoom: rooms, mustBeWhole } = this
     const isAlone = this.flights.size === 0
-    const flight: Flight = { isWhole: this.mustBeWhole, fillings: [], waiters: [] }
-    this.flights.add(flight)
-    const { fillings } = this
-    this.stageAlong(shard => !fillings.isBusy(log.laneOf(shard)))
+    const isFree = (lane: number): boolean =>
+      !fillings.isBusy(lane) && (mustBeWhole || rooms.includes(log.groupOf(lane)))
+    this.stageAlong(shard => isFree(log.laneOf(shard)))
     // Counts and piggybacked writes may be rows of the register. If other commits are in flight, these rows wait.
-    if (isAlone && fillings.isStaged(log.wholeLane)) flight.isWhole = true
-    const takes = ({ lane }: Filling): boolean => !fillings.isBusy(lane) && (flight.isWhole || lane !== log.wholeLane)
-    flight.fillings = fillings.take(takes)
-    if (flight.fillings.length === 0) return void this.flights.delete(flight)
-    const batches = flight.fillings.map(({ batch }) => batch)
-    log.commit(batches, failure => this.onCommitted(flight, failure))
+    const isWhole = mustBeWhole || (isAlone && fillings.isStaged(log.wholeLane))
+    const due = fillings.take(({ lane }) => isFree(lane) && (isWhole || lane !== log.wholeLane))
+    if (due.length === 0) return
+    if (isWhole) this.launch({ isWhole, group: log.groupOf(log.wholeLane), fillings: due, waiters: [] })
+    else
+      for (const group of rooms) {
+        const ofGroup = due.filter(({ lane }) => log.groupOf(lane) === group)
+        if (ofGroup.length > 0) this.launch({ isWhole, group, fillings: ofGroup, waiters: [] })
+      }
     this.schedule()
+  }
+
+  private launch(flight: Flight): void {
+    this.flights.add(flight)
+    const batches = flight.fillings.map(({ batch }) => batch)
+    this.parts.log.commit(batches, failure => this.onCommitted(flight, failure))
   }
 
   /**

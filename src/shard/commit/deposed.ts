@@ -2,7 +2,8 @@
 //
 // When another node has taken over a shard of this one, the log refuses the staged records of that shard
 // (replicate/replicated-log.ts). The store works, and so do the other shards: their staged records are durable. A
-// caller that waits asks whether the failure concerns its shard (`hasLost`).
+// caller that waits asks whether the failure concerns its shard (`hasLost`). The same happens when one of several
+// engines is silent for long: nobody knows then whether it has the records of its shards.
 //
 // Any other failure concerns all shards: the content of the store is unknown, and the node ends.
 
@@ -39,7 +40,8 @@ export function replyOfFailure(
   shard: number,
 ): { readonly kind: 'lost' | 'failed'; readonly reason: string } {
   if (!isDeposed(failure)) return { kind: 'failed', reason: failure.message }
-  const node = failure.losses.find(loss => loss.shard === shard)?.node
+  const { node, isForsaken } = failure.losses.find(loss => loss.shard === shard) ?? {}
+  if (isForsaken) return { kind: 'lost', reason: `the log of shard ${shard} does not answer` }
   const reason = node === undefined ? `shard ${shard} has no owner now` : `shard ${shard} was taken over by ${node}`
   return { kind: 'lost', reason }
 }

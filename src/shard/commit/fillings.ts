@@ -85,9 +85,9 @@ export class Fillings {
   }
 
   // [hot] For every change.
-  /** Whether a lane has something staged and nothing in flight. */
-  get hasFreeLane(): boolean {
-    for (const lane of this.staged.keys()) if (!this.busy.has(lane)) return true
+  /** Whether one of these lanes has something staged and nothing in flight. */
+  hasFreeLane(isMeant: (lane: number) => boolean): boolean {
+    for (const lane of this.staged.keys()) if (!this.busy.has(lane) && isMeant(lane)) return true
     return false
   }
 

@@ -1,7 +1,7 @@
 // The log of a node of a cluster, for its commits: the logs of all shards of a commit, and then the store.
 //
 // Each shard is a lane. Its staged operations are kept as bytes for the shard's log. A commit takes some lanes: their
-// parts are appended first, in one step. When they are durable the rows are written, with the new positions. So the
+// parts are appended first, in one step for each engine. When they are durable the rows are written, with the new positions. So the
 // store is never ahead of the log. If the process dies in between, the log is ahead: the positions show that, and the
 // rest is applied again.
 //
@@ -75,6 +75,14 @@ export class ReplicatedLog implements CommitLog {
 
   get isFull(): boolean {
     return this.bytes >= stagedBytesMax
+  }
+
+  get groups(): number {
+    return this.parts.replication.engines
+  }
+
+  groupOf(shard: number): number {
+    return this.parts.replication.engineOf(shard)
   }
 
   laneOf(shard: number): number {

@@ -20,6 +20,10 @@ export type OnAppended = (outcome: ReadonlyMap<number, FollowedPosition> | Error
 
 /** Makes decisions durable before the store has them. */
 export interface Replication {
+  /** How many engines keep the logs. They work independently, and the parts of an append for each go one by one. */
+  readonly engines: number
+  /** The index of the engine that keeps the log of a shard. */
+  engineOf(shard: number): number
   /**
    * Appends to the logs of own shards, one part for each. Calls back when all are durable, with the position of each.
    * When other nodes have taken over some of the shards, it passes the outcome of each (commit/deposed.ts). After any

@@ -17,16 +17,19 @@ const shards = [3, 5, 7]
 type Owned = { -readonly [key in keyof OwnedShard]: OwnedShard[key] }
 type Outcome = ReadonlyMap<number, LogPosition> | Error | undefined
 
-/** A node that owns some shards, and its appends to all of them. */
-function simulate(appendBytesMax?: number) {
+/** A node that owns some shards, and its appends to all of them. `isDivided`: shard 6 has another log. */
+function simulate(appendBytesMax?: number, isDivided = false) {
   const world = new World(new Random(1))
   const engine = new SimulatedEngine(world.process('engine').clock, world.random, {})
   const { clock } = world.process('a')
   const log = engine.connect(clock)
   if (appendBytesMax !== undefined) Object.assign(log, { appendBytesMax })
+  // The logs of even and of odd numbers.
+  const even = engine.connect(clock)
+  const logs = isDivided ? [even, log] : [log]
   const options = replicationOptionsDefault
   const owned = new Map(
-    shards.map((shard): [number, Owned] => {
+    [...shards, 6].map((shard): [number, Owned] => {
       const replica = new Replica(shard, beginning, {
         log,
         host: { apply: (_shard, _payloads, _position, onDone) => clock.endOfTick(onDone), position: () => beginning },
@@ -41,12 +44,13 @@ function simulate(appendBytesMax?: number) {
       replica.own()
       const { epoch } = engine.takeOver(shard, self)
       const certainMs = clock.monoMs() - 100
-      return [shard, { replica, epoch, mayAppend: true, latest: { epoch, owner: self }, certainMs }]
+      return [shard, { replica, epoch, mayAppend: true, isForsaken: false, latest: { epoch, owner: self }, certainMs }]
     }),
   )
   const noted: number[] = []
+  const forsaken: number[] = []
   const appender = new Appender({
-    log,
+    logs,
     clock,
     options,
     self,
@@ -56,6 +60,11 @@ function simulate(appendBytesMax?: number) {
       const holding = owned.get(shard)!
       holding.latest = takeover
       if (takeover.owner !== self) holding.mayAppend = false
+    },
+    onForsaken: index => {
+      forsaken.push(index)
+      for (const [shard, holding] of owned)
+        if (shard % logs.length === index) Object.assign(holding, { mayAppend: false, isForsaken: true })
     },
     mayAppend: () => true,
     onLost: () => {},
@@ -76,7 +85,7 @@ function simulate(appendBytesMax?: number) {
     }
     return reported
   }
-  return { engine, append, owned, noted, appender, world }
+  return { engine, append, owned, noted, appender, world, log, even, forsaken }
 }
 
 /** Asserts the type of the outcome after every loss. */
@@ -186,7 +195,7 @@ t.test('appends of different shards overlap, and each has an outcome of its own'
   appender.append([{ shard: 5, payload }], outcome => ended.push(`5 ${outcome instanceof DeposedError}`))
   await world.run(1_000)
   t.strictSame(ended.toSorted(), ['3 true', '5 true'])
-  t.strictSame([appender.stalledMs, appender.trouble], [0, undefined])
+  t.strictSame([appender.stalledMs, appender.troubleOf(0)], [0, undefined])
 })
 
 t.test('a shard has one append in flight', async t => {
@@ -209,8 +218,69 @@ t.test('the append that waits longest shows how long the engine takes none', asy
   appender.append([{ shard: 7, payload: Buffer.from('x') }], () => {})
   await world.run(3_000)
   t.ok(appender.stalledMs >= 5_000, `${appender.stalledMs} ms`)
-  t.equal(appender.trouble?.kind, 'unknown')
+  t.equal(appender.troubleOf(0)?.kind, 'unknown')
   engine.comeBack()
   await world.run(5_000)
-  t.strictSame([appender.stalledMs, appender.trouble], [0, undefined])
+  t.strictSame([appender.stalledMs, appender.troubleOf(0)], [0, undefined])
+})
+
+const part = (shard: number) => ({ shard, payload: Buffer.from('x') })
+
+t.test('with several logs the parts of one call go to each log, those of the first part first', async t => {
+  const { engine, appender, world, log, even } = simulate(undefined, true)
+  const sent: (readonly number[])[] = []
+  for (const one of [log, even]) {
+    const { append } = one
+    one.append = (appends, onDone) => {
+      sent.push(appends.map(({ shard }) => shard))
+      append(appends, onDone)
+    }
+  }
+  let outcome: Outcome
+  appender.append([part(6), part(3), part(5)], given => {
+    outcome = given
+  })
+  await world.run(1_000)
+  t.strictSame(sent, [[6], [3, 5]])
+  t.strictSame([...(outcome as ReadonlyMap<number, LogPosition>).keys()].sort(), [3, 5, 6])
+  for (const shard of [3, 5, 6]) t.equal(engine.recordsOf(shard).length, 1)
+})
+
+t.test('one of several logs that is silent for long is given up, and the parts for the others are durable', async t => {
+  const { appender, world, log, forsaken } = simulate(undefined, true)
+  log.fault = 'cut'
+  let outcome: Outcome
+  appender.append([part(6), part(3), part(5)], given => {
+    outcome = given
+  })
+  await world.run(replicationOptionsDefault.forsakeMs - 500)
+  t.strictSame([outcome, forsaken], [undefined, []], 'an election takes some time')
+  t.equal(appender.troubleOf(1)?.kind, 'unknown')
+  t.equal(appender.troubleOf(0), undefined)
+  t.ok(appender.stalledMsOf(1) > 3_000)
+  t.equal(appender.stalledMsOf(0), 0)
+  await world.run(5_000)
+  t.strictSame(forsaken, [1])
+  const { losses, reached, message } = assertDeposed(t, outcome)
+  t.match(losses, [
+    { shard: 3, node: undefined, isForsaken: true },
+    { shard: 5, node: undefined, isForsaken: true },
+  ])
+  t.strictSame([...reached.keys()], [6])
+  t.equal(message, 'the log of shard 3 does not answer, the log of shard 5 does not answer')
+  t.strictSame([appender.stalledMs, appender.troubleOf(1)], [0, undefined])
+})
+
+t.test('a single log is never given up', async t => {
+  const { appender, world, log, forsaken } = simulate()
+  log.fault = 'cut'
+  let outcome: Outcome
+  appender.append([part(3)], given => {
+    outcome = given
+  })
+  await world.run(20_000)
+  t.strictSame([outcome, forsaken], [undefined, []])
+  log.fault = 'none'
+  await world.run(5_000)
+  t.ok(outcome instanceof Map)
 })

@@ -17,20 +17,27 @@ class Scene {
   serves = true
   loss: MissingRecords | undefined
   diverged: readonly number[] = []
+  /** Of each log; shard 1 is in the second one if there are two. */
   trouble: Unknown | undefined
-  readonly health = new Health({
-    clock: this.clock,
-    options: { healthMs },
-    self: 'a',
-    shards: 3,
-    ownerOf: shard => this.owners[shard],
-    serves: () => this.serves,
-    reachable: node => !this.cut.has(node),
-    loss: () => this.loss,
-    diverged: () => this.diverged,
-    trouble: () => this.trouble,
-    onChange: unhealthy => this.reported.push(unhealthy),
-  })
+  secondTrouble: Unknown | undefined
+  readonly health: Health
+
+  constructor(logs = 1) {
+    this.health = new Health({
+      clock: this.clock,
+      options: { healthMs },
+      self: 'a',
+      shards: 3,
+      ownerOf: shard => this.owners[shard],
+      serves: () => this.serves,
+      reachable: node => !this.cut.has(node),
+      loss: () => this.loss,
+      diverged: () => this.diverged,
+      logs: logs,
+      trouble: log => (log === 0 ? this.trouble : this.secondTrouble),
+      onChange: unhealthy => this.reported.push(unhealthy),
+    })
+  }
 
   /** Time passes, in which the owners of these shards prove each second that they can append. */
   pass(ms: number, ...proven: number[]): void {
@@ -40,8 +47,8 @@ class Scene {
     }
   }
 
-  static well(): Scene {
-    const scene = new Scene()
+  static well(logs?: number): Scene {
+    const scene = new Scene(logs)
     scene.health.prove([0, 1, 2])
     scene.health.start()
     scene.reported.length = 0
@@ -130,8 +137,27 @@ t.test('an engine that takes no appends is the reason, once shards have been sil
     scene.pass(healthMs)
     t.equal(scene.health.unhealthy, undefined, 'one lost answer is no reason')
     scene.pass(1_000)
-    t.strictSame(scene.health.unhealthy, { kind, reason: 'as it says', shards: [0, 1, 2] })
+    t.strictSame(scene.health.unhealthy, { kind, log: 0, reason: 'as it says', shards: [0, 1, 2] })
   }
+})
+
+t.test('of several engines, one that takes no appends is the reason for its shards', async t => {
+  const scene = Scene.well(2)
+  scene.secondTrouble = { kind: 'unknown', reason: 'as it says' }
+  scene.pass(healthMs + 1_000, 0, 2)
+  t.strictSame(scene.health.unhealthy, { kind: 'away', log: 1, reason: 'as it says', shards: [1] })
+  scene.secondTrouble = undefined
+  scene.pass(1_000, 0, 1, 2)
+  t.equal(scene.health.unhealthy, undefined)
+})
+
+t.test('of several engines, the trouble of one is not the reason for the shards of another', async t => {
+  const scene = Scene.well(2)
+  scene.pass(healthMs, 1, 2)
+  t.equal(scene.health.unhealthy, undefined)
+  scene.secondTrouble = { kind: 'unknown', reason: 'as it says' }
+  scene.pass(1_000, 1, 2)
+  t.match(scene.reported[0], { kind: 'silent', nodes: ['a'], shards: [0] })
 })
 
 t.test('a loss of the engine is reported at once, before all else, and again when it grows', async t => {

@@ -6,6 +6,7 @@ import { Holding } from '../../../cluster/replication/holding.js'
 import { beginning } from '../../../cluster/replication/log-record.js'
 import { Replica } from '../../../cluster/replication/replica.js'
 import { replicationOptionsDefault } from '../../../cluster/replication/replication-options.js'
+import type { Loss } from '../../../cluster/replication/shard-host.js'
 import { Random } from '../../support/random.js'
 import { World } from '../simulated-world.js'
 
@@ -19,6 +20,7 @@ class Scene {
   readonly activated: number[] = []
   readonly readings: ((takeover: Takeover) => void)[] = []
   readonly holding: Holding
+  readonly losses: Loss[] = []
 
   constructor() {
     const { clock } = this.world.process('a')
@@ -50,7 +52,7 @@ class Scene {
     this.holding = new Holding(replica, {
       ...{ log: log as ShardLog, host, clock, options, self, onFailure },
       onChange: () => {},
-      onLost: () => {},
+      onLost: loss => this.losses.push(loss),
     })
   }
 
@@ -88,4 +90,23 @@ t.test('a later takeover of its own, which the reading does not have, makes it r
   scene.readings[1]!({ epoch: 9, owner: self })
   await scene.world.run(100)
   t.strictSame([scene.holding.phase, scene.holding.epoch], ['active', 9])
+})
+
+t.test('a shard that was given up may not be appended to until it was taken over once more', async t => {
+  const scene = new Scene()
+  const { holding } = scene
+  await scene.claimed()
+  scene.readings[0]!({ epoch: 7, owner: self })
+  await scene.world.run(100)
+  t.strictSame([holding.mayAppend, holding.isForsaken], [true, false])
+  holding.forsake()
+  t.strictSame([holding.mayAppend, holding.isForsaken], [false, true])
+  t.match(scene.losses, [{ shard, node: undefined, isForsaken: true }])
+  holding.forsake()
+  await scene.world.run(100)
+  t.strictSame([holding.phase, holding.mayAppend, holding.isForsaken], ['following', false, true])
+  t.equal(scene.losses.length, 1)
+  // An append that is on its way may still happen in this epoch, and in no later one.
+  holding.onTakeover({ epoch: 8, owner: self })
+  t.equal(holding.isForsaken, false)
 })

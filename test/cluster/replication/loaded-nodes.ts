@@ -96,7 +96,7 @@ export class LoadedCluster {
       life: 'life',
       shards,
       spread,
-      log: this.engine.connect(clock),
+      logs: [this.engine.connect(clock)],
       host,
       clock,
       options: optionsFor(balance),

@@ -141,7 +141,7 @@ export class SteeredNode {
       life: 'life',
       shards: register,
       spread: register,
-      log,
+      logs: [log],
       host: this.host,
       clock: this.process.clock,
       options: this.cluster.options,

@@ -53,11 +53,20 @@ class LaneBatch implements OpenBatch, RowSink {
 class LaneLog implements CommitLog {
   readonly times = noTimes()
   readonly wholeLane = register
+  readonly groups: number
   readonly inFlightMax = inFlightMax
   readonly isFull = false
   /** The shards of each commit, by the order in which they began; `end` ends one. */
   readonly begun: number[][] = []
   private readonly ends: ((failure?: Error) => void)[] = []
+
+  constructor(groups: number) {
+    this.groups = groups
+  }
+
+  groupOf(lane: number): number {
+    return lane % this.groups
+  }
 
   laneOf(shard: number): number {
     return shard
@@ -93,7 +102,7 @@ const recordOf = (shard: number): ShardRecord => ({
 })
 
 class Setting {
-  readonly log = new LaneLog()
+  readonly log: LaneLog
   readonly clock = new FakeClock()
   readonly store = new MemoryStore()
   readonly directory: Counts
@@ -102,8 +111,9 @@ class Setting {
   readonly followed: number[] = []
   readonly commit: GroupCommit
 
-  /** `rowsMax`: rows of counts in memory. */
-  constructor(rowsMax?: number) {
+  /** `rowsMax`: rows of counts in memory. `groups`: lanes whose numbers have the same rest share commits. */
+  constructor({ rowsMax, groups = 1 }: { readonly rowsMax?: number; readonly groups?: number } = {}) {
+    this.log = new LaneLog(groups)
     const owned = new Uint8Array(register + 1).fill(1)
     this.directory = new Counts(this.store, entityCounts, owned, rowsMax === undefined ? {} : { rowsMax })
     this.commit = new GroupCommit({
@@ -201,6 +211,59 @@ t.test('a change of the register waits for all commits, takes all that is staged
   scene.log.end(2)
   scene.clock.tick()
   t.strictSame(scene.log.begun.at(-1), [4])
+})
+
+t.test('shards of different engines share no commit, and do not wait for each other', async t => {
+  const scene = new Setting({ groups: 2 })
+  for (const shard of [1, 2, 3, 4]) scene.append(shard)
+  scene.clock.tick()
+  t.strictSame(scene.log.begun, [
+    [2, 4],
+    [1, 3],
+  ])
+  scene.fly(5, 7, 11)
+  t.equal(scene.log.begun.length, 4, 'one engine has as many in flight as the log allows')
+  scene.append(6)
+  scene.clock.tick()
+  t.strictSame(scene.log.begun.at(-1), [6], 'the other one has room')
+  scene.append(2)
+  scene.clock.tick()
+  t.equal(scene.log.begun.length, 5, 'its shard is in flight')
+  scene.log.end(0)
+  scene.clock.tick()
+  t.strictSame(scene.log.begun.at(-1), [2])
+  scene.log.end(1)
+  scene.clock.tick()
+  t.strictSame(scene.log.begun.at(-1), [11], 'what waited for room')
+})
+
+t.test('a change of the register takes the shards of all engines', async t => {
+  const scene = new Setting({ groups: 2 })
+  scene.fly(1, 2)
+  scene.write()
+  for (const shard of [3, 4]) scene.append(shard)
+  scene.clock.tick()
+  scene.log.end(0)
+  scene.clock.tick()
+  t.equal(scene.log.begun.length, 2, 'one is in flight')
+  scene.log.end(1)
+  scene.clock.tick()
+  t.strictSame(scene.log.begun.at(-1)?.toSorted(), [3, 4, register])
+})
+
+t.test('piggybacked rows go to their engines, also while one takes nothing', async t => {
+  const scene = new Setting({ groups: 2 })
+  const rows = new Rows()
+  scene.commit.carry(rows)
+  scene.fly(1, 3, 5)
+  rows.shards.add(2).add(7)
+  scene.commit.awaitPiggybacked()
+  scene.clock.advance(200)
+  scene.clock.tick()
+  t.strictSame(scene.log.begun.at(-1), [2])
+  scene.log.end(0)
+  scene.clock.tick()
+  t.strictSame(scene.log.begun.at(-1), [7])
 })
 
 /** Piggybacked rows of some shards, as the outbox and the progress of subscriptions have them. */
@@ -401,7 +464,7 @@ t.test('counts go with the commit of their shard', async t => {
 })
 
 t.test('counts in memory are forgotten at the beginning of a commit that overlaps with none', async t => {
-  const scene = new Setting(1)
+  const scene = new Setting({ rowsMax: 1 })
   scene.fly(1)
   for (const shard of [2, 3]) {
     scene.directory.count('', '/', 'T', 1, shard)

@@ -35,6 +35,8 @@ class Setting {
       store: this.store,
       clock: new FakeClock(),
       replication: {
+        engines: 1,
+        engineOf: () => 0,
         append: (parts, onDone) => {
           this.appended.push(parts)
           this.end = onDone
