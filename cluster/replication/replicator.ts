@@ -13,20 +13,23 @@
 // decides anything without the change (`barrier`): a later owner will have it.
 
 import { logIndexOf, logOf } from '../logs/divided-log.js'
-import type { ShardLog, Takeover, TakeoversOutcome, Unknown } from '../logs/shard-log.js'
+import type { ShardLog, Takeover, Unknown } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
 import { Appender } from './appender.js'
 import { Balancer, type BegunExchange } from './balancer.js'
+import { Barrier } from './barrier.js'
 import { Caretaker } from './caretaker.js'
 import { Health, type Unhealthy } from './health.js'
 import { Heartbeats } from './heartbeats.js'
 import { Holding } from './holding.js'
 import { Keepers } from './keepers.js'
-import { KnownTakeovers, wholeLeaseMs, withShard } from './known-takeovers.js'
+import { KnownTakeovers, withShard } from './known-takeovers.js'
 import { type ClusterMark, LogCheck, type MissingRecords } from './log-check.js'
 import { LogChecks } from './log-checks.js'
 import { nameOf, noOwner, ownerText } from './owner.js'
-import { type AskPeer, decodePeerRequest, encodePeerMessage, type PeerReply, replyOf, textOf } from './peer-messages.js'
+import { PeerAnswers } from './peer-answers.js'
+import type { AskPeer } from './peer-messages.js'
+import { Renewal } from './renewal.js'
 import { Replica } from './replica.js'
 import type { Balance, ReplicationOptions } from './replication-options.js'
 import type { HostReplication, LogPosition, Loss, ShardHost, ShardPayload } from './shard-host.js'
@@ -78,13 +81,6 @@ export interface ReplicatorParts {
   readonly onExchange?: (exchange: BegunExchange) => void
 }
 
-/** Reasons with which a request for a shard is refused. */
-const lostReason = 'the log lacks what is known here, or does not answer'
-const notOwnedReason = 'it is not owned here'
-
-/** How long a node may take to apply a record. */
-const reachMs = 1_000
-
 export class Replicator implements HostReplication {
   private readonly parts: ReplicatorParts
   private readonly self: string
@@ -93,20 +89,18 @@ export class Replicator implements HostReplication {
   private readonly caretaker: Caretaker
   private readonly trimming: Trimming
   private readonly balancer: Balancer
+  private readonly answers: PeerAnswers
+  private readonly renewal: Renewal
+  private readonly barriers: Barrier
   private readonly check: LogChecks
   /** One for each log, as everything that asks an engine. */
   private readonly heartbeats: readonly Heartbeats[]
   private readonly health: Health
-  /** For each log: why the latest renewal had no answer. */
-  private readonly unrenewed: (Unknown | undefined)[] = []
   private view: readonly ViewMember[] = []
   private readonly keepers: Keepers
   private readonly takeovers: KnownTakeovers
   /** The losses of this tick. */
   private losses: Loss[] = []
-  private hasRegister = false
-  /** When the reading of the register was asked for that is applied. */
-  private registerMs = Number.NEGATIVE_INFINITY
   private isClosed = false
 
   constructor(parts: ReplicatorParts) {
@@ -126,6 +120,25 @@ export class Replicator implements HostReplication {
     })
     this.holdings = Array.from({ length: shards + 1 }, (_, shard) => this.hold(shard, host.position(shard)))
     this.check = new LogChecks(logs.map((_, log) => this.checkOf(log)))
+    this.renewal = new Renewal({
+      logs,
+      clock,
+      options,
+      holdings: this.holdings,
+      register: this.register,
+      check: this.check,
+      onTakeovers: (log, read) => this.noteTakeovers(log, read),
+    })
+    this.barriers = new Barrier({
+      logs,
+      clock,
+      options,
+      ask,
+      takeovers: this.takeovers,
+      others: nowMs => this.others(nowMs),
+      troubleOf: log => this.renewal.troubleOf(log),
+      onTakeovers: (log, read) => this.noteTakeovers(log, read),
+    })
     this.heartbeats = logs.map(
       (log, index) =>
         new Heartbeats({
@@ -206,6 +219,15 @@ export class Replicator implements HostReplication {
       others: () => this.others(clock.monoMs()),
       load: () => this.balancer.round(),
     })
+    this.answers = new PeerAnswers({
+      host,
+      options,
+      holdings: this.holdings,
+      check: this.check,
+      trimming: this.trimming,
+      balancer: this.balancer,
+      mayGet: (node, shard) => this.mayGet(node, shard),
+    })
   }
 
   /** The shard that all nodes follow. */
@@ -215,16 +237,11 @@ export class Replicator implements HostReplication {
 
   /** Begins to follow the logs and to do its duties. */
   start(): void {
-    const { logs, clock, options } = this.parts
+    const { logs } = this.parts
     for (const log of logs.keys()) this.follow(log)
     for (const log of logs.keys()) this.readAll(log)
     this.check.start()
-    const renewing = (): void => {
-      if (this.isClosed) return
-      this.renew()
-      clock.after(options.renewMs, renewing)
-    }
-    renewing()
+    this.renewal.start()
     this.caretaker.start()
     this.trimming.start()
     for (const heartbeats of this.heartbeats) heartbeats.start()
@@ -262,7 +279,7 @@ export class Replicator implements HostReplication {
   serves(shard: number): boolean {
     if (this.check.isLost) return false
     const nowMs = this.parts.clock.monoMs()
-    const { registerMs } = this
+    const { registerMs } = this.renewal
     return nowMs < registerMs + this.parts.options.leaseMs && this.holdings[shard]!.serves(nowMs, registerMs)
   }
 
@@ -313,7 +330,7 @@ export class Replicator implements HostReplication {
 
   /** The latest request of a kind that the engine of a log did not execute; undefined: it did. */
   troubleOf(log: number): Unknown | undefined {
-    return this.appender.troubleOf(log) ?? this.heartbeats[log]!.trouble ?? this.unrenewed[log]
+    return this.appender.troubleOf(log) ?? this.heartbeats[log]!.trouble ?? this.renewal.troubleOf(log)
   }
 
   /** How long an append in flight has waited for an engine: the longest time; 0: there is none. */
@@ -323,126 +340,20 @@ export class Replicator implements HostReplication {
 
   /** Whether this node has all of the register as of a moment ago. From then on it may get shards. */
   get knowsRegister(): boolean {
-    return this.hasRegister
+    return this.renewal.hasRegister
   }
 
   /**
-   * Calls back when no node decides anything any more without having applied this record of a shard that all follow:
-   * every other node has confirmed that, or its lease is over.
+   * Calls back when no node decides anything any more without having applied this record of a shard that all follow
+   * (barrier.ts).
    */
   barrier(shard: number, sequence: number, onDone: () => void): void {
-    const { clock, options, ask } = this.parts
-    this.readOwners(areKnown => {
-      const startedMs = clock.monoMs()
-      // An owner that no event has named here may answer under a lease as well.
-      let isLacking = !areKnown || this.takeovers.mayLackOwner(startedMs)
-      const end = (): void => {
-        if (!isLacking) return onDone()
-        clock.after(Math.max(0, startedMs + wholeLeaseMs(options) - clock.monoMs()), onDone)
-      }
-      const nodes = this.others(startedMs)
-      let missing = nodes.length
-      if (missing === 0) return end()
-      const request = encodePeerMessage({ kind: 'reached', shard, sequence })
-      for (const node of nodes)
-        ask(node, request, reachMs, reply => {
-          if (replyOf(reply)?.kind !== 'done') isLacking = true
-          if (--missing === 0) end()
-        })
-    })
-  }
-
-  /** Reads the takeovers of all logs. Calls back with whether each engine has answered. */
-  private readOwners(onRead: (areKnown: boolean) => void): void {
-    const { logs } = this.parts
-    let left = logs.length
-    let areKnown = true
-    const end = (outcome: TakeoversOutcome, log: number): void => {
-      if (outcome.kind === 'read') this.noteTakeovers(log, outcome.takeovers)
-      else areKnown = false
-      if (--left === 0) onRead(areKnown)
-    }
-    for (const [index, log] of logs.entries()) {
-      // One of several that is away would delay every change of the register until its deadline.
-      const unknown = logs.length > 1 ? this.unrenewed[index] : undefined
-      if (unknown) this.parts.clock.endOfTick(() => end(unknown, index))
-      else log.takeovers(outcome => end(outcome, index))
-    }
+    this.barriers.begin(shard, sequence, onDone)
   }
 
   /** Answers a request of another node. */
   onAsk(given: Buffer, onReply: (reply: Buffer) => void): void {
-    const asked = decodePeerRequest(given)
-    const answer = (reply: PeerReply, bytes?: Buffer): void => onReply(encodePeerMessage(reply, bytes))
-    if (!asked || this.isClosed)
-      return answer({
-        kind: 'refused',
-        reason: asked ? 'this node is closing' : 'this is no request that is known here',
-      })
-    const { message } = asked
-    if (message.kind === 'standing') {
-      this.trimming.note(message.owner, message.flushed)
-      this.balancer.note(message.owner, message.load)
-      return answer({ kind: 'done' })
-    }
-    if (message.kind === 'exchange') {
-      const reason = this.balancer.onExchange(message.from, message.gives, message.takes)
-      return answer(reason === undefined ? { kind: 'done' } : { kind: 'refused', reason })
-    }
-    const holding = this.holdings[message.shard]
-    if (!holding) return answer({ kind: 'refused', reason: `there is no shard ${message.shard}` })
-    switch (message.kind) {
-      case 'handOver':
-        return this.onHandOver(holding, message.to, answer)
-      case 'reached':
-        holding.replica.expect(message.sequence)
-        return holding.replica.afterApplied(message.sequence, () => answer({ kind: 'done' }))
-      case 'snapshot':
-        return this.onSnapshot(holding, message.after, answer)
-    }
-  }
-
-  private onHandOver(holding: Holding, to: string, answer: (reply: PeerReply) => void): void {
-    const node = nameOf(to)
-    if (this.check.isLost) return answer({ kind: 'refused', reason: lostReason })
-    if (!this.mayGet(node, holding.shard))
-      return answer({ kind: 'refused', reason: `${node} is not the one to own shard ${holding.shard}, as known here` })
-    const refuse = (reason: string): void => answer({ kind: 'refused', reason })
-    if (holding.phase !== 'active') return refuse(notOwnedReason)
-    // The engine may have been restored from an older backup since the last check. The shard is not sealed yet.
-    this.check.checkFirst(holding.shard, isWhole => {
-      if (this.isClosed) return
-      if (!isWhole) return refuse(lostReason)
-      holding.handOver(to, epoch => {
-        if (epoch === undefined) refuse(notOwnedReason)
-        else answer({ kind: 'handedOver', epoch })
-      })
-    })
-  }
-
-  /** A node that should have no shards gives one to any node that ought to keep it: the first may not come for it. */
-  private mayGet(node: string, shard: number): boolean {
-    const keepers = this.keepers.of(shard)
-    const isLeaving = this.view.some(({ name, isJoined }) => name === this.parts.name && !isJoined)
-    return isLeaving ? keepers.includes(node) : keepers[0] === node
-  }
-
-  private onSnapshot(
-    { shard, replica }: Holding,
-    after: string,
-    answer: (reply: PeerReply, bytes?: Buffer) => void,
-  ): void {
-    const { host, options } = this.parts
-    if (this.check.isLost) return answer({ kind: 'refused', reason: lostReason })
-    const written = host.position(shard)
-    if (!written || (replica.state !== 'following' && replica.state !== 'owned'))
-      return answer({ kind: 'refused', reason: 'there is no whole copy here' })
-    const position = textOf(written)
-    const place = after === '' ? undefined : Buffer.from(after, 'base64')
-    host.snapshot(shard, place, options.pageBytesMax, page => {
-      if (page instanceof Error) answer({ kind: 'refused', reason: page.message })
-      else answer({ kind: 'page', position, next: page.next?.toString('base64') }, page.rows)
-    })
+    this.answers.onAsk(given, onReply)
   }
 
   /** Whether this node ought to have a copy of a shard, as owner or standby. */
@@ -493,6 +404,8 @@ export class Replicator implements HostReplication {
     this.caretaker.close()
     this.trimming.close()
     this.balancer.close()
+    this.answers.close()
+    this.renewal.close()
     for (const heartbeats of this.heartbeats) heartbeats.close()
     this.health.close()
     for (const holding of this.holdings) holding.close()
@@ -518,7 +431,7 @@ export class Replicator implements HostReplication {
       self: this.self,
       onChange: () => {
         const phase = this.holdings[shard]?.phase
-        if (phase === 'waiting') this.renew()
+        if (phase === 'waiting') this.renewal.renew()
         if (phase === 'active') logOf(this.heartbeats, shard).beatSoon()
         this.caretaker.lookSoon()
       },
@@ -577,6 +490,13 @@ export class Replicator implements HostReplication {
     return served
   }
 
+  /** A node that should have no shards gives one to any node that ought to keep it: the first may not come for it. */
+  private mayGet(node: string, shard: number): boolean {
+    const keepers = this.keepers.of(shard)
+    const isLeaving = this.view.some(({ name, isJoined }) => name === this.parts.name && !isJoined)
+    return isLeaving ? keepers.includes(node) : keepers[0] === node
+  }
+
   private livingKeepers(shard: number): string[] {
     const keepers = this.keepers.of(shard)
     return this.view.flatMap(({ name, life }) => (keepers.includes(name) ? ownerText(name, life) : []))
@@ -620,53 +540,5 @@ export class Replicator implements HostReplication {
   private noteRead(shard: number, takeover: Takeover): void {
     if (takeover.epoch > this.epochOf(shard)) this.takeovers.noteUnknownOwners()
     this.noteTakeover(shard, takeover)
-  }
-
-  /**
-   * Confirms that this node has all of the register, and that its shards are still its own: then it may continue to
-   * answer. All readings start at once, since a shard that has moved waits for them. The shards of a log wait for that
-   * log and for the register, and for no other log.
-   */
-  private renew(): void {
-    const { logs, clock } = this.parts
-    const askedMs = clock.monoMs()
-    const { replica } = this.holdings[this.register]!
-    const isOwner = replica.state === 'owned'
-    let hasRegister = false
-    const read: ReadonlyMap<number, Takeover>[] = []
-    const confirm = (): void => {
-      if (this.isClosed || !hasRegister) return
-      this.hasRegister = true
-      for (const takeovers of read) this.confirm(askedMs, takeovers)
-    }
-    if (!isOwner)
-      replica.catchUp(caughtUp => {
-        hasRegister = caughtUp !== undefined
-        confirm()
-      })
-    for (const [index, log] of logs.entries())
-      log.takeovers(outcome => {
-        this.unrenewed[index] = outcome.kind === 'unknown' ? outcome : undefined
-        if (this.isClosed || outcome.kind === 'unknown') return
-        const { takeovers } = outcome
-        read.push(takeovers)
-        this.noteTakeovers(index, takeovers)
-        // The register's owner knows all of it, as long as it is the owner.
-        if (isOwner && this.ownsRegister(takeovers)) hasRegister = true
-        confirm()
-      })
-  }
-
-  private ownsRegister(takeovers: ReadonlyMap<number, Takeover>): boolean {
-    const { replica, epoch } = this.holdings[this.register]!
-    return replica.state === 'owned' && takeovers.get(this.register)?.epoch === epoch
-  }
-
-  /** `askedMs`: these takeovers and the register were not asked for before that. */
-  private confirm(askedMs: number, takeovers: ReadonlyMap<number, Takeover>): void {
-    if (this.check.isLost) return
-    this.registerMs = Math.max(this.registerMs, askedMs)
-    for (const holding of this.holdings)
-      if (takeovers.get(holding.shard)?.epoch === holding.epoch) holding.confirm(askedMs)
   }
 }
