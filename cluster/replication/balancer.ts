@@ -149,7 +149,8 @@ export class Balancer {
   /** Another node wants to give a shard for one of this node. Returns why not; undefined: agreed. */
   onExchange(from: string, gives: number, takes: number): string | undefined {
     const nowMs = this.parts.clock.monoMs()
-    const { holdings, ownerOf, clock, keepers } = this.parts
+    const { shards, holdings, ownerOf, clock, keepers } = this.parts
+    if (gives >= shards || takes >= shards) return 'these are no shards of entities'
     if (this.isBusy(nowMs)) return 'this node does not exchange shards at this moment'
     const nodes = this.participants(nowMs)
     const [own, other] = [nodes.find(({ name }) => name === this.name), nodes.find(({ name }) => name === nameOf(from))]

@@ -14,7 +14,7 @@
 // reading of the log, asked for after the wait, that has its own takeover as the latest.
 //
 // The lease: an active node may answer for `leaseMs` after the last moment at which it knew that the latest takeover
-// was its own. Only renewals extend it, counted from the request (replicator.ts). Appends need no lease: they happen
+// was its own. Only renewals extend it, counted from the request (renewal.ts). Appends need no lease: they happen
 // only while the takeover is the latest. They do not extend it, since they prove nothing about the register.
 //
 // Not here: when to claim or hand over (duties.ts), appending (appender.ts).

@@ -9,7 +9,7 @@
 // the register counts as known everywhere when every owner has confirmed it, or its lease is over. After that no owner
 // decides anything without the change (`barrier`): a later owner will have it.
 
-import type { ShardLog, Takeover, Unknown } from '../logs/shard-log.js'
+import type { ShardLog, Takeover } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
 import { Appender } from './appender.js'
 import { Balancer, type BegunExchange } from './balancer.js'
@@ -18,10 +18,13 @@ import { Health, type Unhealthy } from './health.js'
 import { Heartbeats } from './heartbeats.js'
 import { Holding } from './holding.js'
 import { Keepers } from './keepers.js'
-import { KnownTakeovers, wholeLeaseMs, withShard } from './known-takeovers.js'
+import { KnownTakeovers, withShard } from './known-takeovers.js'
 import { type ClusterMark, LogCheck, type MissingRecords } from './log-check.js'
 import { nameOf, noOwner, ownerText } from './owner.js'
-import { type AskPeer, decodePeerRequest, encodePeerMessage, type PeerReply, replyOf, textOf } from './peer-messages.js'
+import { PeerAnswers } from './peer-answers.js'
+import type { AskPeer } from './peer-messages.js'
+import { RegisterBarrier } from './register-barrier.js'
+import { Renewal } from './renewal.js'
 import { Replica } from './replica.js'
 import type { Balance, ReplicationOptions } from './replication-options.js'
 import type { HostReplication, LogPosition, Loss, ShardHost, ShardPayload } from './shard-host.js'
@@ -72,13 +75,6 @@ export interface ReplicatorParts {
   readonly onExchange?: (exchange: BegunExchange) => void
 }
 
-/** Reasons with which a request for a shard is refused. */
-const lostReason = 'the log lacks what is known here, or does not answer'
-const notOwnedReason = 'it is not owned here'
-
-/** How long a node may take to apply a record. */
-const reachMs = 1_000
-
 export class Replicator implements HostReplication {
   private readonly parts: ReplicatorParts
   private readonly self: string
@@ -87,19 +83,17 @@ export class Replicator implements HostReplication {
   private readonly caretaker: Caretaker
   private readonly trimming: Trimming
   private readonly balancer: Balancer
+  private readonly answers: PeerAnswers
+  private readonly renewal: Renewal
+  private readonly registerBarrier: RegisterBarrier
   private readonly check: LogCheck
   private readonly heartbeats: Heartbeats
   private readonly health: Health
-  /** Why the latest renewal had no answer. */
-  private unrenewed: Unknown | undefined
   private view: readonly ViewMember[] = []
   private readonly keepers: Keepers
   private readonly takeovers: KnownTakeovers
   /** The losses of this tick. */
   private losses: Loss[] = []
-  private hasRegister = false
-  /** When the reading of the register was asked for that is applied. */
-  private registerMs = Number.NEGATIVE_INFINITY
   private isClosed = false
 
   constructor(parts: ReplicatorParts) {
@@ -130,6 +124,24 @@ export class Replicator implements HostReplication {
         this.health.look()
       },
     })
+    this.renewal = new Renewal({
+      log,
+      clock,
+      options,
+      holdings: this.holdings,
+      register: this.register,
+      check: this.check,
+      onTakeovers: read => this.noteTakeovers(read),
+    })
+    this.registerBarrier = new RegisterBarrier({
+      log,
+      clock,
+      options,
+      ask,
+      takeovers: this.takeovers,
+      others: nowMs => this.others(nowMs),
+      onTakeovers: read => this.noteTakeovers(read),
+    })
     this.heartbeats = new Heartbeats({
       name,
       log,
@@ -148,7 +160,7 @@ export class Replicator implements HostReplication {
       reachable: parts.reachable,
       loss: () => this.check.loss,
       diverged: () => this.holdings.filter(({ replica }) => replica.hasDiverged).map(({ shard }) => shard),
-      trouble: () => this.appender.trouble ?? this.heartbeats.trouble ?? this.unrenewed,
+      trouble: () => this.appender.trouble ?? this.heartbeats.trouble ?? this.renewal.trouble,
       onChange: parts.onHealth,
     })
     this.appender = new Appender({
@@ -205,6 +217,15 @@ export class Replicator implements HostReplication {
       others: () => this.others(clock.monoMs()),
       load: () => this.balancer.round(),
     })
+    this.answers = new PeerAnswers({
+      host,
+      options,
+      holdings: this.holdings,
+      check: this.check,
+      trimming: this.trimming,
+      balancer: this.balancer,
+      mayGet: (node, shard) => this.mayGet(node, shard),
+    })
   }
 
   /** The shard that all nodes follow. */
@@ -214,7 +235,7 @@ export class Replicator implements HostReplication {
 
   /** Begins to follow the logs and to do its duties. */
   start(): void {
-    const { log, clock, options } = this.parts
+    const { log } = this.parts
     log.follow(shard => this.holdings[shard]?.replica.state === 'following', {
       onRecord: (shard, record) => {
         this.caretaker.noteSign(this.takeovers.of(shard)?.owner ?? noOwner)
@@ -232,12 +253,7 @@ export class Replicator implements HostReplication {
     })
     this.readAll()
     this.check.start()
-    const renewing = (): void => {
-      if (this.isClosed) return
-      this.renew()
-      clock.after(options.renewMs, renewing)
-    }
-    renewing()
+    this.renewal.start()
     this.caretaker.start()
     this.trimming.start()
     this.heartbeats.start()
@@ -257,7 +273,7 @@ export class Replicator implements HostReplication {
   serves(shard: number): boolean {
     if (this.check.isLost) return false
     const nowMs = this.parts.clock.monoMs()
-    const { registerMs } = this
+    const { registerMs } = this.renewal
     return nowMs < registerMs + this.parts.options.leaseMs && this.holdings[shard]!.serves(nowMs, registerMs)
   }
 
@@ -313,109 +329,20 @@ export class Replicator implements HostReplication {
 
   /** Whether this node has all of the register as of a moment ago. From then on it may get shards. */
   get knowsRegister(): boolean {
-    return this.hasRegister
+    return this.renewal.hasRegister
   }
 
   /**
-   * Calls back when no node decides anything any more without having applied this record of a shard that all follow:
-   * every other node has confirmed that, or its lease is over.
+   * Calls back when no node decides anything any more without having applied this record of a shard that all follow
+   * (register-barrier.ts).
    */
   barrier(shard: number, sequence: number, onDone: () => void): void {
-    const { log, clock, options, ask } = this.parts
-    log.takeovers(outcome => {
-      const startedMs = clock.monoMs()
-      if (outcome.kind === 'read') this.noteTakeovers(outcome.takeovers)
-      // An owner that no event has named here may answer under a lease as well.
-      let isLacking = outcome.kind === 'unknown' || this.takeovers.mayLackOwner(startedMs)
-      const end = (): void => {
-        if (!isLacking) return onDone()
-        clock.after(Math.max(0, startedMs + wholeLeaseMs(options) - clock.monoMs()), onDone)
-      }
-      const nodes = this.others(startedMs)
-      let missing = nodes.length
-      if (missing === 0) return end()
-      const request = encodePeerMessage({ kind: 'reached', shard, sequence })
-      for (const node of nodes)
-        ask(node, request, reachMs, reply => {
-          if (replyOf(reply)?.kind !== 'done') isLacking = true
-          if (--missing === 0) end()
-        })
-    })
+    this.registerBarrier.begin(shard, sequence, onDone)
   }
 
   /** Answers a request of another node. */
   onAsk(given: Buffer, onReply: (reply: Buffer) => void): void {
-    const asked = decodePeerRequest(given)
-    const answer = (reply: PeerReply, bytes?: Buffer): void => onReply(encodePeerMessage(reply, bytes))
-    if (!asked || this.isClosed)
-      return answer({
-        kind: 'refused',
-        reason: asked ? 'this node is closing' : 'this is no request that is known here',
-      })
-    const { message } = asked
-    if (message.kind === 'standing') {
-      this.trimming.note(message.owner, message.flushed)
-      this.balancer.note(message.owner, message.load)
-      return answer({ kind: 'done' })
-    }
-    if (message.kind === 'exchange') {
-      const reason = this.balancer.onExchange(message.from, message.gives, message.takes)
-      return answer(reason === undefined ? { kind: 'done' } : { kind: 'refused', reason })
-    }
-    const holding = this.holdings[message.shard]
-    if (!holding) return answer({ kind: 'refused', reason: `there is no shard ${message.shard}` })
-    switch (message.kind) {
-      case 'handOver':
-        return this.onHandOver(holding, message.to, answer)
-      case 'reached':
-        holding.replica.expect(message.sequence)
-        return holding.replica.afterApplied(message.sequence, () => answer({ kind: 'done' }))
-      case 'snapshot':
-        return this.onSnapshot(holding, message.after, answer)
-    }
-  }
-
-  private onHandOver(holding: Holding, to: string, answer: (reply: PeerReply) => void): void {
-    const node = nameOf(to)
-    if (this.check.isLost) return answer({ kind: 'refused', reason: lostReason })
-    if (!this.mayGet(node, holding.shard))
-      return answer({ kind: 'refused', reason: `${node} is not the one to own shard ${holding.shard}, as known here` })
-    const refuse = (reason: string): void => answer({ kind: 'refused', reason })
-    if (holding.phase !== 'active') return refuse(notOwnedReason)
-    // The engine may have been restored from an older backup since the last check. The shard is not sealed yet.
-    this.check.checkFirst(isWhole => {
-      if (this.isClosed) return
-      if (!isWhole) return refuse(lostReason)
-      holding.handOver(to, epoch => {
-        if (epoch === undefined) refuse(notOwnedReason)
-        else answer({ kind: 'handedOver', epoch })
-      })
-    })
-  }
-
-  /** A node that should have no shards gives one to any node that ought to keep it: the first may not come for it. */
-  private mayGet(node: string, shard: number): boolean {
-    const keepers = this.keepers.of(shard)
-    const isLeaving = this.view.some(({ name, isJoined }) => name === this.parts.name && !isJoined)
-    return isLeaving ? keepers.includes(node) : keepers[0] === node
-  }
-
-  private onSnapshot(
-    { shard, replica }: Holding,
-    after: string,
-    answer: (reply: PeerReply, bytes?: Buffer) => void,
-  ): void {
-    const { host, options } = this.parts
-    if (this.check.isLost) return answer({ kind: 'refused', reason: lostReason })
-    const written = host.position(shard)
-    if (!written || (replica.state !== 'following' && replica.state !== 'owned'))
-      return answer({ kind: 'refused', reason: 'there is no whole copy here' })
-    const position = textOf(written)
-    const place = after === '' ? undefined : Buffer.from(after, 'base64')
-    host.snapshot(shard, place, options.pageBytesMax, page => {
-      if (page instanceof Error) answer({ kind: 'refused', reason: page.message })
-      else answer({ kind: 'page', position, next: page.next?.toString('base64') }, page.rows)
-    })
+    this.answers.onAsk(given, onReply)
   }
 
   /** Whether this node ought to have a copy of a shard, as owner or standby. */
@@ -466,6 +393,8 @@ export class Replicator implements HostReplication {
     this.caretaker.close()
     this.trimming.close()
     this.balancer.close()
+    this.answers.close()
+    this.renewal.close()
     this.heartbeats.close()
     this.health.close()
     for (const holding of this.holdings) holding.close()
@@ -490,7 +419,7 @@ export class Replicator implements HostReplication {
       self: this.self,
       onChange: () => {
         const phase = this.holdings[shard]?.phase
-        if (phase === 'waiting') this.renew()
+        if (phase === 'waiting') this.renewal.renew()
         if (phase === 'active') this.heartbeats.beatSoon()
         this.caretaker.lookSoon()
       },
@@ -519,6 +448,13 @@ export class Replicator implements HostReplication {
     if (this.appender.stalledMs < this.parts.options.healthMs)
       for (const { shard, epoch } of this.holdings) if (this.serves(shard)) served.set(shard, epoch)
     return served
+  }
+
+  /** A node that should have no shards gives one to any node that ought to keep it: the first may not come for it. */
+  private mayGet(node: string, shard: number): boolean {
+    const keepers = this.keepers.of(shard)
+    const isLeaving = this.view.some(({ name, isJoined }) => name === this.parts.name && !isJoined)
+    return isLeaving ? keepers.includes(node) : keepers[0] === node
   }
 
   private livingKeepers(shard: number): string[] {
@@ -564,50 +500,5 @@ export class Replicator implements HostReplication {
   private noteRead(shard: number, takeover: Takeover): void {
     if (takeover.epoch > this.epochOf(shard)) this.takeovers.noteUnknownOwners()
     this.noteTakeover(shard, takeover)
-  }
-
-  /**
-   * Confirms that this node has all of the register, and that its shards are still its own: then it may continue to
-   * answer. Both readings start at once, since a shard that has moved waits for them.
-   */
-  private renew(): void {
-    const { log, clock } = this.parts
-    const askedMs = clock.monoMs()
-    const { replica } = this.holdings[this.register]!
-    const isOwner = replica.state === 'owned'
-    // The register's owner knows all of it, as long as it is the owner.
-    let hasRegister = isOwner
-    let takeovers: ReadonlyMap<number, Takeover> | undefined
-    const confirm = (): void => {
-      if (this.isClosed || !hasRegister || !takeovers) return
-      if (isOwner && !this.ownsRegister(takeovers)) return
-      this.hasRegister = true
-      this.confirm(askedMs, takeovers)
-    }
-    if (!isOwner)
-      replica.catchUp(caughtUp => {
-        hasRegister = caughtUp !== undefined
-        confirm()
-      })
-    log.takeovers(outcome => {
-      this.unrenewed = outcome.kind === 'unknown' ? outcome : undefined
-      if (this.isClosed || outcome.kind === 'unknown') return
-      takeovers = outcome.takeovers
-      this.noteTakeovers(takeovers)
-      confirm()
-    })
-  }
-
-  private ownsRegister(takeovers: ReadonlyMap<number, Takeover>): boolean {
-    const { replica, epoch } = this.holdings[this.register]!
-    return replica.state === 'owned' && takeovers.get(this.register)?.epoch === epoch
-  }
-
-  /** `askedMs`: these takeovers and the register were not asked for before that. */
-  private confirm(askedMs: number, takeovers: ReadonlyMap<number, Takeover>): void {
-    if (this.check.isLost) return
-    this.registerMs = Math.max(this.registerMs, askedMs)
-    for (const holding of this.holdings)
-      if (takeovers.get(holding.shard)?.epoch === holding.epoch) holding.confirm(askedMs)
   }
 }

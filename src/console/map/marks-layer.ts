@@ -9,15 +9,9 @@ import type { MapPlace } from './map-places.js'
 /** Positions of lines and rings that are drawn at a time. */
 const positionsMax = 50_000
 const rim = '#ffffff'
-const rimPixels = 1.5
 const entityRadius = 6
-/** Half of the side of an entity's picture. */
-const pictureHalf = entityRadius + 1
 /** How far from a mark a pointer still means it. */
 const reachPixels = 4
-
-/** Colours whose marks are kept as pictures: those of types, and the steps of a scale. */
-const picturesMax = 256
 
 interface DrawnMark {
   readonly mark: MapMark
@@ -34,7 +28,6 @@ export interface MarkPicture {
 
 export class MarksLayer {
   private readonly canvas = document.createElement('canvas')
-  private readonly pictures = new EntityPictures()
   private drawn: readonly DrawnMark[] = []
   private picture: MarkPicture = { marks: [], shapes: [] }
 
@@ -79,9 +72,7 @@ export class MarksLayer {
     context.font = '600 12px system-ui, sans-serif'
     context.textAlign = 'center'
     context.textBaseline = 'middle'
-    for (const one of this.drawn)
-      if (one.mark.of.kind === 'entity') this.pictures.draw(context, one)
-      else drawGroup(context, one, one.mark.of.count)
+    for (const one of this.drawn) drawMark(context, one)
   }
 
   private drawShapes(context: CanvasRenderingContext2D): void {
@@ -112,57 +103,17 @@ export class MarksLayer {
 const radiusOf = ({ of }: MapMark): number =>
   of.kind === 'entity' ? entityRadius : Math.min(24, 11 + 2.6 * Math.log10(of.count) ** 1.4)
 
-function drawGroup(
-  context: CanvasRenderingContext2D,
-  { mark: { colour }, x, y, radius }: DrawnMark,
-  count: number,
-): void {
-  drawDisc(context, x, y, radius, colour)
-  context.fillStyle = rim
-  context.fillText(shortNumber(count), x, y)
-}
-
-function drawDisc(context: CanvasRenderingContext2D, x: number, y: number, radius: number, colour: string): void {
+function drawMark(context: CanvasRenderingContext2D, { mark: { of, colour }, x, y, radius }: DrawnMark): void {
   context.beginPath()
   context.arc(x, y, radius, 0, 2 * Math.PI)
   context.fillStyle = colour
   context.fill()
-  context.lineWidth = rimPixels
+  context.lineWidth = 1.5
   context.strokeStyle = rim
   context.stroke()
-}
-
-/**
- * The marks of entities, a picture for each colour: of thousands of marks, a copy of a picture takes a small part of the
- * time that a disc takes.
- */
-class EntityPictures {
-  private readonly byColour = new Map<string, HTMLCanvasElement>()
-  private scale = 0
-
-  draw(context: CanvasRenderingContext2D, { mark: { colour }, x, y }: DrawnMark): void {
-    context.drawImage(this.pictureOf(colour), x - pictureHalf, y - pictureHalf, 2 * pictureHalf, 2 * pictureHalf)
-  }
-
-  private pictureOf(colour: string): HTMLCanvasElement {
-    if (this.scale !== devicePixelRatio || this.byColour.size >= picturesMax) this.byColour.clear()
-    this.scale = devicePixelRatio
-    let picture = this.byColour.get(colour)
-    if (!picture) {
-      picture = pictureOf(colour, this.scale)
-      this.byColour.set(colour, picture)
-    }
-    return picture
-  }
-}
-
-function pictureOf(colour: string, scale: number): HTMLCanvasElement {
-  const picture = document.createElement('canvas')
-  picture.width = picture.height = Math.ceil(2 * pictureHalf * scale)
-  const context = picture.getContext('2d')
-  context?.scale(scale, scale)
-  if (context) drawDisc(context, pictureHalf, pictureHalf, entityRadius, colour)
-  return picture
+  if (of.kind === 'entity') return
+  context.fillStyle = rim
+  context.fillText(shortNumber(of.count), x, y)
 }
 
 const shortNumber = (count: number): string =>

@@ -1,6 +1,8 @@
 // Hot shards move to other nodes, in simulated hours: loads become equal, and shards do not move without need or back.
 
 import t from 'tap'
+import { ownerText } from '../../../cluster/replication/owner.js'
+import { encodePeerMessage, replyOf } from '../../../cluster/replication/peer-messages.js'
 import { Random } from '../../support/random.js'
 import { LoadedCluster, type Loads, shards } from './loaded-nodes.js'
 
@@ -150,4 +152,18 @@ t.test('a node that has just joined gets its share, and takes part a minute late
   t.ok(isEqualCount(cluster.counts), `shares are equal: ${cluster.counts}`)
   t.ok(distanceOf(cluster.work) <= 0.4, `${cluster.work}`)
   t.equal(await cluster.minutes(30), 0, 'half an hour without a move')
+})
+
+t.test('the register is never exchanged, whoever asks', async t => {
+  const cluster = await LoadedCluster.of(random, three, () => quiet)
+  await cluster.minutes(2)
+  const [gives] = cluster.shardsOf('b')
+  for (const [one, other] of [
+    [gives!, shards],
+    [shards, gives!],
+  ] as const) {
+    const request = encodePeerMessage({ kind: 'exchange', from: ownerText('b', 'life'), gives: one, takes: other })
+    const reply = await new Promise<Buffer>(resolve => cluster.nodes.get('a')?.onAsk(request, resolve))
+    t.same(replyOf(reply), { kind: 'refused', reason: 'these are no shards of entities' })
+  }
 })

@@ -1,0 +1,94 @@
+// Renews the right of a node to answer: from time to time it confirms that the node has all of the register, and that its
+// shards are still its own.
+//
+// Not here: how long a confirmation lasts (holding.ts).
+
+import type { ShardLog, Takeover, Unknown } from '../logs/shard-log.js'
+import type { ClusterClock } from '../ports.js'
+import type { Holding } from './holding.js'
+import type { LogCheck } from './log-check.js'
+import type { ReplicationOptions } from './replication-options.js'
+
+type Takeovers = ReadonlyMap<number, Takeover>
+
+export interface RenewalParts {
+  readonly log: Pick<ShardLog, 'takeovers'>
+  readonly clock: ClusterClock
+  readonly options: Pick<ReplicationOptions, 'renewMs'>
+  /** By shard. */
+  readonly holdings: readonly Holding[]
+  /** The shard that all nodes follow. */
+  readonly register: number
+  readonly check: Pick<LogCheck, 'isLost'>
+  /** All takeovers have been read. */
+  readonly onTakeovers: (takeovers: Takeovers) => void
+}
+
+export class Renewal {
+  /** Whether this node had all of the register once. */
+  hasRegister = false
+  /** When the reading of the register was asked for that is applied. */
+  registerMs = Number.NEGATIVE_INFINITY
+  /** Why the latest reading had no answer; undefined: it had one. */
+  trouble: Unknown | undefined
+  private isClosed = false
+
+  constructor(private readonly parts: RenewalParts) {}
+
+  start(): void {
+    const { clock, options } = this.parts
+    const renewing = (): void => {
+      if (this.isClosed) return
+      this.renew()
+      clock.after(options.renewMs, renewing)
+    }
+    renewing()
+  }
+
+  close(): void {
+    this.isClosed = true
+  }
+
+  /** Confirms it now. Both readings start at once, since a shard that has moved waits for them. */
+  renew(): void {
+    const { log, clock, holdings, register, onTakeovers } = this.parts
+    const askedMs = clock.monoMs()
+    const { replica } = holdings[register]!
+    const isOwner = replica.state === 'owned'
+    // The register's owner knows all of it, as long as it is the owner.
+    let hasRegister = isOwner
+    let takeovers: Takeovers | undefined
+    const confirm = (): void => {
+      if (this.isClosed || !hasRegister || !takeovers) return
+      if (isOwner && !this.ownsRegister(takeovers)) return
+      this.hasRegister = true
+      this.confirm(askedMs, takeovers)
+    }
+    if (!isOwner)
+      replica.catchUp(caughtUp => {
+        hasRegister = caughtUp !== undefined
+        confirm()
+      })
+    log.takeovers(outcome => {
+      this.trouble = outcome.kind === 'unknown' ? outcome : undefined
+      if (this.isClosed || outcome.kind === 'unknown') return
+      takeovers = outcome.takeovers
+      onTakeovers(takeovers)
+      confirm()
+    })
+  }
+
+  private ownsRegister(takeovers: Takeovers): boolean {
+    const { holdings, register } = this.parts
+    const { replica, epoch } = holdings[register]!
+    return replica.state === 'owned' && takeovers.get(register)?.epoch === epoch
+  }
+
+  /** `askedMs`: these takeovers and the register were not asked for before that. */
+  private confirm(askedMs: number, takeovers: Takeovers): void {
+    if (this.parts.check.isLost) return
+    this.registerMs = Math.max(this.registerMs, askedMs)
+    for (const holding of this.parts.holdings)
+      if (takeovers.get(holding.shard)?.epoch === holding.epoch) holding.confirm(askedMs)
+  }
+}
