@@ -1,4 +1,5 @@
-// Three nodes of a cluster and the etcd that keeps its log, or several with slow disks, each a process of its own on this machine.
+// Three nodes of a cluster and the etcd that keeps its log, or several with slow disks, each a process of its own on
+// this machine.
 //
 // A shard is at home when no other node is about to own it. So the cluster is back in its normal state when all nodes
 // are alive and joined, and all shards are at home. Nodes keep their names, directories and ports when they are started
@@ -45,8 +46,8 @@ interface Place {
 }
 
 /**
- * Starts the etcd and the nodes on directories in `folder`; resolves when all shards are at home. `slowEngines`: so many
- * etcds divide the shards among them, each behind a disk that can be made slow.
+ * Starts the etcd and the nodes on directories in `folder`; resolves when all shards are at home. `slowEngines`: so
+ * many etcds divide the shards among them, each behind a disk that can be made slow.
  */
 export async function startNodes(
   subject: Subject,

@@ -1,5 +1,5 @@
-// The rates of three nodes on one machine when every write goes to the log first, the size of one append, and the cost of
-// the log; and the same of one node beside them, which has no log. Only one of the two has work at a time.
+// The rates of three nodes on one machine when every write goes to the log first, the size of one append, and the cost
+// of the log; and the same of one node beside them, which has no log. Only one of the two has work at a time.
 //
 // One node is compared by rate, and by the processor time of all processes: nodes, supervisors and etcd.
 

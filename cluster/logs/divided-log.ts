@@ -5,8 +5,8 @@
 // Takeovers, fences and numbers belong to a shard, so the engines need nothing of each other. Only what happens in one
 // step must have one engine: an append, and a heartbeat.
 //
-// Nodes talk to each part by itself, since one may be away (replicator.ts). This class is for everything that treats the
-// shards one after the other, or needs all parts: a question to all of them has an answer when each has answered.
+// Nodes talk to each part by itself, since one may be away (replicator.ts). This class is for everything that treats
+// the shards one after the other, or needs all parts: a question to all of them has an answer when each has answered.
 //
 // Not here: which shards share an append (src/shard/commit, appender.ts), the drivers (etcd-log.ts).
 

@@ -1,5 +1,5 @@
-// Remembers for each member of an etcd when it last answered, and when it last failed to. So requests go to a member that
-// works.
+// Remembers for each member of an etcd when it last answered, and when it last failed to. So requests go to a member
+// that works.
 
 export class MemberHealth {
   private readonly answered: number[]

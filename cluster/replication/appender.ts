@@ -1,10 +1,10 @@
 // Appends the changes of this node's turns to the logs of the shards that it owns.
 //
-// Appends of different shards are in flight together. A shard has one at a time, because each record is numbered and has
-// the hash of the one before. Parts that do not fit into one append go in several, one after the other, and the host gets
-// one outcome for all. An append with an unknown outcome is repeated byte for byte. If it has happened already,
-// the engine reports that; after another takeover it cannot happen any more. So nothing is guessed, and no record
-// exists twice.
+// Appends of different shards are in flight together. A shard has one at a time, because each record is numbered and
+// has the hash of the one before. Parts that do not fit into one append go in several, one after the other, and the
+// host gets one outcome for all. An append with an unknown outcome is repeated byte for byte. If it has happened
+// already, the engine reports that; after another takeover it cannot happen any more. So nothing is guessed, and no
+// record exists twice.
 //
 // A takeover of our own that came late (its answer was lost) is ours: the remaining pieces are appended in its name. A
 // takeover of another node ends this node's right to append to that shard. An append is all or nothing, so one of its
@@ -13,10 +13,10 @@
 //
 // Where several engines keep the logs, an append has shards of one engine. The parts of one call then go one after the
 // other, first those of the engine that keeps the first part. An engine may be away while the others work. After
-// `forsakeMs` without an answer this node gives up its shards there (`Holding.forsake`). Otherwise changes of other shards
-// would wait for it, because some wait for everything in flight. Nobody knows whether the append has happened: its
-// clients get an error, and the next takeover ends it. With one engine there is nothing that could go on, so an append
-// waits.
+// `forsakeMs` without an answer this node gives up its shards there (`Holding.forsake`). Otherwise changes of other
+// shards would wait for it, because some wait for everything in flight. Nobody knows whether the append has happened:
+// its clients get an error, and the next takeover ends it. With one engine there is nothing that could go on, so an
+// append waits.
 //
 // An engine that has lost something (log-check.ts) lacks the takeover, or the record before an append. Then nothing is
 // appended, and the changes wait until the engine has everything again.

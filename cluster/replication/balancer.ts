@@ -18,7 +18,6 @@ import type { ClusterClock } from '../ports.js'
 import type { Holding } from './holding.js'
 import type { Keepers } from './keepers.js'
 import {
-  type Exchange,
   exchangeFor,
   hottest,
   isGain,
@@ -26,6 +25,7 @@ import {
   loadOf,
   meanLoad,
   type NodeLoad,
+  type ShardExchange,
 } from './load-exchange.js'
 import { nameOf, ownerText } from './owner.js'
 import { type AskPeer, encodePeerMessage, type LoadReport, replyOf } from './peer-messages.js'
@@ -37,7 +37,7 @@ import { ShardLoads } from './shard-loads.js'
 const agreeMs = 2_000
 
 /** An exchange that has begun, with the requests a second at that time. */
-export interface BegunExchange extends Exchange {
+export interface BegunExchange extends ShardExchange {
   readonly givesLoad: number
   readonly takesLoad: number
   readonly ownLoad: number
@@ -149,7 +149,8 @@ export class Balancer {
   /** Another node wants to give a shard for one of this node. Returns why not; undefined: agreed. */
   onExchange(from: string, gives: number, takes: number): string | undefined {
     const nowMs = this.parts.clock.monoMs()
-    const { holdings, ownerOf, clock, keepers } = this.parts
+    const { shards, holdings, ownerOf, clock, keepers } = this.parts
+    if (gives >= shards || takes >= shards) return 'these are no shards of entities'
     if (this.isBusy(nowMs)) return 'this node does not exchange shards at this moment'
     const nodes = this.participants(nowMs)
     const [own, other] = [nodes.find(({ name }) => name === this.name), nodes.find(({ name }) => name === nameOf(from))]
@@ -211,7 +212,7 @@ export class Balancer {
     if (exchange) this.propose(exchange, nodes)
   }
 
-  private propose(exchange: Exchange, nodes: readonly NodeLoad[]): void {
+  private propose(exchange: ShardExchange, nodes: readonly NodeLoad[]): void {
     const { ask, self, clock, options, onBegun } = this.parts
     const member = this.view.find(({ name }) => name === exchange.node)!
     const begun = withLoads(exchange, this.name, nodes)
@@ -262,13 +263,13 @@ export class Balancer {
 }
 
 /** By shard: the node that gets it. */
-const movesOf = ({ node, gives, takes }: Exchange, self: string): ReadonlyMap<number, string> =>
+const movesOf = ({ node, gives, takes }: ShardExchange, self: string): ReadonlyMap<number, string> =>
   new Map([
     [gives, node],
     [takes, self],
   ])
 
-function withLoads(exchange: Exchange, self: string, nodes: readonly NodeLoad[]): BegunExchange {
+function withLoads(exchange: ShardExchange, self: string, nodes: readonly NodeLoad[]): BegunExchange {
   const [own, other] = [self, exchange.node].map(wanted => nodes.find(({ name }) => name === wanted)!)
   return {
     ...exchange,

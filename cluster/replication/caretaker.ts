@@ -37,8 +37,8 @@ export interface CaretakerParts {
   /** The names of the nodes that ought to keep a shard, the owner first. */
   readonly keepers: (shard: number) => readonly string[]
   /**
-   * Whether the engines have everything, and that of a shard has answered. While they have lost something, or it was not
-   * asked yet, nothing is begun.
+   * Whether the engines have everything, and that of a shard has answered. While they have lost something, or it was
+   * not asked yet, nothing is begun.
    */
   readonly mayAct: (shard: number) => boolean
   /** Asks the engine of a shard anew whether it has everything, and calls back once. */

@@ -16,7 +16,7 @@ export interface NodeLoad {
   readonly shards: ReadonlyMap<number, number>
 }
 
-export interface Exchange {
+export interface ShardExchange {
   /** The node that gets `gives` and hands `takes` over. */
   readonly node: string
   readonly gives: number
@@ -35,7 +35,7 @@ export interface ExchangeGiven {
   /** Whether this node may take a shard of another node. */
   readonly mayTake: (shard: number) => boolean
   /** Whether the plan of equal shares leaves the exchanged shards where they are. */
-  readonly isStable: (exchange: Exchange) => boolean
+  readonly isStable: (exchange: ShardExchange) => boolean
 }
 
 /** Exchanges of which the plan of equal shares is computed, the best ones first. */
@@ -69,7 +69,7 @@ export const isGain = (from: number, to: number, difference: number, least: numb
   Math.max(from - difference, to + difference) <= from - least
 
 /** The best exchange for this node; undefined: none is good enough. */
-export function exchangeFor(given: ExchangeGiven): Exchange | undefined {
+export function exchangeFor(given: ExchangeGiven): ShardExchange | undefined {
   const candidates = given.nodes.flatMap(node => (node.name === given.self ? [] : candidatesWith(node, given)))
   // Of equally good ones the one that moves less work.
   candidates.sort((a, b) => b.gain - a.gain || a.difference - b.difference)
@@ -77,7 +77,7 @@ export function exchangeFor(given: ExchangeGiven): Exchange | undefined {
 }
 
 interface Candidate {
-  readonly exchange: Exchange
+  readonly exchange: ShardExchange
   /** Half of that by which the sum of the squares falls. */
   readonly gain: number
   readonly difference: number

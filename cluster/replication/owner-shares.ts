@@ -10,8 +10,9 @@
 // The shards of the other remainders are mixed.
 //
 // A move goes from a node above its share to one below it, concerns a shard without a joined owner, or completes a
-// remainder. So nodes that see different takeovers for a moment may plan different moves, but no move is taken back. Nodes plan the
-// same moves again after some of them were done, whatever their order: shares and preferences do not depend on it.
+// remainder. So nodes that see different takeovers for a moment may plan different moves, but no move is taken back.
+// Nodes plan the same moves again after some of them were done, whatever their order: shares and preferences do not
+// depend on it.
 //
 // Not here: standbys (placement.ts), how a shard moves (duties.ts).
 

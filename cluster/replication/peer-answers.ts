@@ -1,6 +1,7 @@
 // The answers of a node to the requests of other nodes about its shards (peer-messages.ts).
 //
-// Not here: what a node asks others (caretaker.ts, balancer.ts, trimming.ts), and moves of shards themselves (holding.ts).
+// Not here: what a node asks others (caretaker.ts, balancer.ts, trimming.ts), and moves of shards themselves
+// (holding.ts).
 
 import type { Balancer } from './balancer.js'
 import type { Holding } from './holding.js'

@@ -1,8 +1,8 @@
-// Renews the right of a node to answer: from time to time it confirms that the node has all of the register, and that its
-// shards are still its own.
+// Renews the right of a node to answer: from time to time it confirms that the node has all of the register, and that
+// its shards are still its own.
 //
-// All readings start at once, since a shard that has moved waits for them. The shards of a log wait for that log and for
-// the register, and for no other log.
+// All readings start at once, since a shard that has moved waits for them. The shards of a log wait for that log and
+// for the register, and for no other log.
 //
 // Not here: how long a confirmation lasts (holding.ts).
 

@@ -17,7 +17,6 @@ import type { ShardLog, Takeover, Unknown } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
 import { Appender } from './appender.js'
 import { Balancer, type BegunExchange } from './balancer.js'
-import { Barrier } from './barrier.js'
 import { Caretaker } from './caretaker.js'
 import { Health, type Unhealthy } from './health.js'
 import { Heartbeats } from './heartbeats.js'
@@ -29,6 +28,7 @@ import { LogChecks } from './log-checks.js'
 import { nameOf, noOwner, ownerText } from './owner.js'
 import { PeerAnswers } from './peer-answers.js'
 import type { AskPeer } from './peer-messages.js'
+import { RegisterBarrier } from './register-barrier.js'
 import { Renewal } from './renewal.js'
 import { Replica } from './replica.js'
 import type { Balance, ReplicationOptions } from './replication-options.js'
@@ -91,7 +91,7 @@ export class Replicator implements HostReplication {
   private readonly balancer: Balancer
   private readonly answers: PeerAnswers
   private readonly renewal: Renewal
-  private readonly barriers: Barrier
+  private readonly registerBarrier: RegisterBarrier
   private readonly check: LogChecks
   /** One for each log, as everything that asks an engine. */
   private readonly heartbeats: readonly Heartbeats[]
@@ -129,7 +129,7 @@ export class Replicator implements HostReplication {
       check: this.check,
       onTakeovers: (log, read) => this.noteTakeovers(log, read),
     })
-    this.barriers = new Barrier({
+    this.registerBarrier = new RegisterBarrier({
       logs,
       clock,
       options,
@@ -345,10 +345,10 @@ export class Replicator implements HostReplication {
 
   /**
    * Calls back when no node decides anything any more without having applied this record of a shard that all follow
-   * (barrier.ts).
+   * (register-barrier.ts).
    */
   barrier(shard: number, sequence: number, onDone: () => void): void {
-    this.barriers.begin(shard, sequence, onDone)
+    this.registerBarrier.begin(shard, sequence, onDone)
   }
 
   /** Answers a request of another node. */

@@ -114,8 +114,9 @@ export interface HostReplication {
   /**
    * Appends to the logs of active shards, one part for each. Calls back when all are durable, with the position of
    * each. Calls back with `Deposed` when other nodes have taken over some of the shards, or when their log was silent
-   * for long: their parts are not durable, or nobody knows, all others are. Any other error means that the outcome is unknown, and the node has to end. A call with a shard
-   * must wait for the callback of the one before with that shard; calls without a common shard overlap.
+   * for long: their parts are not durable, or nobody knows, all others are. Any other error means that the outcome is
+   * unknown, and the node has to end. A call with a shard must wait for the callback of the one before with that shard;
+   * calls without a common shard overlap.
    */
   append(parts: readonly ShardPayload[], onDone: (outcome: ReadonlyMap<number, LogPosition> | Error) => void): void
 }

@@ -4,7 +4,8 @@
 // memory in proportion to the names in its rules and to the tenant and paths of the request. At the limit
 // (`rememberedNamesMax`) all remembered grants are dropped at once.
 //
-// [hot] Once per request with access control.
+// [hot] Once per request with access control, for proofs; grants only for requests unlike the one before
+// (http/latest-permits.ts).
 //
 // Not here: proofs (authenticator.ts), how rules become a grant (domain/access/grant.ts).
 
@@ -187,17 +188,11 @@ export class PrincipalRights {
 
 /** Grants by principal, which is one object for each file. */
 class RememberedGrants {
-  private readonly ofPrincipals = new Map<Principal, GrantsOfPrincipal>()
+  private readonly ofPrincipals = new Map<Principal, Map<string, Grant>>()
   private names = 0
 
   get(principal: Principal, action: AccessAction, tenant: string, paths: readonly string[]): Grant | undefined {
-    const known = this.ofPrincipals.get(principal)
-    if (!known) return undefined
-    const latest = known.latest.get(action)
-    if (latest && latest.tenant === tenant && isSameList(latest.paths, paths)) return latest.grant
-    const grant = known.all.get(keyOf(action, tenant, paths))
-    if (grant) known.latest.set(action, { tenant, paths, grant })
-    return grant
+    return this.ofPrincipals.get(principal)?.get(keyOf(action, tenant, paths))
   }
 
   set(principal: Principal, action: AccessAction, tenant: string, paths: readonly string[], grant: Grant): void {
@@ -210,33 +205,16 @@ class RememberedGrants {
     }
     let known = this.ofPrincipals.get(principal)
     if (!known) {
-      known = { all: new Map(), latest: new Map() }
+      known = new Map()
       this.ofPrincipals.set(principal, known)
     }
-    known.all.set(key, grant)
-    known.latest.set(action, { tenant, paths, grant })
+    known.set(key, grant)
   }
-}
-
-interface GrantsOfPrincipal {
-  readonly all: Map<string, Grant>
-  /** Most clients ask for the same tenant and paths again: their latest grants need no key. */
-  readonly latest: Map<
-    AccessAction,
-    { readonly tenant: string; readonly paths: readonly string[]; readonly grant: Grant }
-  >
 }
 
 /** Neither a tenant nor a path has a blank. */
 const keyOf = (action: AccessAction, tenant: string, paths: readonly string[]): string =>
   `${action} ${tenant} ${paths.join()}`
-
-function isSameList(some: readonly string[], others: readonly string[]): boolean {
-  if (some === others) return true
-  if (some.length !== others.length) return false
-  for (let at = 0; at < some.length; at++) if (some[at] !== others[at]) return false
-  return true
-}
 
 /** The size of a grant: the number of names in its clauses. A grant without any counts as some. */
 function namesIn(grant: Grant): number {

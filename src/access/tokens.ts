@@ -3,10 +3,10 @@
 //   text -> form, issuer, algorithm, end -> key of the issuer -> signature and claims -> PrincipalSource
 //           at once                         may be fetched       150 to 350 us
 //
-// A remembered token costs one SHA-256 of its text, unless it was shown lately (recent-proofs.ts). It is forgotten when it ends, and when the key that has verified it
-// is not among those of its issuer any more. When its issuer has changed in the access file, its claims are looked at
-// again: 10,000 signatures at once would take seconds. Keys and files may change while a token is being verified: then
-// it is verified again with what counts now.
+// A remembered token costs one SHA-256 of its text, unless it was shown lately (recent-proofs.ts). It is forgotten when
+// it ends, and when the key that has verified it is not among those of its issuer any more. When its issuer has changed
+// in the access file, its claims are looked at again: 10,000 signatures at once would take seconds. Keys and files may
+// change while a token is being verified: then it is verified again with what counts now.
 //
 // The number of tokens at work is limited, and requests with the same token share one verification. Tokens that wait
 // for keys are counted apart, so an issuer that answers late does not keep out the tokens of others.

@@ -18,9 +18,9 @@ export interface CreationQuotas {
   /** undefined: the tenant may have any number. */
   maxOf(tenant: string): number | undefined
   /**
-   * Reserves creations. `used`: the entities of the tenant; undefined: as far as is known here. Returns the function that
-   * ends the reservation. `full`: there is no room, or it is not known that there is. `blocked`: there is none because of
-   * other reservations.
+   * Reserves creations. `used`: the entities of the tenant; undefined: as far as is known here. Returns the function
+   * that ends the reservation. `full`: there is no room, or it is not known that there is. `blocked`: there is none
+   * because of other reservations.
    */
   reserve(tenant: string, creations: number, used?: number): (() => void) | 'full' | 'blocked'
   /** Runs `take` when a reservation has ended. False: too many requests wait. */

@@ -4,8 +4,8 @@
 // `Config` has the settings that this version uses, under the names the code uses, with their units. The options
 // themselves are the table in config/options.ts, with names, limits, defaults and the cost of raising them.
 //
-// Not here: options that do not fit together (option-conflicts.ts). Whether the named files can be read and the port can
-// be used: the code that opens them checks that.
+// Not here: options that do not fit together (option-conflicts.ts). Whether the named files can be read and the port
+// can be used: the code that opens them checks that.
 
 import { readFileSync } from 'node:fs'
 import {

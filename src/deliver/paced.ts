@@ -1,5 +1,5 @@
-// Notifications that wait because the rate of their tenant is used up (docs/interface/access.md#quotas). Those of a tenant
-// leave in their order, and tenants take turns. Only first tries count: further ones have times of their own.
+// Notifications that wait because the rate of their tenant is used up (docs/interface/access.md#quotas). Those of a
+// tenant leave in their order, and tenants take turns. Only first tries count: further ones have times of their own.
 //
 // Only the pending notifications are kept, as in the lines of the dispatcher. Where they are durable, the outbox bounds
 // their number. Elsewhere a tenant has at most as many as its queue.

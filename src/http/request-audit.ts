@@ -1,9 +1,11 @@
 // The entry of one request in the audit log, collected on its way (docs/operations/audit.md).
 //
-// An entry is made with the answer, when the status is known. Requests that change something and those of administrators
-// have one whatever the answer is, others only if they were refused for lack of rights or because of a quota.
+// An entry is made with the answer, when the status is known. Requests that change something and those of
+// administrators have one whatever the answer is, others only if they were refused for lack of rights or because of a
+// quota.
 //
-// Not here: the form of a line and the file (observe/audit/), which requests change something (domain/access/audited.ts).
+// Not here: the form of a line and the file (observe/audit/), which requests change something
+// (domain/access/audited.ts).
 
 import { type AuditedAs, auditedAs } from '../domain/access/audited.js'
 import type { PrincipalSource, ShownKind } from '../domain/access/principal.js'

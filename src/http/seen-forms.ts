@@ -1,8 +1,8 @@
 // Stored entities as a reader with a grant sees them (docs/interface/access.md#reads). Hidden attributes are cut out of
 // their bytes.
 //
-// [hot] Nearly all entities of an answer have one path and one type. If the rules name no ids, all of them show the same
-// attributes, so the rules are asked once for each run of such entities.
+// [hot] Nearly all entities of an answer have one path and one type. If the rules name no ids, all of them show the
+// same attributes, so the rules are asked once for each run of such entities.
 //
 // Not here: entities that were merged or are rendered (list-body.ts), which entities a reader finds (shard/read).
 
@@ -19,8 +19,27 @@ interface Range {
   readonly members: SeenMembers | undefined
 }
 
-/** Ranges remembered under one grant; at the limit all are forgotten. */
-const rangesMax = 100
+/**
+ * Ranges and sets of attributes that a process remembers, at up to 16 KB each if names are as long as they may be. At
+ * the limit all are forgotten: to find one out again takes some microseconds.
+ */
+export const seenFormsMax = 2_000
+
+/** What is remembered until `seenFormsMax` is reached. */
+class KnownForms {
+  readonly ofConditions = new WeakMap<AccessCondition, SeenForms>()
+  readonly ofSets = new WeakMap<AttributeSet, SeenMembers>()
+  /** The number of ranges and sets. */
+  count = 0
+}
+
+let known = new KnownForms()
+
+/** Counts one more. What is in use by an answer stays valid. */
+function makeRoom(): void {
+  if (known.count >= seenFormsMax) known = new KnownForms()
+  known.count++
+}
 
 class SeenForms {
   private latest: Range | undefined
@@ -52,7 +71,7 @@ class SeenForms {
   private rangeAnew(path: string, type: string): Range | undefined {
     const set = this.condition.attributesOfRange(path, type)
     if (!set) return undefined
-    if (this.ranges.size >= rangesMax) this.ranges.clear()
+    makeRoom()
     const range = { path, type: Buffer.from(type, 'latin1'), members: membersShown(set) }
     this.ranges.set(keyOf(path, type), range)
     return range
@@ -62,24 +81,23 @@ class SeenForms {
 /** Neither a path nor a type has a blank. */
 const keyOf = (path: string, type: string): string => `${path} ${type}`
 
-const forms = new WeakMap<AccessCondition, SeenForms>()
-
 export function seenFormsUnder(condition: AccessCondition): SeenForms {
-  const known = forms.get(condition)
-  if (known) return known
-  const made = new SeenForms(condition)
-  forms.set(condition, made)
-  return made
+  let forms = known.ofConditions.get(condition)
+  if (!forms) {
+    forms = new SeenForms(condition)
+    known.ofConditions.set(condition, forms)
+  }
+  return forms
 }
-
-const members = new WeakMap<AttributeSet, SeenMembers>()
 
 /** undefined: every attribute is shown. */
 function membersShown(set: AttributeSet): SeenMembers | undefined {
   if (set.kind === 'all') return undefined
-  const known = members.get(set)
-  if (known) return known
-  const made = new SeenMembers(name => shows(set, name))
-  members.set(set, made)
-  return made
+  let members = known.ofSets.get(set)
+  if (!members) {
+    makeRoom()
+    members = new SeenMembers(name => shows(set, name))
+    known.ofSets.set(set, members)
+  }
+  return members
 }

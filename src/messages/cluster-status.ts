@@ -32,8 +32,8 @@ export type HealthProblem =
 /** The clock of a node, compared with those of the others (docs/operations/cluster.md#clocks). */
 export interface ClockStatus {
   /**
-   * `unknown`: no other node could be compared. `close`: within `skewMaxMs`. `apart`: further away, or no majority agrees
-   * on the time. `unsafe`: so far away that the node takes no shards.
+   * `unknown`: no other node could be compared. `close`: within `skewMaxMs`. `apart`: further away, or no majority
+   * agrees on the time. `unsafe`: so far away that the node takes no shards.
    */
   readonly state: 'unknown' | 'close' | 'apart' | 'unsafe'
   /** How far it is ahead of the median of all clocks; below 0: behind. */

@@ -15,8 +15,8 @@ export type TenantsStep =
   /** The sizes of these tenants in the shards of the asked owner. */
   | { readonly what: 'sizes'; readonly tenants: readonly string[] }
   /**
-   * The entities of a tenant in the shards of the asked owner, for its quota. `needsRoom`: the asked owner gives back its
-   * part of what is left of the quota. `missing`: which of these entities in a path would be created.
+   * The entities of a tenant in the shards of the asked owner, for its quota. `needsRoom`: the asked owner gives back
+   * its part of what is left of the quota. `missing`: which of these entities in a path would be created.
    */
   | {
       readonly what: 'creations'

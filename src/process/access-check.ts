@@ -1,6 +1,6 @@
-// Checks the access file before a start, in a thread of its own: a file of 10,000 keys leaves 25 MB of freed memory
-// behind, which the system gets back when the thread ends. What was read waits in a port for the thread of the node, so
-// that it is read only once.
+// Checks the access file before a start, in a thread of its own. To read a file of 10,000 keys leaves 25 MB of freed
+// memory in its thread, and the system gets that back when the thread ends. The thread sends the file that it has read
+// to a port. The thread of the node takes it from there, so that it is read only once.
 //
 // Not here: what is read (access/access-text.ts), the thread itself (access-check-thread.ts).
 

@@ -1,8 +1,8 @@
 // `orrery cluster recover --from DIR…`: a cluster whose log is gone continues with the data directories of its nodes.
 //
-// For each shard the furthest copy is chosen (cluster/replication/furthest.ts). The cluster gets another id and new logs,
-// which begin behind these copies (cluster/replication/founding.ts). In each directory, copies that are equal to the
-// chosen one get the new position. All other copies lose theirs, so the node fetches them. Rows are not touched.
+// For each shard the furthest copy is chosen (cluster/replication/furthest.ts). The cluster gets another id and new
+// logs, which begin behind these copies (cluster/replication/founding.ts). In each directory, copies that are equal to
+// the chosen one get the new position. All other copies lose theirs, so the node fetches them. Rows are not touched.
 //
 //   plan in every directory -> the cluster is named in the engine -> logs begin -> positions in the plan
 //     -> positions in every store -> orrery.json of every directory -> plans are removed

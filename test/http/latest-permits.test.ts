@@ -57,8 +57,13 @@ t.test('another asker, and another route, are decided anew', async t => {
   t.equal(latest.of(asker, request(), routeNeeds['/v2/entities'].GET), undefined)
 })
 
-t.test('the permit of a stream is not remembered', async t => {
-  const latest = new LatestPermits()
-  latest.set(request({ isStream: true }), need, permit)
-  t.equal(latest.of(asker, request(), need), undefined)
-})
+for (const [what, facts] of [
+  ['a stream', { isStream: true }],
+  ['a request about several paths', { paths: ['/a', '/b'] }],
+] as const)
+  t.test(`the permit of ${what} is not remembered`, async t => {
+    const latest = new LatestPermits()
+    latest.set(request(facts), need, permit)
+    t.equal(latest.of(asker, request(), need), undefined)
+    t.equal(latest.of(asker, request(facts), need), undefined)
+  })

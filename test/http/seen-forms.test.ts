@@ -5,7 +5,7 @@ import t from 'tap'
 import { AccessCondition, type GrantClause } from '../../src/domain/access/condition.js'
 import { fullView, renderEntity } from '../../src/domain/entities/representation.js'
 import { encodeEntity } from '../../src/encoded-entity.js'
-import { seenFormsUnder } from '../../src/http/seen-forms.js'
+import { seenFormsMax, seenFormsUnder } from '../../src/http/seen-forms.js'
 import { entityOf } from '../support/entities.js'
 import { Random } from '../support/random.js'
 
@@ -58,3 +58,16 @@ for (const [what, condition] of grants)
     t.equal(differences, 0)
     t.ok(shown > 500, `${shown} were seen`)
   })
+
+t.test('beyond their limit the remembered ranges are forgotten, and answers stay right', async t => {
+  const condition = new AccessCondition([clause({ attributes: ['*', '!cost'] }), clause({ types: ['Meter'] })])
+  const entity = entityOf('x', 'Lamp', 1, { name: 'n', cost: 1 })
+  const encoded = encodeEntity(entity, '')
+  const expected = renderEntity(condition.seen(entity, '/p')!, '/p', fullView)
+  const first = seenFormsUnder(condition)
+  const isRight = (n: number): boolean =>
+    seenFormsUnder(condition).jsonOf(`/p${n}`, encoded).bytes().toString() === expected
+  const wrong = Array.from({ length: seenFormsMax + 1 }, (_, n) => n).filter(n => !isRight(n))
+  t.strictSame(wrong, [])
+  t.not(seenFormsUnder(condition), first)
+})

@@ -54,8 +54,8 @@ export interface GapCauses {
   readonly disturbances: number
   /** Whether it may forget changes, and readers may be slow, so that a gap may be `too old`. */
   readonly forgets: boolean
-  /** Whether changes from before a watch may still be on their way between processes. */
-  readonly lags: boolean
+  /** How long ago a change may have been made that still comes to a watch that begins. */
+  readonly lagMsMax: number
 }
 
 interface Expected {
@@ -443,7 +443,7 @@ export class FeedChecker {
       const at = this.latestShown(history, from, entity)
       if (at === undefined)
         return this.noteFault(`a snapshot shows ${entity ? JSON.stringify(entity) : 'nothing'} of an entity`, history)
-      position.lo = this.causes.lags ? -1 : from
+      position.lo = this.floorOf(history)
       position.hi = at
       this.folded.put(history, entity)
     }
@@ -452,7 +452,7 @@ export class FeedChecker {
 
   /** Behind which version the events of a watch begin. */
   private floorOf(history: EntityHistory): number {
-    return this.causes.lags ? -1 : doneBefore(history, this.openingMs)
+    return doneBefore(history, this.openingMs - this.causes.lagMsMax)
   }
 
   /** The latest version from one on that a list would show so. */

@@ -6,6 +6,9 @@ import { HttpClient } from '../support/http-client.js'
 import type { Random } from '../support/random.js'
 import type { LifePlace } from './feed-life.js'
 
+/** A process sends changes of 10 ms together; its machine may be busy. */
+const lagMsMax = 500
+
 export interface ProcessPlan {
   /** Start options besides `-multiservice`. */
   readonly args?: readonly string[]
@@ -23,7 +26,7 @@ export class OneBroker implements LifePlace {
   /** From the end of a worker on, others may notice it at any time. */
   private isWhole = true
   readonly forgets: boolean
-  readonly lags: boolean
+  readonly lagMsMax: number
   private broker!: BrokerProcess
 
   private constructor(
@@ -33,7 +36,7 @@ export class OneBroker implements LifePlace {
     private readonly dataDir: string,
   ) {
     this.forgets = plan.isHeavy
-    this.lags = plan.workers !== undefined
+    this.lagMsMax = plan.workers ? Number.POSITIVE_INFINITY : lagMsMax
     this.settleMs = plan.workers ? settleMs : 0
   }
 

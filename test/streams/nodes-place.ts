@@ -22,7 +22,7 @@ export class NodesPlace implements LifePlace {
   /** How long an ask between nodes may take, and a little more. */
   readonly settleMs = 2_500
   readonly forgets = false
-  readonly lags = true
+  readonly lagMsMax = Number.POSITIVE_INFINITY
   /** The next disturbance. */
   next: NodeDisturbance = 'kill'
   private isQuiet = true

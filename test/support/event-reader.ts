@@ -19,8 +19,7 @@ export class EventReader {
   cursor: string | undefined
   isClosed = false
   /** What is kept of the data of an event. */
-  // biome-ignore lint/suspicious/noExplicitAny: as of events
-  keep: (data: any) => unknown = data => data
+  keep: (data: ReadEvent['data']) => unknown = data => data
   private response: IncomingMessage | undefined
   private waiting: (() => void)[] = []
   private rest = ''

@@ -50,7 +50,8 @@ const zoomMin = 1
 const zoomMax = 19
 /** The part of the time that drawing may take. */
 const drawShare = 0.1
-const drawMs = 100
+/** Five times a second: entities move smoothly enough, and a person sees no more of their values. */
+const drawMs = 200
 
 export class MapBoard {
   /** The marks that are in view. */

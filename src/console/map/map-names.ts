@@ -1,5 +1,5 @@
-// The names of the attributes that the map needs: those that are locations, and those that may be numbers, which may give
-// the colour. They follow from the types that the broker has.
+// The names of the attributes that the map needs: those that are locations, and those that may be numbers, which may
+// give the colour. They follow from the types that the broker has.
 
 import type { Json, JsonObject } from '../../domain/json.js'
 import type { ConsoleClient } from '../interface/console-client.js'

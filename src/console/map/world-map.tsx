@@ -191,7 +191,7 @@ function useRule(places: MapPlaces | undefined, colour: string, types: readonly 
 
 function PlacesNote({ places }: { readonly places: MapPlaces }) {
   useSlowly(places.version, textMs)
-  const total = useValue(places.total)
+  const total = useSlowly(places.total, textMs)
   const problem = useValue(places.problem)
   const feed = useValue(places.feed)
   return (

@@ -1,8 +1,8 @@
 // The rows of the table of entities: pages of a list, read as they are needed, and kept up to date by the live feed.
 //
 // A table may have 100,000 rows and more, so only pages near the visible ones are kept. A change of a row that is there
-// is applied at once. After a change that may move rows (a creation, a deletion, a change under an order or a filter) the
-// visible pages are read again, at most once in `refreshMs`.
+// is applied at once. After a change that may move rows (a creation, a deletion, a change under an order or a filter)
+// the visible pages are read again, at most once in `refreshMs`.
 //
 // Not here: drawing (views/entities.tsx), the feed (interface/change-feed.ts).
 

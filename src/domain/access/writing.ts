@@ -185,8 +185,8 @@ class UntypedEntities {
 }
 
 /**
- * Whether a write may go to a provider, which may have entities of any type (docs/interface/access.md#registrations): the
- * rules have allowed its type, or they cover every type of its id.
+ * Whether a write may go to a provider, which may have entities of any type (docs/interface/access.md#registrations):
+ * the rules have allowed its type, or they cover every type of its id.
  */
 export const mayGoToProvider = (
   limits: WriteLimits | undefined,

@@ -1,8 +1,8 @@
 // Access control of a node: the access file and its proofs. Without `-access` there is none, and any client may do
 // everything, and nothing of this is loaded: what parses files and checks tokens is a fifth of the program's modules.
 //
-// The file is read before anything else is opened, so a node never serves without it. The node that a client is connected
-// to decides; other workers and nodes trust it.
+// The file is read before anything else is opened, so a node never serves without it. The node that a client is
+// connected to decides; other workers and nodes trust it.
 
 import { join } from 'node:path'
 import { AccessControl } from '../../access/access-control.js'

@@ -22,8 +22,8 @@
 //
 //   nothing staged -> gathering (ticks bring more) -> in flight -> durable, or failed for good
 //
-// Not here: the parts of commits by lane (fillings.ts), how a batch becomes durable (commit-log.ts), the rows of a record
-// (turn/apply.ts), the order in which followers receive changes (change-queue.ts).
+// Not here: the parts of commits by lane (fillings.ts), how a batch becomes durable (commit-log.ts), the rows of a
+// record (turn/apply.ts), the order in which followers receive changes (change-queue.ts).
 
 import type { Entity } from '../../domain/entities/entity.js'
 import type { Clock, DiskRoom, RowSink } from '../../ports.js'

@@ -1,9 +1,9 @@
 // The log of a node of a cluster, for its commits: the logs of all shards of a commit, and then the store.
 //
 // Each shard is a lane. Its staged operations are kept as bytes for the shard's log. A commit takes some lanes: their
-// parts are appended first, in one step for each engine. When they are durable the rows are written, with the new positions. So the
-// store is never ahead of the log. If the process dies in between, the log is ahead: the positions show that, and the
-// rest is applied again.
+// parts are appended first, in one step for each engine. When they are durable the rows are written, with the new
+// positions. So the store is never ahead of the log. If the process dies in between, the log is ahead: the positions
+// show that, and the rest is applied again.
 //
 // Several commits may be in flight, of different shards. The log of a shard takes one append after the other, because
 // each record is numbered and has the hash of the one before. The register commits together with everything else
@@ -29,8 +29,8 @@ export const stagedBytesMax = 128 * 1024 * 1024
 
 /**
  * Commits that a node has in flight. Each waits for the log, so with several of them a write waits less for the commit
- * before. Reckoned for appends of 50 ms, 80 shards and 64 clients: 634 writes/s with 1, 760 with 2, 834 with 4, 889 with
- * 8, 914 with 16. Each step doubles the appends, which cost etcd processor time.
+ * before. Reckoned for appends of 50 ms, 80 shards and 64 clients: 634 writes/s with 1, 760 with 2, 834 with 4, 889
+ * with 8, 914 with 16. Each step doubles the appends, which cost etcd processor time.
  */
 export const commitsInFlightMax = 4
 

@@ -1,8 +1,8 @@
-// The quota of entities of each tenant at an owner of shards (docs/interface/access.md#quotas). A turn is synchronous, so
-// it decides exactly. Requests that may create entities wait until the entities of their tenant have been counted.
+// The quota of entities of each tenant at an owner of shards (docs/interface/access.md#quotas). A turn is synchronous,
+// so it decides exactly. Requests that may create entities wait until the entities of their tenant have been counted.
 //
-// Of several owners each counts its own shards, and asks the others. They divide the rest of the quota: `allowed` is how
-// many entities this owner may have until it asks again. It does so once a second while there are creations, and
+// Of several owners each counts its own shards, and asks the others. They divide the rest of the quota: `allowed` is
+// how many entities this owner may have until it asks again. It does so once a second while there are creations, and
 // when it needs more. Then the others give back what they have not used.
 //
 // A batch is decided as a whole before its first turn (broker/batch-quotas.ts), and reserves its creations meanwhile.

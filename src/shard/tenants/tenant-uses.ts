@@ -1,5 +1,5 @@
-// The entities of tenants at this owner of shards, counted when they are first asked for. From then on the number follows
-// each staged change, so a turn sees what earlier turns have staged.
+// The entities of tenants at this owner of shards, counted when they are first asked for. From then on the number
+// follows each staged change, so a turn sees what earlier turns have staged.
 //
 // A number is the sum of the counts by path and type in the store (commit/counts.ts), of the changes that were staged
 // when the reading began, and of those since then.

@@ -2,7 +2,7 @@
 // register's owner has never heard.
 
 import t, { type Test } from 'tap'
-import { register, SteeredCluster, type SteeredNode, shard } from './steered-nodes.js'
+import { register, SteeredCluster, type SteeredNode, shard, wholeLeaseMs } from './steered-nodes.js'
 
 /** Changes the register at its owner, and returns the nodes that answer without the change when it is acknowledged. */
 async function change(owner: SteeredNode, cluster: SteeredCluster): Promise<readonly string[]> {
@@ -118,4 +118,38 @@ t.test('a new owner answers only with a register that it has read since', async 
   x.hear()
   t.ok(await cluster.until(() => x.answers()), 'x answers')
   t.equal(x.value(register), 1)
+})
+
+t.test('an owner that cannot read the register stops answering, although its takeover stands', async t => {
+  const { cluster, r, a } = await begin()
+  a.isUnheard = one => one === register
+  a.isAnsweredLate = request => request.kind === 'read' && request.shard === register
+  t.strictSame(await change(r, cluster), [])
+  t.equal(a.value(register), 0, 'a lacks the change')
+  t.equal(a.replicator.epochOf(shard), cluster.engine.takeoverOf(shard)!.epoch, 'a is the owner')
+  await cluster.world.run(2 * wholeLeaseMs)
+  t.strictSame(cluster.answering(), [])
+  a.hear()
+  t.ok(await cluster.until(() => a.answers()), 'a answers')
+  t.equal(a.value(register), 1)
+})
+
+t.test('a former owner of the register answers only with what the next one has changed', async t => {
+  const cluster = await SteeredCluster.of('r', 'x')
+  const [r, x] = [cluster.node('r'), cluster.node('x')]
+  // It hears nothing, and does not know that it hears nothing.
+  r.isAlone = true
+  r.isUnheard = () => true
+  r.isAnsweredLate = () => true
+  x.holding(register).claim()
+  t.ok(await cluster.until(() => x.holding(register).phase === 'active'), 'x owns the register')
+  t.strictSame(await change(x, cluster), [])
+  r.isAnsweredLate = request => request.kind === 'read' && request.shard === register
+  r.isAlone = false
+  t.notOk(await cluster.until(() => r.answers(), 2 * wholeLeaseMs), 'r does not answer')
+  t.equal(r.value(register), 0, 'r lacks the change')
+  r.isUnheard = () => false
+  r.hear()
+  t.ok(await cluster.until(() => r.answers()), 'r answers')
+  t.equal(r.value(register), 1)
 })

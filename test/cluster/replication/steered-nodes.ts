@@ -183,9 +183,15 @@ export class SteeredNode {
 
   private ask(to: SteeredNode, request: Buffer, waitMs: number, onReply: (reply: Buffer | undefined) => void): void {
     const { clock } = this.process
-    if (this.isAlone || to.isAlone) return void clock.after(waitMs, () => onReply(undefined))
+    let isOver = false
+    const end = (reply: Buffer | undefined): void => {
+      if (!isOver) onReply(reply)
+      isOver = true
+    }
+    clock.after(waitMs, () => end(undefined))
+    if (this.isAlone || to.isAlone) return
     to.process.clock.endOfTick(() =>
-      to.replicator.onAsk(request, reply => clock.endOfTick(() => onReply(Buffer.from(reply)))),
+      to.replicator.onAsk(request, reply => clock.endOfTick(() => end(Buffer.from(reply)))),
     )
   }
 

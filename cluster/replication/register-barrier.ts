@@ -12,7 +12,7 @@ import type { ReplicationOptions } from './replication-options.js'
 /** How long a node may take to apply a record. */
 const reachMs = 1_000
 
-export interface BarrierParts {
+export interface RegisterBarrierParts {
   readonly logs: readonly ShardLog[]
   readonly clock: ClusterClock
   readonly options: ReplicationOptions
@@ -26,8 +26,8 @@ export interface BarrierParts {
   readonly onTakeovers: (log: number, takeovers: ReadonlyMap<number, Takeover>) => void
 }
 
-export class Barrier {
-  constructor(private readonly parts: BarrierParts) {}
+export class RegisterBarrier {
+  constructor(private readonly parts: RegisterBarrierParts) {}
 
   begin(shard: number, sequence: number, onDone: () => void): void {
     const { clock, options, ask, takeovers, others } = this.parts
