@@ -147,7 +147,7 @@ const hostPorts = `${hostPort}(?:,${hostPort})*`
 const address = shaped(new RegExp(`^${hostPort}$`), 'an address, as HOST:PORT', 'host:port')
 const addresses = shaped(new RegExp(`^(?:${hostPorts})?$`), 'addresses, as HOST:PORT,HOST:PORT', 'host:port,..')
 /** Engines among which the shards of a cluster are divided at most. */
-const enginesMax = 16
+export const enginesMax = 16
 const engine = `etcds?://(?:[^@/\\s]+@)?${hostPorts}/?`
 const engines = shaped(
   new RegExp(`^${engine}(?: ${engine}){0,${enginesMax - 1}}$`),
