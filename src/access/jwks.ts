@@ -7,7 +7,7 @@
 // private or symmetric key is refused: somebody has published a secret.
 
 import { createHash } from 'node:crypto'
-import { createLocalJWKSet, type JSONWebKeySet, type JWK, type JWTVerifyGetKey } from 'jose'
+import type { JSONWebKeySet, JWK, JWTVerifyGetKey } from 'jose'
 import { isArray, isObject, type Json, type JsonObject } from '../domain/json.js'
 import { jwksBytesMax, jwksKeysMax, keysOfTokenMax } from './limits.js'
 
@@ -90,7 +90,16 @@ function tokenKey(id: string, jwk: JsonObject): TokenKey {
     id,
     kid: typeof kid === 'string' ? kid : undefined,
     fits: algorithm => kty === typeOf(algorithm) && (kty === 'RSA' || crv === curves[algorithm]),
-    resolve: createLocalJWKSet(set),
+    resolve: keyOf(set),
+  }
+}
+
+/** Imports the key when the first token needs it. */
+function keyOf(set: JSONWebKeySet): JWTVerifyGetKey {
+  let resolve: JWTVerifyGetKey | undefined
+  return async (header, token) => {
+    resolve ??= (await import('jose')).createLocalJWKSet(set)
+    return resolve(header, token)
   }
 }
 

@@ -16,7 +16,7 @@
 import { hash } from 'node:crypto'
 import { resolve } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { errors, jwtVerify } from 'jose'
+import type { errors } from 'jose'
 import type { AccessFile } from '../domain/access/access-file.js'
 import { type PrincipalSource, tokenShown } from '../domain/access/principal.js'
 import type { TokenIssuer } from '../domain/access/proofs-parser.js'
@@ -275,6 +275,8 @@ export class TokenVerifier {
     const { settings } = state
     const { issuer, audience, algorithms } = settings
     try {
+      // It takes 70 ms to load, which a start without issuers need not wait for.
+      const { jwtVerify } = await import('jose')
       const { payload, protectedHeader } = await jwtVerify(text, key.resolve, {
         algorithms: [...algorithms],
         issuer,
@@ -358,11 +360,19 @@ const signatureFails = 'the signature does not fit'
 
 /** What jose says, in our words. Its messages may quote the token. */
 function refusalOf(error: Error): Extract<TokenOutcome, { ok: false }> {
-  if (error instanceof errors.JWTExpired) return refuse('expired', 'exp has passed')
-  if (error instanceof errors.JWTClaimValidationFailed)
-    return refuse('unknown', `the claim ${error.claim} is ${error.reason === 'missing' ? 'missing' : 'another one'}`)
-  if (error instanceof errors.JWSSignatureVerificationFailed) return refuse('unknown', signatureFails)
-  if (error instanceof errors.JWSInvalid || error instanceof errors.JWTInvalid)
-    return refuse('malformed', 'it has not the form of a token')
-  return refuse('unknown', 'the key cannot be used for it')
+  switch ((error as Partial<errors.JOSEError>).code) {
+    case 'ERR_JWT_EXPIRED':
+      return refuse('expired', 'exp has passed')
+    case 'ERR_JWT_CLAIM_VALIDATION_FAILED': {
+      const { claim, reason } = error as errors.JWTClaimValidationFailed
+      return refuse('unknown', `the claim ${claim} is ${reason === 'missing' ? 'missing' : 'another one'}`)
+    }
+    case 'ERR_JWS_SIGNATURE_VERIFICATION_FAILED':
+      return refuse('unknown', signatureFails)
+    case 'ERR_JWS_INVALID':
+    case 'ERR_JWT_INVALID':
+      return refuse('malformed', 'it has not the form of a token')
+    default:
+      return refuse('unknown', 'the key cannot be used for it')
+  }
 }

@@ -7,24 +7,22 @@
 // The messages of the parser may quote the file, which may have a secret in it by mistake. So this file has
 // its own texts for faults.
 
-import {
-  type Alias,
-  type ErrorCode,
-  isAlias,
-  isMap,
-  isScalar,
-  isSeq,
-  LineCounter,
-  type Node,
-  parseDocument,
-  type YAMLMap,
-  type YAMLSeq,
-} from 'yaml'
+import { createRequire } from 'node:module'
+import type { Alias, ErrorCode, Node, YAMLMap, YAMLSeq } from 'yaml'
 import { type AccessDocument, type AccessPlace, describeFault } from '../domain/access/access-document.js'
 import { accessFileDepthMax } from '../domain/access/access-limits.js'
 import type { Json } from '../domain/json.js'
 import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
 import { accessYamlLengthMax, accessYamlValuesMax } from './limits.js'
+
+const require = createRequire(import.meta.url)
+let loaded: typeof import('yaml') | undefined
+
+/** The library. It takes 40 ms to load, which a start with a file in JSON need not wait for. */
+function yaml(): typeof import('yaml') {
+  loaded ??= require('yaml') as typeof import('yaml')
+  return loaded
+}
 
 /** The YAML of a text, or a refusal (`accessFile`) that names the line. */
 export function readAccessYaml(text: string): Result<AccessDocument> {
@@ -34,6 +32,7 @@ export function readAccessYaml(text: string): Result<AccessDocument> {
         `the file has ${text.length} characters, at most ${accessYamlLengthMax} in YAML: write it in JSON`,
       ),
     )
+  const { LineCounter, parseDocument } = yaml()
   const lines = new LineCounter()
   const document = parseDocument(text, {
     lineCounter: lines,
@@ -100,6 +99,7 @@ class YamlReader {
 
   value(node: unknown): Json | undefined {
     if (node === null || node === undefined) return null
+    const { isAlias, isMap, isScalar, isSeq } = yaml()
     if (isAlias(node)) return this.alias(node)
     this.noteAnchor(node)
     if (++this.count > accessYamlValuesMax)
@@ -111,6 +111,7 @@ class YamlReader {
 
   /** The line of the value at a place. For a value of an alias that is the line of its anchor. */
   lineOf(contents: unknown, place: AccessPlace, lineAt: (offset: number) => number): number {
+    const { isAlias, isMap, isScalar, isSeq } = yaml()
     let node = contents
     for (const step of place) {
       if (isAlias(node)) node = this.meant.get(node)
@@ -150,7 +151,7 @@ class YamlReader {
   private members(map: YAMLMap): Json | undefined {
     const members = new Map<string, Json>()
     for (const { key, value: node } of map.items) {
-      const name = isScalar(key) ? key.value : undefined
+      const name = yaml().isScalar(key) ? key.value : undefined
       if (typeof name !== 'string' || !name.isWellFormed()) return this.fault(map, 'a name is not a text')
       this.path.push(name)
       if (members.has(name)) return this.fault(key, 'is there twice')
