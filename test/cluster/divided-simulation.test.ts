@@ -14,7 +14,7 @@ const logs = 2
 t.test('no promise is broken, and everything works again afterwards', async t => {
   const { seed } = Random.fromEnvironment()
   for (let number = 0; number < seeds; number++) {
-    const { wrong, ill, done } = await run(seed + number, undefined, logs)
+    const { wrong, ill, done } = await run(seed + number, undefined, { logs })
     if (wrong.length > 0 || ill.length > 0 || done === 0)
       return t.fail(`SEED=${seed + number}: ${[...wrong, ...ill].slice(0, 5).join('; ')}, ${done} done`)
   }
@@ -24,7 +24,7 @@ t.test('no promise is broken, and everything works again afterwards', async t =>
 t.test('while one log is away the shards of the other go on, and later those of both', async t => {
   const { seed } = Random.fromEnvironment()
   const random = new Random(seed)
-  const cluster = new SimulatedCluster(random, 3, undefined, logs)
+  const cluster = new SimulatedCluster(random, 3, undefined, { logs })
   const clients = new Clients(cluster)
   const { world } = cluster
   const go = async (forMs: number): Promise<number> => {

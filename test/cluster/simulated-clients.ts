@@ -1,65 +1,49 @@
 // Clients of a simulated cluster: their requests to any node, and the answers. All of it is kept for
 // replication-checker.ts.
 //
-// An entity is a counter: each update raises `n` by one, and `by` names the operation that did it. A document is a
-// subscription that sends nothing, and its description names the operation. A read reports every entity that it has
-// seen, or missed.
+// Several clients write the same entities, at different nodes. A read reports every entity that it has seen, or missed.
+//
+// Not here: what a request does to an entity (simulated-operations.ts).
 
 import assert from 'node:assert/strict'
 import { refusalOf } from '../../src/broker/replies.js'
-import type { WantedAttribute } from '../../src/domain/entities/entity.js'
-import { operatorOf } from '../../src/domain/entities/operators.js'
-import type { Json } from '../../src/domain/json.js'
 import { done, type Refusal, type Result } from '../../src/domain/refusal.js'
 import type { Subscription } from '../../src/domain/subscriptions/subscription.js'
 import { decodeEntity } from '../../src/encoded-entity.js'
 import { parseJson } from '../../src/http/body.js'
-import type { EntityTarget, ListRequest, Origin, WriteRequest } from '../../src/messages/messages.js'
+import type { ListRequest, WriteRequest } from '../../src/messages/messages.js'
 import { idOf, tenant, watching } from '../support/notifying.js'
 import { orderOf, selectionOf } from '../support/selections.js'
 import type { SimulatedCluster } from './simulated-cluster.js'
 import { register, type SimulatedNode, shardMap } from './simulated-node.js'
+import {
+  type Change,
+  type EntityName,
+  keyOf,
+  type Operation,
+  requestOf,
+  type Seen,
+  seenIn,
+  seenOf,
+} from './simulated-operations.js'
 
 const paths = ['/', '/a'] as const
 const idsPerPath = 8
 const documents = 3
 const oneShotsMax = 6
-const type = 'T'
+/** The share of changes that set the level, among those that may, to one of a few values: the same one comes back. */
+const levelled = 0.7
+const levelMax = 3
 /** The pause between two tries to create the documents of a run. */
 const againMs = 300
 /** Clients of a node, each with one request under way, and the time after which a client without an answer gives up. */
 const clientsMax = 4
 const patienceMs = 3_000
 
-/** The state of an entity or document, as an answer shows it. */
-export type Seen =
-  | { readonly kind: 'value'; readonly value: number; readonly by: string }
-  | { readonly kind: 'absent' }
-  /** It exists, and nothing else is known. */
-  | { readonly kind: 'present' }
-
-/** A client's request about one entity or document, and the answer. */
-export interface Operation {
-  readonly id: string
-  /** `observe`: looks at a copy of the register, on any node that answers for some shard. */
-  readonly kind: 'write' | 'delete' | 'read' | 'observe'
-  /** The entity or document. */
-  readonly key: string
-  readonly shard: number
-  readonly askedMs: number
-  /** `refused`: it certainly had no effect. Without an answer the outcome is unknown. */
-  outcome: 'done' | 'refused' | undefined
-  answeredMs: number
-  seen: Seen | undefined
-}
-
 interface ClientRequest {
   readonly operation: Operation
   readonly request: WriteRequest
 }
-
-/** The key of an entity, in readable form. */
-export const keyOf = (path: string, id: string): string => `${path} ${id}`
 
 /** All possible entities. */
 const entities = paths.flatMap(path => Array.from({ length: idsPerPath }, (_, number) => ({ path, id: `e${number}` })))
@@ -68,14 +52,6 @@ const entities = paths.flatMap(path => Array.from({ length: idsPerPath }, (_, nu
 export const watcher = idOf(1)
 const documentIds = Array.from({ length: documents }, (_, number) => idOf(100 + number))
 const documentOf = (n: number): Subscription => watching(n, { status: 'inactive' })
-
-const options = { overrideMetadata: false, forcedUpdate: false }
-const wanted = (value: Json, ofType: string): WantedAttribute => ({
-  type: ofType,
-  value,
-  operator: operatorOf(value),
-  metadata: undefined,
-})
 
 /** Lists that mean all entities, each in another way. */
 const lists = ['', 'n>0', 'by!=nobody'].map(q => (q === '' ? selectionOf({}) : selectionOf({ q })))
@@ -90,12 +66,15 @@ export class Clients {
   /** The time from which the watcher is known to exist. */
   watchedMs = Number.POSITIVE_INFINITY
   private readonly cluster: SimulatedCluster
+  private readonly hasLevels: boolean
   private asked = 0
   private readonly underWay = new Map<SimulatedNode, number>()
   private oneShotsAsked = 0
 
-  constructor(cluster: SimulatedCluster) {
+  /** `hasLevels`: changes also set levels. */
+  constructor(cluster: SimulatedCluster, hasLevels = false) {
     this.cluster = cluster
+    this.hasLevels = hasLevels
   }
 
   /** Starts the creation of the watcher and the documents, with repeated tries. */
@@ -118,9 +97,9 @@ export class Clients {
     if (!now || this.underWayAt(now) >= clientsMax) return
     const dice = random.fraction()
     if (dice < 0.3) this.write(now, this.update())
-    else if (dice < 0.55) this.write(now, this.append())
-    else if (dice < 0.62) this.write(now, this.create())
-    else if (dice < 0.66) this.write(now, this.remove())
+    else if (dice < 0.55) this.write(now, this.requested('append'))
+    else if (dice < 0.62) this.write(now, this.requested('create'))
+    else if (dice < 0.66) this.write(now, this.requested('delete'))
     else if (dice < 0.72) this.writeSeveral(now)
     else if (dice < 0.82) this.find(now)
     else if (dice < 0.87) this.list(now)
@@ -137,37 +116,21 @@ export class Clients {
 
   // Writes
 
-  private entity(): { readonly path: string; readonly id: string } {
+  private entity(): EntityName {
     return this.cluster.random.pick(entities as [(typeof entities)[0]])
   }
 
   private update(given = this.entity()): ClientRequest {
-    const operation = this.begun('write', given)
-    const target = targetOf(given, undefined)
-    return { operation, request: { kind: 'update', target, origin: originOf(operation), ...raised(operation) } }
+    return this.requested('update', given)
   }
 
-  /** Creates the entity if it is not there. */
-  private append(): ClientRequest {
-    const given = this.entity()
-    const operation = this.begun('write', given)
-    const head = { target: targetOf(given, type), origin: originOf(operation), createAs: type }
-    return { operation, request: { kind: 'append', ...head, ...raised(operation) } }
-  }
-
-  private create(): ClientRequest {
-    const given = this.entity()
-    const operation = this.begun('write', given)
-    const { attributes } = raised(operation)
-    const head = { target: targetOf(given, type), origin: originOf(operation), upsert: false, options }
-    return { operation, request: { kind: 'create', ...head, entity: { id: given.id, type, attributes } } }
-  }
-
-  private remove(): ClientRequest {
-    const given = this.entity()
-    const operation = this.begun('delete', given)
-    const target = targetOf(given, undefined)
-    return { operation, request: { kind: 'deleteEntity', target, origin: originOf(operation) } }
+  private requested(form: Change['form'], given = this.entity()): ClientRequest {
+    const { random } = this.cluster
+    // An update is refused where an attribute is missing.
+    const mayLevel = this.hasLevels && (form === 'append' || form === 'create')
+    const level = mayLevel && random.fraction() < levelled ? random.between(0, levelMax) : undefined
+    const operation = this.begun(form === 'delete' ? 'delete' : 'write', given, { form, level })
+    return { operation, request: requestOf(operation, given) }
   }
 
   private write(node: SimulatedNode, { operation, request }: ClientRequest): void {
@@ -336,20 +299,21 @@ export class Clients {
 
   // Operations
 
-  private begun(kind: Operation['kind'], { path, id }: { readonly path: string; readonly id: string }): Operation {
-    return this.keep(kind, keyOf(path, id), shardMap.shardOf(tenant, path, id))
+  private begun(kind: Operation['kind'], { path, id }: EntityName, change?: Change): Operation {
+    return this.keep(kind, keyOf(path, id), shardMap.shardOf(tenant, path, id), change)
   }
 
   private begunDocument(kind: Operation['kind'], id: string): Operation {
     return this.keep(kind, id, register)
   }
 
-  private keep(kind: Operation['kind'], key: string, shard: number): Operation {
+  private keep(kind: Operation['kind'], key: string, shard: number, change?: Change): Operation {
     const operation: Operation = {
       id: `op${this.asked++}`,
       kind,
       key,
       shard,
+      change,
       askedMs: this.cluster.world.nowMs,
       outcome: undefined,
       answeredMs: Number.POSITIVE_INFINITY,
@@ -395,41 +359,12 @@ export class Clients {
   }
 
   private answer(operation: Operation, outcome: 'done' | 'refused', seen?: Seen): void {
-    const { world, faults } = this.cluster
+    const { world, network } = this.cluster
     // Some answers get lost.
-    if (world.chance(faults.lost)) return
+    if (world.chance(network.faults.lost)) return
     operation.outcome = outcome
     operation.answeredMs = world.nowMs
     operation.seen = seen
     this.cluster.note(`${operation.id} ${outcome} ${JSON.stringify(seen)}`)
   }
 }
-
-/** The attributes that raise an entity by one, whether it exists or not. */
-const raised = ({ id }: Operation) => ({
-  attributes: new Map([
-    ['n', wanted({ $inc: 1 }, 'Number')],
-    ['by', wanted(id, 'Text')],
-  ]),
-  options,
-})
-
-const targetOf = (
-  { path, id }: { readonly path: string; readonly id: string },
-  ofType: string | undefined,
-): EntityTarget => ({
-  tenant,
-  path,
-  id,
-  type: ofType,
-})
-
-const originOf = ({ id }: Operation): Origin => ({ correlatorRoot: id, numbering: { next: 1, step: 1 } })
-
-function seenOf(encoded: Buffer): Seen {
-  const { attributes } = decodeEntity(encoded)
-  return { kind: 'value', value: Number(attributes.get('n')?.value), by: String(attributes.get('by')?.value) }
-}
-
-const seenIn = (document: Subscription | undefined): Seen =>
-  document ? { kind: 'value', value: 0, by: document.description } : { kind: 'absent' }

@@ -1,22 +1,27 @@
 // A cluster in one process: nodes with real shards (simulated-node.ts) over an engine (simulated-log.ts), and all
 // faults between them.
 //
-// A detector reports to each node which nodes are alive; it is late and sometimes wrong. The requests of clients are in
-// simulated-clients.ts. All events go into one hash, which shows whether two runs were the same.
+// A detector or the real gossip reports to each node which nodes are alive (simulated-views.ts). All events go into one
+// hash, which shows whether two runs were the same.
+//
+// Not here: messages between nodes (simulated-network.ts), the choice of faults (simulated-faults.ts), the requests of
+// clients (simulated-clients.ts).
 
 import { createHash } from 'node:crypto'
 import type { ClusterClock } from '../../cluster/ports.js'
 import { ownerText } from '../../cluster/replication/owner.js'
 import { completeReplicationOptions } from '../../cluster/replication/replication-options.js'
-import type { ViewMember } from '../../cluster/replication/replicator.js'
-import type { AskOutcome } from '../../src/wire/exchange.js'
 import type { Random } from '../support/random.js'
 import { allRules, but, type NodeRules } from './replication-rules.js'
-import { SimulatedDisk } from './simulated-disk.js'
+import { disturb, heal } from './simulated-faults.js'
 import { SimulatedEngine, type SimulatedLog } from './simulated-log.js'
+import { GossipViews } from './simulated-membership.js'
+import { SimulatedNetwork } from './simulated-network.js'
 import { SimulatedNode } from './simulated-node.js'
 import { partOf } from './simulated-part.js'
-import { type Process, World } from './simulated-world.js'
+import { Place } from './simulated-place.js'
+import { Detector, type Views } from './simulated-views.js'
+import { World } from './simulated-world.js'
 
 const options = completeReplicationOptions({
   replicas: 2,
@@ -35,6 +40,10 @@ const appendLimits = { appendsMax: 3, appendBytesMax: 1500 }
 /** The error of wall clocks. */
 const skewMsMax = 200
 
+/** The pause before a node that has ended begins anew, and between two looks of an operator after a loss. */
+const renewMs = 500
+const lookMs = 4000
+
 /** The engine's mark of the cluster, from the beginning. */
 const mark = { name: 'cluster', value: Buffer.from('simulated') }
 
@@ -46,27 +55,10 @@ export interface Received {
   readonly by: string
 }
 
-/** One node, from life to life. */
-export class Place {
-  readonly name: string
-  readonly skewMs: number
-  readonly disk = new SimulatedDisk()
-  process: Process | undefined
-  /** One for each log. */
-  connections: readonly SimulatedLog[] = []
-  /** undefined: it does not run, or still reads its store. */
-  now: SimulatedNode | undefined
-  /** The members that it was last informed of. */
-  view = ''
-  /** It should give its shards away, and take none. */
-  isDraining = false
-  /** Names of nodes that it takes for dead although they are not. */
-  readonly wronged = new Set<string>()
-
-  constructor(name: string, skewMs: number) {
-    this.name = name
-    this.skewMs = skewMs
-  }
+/** How nodes learn of each other, and among how many logs their shards are divided. */
+export interface ClusterForm {
+  readonly views: 'detector' | 'gossip'
+  readonly logs: number
 }
 
 export class SimulatedCluster {
@@ -77,20 +69,19 @@ export class SimulatedCluster {
   /** Copies that have stopped, and lines of logs that should not exist. */
   readonly stopped: string[] = []
   readonly losses: string[] = []
-  /** Messages from one node to another that do not arrive. */
-  readonly cuts = new Set<string>()
-  /** The probabilities that a message between nodes is lost, and that a living node is taken for dead. */
-  readonly faults = { lost: 0, mistaken: 0 }
+  /** Whether the engine has lost everything once, so that nodes may report losses. */
+  hasLostLog = false
+  readonly network: SimulatedNetwork
+  readonly views: Views
+  readonly logs: number
   readonly random: Random
   private readonly rules: NodeRules
-  private readonly logs: number
   private readonly hash = createHash('sha256')
   private lives = 0
 
-  /** `logs`: how many logs the shards are divided among. */
-  constructor(random: Random, size: number, rules: NodeRules = allRules, logs = 1) {
+  constructor(random: Random, size: number, rules: NodeRules = allRules, form: Partial<ClusterForm> = {}) {
     this.random = random
-    this.logs = logs
+    this.logs = form.logs ?? 1
     this.rules = rules
     this.world = new World(random)
     const { world } = this
@@ -115,6 +106,16 @@ export class SimulatedCluster {
       { length: size },
       (_, index) => new Place(`n${index}`, random.between(-skewMsMax, skewMsMax)),
     )
+    const places = (): readonly Place[] => this.nodes
+    this.network = new SimulatedNetwork(world, places)
+    const parts = {
+      world,
+      network: this.network,
+      places,
+      note: (text: string) => this.note(text),
+      onWrong: (text: string) => this.stopped.push(text),
+    }
+    this.views = form.views === 'gossip' ? new GossipViews(parts) : new Detector(parts)
     for (const node of this.nodes) this.start(node)
   }
 
@@ -155,7 +156,7 @@ export class SimulatedCluster {
         rules,
         options,
         mark,
-        carry: (to, run, waitMs, onOutcome) => this.carry(process, to, run, waitMs, onOutcome),
+        carry: (to, run, waitMs, onOutcome) => this.network.carry(process, to, run, waitMs, onOutcome),
         onReceived: ({ subscription: { id }, notificationId, entity }) => {
           const by = String(entity.attributes.get('by')?.value)
           this.received.push({ subscription: id, notification: notificationId, by })
@@ -167,39 +168,35 @@ export class SimulatedCluster {
         onFailure: () => {
           if (node.process !== process) return
           this.note(`${owner} ends`)
-          this.kill(node, false)
-          world.at(world.nowMs + 500, () => this.restart(node))
+          this.renew(node)
         },
       },
       begun => {
         node.now = begun
         node.view = ''
         this.note(`${owner} has begun`)
-        this.detect(node, begun)
+        this.views.begin(node, begun)
       },
     )
   }
 
-  private restart(node: Place): void {
+  /** Begins the next life of a node that does not run. */
+  restart(node: Place): void {
     if (!node.process) this.start(node)
   }
 
-  /** Informs a node repeatedly about which nodes are alive. */
-  private detect(node: Place, life: SimulatedNode): void {
-    if (node.now !== life) return
-    const { replicator, process } = life
-    const view = this.viewOf(node)
-    const text = JSON.stringify(view)
-    if (text !== node.view) replicator.setView(view)
-    node.view = text
-    if (replicator.knowsRegister) life.isJoined = !node.isDraining
-    process.clock.after(100 + this.random.between(0, 300), () => this.detect(node, life))
+  /** Ends a node, and begins its next life a little later. */
+  renew(node: Place): void {
+    const { world } = this
+    this.kill(node, false)
+    world.at(world.nowMs + renewMs, () => this.restart(node))
   }
 
   /** Ends a node; a loss of power also loses unflushed rows. */
   kill(node: Place, isPowerLost: boolean): void {
     node.process?.kill()
     node.now?.replicator.close()
+    this.views.end(node)
     for (const connection of node.connections) void connection.close()
     node.process = undefined
     node.connections = []
@@ -207,155 +204,40 @@ export class SimulatedCluster {
     if (isPowerLost) node.disk.losePower(this.random)
   }
 
-  private viewOf(node: Place): ViewMember[] {
-    return this.nodes.flatMap(({ name, now }) => {
-      if (!now) return []
-      const isSelf = name === node.name
-      const isReachable =
-        !this.cuts.has(way(name, node.name)) &&
-        !this.cuts.has(way(node.name, name)) &&
-        !now.process.isStopped &&
-        !node.wronged.has(name)
-      if (!isSelf && (!isReachable || this.world.chance(this.faults.mistaken))) return []
-      const isSuspect = this.world.chance(this.faults.mistaken)
-      return [{ name, life: now.life, domain: '', isJoined: now.isJoined, isSuspect }]
-    })
-  }
-
-  /** A message between two nodes, and its answer. */
-  private carry(
-    from: Process,
-    to: string,
-    run: (life: SimulatedNode, onReply: (reply: Uint8Array) => void) => void,
-    waitMs: number,
-    onOutcome: (outcome: AskOutcome) => void,
-  ): void {
-    if (!from.alive) return
-    let isOver = false
-    const end = (outcome: AskOutcome): void => {
-      if (isOver) return
-      isOver = true
-      onOutcome(outcome)
-    }
-    from.clock.after(waitMs, () => end({ kind: 'unknown', reason: 'no answer in time' }))
-    // Sometimes it is known that the message will not arrive.
-    if (!this.node(to)?.now && this.random.fraction() < 0.5)
-      return from.clock.endOfTick(() => end({ kind: 'unavailable', reason: `${to} is not there` }))
-    this.deliver(from.name, to, life =>
-      run(life, reply => {
-        // A copy, since the caller may change its bytes later.
-        const bytes = Buffer.from(reply)
-        this.deliver(to, from.name, back => {
-          if (back.process === from) end({ kind: 'reply', reply: bytes })
-        })
-      }),
-    )
-  }
-
-  private deliver(from: string, to: string, run: (life: SimulatedNode) => void): void {
-    const { world } = this
-    if (world.chance(this.faults.lost)) return
-    world.at(world.nowMs + world.delayMs(), () => {
-      const life = this.node(to)?.now
-      if (!life || this.cuts.has(way(from, to))) return
-      life.process.at(world.nowMs, () => run(life))
-    })
-  }
-
-  private node(name: string): Place | undefined {
-    return this.nodes.find(node => node.name === name)
-  }
-
-  // Faults
-
   /** Causes a random fault. */
   disturb(): void {
-    const { random, world, engine } = this
-    const node = random.pick(this.nodes as [Place, ...Place[]])
-    const other = random.pick(this.nodes as [Place, ...Place[]])
-    const forMs = random.between(200, 6000)
-    const soon = (run: () => void): void => world.at(world.nowMs + forMs, run)
-    if (this.logs > 1 && random.fraction() < 0.25) return this.cutLog(random.between(0, this.logs - 1), 2 * forMs)
-    switch (random.between(0, 12)) {
-      case 0:
-      case 1: {
-        this.kill(node, random.fraction() < 0.5)
-        return soon(() => this.restart(node))
-      }
-      case 2:
-      case 3: {
-        const { process } = node
-        process?.stop()
-        return soon(() => process?.goOn())
-      }
-      case 4: {
-        const both = [way(node.name, other.name), way(other.name, node.name)]
-        return this.cut(random.pick([both, both.slice(1)]), forMs)
-      }
-      case 5:
-        return this.hinder(node, random.pick(['cut', 'deaf', 'dumb']), forMs)
-      case 6:
-        engine.goAway()
-        return soon(() => engine.comeBack())
-      case 7:
-        node.wronged.add(other.name)
-        return soon(() => node.wronged.delete(other.name))
-      case 8:
-        return this.hinder(node, 'mute', forMs)
-      case 9: {
-        // The node is alone with its clients.
-        this.hinder(node, 'cut', forMs)
-        return this.cut(
-          this.nodes.flatMap(({ name }) => [way(node.name, name), way(name, node.name)]),
-          forMs,
-        )
-      }
-      case 10: {
-        // The node is drained, and comes back.
-        const { now } = node
-        if (now) now.isJoined = false
-        return
-      }
-      case 11: {
-        // The power fails for all of them at once.
-        for (const one of this.nodes) this.kill(one, true)
-        return soon(() => {
-          for (const one of this.nodes) this.restart(one)
-        })
-      }
-      case 12:
-        engine.isFull = true
-        return soon(() => {
-          engine.isFull = false
-        })
+    disturb(this)
+  }
+
+  /**
+   * The engine loses everything, and has it again after some time. An operator then starts those nodes anew that know
+   * takeovers from between the loss and its discovery (docs/operations/log-lost.md#what-to-do).
+   */
+  loseLog(forMs: number): void {
+    const { world } = this
+    const bringBack = this.engine.lose()
+    this.hasLostLog = true
+    const look = (): void => {
+      for (const node of this.nodes) if (node.now?.replicator.loss) this.renew(node)
+      world.at(world.nowMs + lookMs, look)
     }
-  }
-
-  /** Messages on these ways are lost for some time. */
-  private cut(ways: readonly string[], forMs: number): void {
-    for (const one of ways) this.cuts.add(one)
-    this.world.at(this.world.nowMs + forMs, () => {
-      for (const one of ways) this.cuts.delete(one)
+    world.at(world.nowMs + forMs, () => {
+      bringBack()
+      world.at(world.nowMs + lookMs, look)
     })
-  }
-
-  /** A fault between a node and the engine. */
-  private hinder({ connections }: Place, fault: SimulatedLog['fault'], forMs: number): void {
-    const some =
-      connections.length > 1 ? [this.random.pick(connections as [SimulatedLog, ...SimulatedLog[]])] : connections
-    this.hinderAll(some, fault, forMs)
   }
 
   /** No node reaches one of the logs for some time. */
   cutLog(log: number, forMs: number): void {
-    this.hinderAll(
+    this.hinder(
       this.nodes.flatMap(({ connections }) => connections[log] ?? []),
       'cut',
       forMs,
     )
   }
 
-  private hinderAll(connections: readonly SimulatedLog[], fault: SimulatedLog['fault'], forMs: number): void {
+  /** A fault between nodes and the engine. */
+  hinder(connections: readonly SimulatedLog[], fault: SimulatedLog['fault'], forMs: number): void {
     for (const connection of connections) connection.fault = fault
     this.world.at(this.world.nowMs + forMs, () => {
       for (const connection of connections) connection.fault = 'none'
@@ -364,18 +246,6 @@ export class SimulatedCluster {
 
   /** Ends all faults. */
   heal(): void {
-    this.cuts.clear()
-    this.engine.comeBack()
-    this.engine.isFull = false
-    Object.assign(this.engine.faults, { lost: 0, answerLost: 0, late: 0, followLost: 0 })
-    Object.assign(this.faults, { lost: 0, mistaken: 0 })
-    for (const node of this.nodes) {
-      node.wronged.clear()
-      node.process?.goOn()
-      for (const connection of node.connections) connection.fault = 'none'
-      this.restart(node)
-    }
+    heal(this)
   }
 }
-
-const way = (from: string, to: string): string => `${from} ${to}`

@@ -195,12 +195,14 @@ export class SimulatedEngine {
     return this.names.get(name)
   }
 
-  /** Loses everything, as if it had been deleted; the returned function restores it. */
+  /** Loses everything, as if it had been deleted; the returned function restores it, and undoes all since then. */
   lose(): () => void {
-    const [shards, names] = [new Map(this.shards), new Map(this.names)]
+    const [shards, names, { length }] = [new Map(this.shards), new Map(this.names), this.events]
     this.shards.clear()
     this.names.clear()
     return () => {
+      this.shards.clear()
+      this.events.length = length
       for (const [shard, state] of shards) this.shards.set(shard, state)
       for (const [name, value] of names) this.names.set(name, value)
     }

@@ -4,11 +4,14 @@
 // The search is that of Wing and Gong, with the memory of Lowe: it takes one request after the other that may come
 // next, and undoes its choice where no order follows. A request may come next if none of the others was answered before
 // it was sent. A request without an answer may have taken effect at any time since it was sent, or never. A set of
-// requests that was taken before, with the same state behind it, is not tried again.
+// requests that was taken before, with the same state behind it, is not tried again. Requests without an answer are tried
+// last: most of them are needed only where nothing else explains an answer. Of several equal ones the first is tried only,
+// since it may come wherever the others may.
 //
 // The search is bounded: where that is not enough, it returns `undecided`, which is no proof of anything.
 //
-// Not here: clients (journeys/shared-entity.ts), entities with one writer (journeys/histories.ts), the log as the order (cluster/replication-checker.ts).
+// Not here: clients (journeys/shared-entity.ts), entities with one writer (journeys/histories.ts), the log as the order
+// (cluster/replication-checker.ts), entities of the simulation (cluster/replication-histories.ts).
 
 /** The rules of one entity: its states, and the effect of each request. */
 export interface Model<State, Call, Answer> {
@@ -54,29 +57,38 @@ interface Taken<State> {
 
 class Search<State, Call, Answer> {
   private readonly model: Model<State, Call, Answer>
+  /** Those with an answer first; each part in the order of sending. */
   private readonly operations: readonly Operation<Call, Answer>[]
+  private readonly answered: number
+  /** For each operation without an answer: the one before it with an equal call. */
+  private readonly twins: readonly (number | undefined)[]
   private readonly limit: number
   private readonly isTaken: boolean[]
   private readonly order: Taken<State>[] = []
   private readonly seen = new Set<string>()
   private state: State
-  private unanswered: number
+  /** Operations with an answer that are not in the order yet. */
+  private missing: number
   private steps = 0
   private longest = -1
   private stuck: readonly Operation<Call, Answer>[] = []
 
   constructor(model: Model<State, Call, Answer>, operations: readonly Operation<Call, Answer>[], limit: number) {
     this.model = model
-    this.operations = operations.toSorted((a, b) => a.sentMs - b.sentMs)
+    const sorted = operations.toSorted((a, b) => a.sentMs - b.sentMs)
+    const answered = sorted.filter(({ answer }) => answer !== undefined)
+    this.operations = [...answered, ...sorted.filter(({ answer }) => answer === undefined)]
+    this.answered = answered.length
+    this.twins = twinsOf(this.operations)
     this.limit = limit
     this.isTaken = this.operations.map(() => false)
     this.state = model.initial
-    this.unanswered = this.operations.filter(({ answer }) => answer !== undefined).length
+    this.missing = this.answered
   }
 
   run(): Verdict<Call, Answer> {
     let from = 0
-    while (this.unanswered > 0) {
+    while (this.missing > 0) {
       if (this.steps++ > this.limit) return { kind: 'undecided', steps: this.steps }
       const next = this.nextFrom(from)
       if (next !== undefined) {
@@ -99,8 +111,13 @@ class Search<State, Call, Answer> {
     const untilMs = this.firstAnswerMs()
     for (let index = from; index < operations.length; index++) {
       const { call, answer, sentMs } = operations[index]!
-      if (sentMs > untilMs) return undefined
-      if (isTaken[index]) continue
+      if (sentMs > untilMs) {
+        if (index >= this.answered) return undefined
+        index = this.answered - 1
+        continue
+      }
+      const twin = this.twins[index]
+      if (isTaken[index] || (twin !== undefined && !isTaken[twin])) continue
       const { fits, after } = model.step(state, call, answer)
       if (fits && this.isNew(index, after)) return index
     }
@@ -110,7 +127,8 @@ class Search<State, Call, Answer> {
   /** The earliest answer of an operation that is left: no operation that was sent later comes next. */
   private firstAnswerMs(): number {
     let firstMs = Number.POSITIVE_INFINITY
-    for (const [index, { sentMs, answeredMs }] of this.operations.entries()) {
+    for (let index = 0; index < this.answered; index++) {
+      const { sentMs, answeredMs } = this.operations[index]!
       if (sentMs > firstMs) break
       if (!this.isTaken[index] && answeredMs < firstMs) firstMs = answeredMs
     }
@@ -140,13 +158,13 @@ class Search<State, Call, Answer> {
     const { call, answer } = this.operations[index]!
     this.order.push({ index, before: this.state })
     this.isTaken[index] = true
-    if (answer !== undefined) this.unanswered--
+    if (answer !== undefined) this.missing--
     this.state = this.model.step(this.state, call, answer).after
   }
 
   private undo({ index, before }: Taken<State>): void {
     this.isTaken[index] = false
-    if (this.operations[index]!.answer !== undefined) this.unanswered++
+    if (this.operations[index]!.answer !== undefined) this.missing++
     this.state = before
   }
 
@@ -158,6 +176,17 @@ class Search<State, Call, Answer> {
       ({ sentMs, answer }, index) => !this.isTaken[index] && sentMs <= untilMs && answer !== undefined,
     )
   }
+}
+
+function twinsOf<Call, Answer>(operations: readonly Operation<Call, Answer>[]): (number | undefined)[] {
+  const latest = new Map<string, number>()
+  return operations.map(({ call, answer }, index) => {
+    if (answer !== undefined) return undefined
+    const key = JSON.stringify(call)
+    const twin = latest.get(key)
+    latest.set(key, index)
+    return twin
+  })
 }
 
 // A counter with a register beside it
