@@ -157,7 +157,7 @@ async function inTurn(folder: string): Promise<void> {
   const orrery = broker(options.against === undefined ? 'orrery' : 'after', options.broker)
   const subjects = orrery ? [yardstick, orrery] : [yardstick]
   say(`${generatorName}, ${connections} connections, ${rounds} rounds of ${seconds} s, medians\n`)
-  if (!orrery) say('dist/src/main.js is not built: the bare server alone is measured\n')
+  if (!orrery) say('dist/program/main.js is not built: the bare server alone is measured\n')
 
   if (chosen.length > 0) {
     const rates = new Map(subjects.map(subject => [subject, new Map<string, Rates>()]))

@@ -18,9 +18,9 @@ for command in etcd curl; do
   command -v "$command" >/dev/null || { echo "three-nodes: $command is missing (Debian: etcd-server, curl)" >&2; exit 1; }
 done
 [ -d node_modules ] || { echo "three-nodes: run 'npm install' first" >&2; exit 1; }
-if [ ! -f dist/src/main.js ]; then
+if [ ! -f dist/program/main.js ]; then
   echo "three-nodes: compiles Orrery, once; this takes some 15 seconds"
-  npx tsc -b src src/console && node deploy/build-console.mjs
+  npx tsc -b src src/console && node deploy/build-console.mjs && node deploy/build-program.mjs
 fi
 
 if [ $# -gt 0 ]; then folder=$1; mkdir -p "$folder"; else folder=$(mktemp -d); fi
@@ -53,7 +53,7 @@ etcd --data-dir "$folder/etcd" --listen-client-urls "http://127.0.0.1:$etcd_port
 engine=$!
 
 for n in 1 2 3; do
-  node dist/src/main.js -port "$((port + n - 1))" -dataDir "$folder/node$n" -nodeName "node$n" -clusterListen "127.0.0.1:$((node_port + n - 1))" \
+  node dist/program/main.js -port "$((port + n - 1))" -dataDir "$folder/node$n" -nodeName "node$n" -clusterListen "127.0.0.1:$((node_port + n - 1))" \
     -clusterJoin "127.0.0.1:$node_port,127.0.0.1:$((node_port + 1)),127.0.0.1:$((node_port + 2))" -shardLog "etcd://127.0.0.1:$etcd_port" \
     >"$folder/node$n.log" 2>&1 &
   nodes+=($!)
@@ -75,7 +75,7 @@ three-nodes: all nodes are ready. In another terminal:
   curl localhost:$((port + 1))/v2/entities/lamp        # another node answers
   kill -9 ${nodes[0]}   # node1 is lost; the others take over within seconds
   curl localhost:$((port + 2))/v2/entities/lamp
-  node dist/src/main.js cluster status http://localhost:$((port + 2))
+  node dist/program/main.js cluster status http://localhost:$((port + 2))
 Ctrl-C ends all of them.
 TEXT
 wait || true
