@@ -55,6 +55,13 @@ export interface ReplicationOptions {
   readonly forsakeMs: number
   /** Shards that one node moves to itself at the same time: more is faster, and each has its pause longer. */
   readonly movesMax: number
+  /**
+   * The rest after a takeover, until the next round of moves begins (move-rounds.ts): the new owner gets ready, and
+   * lists find all owners at rest. It delays moves.
+   */
+  readonly moveRestMs: number
+  /** How long a round may keep the next one waiting. */
+  readonly moveRoundMs: number
   /** Shards whose snapshots one node fetches at the same time. */
   readonly fetchesMax: number
   /** Bytes of one page of a snapshot, and of records read at once. */
@@ -100,6 +107,8 @@ export const replicationOptionsDefault: ReplicationOptions = {
   healthMs: 6000,
   forsakeMs: 4000,
   movesMax: 4,
+  moveRestMs: 250,
+  moveRoundMs: 5000,
   fetchesMax: 2,
   pageBytesMax: mib,
   pendingBytesMax: 32 * mib,

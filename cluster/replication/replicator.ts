@@ -513,6 +513,7 @@ export class Replicator implements HostReplication {
   private noteTakeover(shard: number, takeover: Takeover): void {
     if (!this.takeovers.note(shard, takeover)) return
     this.keepers.noteTakeover()
+    this.caretaker.noteTakeover()
     this.holdings[shard]?.onTakeover(takeover)
     this.parts.onChange()
   }
