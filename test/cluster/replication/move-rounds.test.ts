@@ -33,16 +33,19 @@ t.test('the next round begins when a rest after the latest takeover of any node 
   t.strictSame(rests, [250, 450])
 })
 
-t.test('it does not begin while a shard is on its way, but a shard that takes long does not hold the others up', async t => {
-  const { clock, rounds } = scene()
-  rounds.noteTakeover()
-  clock.advance(4_999)
-  t.notOk(rounds.isOpen(1))
-  clock.advance(1)
-  t.ok(rounds.isOpen(1))
-  t.ok(rounds.isOpen(0), 'when it has arrived, a new round begins')
-  t.notOk(rounds.isOpen(1))
-})
+t.test(
+  'it does not begin while a shard is on its way, but a shard that takes long does not hold the others up',
+  async t => {
+    const { clock, rounds } = scene()
+    rounds.noteTakeover()
+    clock.advance(4_999)
+    t.notOk(rounds.isOpen(1))
+    clock.advance(1)
+    t.ok(rounds.isOpen(1))
+    t.ok(rounds.isOpen(0), 'when it has arrived, a new round begins')
+    t.notOk(rounds.isOpen(1))
+  },
+)
 
 t.test('takeovers without an end do not hold a node up for ever', async t => {
   const { clock, rounds } = scene()
