@@ -28,6 +28,11 @@ export interface ReplicationOptions {
   /** How long the second in line waits for the first to take over an orphaned shard, the third for both, and so on. */
   readonly claimStepMs: number
   /**
+   * The same for a shard whose owner leaves. The first in line asks at once, and needs some seconds for many shards: the
+   * next one is only for an owner of another build, which knows another first one.
+   */
+  readonly leavingStepMs: number
+  /**
    * How long a node on the smaller side of a cut leaves an apparently dead node its shards, after the log last reported
    * an action of that node. It has to be longer than the pauses of an owner that is in use.
    */
@@ -98,6 +103,7 @@ export const replicationOptionsDefault: ReplicationOptions = {
   leaseMargin: 0.05,
   renewMs: 600,
   claimStepMs: 1500,
+  leavingStepMs: 5000,
   signMs: 10_000,
   dropAfterMs: 600_000,
   lookMs: 200,
@@ -106,8 +112,8 @@ export const replicationOptionsDefault: ReplicationOptions = {
   heartbeatMs: 1500,
   healthMs: 6000,
   forsakeMs: 4000,
-  movesMax: 4,
-  moveRestMs: 250,
+  movesMax: 8,
+  moveRestMs: 150,
   moveRoundMs: 5000,
   fetchesMax: 2,
   pageBytesMax: mib,
