@@ -1,6 +1,6 @@
 // Three nodes of a cluster on this machine, in parts: planned moves of shards, nodes that are killed, members of the
-// log's engine that fail, the rates of replicated nodes, shards that are divided among two etcds, and a fourth node that
-// joins.
+// log's engine that fail, the rates of replicated nodes, shards that are divided among two etcds, a fourth node that joins,
+// and nine nodes by a simulation.
 //
 // Nodes, etcd and generator share the cores, and nothing is pinned. Each part begins with a cluster of its own.
 
@@ -8,6 +8,7 @@ import { dividedLogs } from './divided-logs.js'
 import { engineMembers } from './engine-members.js'
 import { failovers } from './failovers.js'
 import { type JoiningOptions, joining } from './joining.js'
+import { nineNodes } from './nine-nodes.js'
 import { type PlannedMovesOptions, plannedMoves } from './planned-moves.js'
 import type { RateOptions } from './rate-options.js'
 import { replicatedRates } from './replicated-rates.js'
@@ -25,6 +26,7 @@ const parts = {
   rates: replicatedRates,
   divided: dividedLogs,
   joining,
+  nine: nineNodes,
 } as const satisfies Record<string, (options: ClusterOptions) => Promise<Finding[]>>
 
 export type ClusterPart = keyof typeof parts
