@@ -5,12 +5,13 @@
 # above, and etcd two ports 1358 above.
 # The script compiles Orrery once if there is no build, waits until every node is ready, and prints commands to try. The logs are in FOLDER:
 # etcd.log, node1.log and so on.
+# On a slow machine, READY_WAIT_S gives the nodes more than 120 s to be ready. When they are not, FOLDER stays, with the logs.
 # It needs `etcd` (Debian: etcd-server) and curl.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export PATH=$PATH:/usr/sbin
 
-readonly ready_wait_s=120
+readonly ready_wait_s=${READY_WAIT_S:-120}
 readonly port=${2:-1031}
 readonly node_port=$((port + 6000)) etcd_port=$((port + 1358)) peer_port=$((port + 1359))
 
@@ -20,16 +21,20 @@ done
 [ -d node_modules ] || { echo "three-nodes: run 'npm install' first" >&2; exit 1; }
 if [ ! -f dist/program/main.js ]; then
   echo "three-nodes: compiles Orrery, once; this takes some 15 seconds"
-  npx tsc -b src src/console && node deploy/build-console.mjs && node deploy/build-program.mjs
+  npx tsc -b src src/console
+  node deploy/build-console.mjs
+  node deploy/build-program.mjs
 fi
 
 if [ $# -gt 0 ]; then folder=$1; mkdir -p "$folder"; else folder=$(mktemp -d); fi
 nodes=()
 engine=
+keeps=${1:-}
 
 # Reports why the cluster is not ready, with the last lines of each log, and ends all.
 fail() {
-  echo "three-nodes: $1. The last lines of the logs:" >&2
+  keeps=yes
+  echo "three-nodes: $1. On a busy machine, try READY_WAIT_S=600. The last lines of the logs, which stay in $folder:" >&2
   tail -n 3 "$folder"/*.log >&2
   exit 1
 }
@@ -41,9 +46,9 @@ end() {
   for node in "${nodes[@]}"; do wait "$node" 2>/dev/null || true; done
   [ -z "$engine" ] || kill "$engine" 2>/dev/null || true
   wait
-  [ -n "${1:-}" ] || rm -rf "$folder"
+  [ -n "$keeps" ] || rm -rf "$folder"
 }
-trap "end ${1:-}" EXIT
+trap end EXIT
 trap 'exit 0' INT TERM
 
 echo "three-nodes: starts etcd and three nodes in $folder"
