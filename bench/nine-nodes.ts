@@ -18,11 +18,11 @@ const warmUpMs = 300
 const runMs = 1_000
 
 const machines: Machines = {
-  // "Typical clusters need two to four cores" (etcd.io/docs/v3.5/op-guide/hardware).
+  // The page of etcd about hardware (etcd.io/docs/v3.5/op-guide/hardware) names two to four for usual clusters.
   etcdCores: 4,
-  // The same page suggests 100 MB/s or more for large clusters.
+  // The same page names 100 MB/s for large ones.
   etcdDiskBytesPerSecond: 100e6,
-  // Half of the round trip within a data centre in Jeff Dean's "Numbers everyone should know".
+  // Half of a usual round trip within a data centre, 0.5 ms.
   networkMs: 0.25,
 }
 
