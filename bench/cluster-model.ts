@@ -15,7 +15,8 @@
 // loop (their processor time counts as that of the loop), elections, trims, heartbeats, loads that differ between
 // shards by more than chance, and limits of the network other than its delay.
 //
-// Not here: the costs (update-costs.ts), and what is run (nine-nodes.ts).
+// Not here: events and queues (stations.ts), the costs (update-costs.ts), and the clusters that are compared
+// (nine-nodes.ts).
 
 import assert from 'node:assert/strict'
 import { logIndexOf } from '../cluster/logs/divided-log.js'
@@ -31,6 +32,7 @@ import { shardOfKey } from '../src/shard/keys.js'
 import { entityKey } from '../src/shard/layout.js'
 import { commitsInFlightMax } from '../src/shard/replicate/replicated-log.js'
 import { Random } from '../test/support/random.js'
+import { Agenda, Station } from './stations.js'
 
 /** Times in ms. Those of nodes and of etcd's processors are processor time. */
 export interface Costs {
@@ -91,84 +93,6 @@ const names = (nodes: number): readonly string[] => Array.from({ length: nodes }
 
 /** Runs the simulation. The same options give the same result. */
 export const simulate = (options: ModelOptions): Modelled => new Model(options).run()
-
-/** Events in the order of their times; of two at one time, the earlier one first. */
-class Agenda {
-  nowMs = 0
-  private readonly heap: { readonly atMs: number; readonly number: number; readonly run: () => void }[] = []
-  private number = 0
-
-  at(atMs: number, run: () => void): void {
-    const { heap } = this
-    const event = { atMs, number: this.number++, run }
-    let place = heap.length
-    for (let above = (place - 1) >> 1; place > 0 && isBefore(event, heap[above]!); above = (place - 1) >> 1) {
-      heap[place] = heap[above]!
-      place = above
-    }
-    heap[place] = event
-  }
-
-  runUntil(endMs: number): void {
-    while (this.heap.length > 0 && this.heap[0]!.atMs <= endMs) {
-      const { atMs, run } = this.next()
-      assert(atMs >= this.nowMs, 'time runs backwards')
-      this.nowMs = atMs
-      run()
-    }
-    this.nowMs = endMs
-  }
-
-  private next() {
-    const { heap } = this
-    const first = heap[0]!
-    const last = heap.pop()!
-    if (heap.length === 0) return first
-    let place = 0
-    for (;;) {
-      let below = 2 * place + 1
-      if (below + 1 < heap.length && isBefore(heap[below + 1]!, heap[below]!)) below++
-      if (below >= heap.length || !isBefore(heap[below]!, last)) break
-      heap[place] = heap[below]!
-      place = below
-    }
-    heap[place] = last
-    return first
-  }
-}
-
-interface Timed {
-  readonly atMs: number
-  readonly number: number
-}
-
-const isBefore = (one: Timed, other: Timed): boolean =>
-  one.atMs < other.atMs || (one.atMs === other.atMs && one.number < other.number)
-
-/** Processors, or a disk, that take work in the order of its arrival. */
-class Station {
-  busyMs = 0
-  private readonly agenda: Agenda
-  private readonly freeMs: number[]
-
-  constructor(agenda: Agenda, places: number) {
-    this.agenda = agenda
-    this.freeMs = Array(places).fill(0)
-  }
-
-  /** Runs `done` when work that takes this long is done. */
-  work(ms: number, done?: () => void): void {
-    const place = this.freeMs.indexOf(Math.min(...this.freeMs))
-    const endMs = Math.max(this.agenda.nowMs, this.freeMs[place]!) + ms
-    this.freeMs[place] = endMs
-    this.busyMs += ms
-    if (done) this.agenda.at(endMs, done)
-  }
-
-  get places(): number {
-    return this.freeMs.length
-  }
-}
 
 /** The updates of one shard in one commit. */
 class Staged implements OpenBatch {
