@@ -7,19 +7,17 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { drive } from './generator.js'
-import { load } from './loader.js'
-import { type Nodes, startNodes } from './nodes.js'
+import { startNodes } from './nodes.js'
 import type { RateOptions } from './rate-options.js'
+import { storeStock } from './replicated-rates.js'
 import { atLeast, type Finding, information, median, progress, rate, thousands } from './report.js'
-import { batches, entitiesOf, fill, stockId, stockSize, updates, wire } from './workloads.js'
+import { updates } from './workloads.js'
 
 const needed = { gain: 1.8 }
 /** Some 200 updates a second fill such a disk. */
 const diskBytesPerSecond = 150_000
 /** With more in flight, the heartbeats and leases of nodes would wait for long, too. */
 const connections = 32
-/** Nodes that have just begun are slow. */
-const againMs = 20_000
 
 export async function dividedLogs({
   subject,
@@ -33,7 +31,7 @@ export async function dividedLogs({
   for (const engines of [1, 2]) {
     const own = join(dataDir, String(engines))
     const nodes = await startNodes(subject, own, 1, engines)
-    await storeStock(nodes)
+    await storeStock(nodes.urls)
     nodes.slowDisksDown(diskBytesPerSecond)
     const found: number[] = []
     for (let round = 1; round <= rounds; round++) {
@@ -57,12 +55,4 @@ export async function dividedLogs({
     information('  divided among two of them', rate(two)),
     atLeast('  of the rate of one etcd', gain.toFixed(2), gain, needed.gain),
   ]
-}
-
-function storeStock({ urls }: Nodes): Promise<void> {
-  const { template } = batches[0]!
-  const text = wire(template, '')
-  let next = 0
-  const request = (): string => fill(text, () => stockId(next++))
-  return load({ urls, count: stockSize / entitiesOf(template), connections: urls.length, againMs, request })
 }

@@ -15,7 +15,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { noBrowser } from '../test/support/browser.js'
 import { access } from './access.js'
-import { cluster } from './cluster.js'
+import { cluster, clusterParts } from './cluster.js'
 import { browserConsole } from './console.js'
 import { forwarding } from './forwarding.js'
 import { drive, generatorName } from './generator.js'
@@ -109,8 +109,13 @@ const names = [
   'million',
   'move',
 ]
+/** The name of a part of `cluster`, alone. */
+const aloneOf = (part: string): string => `cluster:${part}`
+const allNames = [...names, ...clusterParts.map(aloneOf)]
 const only = options.only?.split(',') ?? names
-for (const name of only) if (!names.includes(name)) throw new Error(`--only knows ${names.join(', ')}; not ${name}`)
+for (const name of only)
+  if (!allNames.includes(name)) throw new Error(`--only knows ${allNames.join(', ')}; not ${name}`)
+const chosenParts = clusterParts.filter(part => only.includes('cluster') || only.includes(aloneOf(part)))
 const chosen = measurements.filter(({ name }) => only.includes(name))
 const number = (text: string | undefined, otherwise: number): number => {
   const value = text === undefined ? otherwise : Number(text)
@@ -157,7 +162,7 @@ async function inTurn(folder: string): Promise<void> {
   const orrery = broker(options.against === undefined ? 'orrery' : 'after', options.broker)
   const subjects = orrery ? [yardstick, orrery] : [yardstick]
   say(`${generatorName}, ${connections} connections, ${rounds} rounds of ${seconds} s, medians\n`)
-  if (!orrery) say('dist/src/main.js is not built: the bare server alone is measured\n')
+  if (!orrery) say('dist/program/main.js is not built: the bare server alone is measured\n')
 
   if (chosen.length > 0) {
     const rates = new Map(subjects.map(subject => [subject, new Map<string, Rates>()]))
@@ -186,7 +191,7 @@ async function inTurn(folder: string): Promise<void> {
     pinSelf('generator')
   }
   if (only.includes('gossip')) await runGossip()
-  if (only.includes('cluster') && orrery) {
+  if (chosenParts.length > 0 && orrery) {
     pinSelf('anywhere')
     await runCluster(orrery, folder)
   }
@@ -365,10 +370,12 @@ async function runGossip(): Promise<void> {
 
 async function runCluster(subject: Subject, folder: string): Promise<void> {
   if (!hasProgram('etcd')) return say('etcd is not here (Debian: etcd-server): no cluster\n')
-  const [kills, writesPerSecond] = options.quick ? [2, 160] : [20, 640]
+  const size = options.quick
+    ? { kills: 2, writesPerSecond: 160, entities: 5_000 }
+    : { kills: 20, writesPerSecond: 640, entities: 200_000 }
   judge(
     `Three nodes of ${subject.name} on this machine`,
-    await cluster({ subject, folder, ...rateOptions, kills, writesPerSecond }),
+    await cluster({ subject, folder, ...rateOptions, ...size }, chosenParts),
   )
 }
 

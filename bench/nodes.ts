@@ -1,12 +1,13 @@
 // Three nodes of a cluster and the etcd that keeps its log, or several with slow disks, each a process of its own on
-// this machine.
+// this machine. More nodes may join.
 //
 // A shard is at home when no other node is about to own it. So the cluster is back in its normal state when all nodes
-// are alive and joined, and all shards are at home. Nodes keep their names, directories and ports when they are started
-// again.
+// are alive and joined, all shards are at home, and the nodes' shares of them differ by one at most. Nodes keep their
+// names, directories and ports when they are started again.
 //
-// Not here: the load on them (planned-moves, failovers, replicated-rates).
+// Not here: the load on them (planned-moves, failovers, replicated-rates, joining).
 
+import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { ClusterStatus } from '../src/messages/cluster-status.js'
@@ -25,7 +26,9 @@ export interface Cpu {
   readonly etcd: number
 }
 
-const names = ['a', 'b', 'c'] as const
+/** Nodes with which a cluster begins, and the names of those and of nodes that join later. */
+const nodesAtFirst = 3
+const names = ['a', 'b', 'c', 'd'] as const
 /** How long the cluster may take to return to its normal state. */
 const placedMsMax = 60_000
 /** Between two looks. */
@@ -70,32 +73,30 @@ export async function startNodes(
     logs.push(`etcd://${(own.length > 0 ? own : etcd.members).map(({ address }) => address).join(',')}`)
   }
   const places: Place[] = []
-  for (const _ of names) places.push({ port: await freePort(), listen: `127.0.0.1:${await freePort()}` })
+  for (let n = 0; n < nodesAtFirst; n++) places.push(await freePlace())
   const nodes = new Nodes(subject, folder, { etcds, disks, log: logs.join(' ') }, places, ends)
   await Promise.all(nodes.indexes.map(index => nodes.start(index)))
   await nodes.untilPlaced()
   return nodes
 }
 
+const freePlace = async (): Promise<Place> => ({
+  port: await freePort(),
+  listen: `127.0.0.1:${await freePort()}`,
+})
+
 export class Nodes {
-  /** Of the nodes. */
-  readonly indexes = names.map((_, index) => index)
   private readonly servers: Server[] = []
   private readonly subject: Subject
   private readonly folder: string
   private readonly engines: Engines
-  private readonly places: readonly Place[]
+  /** By the nodes' indexes. */
+  private readonly places: Place[]
   private readonly ends: readonly (() => unknown)[]
   /** Shards of entities; 0 until a node has reported the number: another build may have another one. */
   private shardCount = 0
 
-  constructor(
-    subject: Subject,
-    folder: string,
-    engines: Engines,
-    places: readonly Place[],
-    ends: readonly (() => unknown)[],
-  ) {
+  constructor(subject: Subject, folder: string, engines: Engines, places: Place[], ends: readonly (() => unknown)[]) {
     this.subject = subject
     this.folder = folder
     this.engines = engines
@@ -110,6 +111,11 @@ export class Nodes {
 
   slowDisksDown(bytesPerSecond: number): void {
     for (const disk of this.engines.disks) disk.slowDown(bytesPerSecond)
+  }
+
+  /** Of the nodes. */
+  get indexes(): readonly number[] {
+    return this.places.map((_, index) => index)
   }
 
   nameOf(index: number): string {
@@ -141,6 +147,15 @@ export class Nodes {
     })
   }
 
+  /** Starts one more node, which joins the others; resolves with its index when it answers. */
+  async add(): Promise<number> {
+    const index = this.places.length
+    assert(index < names.length, 'there is no name for one more node')
+    this.places.push(await freePlace())
+    await this.start(index)
+    return index
+  }
+
   /** Kills all its processes, like a machine that dies. */
   kill(index: number): Promise<void> {
     return this.servers[index]!.kill()
@@ -162,8 +177,8 @@ export class Nodes {
   }
 
   /**
-   * Resolves when every node reports that all are alive and joined, and no shard is about to have another
-   * owner. A node that does not answer may be starting again.
+   * Resolves when every node reports that all are alive and joined, that no shard is about to have another owner, and
+   * that shares are equal. A node that does not answer may be starting again.
    */
   async untilPlaced(): Promise<void> {
     const untilMs = performance.now() + placedMsMax
@@ -204,8 +219,10 @@ export class Nodes {
     const owners = ownersIn(status)
     this.shardCount = owners.length
     const here = status.members.filter(member => member.status === 'alive' && member.isJoined)
+    const shares = here.map(({ name }) => owners.filter(owner => owner === name).length)
     const isOwned = status.shards.every(({ owner }) => here.some(({ name }) => name === owner))
-    return here.length === names.length && isOwned && status.shards.every(({ next }) => next === undefined)
+    const isAtHome = isOwned && status.shards.every(({ next }) => next === undefined)
+    return here.length === this.places.length && isAtHome && Math.max(...shares) - Math.min(...shares) <= 1
   }
 
   private async status(index: number): Promise<ClusterStatus> {

@@ -85,7 +85,7 @@ export async function replicatedRates(options: RateOptions): Promise<Finding[]> 
 const againMs = 20_000
 
 /** Sends one batch at a time through each node. Nothing is measured yet. */
-function storeStock(urls: readonly string[]): Promise<void> {
+export function storeStock(urls: readonly string[]): Promise<void> {
   const { template } = batches[0]!
   const text = wire(template, '')
   let next = 0
@@ -177,7 +177,7 @@ const entitiesIn = ({ requests }: Outcome, workload: Workload): number => reques
 type LogNumbers = Readonly<Record<'requests' | 'records' | 'bytes' | 'seconds', number>>
 
 /** Numbers of appends, by all nodes since they were started. */
-async function logNumbers(nodes: Nodes): Promise<LogNumbers> {
+export async function logNumbers(nodes: Nodes): Promise<LogNumbers> {
   const of = (name: string): Promise<number> => nodes.logCounter(name, 'append')
   return {
     requests: await of('requests'),

@@ -28,7 +28,7 @@ export const bare: Subject = { name: 'bare', script: atRoot('dist/bench/bare-ser
 
 /** A broker by the path of its main.js; by default the one of this checkout. Undefined when it is not built. */
 export function broker(name: string, path?: string): Subject | undefined {
-  const script = path === undefined ? atRoot('dist/src/main.js') : resolve(path)
+  const script = path === undefined ? atRoot('dist/program/main.js') : resolve(path)
   if (!existsSync(script)) {
     if (path !== undefined) throw new Error(`${script} does not exist`)
     return undefined

@@ -5,12 +5,13 @@
 # above, and etcd two ports 1358 above.
 # The script compiles Orrery once if there is no build, waits until every node is ready, and prints commands to try. The logs are in FOLDER:
 # etcd.log, node1.log and so on.
+# On a slow machine, READY_WAIT_S gives the nodes more than 120 s to be ready. When they are not, FOLDER stays, with the logs.
 # It needs `etcd` (Debian: etcd-server) and curl.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export PATH=$PATH:/usr/sbin
 
-readonly ready_wait_s=120
+readonly ready_wait_s=${READY_WAIT_S:-120}
 readonly port=${2:-1031}
 readonly node_port=$((port + 6000)) etcd_port=$((port + 1358)) peer_port=$((port + 1359))
 
@@ -18,18 +19,22 @@ for command in etcd curl; do
   command -v "$command" >/dev/null || { echo "three-nodes: $command is missing (Debian: etcd-server, curl)" >&2; exit 1; }
 done
 [ -d node_modules ] || { echo "three-nodes: run 'npm install' first" >&2; exit 1; }
-if [ ! -f dist/src/main.js ]; then
+if [ ! -f dist/program/main.js ]; then
   echo "three-nodes: compiles Orrery, once; this takes some 15 seconds"
-  npx tsc -b src src/console && node deploy/build-console.mjs
+  npx tsc -b src src/console
+  node deploy/build-console.mjs
+  node deploy/build-program.mjs
 fi
 
 if [ $# -gt 0 ]; then folder=$1; mkdir -p "$folder"; else folder=$(mktemp -d); fi
 nodes=()
 engine=
+keeps=${1:-}
 
 # Reports why the cluster is not ready, with the last lines of each log, and ends all.
 fail() {
-  echo "three-nodes: $1. The last lines of the logs:" >&2
+  keeps=yes
+  echo "three-nodes: $1. On a busy machine, try READY_WAIT_S=600. The last lines of the logs, which stay in $folder:" >&2
   tail -n 3 "$folder"/*.log >&2
   exit 1
 }
@@ -41,9 +46,9 @@ end() {
   for node in "${nodes[@]}"; do wait "$node" 2>/dev/null || true; done
   [ -z "$engine" ] || kill "$engine" 2>/dev/null || true
   wait
-  [ -n "${1:-}" ] || rm -rf "$folder"
+  [ -n "$keeps" ] || rm -rf "$folder"
 }
-trap "end ${1:-}" EXIT
+trap end EXIT
 trap 'exit 0' INT TERM
 
 echo "three-nodes: starts etcd and three nodes in $folder"
@@ -53,7 +58,7 @@ etcd --data-dir "$folder/etcd" --listen-client-urls "http://127.0.0.1:$etcd_port
 engine=$!
 
 for n in 1 2 3; do
-  node dist/src/main.js -port "$((port + n - 1))" -dataDir "$folder/node$n" -nodeName "node$n" -clusterListen "127.0.0.1:$((node_port + n - 1))" \
+  node dist/program/main.js -port "$((port + n - 1))" -dataDir "$folder/node$n" -nodeName "node$n" -clusterListen "127.0.0.1:$((node_port + n - 1))" \
     -clusterJoin "127.0.0.1:$node_port,127.0.0.1:$((node_port + 1)),127.0.0.1:$((node_port + 2))" -shardLog "etcd://127.0.0.1:$etcd_port" \
     >"$folder/node$n.log" 2>&1 &
   nodes+=($!)
@@ -75,7 +80,7 @@ three-nodes: all nodes are ready. In another terminal:
   curl localhost:$((port + 1))/v2/entities/lamp        # another node answers
   kill -9 ${nodes[0]}   # node1 is lost; the others take over within seconds
   curl localhost:$((port + 2))/v2/entities/lamp
-  node dist/src/main.js cluster status http://localhost:$((port + 2))
+  node dist/program/main.js cluster status http://localhost:$((port + 2))
 Ctrl-C ends all of them.
 TEXT
 wait || true

@@ -7,6 +7,7 @@ import type { ClusterClock } from '../ports.js'
 import { type Duty, dutyOf, type OwnerSort } from './duties.js'
 import type { Holding } from './holding.js'
 import type { OnChecked } from './log-check.js'
+import { MoveRounds } from './move-rounds.js'
 import { nameOf, noOwner, ownerText } from './owner.js'
 import { type AskPeer, encodePeerMessage, replyOf } from './peer-messages.js'
 import type { ReplicationOptions } from './replication-options.js'
@@ -76,6 +77,8 @@ export class Caretaker {
   /** Shards that were asked for, and those that were asked for in vain a moment ago. */
   private readonly asking = new Set<number>()
   private readonly refused = new Set<number>()
+  private readonly rounds: MoveRounds
+  private mayAsk = false
   /** Shards that are being fetched or dropped. */
   private readonly copying = new Set<number>()
   /** Shards of which the store has no row, because this node has deleted them since it started. */
@@ -89,6 +92,7 @@ export class Caretaker {
     this.parts = parts
     this.name = nameOf(parts.self)
     this.signs = new ShardHeartbeats(parts.options.signMs)
+    this.rounds = new MoveRounds(parts.clock, parts.options, () => this.lookSoon())
   }
 
   start(): void {
@@ -125,6 +129,11 @@ export class Caretaker {
     this.signs.note(owner, this.parts.clock)
   }
 
+  /** A shard has got another owner. */
+  noteTakeover(): void {
+    this.rounds.noteTakeover()
+  }
+
   /** All existing takeovers of a log have been reported: a shard of it without any has never had an owner. */
   knowsTakeovers(log: number): void {
     this.known.add(log)
@@ -143,6 +152,7 @@ export class Caretaker {
     if (!this.living.has(this.parts.self)) return
     const { clock, holdings, mayAct } = this.parts
     const nowMs = clock.monoMs()
+    this.mayAsk = this.rounds.isOpen(this.moving)
     for (const holding of holdings)
       if (this.knows(holding.shard) && mayAct(holding.shard)) this.begin(this.dutyFor(holding, nowMs), holding)
   }
@@ -220,7 +230,7 @@ export class Caretaker {
 
   private askFor({ shard, latest }: Holding): void {
     const { ask, self, options, clock, onHandedOver } = this.parts
-    if (this.asking.has(shard) || this.refused.has(shard) || this.moving >= options.movesMax) return
+    if (!this.mayAsk || this.asking.has(shard) || this.refused.has(shard) || this.moving >= options.movesMax) return
     this.asking.add(shard)
     const request = encodePeerMessage({ kind: 'handOver', shard, to: self })
     ask(nameOf(latest!.owner), request, handOverMs, reply => {

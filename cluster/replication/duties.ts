@@ -41,7 +41,7 @@ export interface Situation {
   readonly mayHoldRows: boolean
   /** Whether its copy is near the end of the log. */
   readonly isClose: boolean
-  readonly options: Pick<ReplicationOptions, 'claimStepMs' | 'dropAfterMs'>
+  readonly options: Pick<ReplicationOptions, 'claimStepMs' | 'leavingStepMs' | 'dropAfterMs'>
 }
 
 /**
@@ -62,6 +62,6 @@ export function dutyOf(situation: Situation): Duty {
   const line = rank < 0 ? keepers : rank
   if (owner === 'gone') return isJoined && orphanedMs >= line * options.claimStepMs ? 'claim' : 'nothing'
   if (rank < 0) return isStranded ? 'drop' : 'nothing'
-  const isNext = owner === 'leaving' && isJoined && situation.leavingMs >= rank * options.claimStepMs
+  const isNext = owner === 'leaving' && isJoined && situation.leavingMs >= rank * options.leavingStepMs
   return isClose && (rank === 0 || isNext) ? 'ask' : 'nothing'
 }

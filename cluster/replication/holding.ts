@@ -11,7 +11,8 @@
 // The log alone decides the owner: it is in the latest takeover. So two nodes that cannot reach each other never both
 // own the shard. A node that takes over from an owner that may still answer reads waits until that one's lease is over.
 // A handoff needs no wait, since the former owner has sealed the shard first. A node becomes active only after a
-// reading of the log, asked for after the wait, that has its own takeover as the latest.
+// reading of the log, asked for after the wait, that has its own takeover as the latest, and a reading of the register,
+// asked for after that takeover.
 //
 // The lease: an active node may answer for `leaseMs` after the last moment at which it knew that the latest takeover
 // was its own. Only renewals extend it, counted from the request (renewal.ts). Appends need no lease: they happen
@@ -40,6 +41,11 @@ export interface HoldingParts {
   readonly options: Pick<ReplicationOptions, 'leaseMs' | 'leaseMargin' | 'retryMs'>
   /** The name and life of this node, as in takeovers. */
   readonly self: string
+  /**
+   * Calls back when a reading of the register is applied that was asked for at this moment or later. The host needs the
+   * subscriptions for its first step: it sends notifications that an owner before has left.
+   */
+  readonly whenRegisterIsKnown: (sinceMs: number, run: () => void) => void
   /** The phase or the latest takeover has changed. */
   readonly onChange: (shard: number) => void
   /** Another node has taken over a shard that this node owned. */
@@ -188,8 +194,15 @@ export class Holding implements OwnedShard {
       if (latest?.owner !== this.parts.self) return this.enter('following')
       if (latest.epoch !== read?.epoch) return this.finish()
       this.epoch = latest.epoch
-      this.activate()
+      this.parts.whenRegisterIsKnown(this.takenMs, () => this.activateAs(latest))
     })
+  }
+
+  /** `takeover`: the latest one before the register was read. */
+  private activateAs({ epoch }: Takeover): void {
+    if (this.isClosed) return
+    if (this.takeover?.epoch === epoch) this.activate()
+    else this.finish()
   }
 
   /** A copy that cannot follow the log cannot own the shard either, so it is released for other nodes. */

@@ -34,6 +34,7 @@ export class Renewal {
   registerMs = Number.NEGATIVE_INFINITY
   /** For each log. */
   private readonly troubles: (Unknown | undefined)[] = []
+  private waiting: { readonly sinceMs: number; readonly run: () => void }[] = []
   private isClosed = false
 
   constructor(private readonly parts: RenewalParts) {}
@@ -50,6 +51,12 @@ export class Renewal {
 
   close(): void {
     this.isClosed = true
+  }
+
+  /** Calls back when a reading of the register is applied that was asked for at this moment or later. */
+  whenRegisterIsKnown(sinceMs: number, run: () => void): void {
+    if (this.registerMs >= sinceMs) run()
+    else this.waiting.push({ sinceMs, run })
   }
 
   /** Why the latest reading of a log had no answer; undefined: it had one. */
@@ -96,8 +103,15 @@ export class Renewal {
   /** `askedMs`: these takeovers and the register were not asked for before that. */
   private confirm(askedMs: number, takeovers: Takeovers): void {
     if (this.parts.check.isLost) return
-    this.registerMs = Math.max(this.registerMs, askedMs)
+    this.noteRegister(askedMs)
     for (const holding of this.parts.holdings)
       if (takeovers.get(holding.shard)?.epoch === holding.epoch) holding.confirm(askedMs)
+  }
+
+  private noteRegister(askedMs: number): void {
+    this.registerMs = Math.max(this.registerMs, askedMs)
+    const { waiting, registerMs } = this
+    this.waiting = waiting.filter(({ sinceMs }) => sinceMs > registerMs)
+    for (const { sinceMs, run } of waiting) if (sinceMs <= registerMs) run()
   }
 }

@@ -28,6 +28,11 @@ export interface ReplicationOptions {
   /** How long the second in line waits for the first to take over an orphaned shard, the third for both, and so on. */
   readonly claimStepMs: number
   /**
+   * The same for a shard whose owner leaves. The first in line asks at once, and needs some seconds for many shards: the
+   * next one is only for an owner of another build, which knows another first one.
+   */
+  readonly leavingStepMs: number
+  /**
    * How long a node on the smaller side of a cut leaves an apparently dead node its shards, after the log last reported
    * an action of that node. It has to be longer than the pauses of an owner that is in use.
    */
@@ -55,6 +60,13 @@ export interface ReplicationOptions {
   readonly forsakeMs: number
   /** Shards that one node moves to itself at the same time: more is faster, and each has its pause longer. */
   readonly movesMax: number
+  /**
+   * The rest after a takeover, until the next round of moves begins (move-rounds.ts): the new owner gets ready, and
+   * lists find all owners at rest. It delays moves.
+   */
+  readonly moveRestMs: number
+  /** How long a round may keep the next one waiting. */
+  readonly moveRoundMs: number
   /** Shards whose snapshots one node fetches at the same time. */
   readonly fetchesMax: number
   /** Bytes of one page of a snapshot, and of records read at once. */
@@ -91,6 +103,7 @@ export const replicationOptionsDefault: ReplicationOptions = {
   leaseMargin: 0.05,
   renewMs: 600,
   claimStepMs: 1500,
+  leavingStepMs: 5000,
   signMs: 10_000,
   dropAfterMs: 600_000,
   lookMs: 200,
@@ -99,7 +112,9 @@ export const replicationOptionsDefault: ReplicationOptions = {
   heartbeatMs: 1500,
   healthMs: 6000,
   forsakeMs: 4000,
-  movesMax: 4,
+  movesMax: 8,
+  moveRestMs: 150,
+  moveRoundMs: 5000,
   fetchesMax: 2,
   pageBytesMax: mib,
   pendingBytesMax: 32 * mib,

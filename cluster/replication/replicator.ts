@@ -429,6 +429,9 @@ export class Replicator implements HostReplication {
       clock,
       options,
       self: this.self,
+      // The register needs no other shard.
+      whenRegisterIsKnown: (sinceMs, run) =>
+        shard === this.register ? run() : this.renewal.whenRegisterIsKnown(sinceMs, run),
       onChange: () => {
         const phase = this.holdings[shard]?.phase
         if (phase === 'waiting') this.renewal.renew()
@@ -513,6 +516,7 @@ export class Replicator implements HostReplication {
   private noteTakeover(shard: number, takeover: Takeover): void {
     if (!this.takeovers.note(shard, takeover)) return
     this.keepers.noteTakeover()
+    this.caretaker.noteTakeover()
     this.holdings[shard]?.onTakeover(takeover)
     this.parts.onChange()
   }

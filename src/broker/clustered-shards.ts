@@ -119,10 +119,21 @@ export class ClusteredShards implements Shards {
   ask(shard: number, request: ShardRequest, onReply: OnReply): void {
     const untilMs = this.parts.clock.monoMs() + ownerWaitMs
     if (request.kind === 'batch') this.askBatch(shard, request, untilMs, onReply)
-    else if (isWide(request))
-      // An owner that is gone will soon be found to own nothing.
-      this.askOnce(shard, request, reply => onReply(reply.kind === 'unreachable' ? { kind: 'moved' } : reply))
+    else if (isWide(request)) this.askWide(shard, request, onReply)
     else this.askUntil(shard, request, untilMs, onReply)
+  }
+
+  /**
+   * Asks an owner for everything that it has. An owner that is gone will soon be found to own nothing. One that has
+   * handed everything over meanwhile and has left answers nothing any more.
+   */
+  private askWide(shard: number, request: ShardRequest, onReply: OnReply): void {
+    const { nodes } = this.parts
+    const owner = nodes.ownerOf(shard)
+    this.askOnce(shard, request, reply => {
+      const isGone = reply.kind === 'lost' && !isWrite(request) && nodes.ownerOf(shard) !== owner
+      onReply(isGone || reply.kind === 'unreachable' ? { kind: 'moved' } : reply)
+    })
   }
 
   /** Asks the owner of a shard, and after a change the next owner. */

@@ -39,9 +39,17 @@ import { type Listed, type OnResult, refusalOf } from './replies.js'
 /** The limit of shards that are examined to find the owners to ask. With more shards every owner is asked. */
 const shardsCountedMax = 512
 
-/** How long a read is repeated because owners change, and the pause before a repetition. */
-const steadyMsMax = 2_000
+/**
+ * How long a read is repeated because owners change. A node that leaves or joins moves its shards one after the other,
+ * and on a busy machine that takes some seconds. Keep it below the client's own timeout.
+ */
+const steadyMsMax = 8_000
+/** The pause before a repetition, and when many shards move. */
 const againMs = 20
+const laterMs = 50
+const manyMs = 1_000
+/** Reads that wait so at a node. Further ones get their refusal at once. */
+export const unsteadyReadsMax = 1_000
 
 /** Bytes of entities that one of several owners sends in one reply. */
 const onePieceBytesMax = 8 * 1024 * 1024
@@ -81,6 +89,9 @@ interface Together {
 }
 
 export class ShardClient {
+  /** Reads that wait until owners do not change any more. */
+  private unsteady = 0
+
   /**
    * `stamps` gives writes their moment; not needed with one owner. `clock`: present where owners change, for reads that
    * are repeated then. `gathering`: the limits of a page of entities.
@@ -148,11 +159,20 @@ export class ShardClient {
   private steadily<T>(onResult: OnResult<T>, read: (onResult: OnResult<T>) => void): void {
     const { clock } = this
     if (!clock) return read(onResult)
-    const untilMs = clock.monoMs() + steadyMsMax
+    const beganMs = clock.monoMs()
+    let isWaiting = false
+    const end = (result: Result<T>): void => {
+      if (isWaiting) this.unsteady--
+      onResult(result)
+    }
     const attempt = (): void =>
       read(result => {
-        if (result.ok || result.refusal.code !== 'ownerChanging' || clock.monoMs() > untilMs) return onResult(result)
-        clock.after(againMs, attempt)
+        if (result.ok || result.refusal.code !== 'ownerChanging') return end(result)
+        const tookMs = clock.monoMs() - beganMs
+        if (tookMs > steadyMsMax || (!isWaiting && this.unsteady >= unsteadyReadsMax)) return end(result)
+        if (!isWaiting) this.unsteady++
+        isWaiting = true
+        clock.after(tookMs < manyMs ? againMs : laterMs, attempt)
       })
     attempt()
   }

@@ -130,6 +130,33 @@ t.test('another node gets more time for a request that every owner has to know f
   t.strictSame(waits, [4_000, 4_000, undefined, 5_000, undefined, undefined, 5_000])
 })
 
+t.test('a list that an owner has not answered is repeated if another node owns the shard by then', async t => {
+  let owner = 'there'
+  let next = 'other'
+  const nodes: Nodes = {
+    self: 'here',
+    ownerOf: () => owner,
+    serves: () => false,
+    viewOf: () => 1,
+    ownView: 1,
+    isLost: false,
+    ask: (_name, _shard, _request, onOutcome) => {
+      owner = next
+      onOutcome({ kind: 'unknown', reason: 'it has left' })
+    },
+    noteUndecodable: () => {},
+    onChange: () => {},
+  }
+  const local = { ask: () => t.fail('not here'), owners: () => [0], ownerOf: () => 0, pathsOf: () => undefined }
+  const shardMap = new ShardMap({ shards: 4, spread: 1 })
+  const shards = new ClusteredShards({ local, nodes, shardMap, clock, pathsOf: () => new Set(), listWaitMs: 1000 })
+  const list: ShardRequest = { kind: 'types', tenant: 't', paths: ['/#'], type: undefined }
+  t.strictSame(await replyOf(shards, list), { kind: 'moved' })
+  owner = 'there'
+  next = 'there'
+  t.strictSame(await replyOf(shards, list), { kind: 'lost', reason: 'it has left' }, 'and not if it may still answer')
+})
+
 t.test('a backup begins only with shards that this node still owns afterwards', async t => {
   const begun: ShardReply = {
     kind: 'backup',

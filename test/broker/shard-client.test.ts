@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import type { Listed, ReadTarget } from '../../src/broker/replies.js'
-import { ShardClient } from '../../src/broker/shard-client.js'
+import { ShardClient, unsteadyReadsMax } from '../../src/broker/shard-client.js'
 import { HybridClock } from '../../src/clock.js'
 import type { Entity } from '../../src/domain/entities/entity.js'
 import { type Result, refusals } from '../../src/domain/refusal.js'
@@ -397,4 +397,58 @@ t.test('the first owner that refuses decides, once', async t => {
   shards.asked[1]!.reply(listed(0))
   t.match(results, [{ ok: false, refusal: { kind: 'Unavailable' } }])
   t.equal(results.length, 1)
+})
+
+const emptyKeys = {
+  created: new Float64Array(),
+  shards: new Uint16Array(),
+  rangeOf: new Uint32Array(),
+  ranges: [],
+  values: [],
+}
+
+/** A client whose owners change, with its shards and clock. */
+function unsteady() {
+  const clock = new FakeClock()
+  const shards = new FakeShards(0, 1)
+  const client = new ShardClient(shards, shardMap, undefined, clock)
+  const results: Result<unknown>[] = []
+  const moveAll = (): void => {
+    for (const one of shards.asked.splice(0)) one.reply({ kind: 'moved' })
+  }
+  return { clock, shards, client, results, moveAll, read: () => client.list(list, result => results.push(result)) }
+}
+
+t.test('a list waits while shards move, for some seconds, and then is refused', async t => {
+  const { clock, results, moveAll, read } = unsteady()
+  read()
+  for (let passedMs = 0; passedMs < 8_000; passedMs += 20) {
+    moveAll()
+    clock.advance(20)
+  }
+  t.strictSame(results, [])
+  for (let passedMs = 0; passedMs < 200; passedMs += 20) {
+    moveAll()
+    clock.advance(20)
+  }
+  t.match(results, [{ ok: false, refusal: { code: 'ownerChanging' } }])
+})
+
+t.test('the number of lists that wait so is limited', async t => {
+  const { clock, shards, results, moveAll, read } = unsteady()
+  for (let n = 0; n < unsteadyReadsMax; n++) read()
+  moveAll()
+  t.strictSame(results, [])
+  read()
+  moveAll()
+  t.match(results, [{ ok: false, refusal: { code: 'ownerChanging' } }], 'one more is refused at once')
+  clock.advance(20)
+  const [first, second] = shards.asked.splice(0, 2)
+  const part = { kind: 'part', encodedEntities: [], total: 0, keys: emptyKeys } as const
+  for (const one of [first!, second!]) one.reply(part)
+  t.equal(results.length, 2, 'one has its answer, and there is room for another one')
+  moveAll()
+  read()
+  moveAll()
+  t.equal(results.length, 2)
 })

@@ -77,6 +77,15 @@ t.test('the unit starts the program where npm installs it', t => {
   t.end()
 })
 
+t.test('`npm start` passes signals on: no shell stays between npm and the program', t => {
+  const { bin, scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+    readonly bin: { readonly orrery: string }
+    readonly scripts: { readonly start: string }
+  }
+  t.equal(scripts.start, `exec node ${bin.orrery}`)
+  t.end()
+})
+
 t.test('certificates for etcd and for the nodes come from two authorities, and only the owner reads the keys', t => {
   const made = join(tempDir(t), 'certificates')
   execFileSync(join(folder, 'certificates.sh'), [made, 'etcd1', '10.0.0.1'])

@@ -198,7 +198,7 @@ t.test('a day of an operator', async day => {
 
   await day.test('the archive is installed into an empty folder, and the program prints its version', async t => {
     const program = await installed(place('program'))
-    main = join(program, 'dist/src/main.js')
+    main = join(program, 'dist/program/main.js')
     const { version } = JSON.parse(readFileSync(join(program, 'package.json'), 'utf8')) as { version: string }
     t.match(await orrery('version'), { code: 0, stdout: `orrery ${version}\n` })
     for (const file of ['README.md', 'docs/operations/backup.md', 'deploy/orrery.service'])

@@ -12,15 +12,15 @@ import { main, root } from './project.js'
 /** The main.js of a copy whose node_modules lacks `packages`. */
 export function withoutPackages(t: Teardown, packages: readonly string[]): string {
   const copy = tempDir(t)
-  for (const folder of ['dist/cluster', 'proto', 'package.json'])
+  for (const folder of ['proto', 'package.json'])
     if (existsSync(join(root, folder))) cpSync(join(root, folder), join(copy, folder), { recursive: true })
-  cpSync(dirname(main), join(copy, 'dist/src'), { recursive: true })
+  cpSync(dirname(main), join(copy, 'dist/program'), { recursive: true })
   for (const name of installed(join(root, 'node_modules')).filter(name => !packages.includes(name))) {
     const link = join(copy, 'node_modules', name)
     mkdirSync(dirname(link), { recursive: true })
     symlinkSync(join(root, 'node_modules', name), link, 'junction')
   }
-  return join(copy, 'dist/src', basename(main))
+  return join(copy, 'dist/program', basename(main))
 }
 
 function installed(folder: string): string[] {

@@ -13,7 +13,7 @@ import { fileURLToPath } from 'node:url'
 export const root = upTo('package.json', dirname(fileURLToPath(import.meta.url)))
 
 /** The built program. */
-export const main = resolve(process.env.ORRERY_MAIN ?? join(root, 'dist/src/main.js'))
+export const main = resolve(process.env.ORRERY_MAIN ?? join(root, 'dist/program/main.js'))
 
 /** The TypeScript files below a folder of the project, by their path, with their text. */
 export const sourcesIn = (folder: string): [string, string][] =>

@@ -13,8 +13,8 @@
 //
 // The `tap` command does not do: when one file exceeds its time, it runs none of those that have not begun.
 
-import { spawn } from 'node:child_process'
-import { readdirSync } from 'node:fs'
+import { execFileSync, spawn } from 'node:child_process'
+import { readdirSync, statSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
@@ -42,6 +42,9 @@ const fileSecondsMax = 900
 /** After this time the runner kills a file, even if the file has set a longer one. */
 const killAfterMs = 1_800_000
 
+/** What the compiler writes last. */
+const compilations = ['dist/src/domain.tsbuildinfo', 'dist/src.tsbuildinfo', 'dist/cluster.tsbuildinfo']
+
 /** The program that runs one file and reports its processor time. */
 const runFile = join(root, 'dist/test/support/run-file.js')
 
@@ -53,6 +56,7 @@ const slowest: { readonly file: string; readonly ms: number; readonly cpu: numbe
 const beganMs = performance.now()
 
 const named = process.argv.slice(2)
+buildProgram()
 await runAll(named.length > 0 ? named : allFiles())
 
 const cpuTotal = slowest.reduce((sum, { cpu }) => sum + cpu, 0)
@@ -67,6 +71,13 @@ process.exitCode = totals.failed > 0 || skipIsFailure ? 1 : 0
 
 function spent(ms: number, cpuSeconds: number): string {
   return `${(ms / 1000).toFixed(1)} s, processor ${cpuSeconds.toFixed(1)} s`
+}
+
+/** Builds the program that tests start, if its modules are newer: a developer may have called the compiler alone. */
+function buildProgram(): void {
+  const timeOf = (path: string): number => statSync(join(root, path), { throwIfNoEntry: false })?.mtimeMs ?? 0
+  const compiledMs = Math.max(...compilations.map(timeOf))
+  if (timeOf('dist/program') < compiledMs) execFileSync(process.execPath, [join(root, 'deploy/build-program.mjs')])
 }
 
 function allFiles(): string[] {

@@ -44,6 +44,7 @@ export interface FilterSource {
 /** A compiled filter. */
 export interface ChangeFilter extends Watcher {
   readonly tenant: string
+  /** Whether its readers receive that an entity does not match any more, and an entity may cease to match. */
   readonly leaves: boolean
   /** undefined: its readers may see all that it finds. */
   readonly grant: AccessCondition | undefined
@@ -70,9 +71,16 @@ export const filterWith = (id: string, source: FilterSource, expression: Express
     takesBareCreations: true,
   },
   notification: { propagateDeletes: undefined },
-  leaves: source.leaves,
+  leaves: source.leaves && mayLeave(source, expression),
   grant: source.grant && new AccessCondition(source.grant),
 })
+
+/**
+ * Whether an entity that matches may cease to match unseen. Without an expression only its removal ends that, and most
+ * readers receive the removal itself.
+ */
+const mayLeave = ({ alterationTypes }: FilterSource, { q, mq, geo }: Expression): boolean =>
+  q !== undefined || mq !== undefined || geo !== undefined || !alterationTypes.includes('entityDelete')
 
 /**
  * The filter that finds entities which matched before a change, whatever the kind of change: give it `eventBefore`, as

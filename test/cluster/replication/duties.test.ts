@@ -15,7 +15,7 @@ const usual: Situation = {
   strandedMs: 0,
   mayHoldRows: true,
   isClose: true,
-  options: { claimStepMs: 1000, dropAfterMs: 60_000 },
+  options: { claimStepMs: 1000, leavingStepMs: 3000, dropAfterMs: 60_000 },
 }
 
 const cases: readonly (readonly [string, Partial<Situation>, ReturnType<typeof dutyOf>])[] = [
@@ -23,9 +23,9 @@ const cases: readonly (readonly [string, Partial<Situation>, ReturnType<typeof d
   ['not before its copy is near the end', { isClose: false }, 'nothing'],
   ['a standby leaves a living owner alone', { rank: 1 }, 'nothing'],
   ['the first asks an owner that leaves', { owner: 'leaving' }, 'ask'],
-  ['a standby gives the first some time for that', { owner: 'leaving', rank: 1, leavingMs: 999 }, 'nothing'],
-  ['and then asks as well', { owner: 'leaving', rank: 1, leavingMs: 1000 }, 'ask'],
-  ['unless it leaves itself', { owner: 'leaving', rank: 1, leavingMs: 1000, isJoined: false }, 'nothing'],
+  ['a standby gives the first some time for that', { owner: 'leaving', rank: 1, leavingMs: 2999 }, 'nothing'],
+  ['and then asks as well', { owner: 'leaving', rank: 1, leavingMs: 3000 }, 'ask'],
+  ['unless it leaves itself', { owner: 'leaving', rank: 1, leavingMs: 3000, isJoined: false }, 'nothing'],
   ['the first claims an orphan at once', { owner: 'gone' }, 'claim'],
   ['the second only after a step', { owner: 'gone', rank: 1, orphanedMs: 999 }, 'nothing'],
   ['and then it does', { owner: 'gone', rank: 1, orphanedMs: 1000 }, 'claim'],

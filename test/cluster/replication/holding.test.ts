@@ -19,6 +19,8 @@ class Scene {
   readonly world = new World(new Random(1))
   readonly activated: number[] = []
   readonly readings: ((takeover: Takeover) => void)[] = []
+  isRegisterKnown = true
+  readonly waiting: (() => void)[] = []
   readonly holding: Holding
   readonly losses: Loss[] = []
 
@@ -51,6 +53,7 @@ class Scene {
     })
     this.holding = new Holding(replica, {
       ...{ log: log as ShardLog, host, clock, options, self, onFailure },
+      whenRegisterIsKnown: (_sinceMs, run) => (this.isRegisterKnown ? run() : this.waiting.push(run)),
       onChange: () => {},
       onLost: loss => this.losses.push(loss),
     })
@@ -69,6 +72,33 @@ t.test('a node whose takeover is the latest owns the shard', async t => {
   scene.readings[0]!({ epoch: 7, owner: self })
   await scene.world.run(100)
   t.strictSame([scene.holding.phase, scene.holding.replica.state, scene.activated], ['active', 'owned', [shard]])
+})
+
+t.test('a node does not begin with a shard before it knows the register', async t => {
+  const scene = new Scene()
+  scene.isRegisterKnown = false
+  await scene.claimed()
+  scene.readings[0]!({ epoch: 7, owner: self })
+  await scene.world.run(100)
+  t.strictSame([scene.holding.phase, scene.activated], ['waiting', []], 'it would drop notifications of subscriptions')
+  for (const run of scene.waiting) run()
+  await scene.world.run(100)
+  t.strictSame([scene.holding.phase, scene.activated], ['active', [shard]])
+})
+
+t.test('a takeover that comes while it waits for the register counts', async t => {
+  const scene = new Scene()
+  scene.isRegisterKnown = false
+  await scene.claimed()
+  scene.readings[0]!({ epoch: 7, owner: self })
+  await scene.world.run(100)
+  scene.holding.onTakeover({ epoch: 8, owner: other })
+  for (const run of scene.waiting) run()
+  await scene.world.run(100)
+  t.strictSame(scene.activated, [])
+  scene.readings[1]!({ epoch: 8, owner: other })
+  await scene.world.run(100)
+  t.strictSame([scene.holding.phase, scene.activated], ['following', []])
 })
 
 t.test('a takeover that is reported while the log is read counts, although the reading does not have it', async t => {

@@ -1,0 +1,45 @@
+// When a node asks for further shards: in rounds, with a rest between two of them.
+//
+// A list needs all owners at rest. If shards moved without a pause, it would wait until the last one has arrived. So a
+// node asks for some shards at once. It asks for the next ones when these have arrived, and no shard of the cluster has
+// got an owner for a while. All nodes see the same takeovers, so nodes that take shards at the same time rest together.
+// A shard that takes long, or a node that fails again and again, does not hold the others up.
+//
+// Not here: which shards to ask for (duties.ts), and how many at once (caretaker.ts).
+
+import type { ClusterClock } from '../ports.js'
+import type { ReplicationOptions } from './replication-options.js'
+
+export class MoveRounds {
+  /** When the present round, with the rest behind it, was first seen; undefined: nothing moves. */
+  private beganMs: number | undefined
+  private takenMs = Number.NEGATIVE_INFINITY
+
+  /** `onRested`: a rest is over. */
+  constructor(
+    private readonly clock: Pick<ClusterClock, 'monoMs' | 'after'>,
+    private readonly options: Pick<ReplicationOptions, 'moveRestMs' | 'moveRoundMs'>,
+    private readonly onRested: () => void,
+  ) {}
+
+  /** A node has taken a shard over. */
+  noteTakeover(): void {
+    const { clock, options } = this
+    const nowMs = clock.monoMs()
+    this.takenMs = nowMs
+    this.beganMs ??= nowMs
+    clock.after(options.moveRestMs, this.onRested)
+  }
+
+  /** Whether the node may ask for shards now. `moving`: how many are on their way to it. */
+  isOpen(moving: number): boolean {
+    const { clock, options } = this
+    const nowMs = clock.monoMs()
+    if (moving === 0 && nowMs - this.takenMs >= options.moveRestMs) {
+      this.beganMs = undefined
+      return true
+    }
+    this.beganMs ??= nowMs
+    return nowMs - this.beganMs >= options.moveRoundMs
+  }
+}

@@ -1,0 +1,58 @@
+// When a node asks for further shards (cluster/replication/move-rounds.ts).
+
+import t from 'tap'
+import { MoveRounds } from '../../../cluster/replication/move-rounds.js'
+import { FakeClock } from '../../support/fake-clock.js'
+
+const options = { moveRestMs: 250, moveRoundMs: 5_000 }
+
+/** `rests`: the moments at which a rest was over. */
+function scene() {
+  const clock = new FakeClock()
+  const rests: number[] = []
+  const beganMs = clock.monoMs()
+  const rounds = new MoveRounds(clock, options, () => rests.push(clock.monoMs() - beganMs))
+  return { clock, rests, rounds }
+}
+
+t.test('a round is open until a shard is on its way', async t => {
+  const { rounds } = scene()
+  t.ok(rounds.isOpen(0))
+  t.notOk(rounds.isOpen(1))
+})
+
+t.test('the next round begins when a rest after the latest takeover of any node is over', async t => {
+  const { clock, rests, rounds } = scene()
+  rounds.noteTakeover()
+  clock.advance(200)
+  rounds.noteTakeover()
+  clock.advance(249)
+  t.notOk(rounds.isOpen(0))
+  clock.advance(1)
+  t.ok(rounds.isOpen(0))
+  t.strictSame(rests, [250, 450])
+})
+
+t.test(
+  'it does not begin while a shard is on its way, but a shard that takes long does not hold the others up',
+  async t => {
+    const { clock, rounds } = scene()
+    rounds.noteTakeover()
+    clock.advance(4_999)
+    t.notOk(rounds.isOpen(1))
+    clock.advance(1)
+    t.ok(rounds.isOpen(1))
+    t.ok(rounds.isOpen(0), 'when it has arrived, a new round begins')
+    t.notOk(rounds.isOpen(1))
+  },
+)
+
+t.test('takeovers without an end do not hold a node up for ever', async t => {
+  const { clock, rounds } = scene()
+  for (let passedMs = 0; passedMs < 5_000; passedMs += 100) {
+    rounds.noteTakeover()
+    t.notOk(rounds.isOpen(0))
+    clock.advance(100)
+  }
+  t.ok(rounds.isOpen(0))
+})
