@@ -68,9 +68,11 @@ for (const seed of findingSeeds)
 
 t.test('a seed repeats a run, to the last message', async t => {
   const { seed } = Random.fromEnvironment()
-  const first = await run(seed)
-  t.equal((await run(seed)).trace, first.trace, `seed ${seed}`)
-  t.not((await run(seed + 1)).trace, first.trace)
+  for (const views of ['detector', 'gossip'] as const) {
+    const first = await run(seed, undefined, { views })
+    t.equal((await run(seed, undefined, { views })).trace, first.trace, `seed ${seed}, ${views}`)
+    t.not((await run(seed + 1, undefined, { views })).trace, first.trace)
+  }
 })
 
 for (const [rule, rules] of Object.entries(controls))
