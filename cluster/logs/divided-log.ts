@@ -72,7 +72,11 @@ export class DividedLog implements ShardLog {
               log.lacking(ends, done),
         ),
       answers =>
-        onDone('reason' in answers ? answers : { kind: 'read', shards: answers.flatMap(({ shards }) => shards) }),
+        onDone(
+          'reason' in answers
+            ? answers
+            : { kind: 'read', shards: answers.flatMap(({ shards }) => shards).sort((a, b) => a - b) },
+        ),
     )
   }
 
