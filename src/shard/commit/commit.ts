@@ -117,6 +117,8 @@ export class GroupCommit implements RecordLog {
   private readonly fillings: Fillings
   private readonly flights = new Set<Flight>()
   private readonly groups: readonly number[]
+  /** While piggybacked writes are staged: the callers that wait for the commit that begins. */
+  private beginning: Waiter[] | undefined
   /** The callers that wait until nothing is in flight. */
   private quietWaiters: Waiter[] = []
   private quietFailure: Error | undefined
@@ -222,7 +224,8 @@ export class GroupCommit implements RecordLog {
 
   /** Calls back when all commits that are in flight now are durable: at once when there are none. */
   afterFlight(onDurable: Waiter): void {
-    afterEach([...this.flights], this.failure, onDurable)
+    if (this.beginning) this.beginning.push(onDurable)
+    else afterEach([...this.flights], this.failure, onDurable)
   }
 
   /**
@@ -315,24 +318,33 @@ export class GroupCommit implements RecordLog {
     const isAlone = this.flights.size === 0
     const isFree = (lane: number): boolean =>
       !fillings.isBusy(lane) && (mustBeWhole || rooms.includes(log.groupOf(lane)))
+    const waiters: Waiter[] = []
+    this.beginning = waiters
     this.stageAlong(shard => isFree(log.laneOf(shard)))
+    this.beginning = undefined
     // Counts and piggybacked writes may be rows of the register. If other commits are in flight, these rows wait.
     const isWhole = mustBeWhole || (isAlone && fillings.isStaged(log.wholeLane))
     const due = fillings.take(({ lane }) => isFree(lane) && (isWhole || lane !== log.wholeLane))
-    if (due.length === 0) return
-    if (isWhole) this.launch({ isWhole, group: log.groupOf(log.wholeLane), fillings: due, waiters: [] })
-    else
-      for (const group of rooms) {
-        const ofGroup = due.filter(({ lane }) => log.groupOf(lane) === group)
-        if (ofGroup.length > 0) this.launch({ isWhole, group, fillings: ofGroup, waiters: [] })
-      }
+    const begun = this.flightsOf(due, isWhole, rooms)
+    for (const flight of begun) this.flights.add(flight)
+    for (const waiter of waiters) this.afterFlight(waiter)
+    if (begun.length === 0) return
+    for (const flight of begun) {
+      const batches = flight.fillings.map(({ batch }) => batch)
+      log.commit(batches, failure => this.onCommitted(flight, failure))
+    }
     this.schedule()
   }
 
-  private launch(flight: Flight): void {
-    this.flights.add(flight)
-    const batches = flight.fillings.map(({ batch }) => batch)
-    this.parts.log.commit(batches, failure => this.onCommitted(flight, failure))
+  /** One for all that is due, if it is whole, or else one for each group. */
+  private flightsOf(due: readonly Filling[], isWhole: boolean, groups: readonly number[]): Flight[] {
+    const { log } = this.parts
+    if (due.length === 0) return []
+    if (isWhole) return [{ isWhole, group: log.groupOf(log.wholeLane), fillings: due, waiters: [] }]
+    return groups.flatMap(group => {
+      const fillings = due.filter(({ lane }) => log.groupOf(lane) === group)
+      return fillings.length > 0 ? { isWhole, group, fillings, waiters: [] } : []
+    })
   }
 
   /**
