@@ -44,6 +44,8 @@ const ownPath = /new URL\('([^']+)', import\.meta\.url\)/g
 function movedText(path) {
   return readFileSync(join(root, path), 'utf8').replaceAll(ownPath, (_, named) => {
     const meant = posix.join(posix.dirname(path), named)
+    // An installed program has no other module than the built ones.
+    if (meant.endsWith('.js') && !entries.includes(meant)) throw new Error(`${path} starts ${meant}, which is no entry`)
     const moved = entries.includes(meant) ? `./${basename(meant)}` : posix.relative('dist/program', meant)
     return `new URL('${moved}${named.endsWith('/') ? '/' : ''}', import.meta.url)`
   })

@@ -21,9 +21,7 @@ done
 [ -d node_modules ] || { echo "three-nodes: run 'npm install' first" >&2; exit 1; }
 if [ ! -f dist/program/main.js ]; then
   echo "three-nodes: compiles Orrery, once; this takes some 15 seconds"
-  npx tsc -b src src/console
-  node deploy/build-console.mjs
-  node deploy/build-program.mjs
+  npm run --silent compile
 fi
 
 if [ $# -gt 0 ]; then folder=$1; mkdir -p "$folder"; else folder=$(mktemp -d); fi
