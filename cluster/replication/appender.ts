@@ -13,10 +13,9 @@
 //
 // Where several engines keep the logs, an append has shards of one engine. The parts of one call then go one after the
 // other, first those of the engine that keeps the first part. An engine may be away while the others work. After
-// `forsakeMs` without an answer this node gives up its shards there (`Holding.forsake`). Otherwise changes of other
-// shards would wait for it, because some wait for everything in flight. Nobody knows whether the append has happened:
-// its clients get an error, and the next takeover ends it. With one engine there is nothing that could go on, so an
-// append waits.
+// `forsakeMs` without an answer this node gives up its shards there (`Holding.forsake`). Otherwise other shards would
+// stop as well: some of their changes wait until no append is in flight. The append may have happened or not, so its
+// clients get an error, and the next takeover ends it. With one engine nothing else could go on, and an append waits.
 //
 // An engine that has lost something (log-check.ts) lacks the takeover, or the record before an append. Then nothing is
 // appended, and the changes wait until the engine has everything again.

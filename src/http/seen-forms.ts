@@ -25,7 +25,7 @@ interface Range {
  */
 export const seenFormsMax = 2_000
 
-/** What is remembered until `seenFormsMax` is reached. */
+/** The forms that this process has found since it last forgot all of them. */
 class KnownForms {
   readonly ofConditions = new WeakMap<AccessCondition, SeenForms>()
   readonly ofSets = new WeakMap<AttributeSet, SeenMembers>()
@@ -35,7 +35,7 @@ class KnownForms {
 
 let known = new KnownForms()
 
-/** Counts one more. What is in use by an answer stays valid. */
+/** Counts a new range or set. At the limit it forgets all forms; answers in progress keep theirs. */
 function makeRoom(): void {
   if (known.count >= seenFormsMax) known = new KnownForms()
   known.count++
