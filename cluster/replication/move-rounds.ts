@@ -14,6 +14,7 @@ export class MoveRounds {
   /** When the present round, with the rest behind it, was first seen; undefined: nothing moves. */
   private beganMs: number | undefined
   private takenMs = Number.NEGATIVE_INFINITY
+  private isTimed = false
 
   /** `onRested`: a rest is over. */
   constructor(
@@ -28,7 +29,19 @@ export class MoveRounds {
     const nowMs = clock.monoMs()
     this.takenMs = nowMs
     this.beganMs ??= nowMs
-    clock.after(options.moveRestMs, this.onRested)
+    if (!this.isTimed) this.wait(options.moveRestMs)
+  }
+
+  /** Many shards get an owner at the same time, and one timer serves them all. */
+  private wait(delayMs: number): void {
+    const { clock, options, onRested } = this
+    this.isTimed = true
+    clock.after(delayMs, () => {
+      this.isTimed = false
+      const leftMs = this.takenMs + options.moveRestMs - clock.monoMs()
+      if (leftMs > 0) this.wait(leftMs)
+      else onRested()
+    })
   }
 
   /** Whether the node may ask for shards now. `moving`: how many are on their way to it. */
