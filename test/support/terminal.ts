@@ -1,8 +1,9 @@
 // A bash that runs one command after another, as a reader at a terminal does.
 //
 // One shell runs all commands, so that variables, `cd` and background jobs carry over. Output and errors come together,
-// in the order in which they were written. A configuration file makes curl draw no progress meter, as at a terminal.
-// The end of a command is recognised by a line that only this shell can write.
+// in the order in which they were written. A configuration file makes curl draw no progress meter, as at a terminal;
+// errors of `curl -s` are not shown, as there. The end of a command is recognised by a line that only this shell can
+// write.
 
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
@@ -18,7 +19,7 @@ export class Terminal {
 
   constructor(t: Teardown) {
     const home = tempDir(t)
-    writeFileSync(join(home, '.curlrc'), 'silent\nshow-error\n')
+    writeFileSync(join(home, '.curlrc'), 'no-progress-meter\n')
     const env = { ...process.env, HOME: home, CURL_HOME: home, LC_ALL: 'C.UTF-8' }
     this.#shell = spawn('bash', ['--norc', '--noprofile'], { cwd: home, env, detached: true })
     for (const stream of [this.#shell.stdout, this.#shell.stderr])
