@@ -67,7 +67,7 @@ export const commands = {
       '[--id <ids>] [--idPattern <pattern>] [--type <types>] [--typePattern <pattern>] [-q <query>] [--mq <query>]',
       '[--georel <relation> --geometry <shape> --coords <points>] [--attrs <names>] [--metadata <names>]',
       '[--conditionAttrs <names>] [--alterationTypes <kinds>] [--minInterval <ms>] [--onlyChangedAttrs] [--sysAttrs]',
-      '[--tenant <name>] [--path <path>] [--token <token>] [--header <name: value>]...',
+      '[--gather <ms>] [--tenant <name>] [--path <path>] [--token <token>] [--header <name: value>]...',
       '[--notifCaFile <file>] [--insecureNotif]',
     ],
     about: 'prints the changes of a running broker as they happen',

@@ -441,6 +441,7 @@ export const refusalRules = {
   filtersTooMany: unavailable`streams have ${num('max')} different filters, and no room for more: try again later`,
   acceptEvents: rule('NotAcceptable', 'acceptable MIME types: text/event-stream'),
   minInterval: bad`minInterval must be a whole number of milliseconds, at most ${num('max')}`,
+  gather: bad`gather must be a whole number of milliseconds, at most ${num('max')}`,
   cursor: bad('from, or the header Last-Event-ID, is not a cursor of a stream'),
   streamScope: bad`the parameter ${'parameter'} and the header ${'header'} differ`,
   watchEntitiesTwice: bad('Incompatible parameters: entities, and id, type, idPattern or typePattern'),

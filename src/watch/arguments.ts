@@ -50,6 +50,8 @@ const filters: readonly string[] = [
   ...['id', 'type', 'idPattern', 'typePattern', 'q', 'mq', 'georel', 'geometry', 'coords'],
   ...['attrs', 'metadata', 'conditionAttrs', 'alterationTypes'],
 ]
+/** Options in milliseconds that become a member of the message, a number with the same name. */
+const times = ['minInterval', 'gather'] as const
 /** Options that become a word of `options`. */
 const words = ['snapshot', 'leave', 'onlyChangedAttrs', 'sysAttrs'] as const
 
@@ -57,7 +59,7 @@ const known = {
   url: text,
   format: text,
   ...Object.fromEntries(filters.map(name => [name, text])),
-  minInterval: text,
+  ...Object.fromEntries(times.map(name => [name, text])),
   from: text,
   ...Object.fromEntries(words.map(name => [name, flag])),
   tenant: text,
@@ -148,9 +150,13 @@ function orderOf(given: Given, env: Readonly<Record<string, string | undefined>>
   // An event of the two would have a part of an entity, or come without the state before it.
   for (const name of ['onlyChangedAttrs', 'from'])
     if (isTable && given[name] !== undefined) faults.push(`--${name}: excludes --format table`)
-  const minInterval = textOf('minInterval')
-  if (minInterval !== undefined && !/^\d{1,15}$/.test(minInterval))
-    faults.push(`--minInterval: ${JSON.stringify(minInterval)} is not a whole number of milliseconds`)
+  const timesGiven = times.flatMap(name => {
+    const given = textOf(name)
+    return given === undefined ? [] : [[name, given] as const]
+  })
+  for (const [name, given] of timesGiven)
+    if (!/^\d{1,15}$/.test(given))
+      faults.push(`--${name}: ${JSON.stringify(given)} is not a whole number of milliseconds`)
   for (const name of filters) if (given[name] === '') faults.push(`${shownName(name)}: needs a value`)
   for (const name of ['id', 'type'])
     if (given[name] !== undefined && given[`${name}Pattern`] !== undefined)
@@ -166,7 +172,7 @@ function orderOf(given: Given, env: Readonly<Record<string, string | undefined>>
       ...membersOf(given as Readonly<Record<string, string | undefined>>, faults),
       // Entities of several service paths may have the same id.
       ...(isTable && { attrs: `${textOf('attrs') ?? '*'},servicePath` }),
-      ...(minInterval !== undefined && { minInterval: Number(minInterval) }),
+      ...Object.fromEntries(timesGiven.map(([name, given]) => [name, Number(given)])),
       ...(listed.length > 0 && { options: listed }),
     },
     hasSnapshot: wanted.includes('snapshot'),

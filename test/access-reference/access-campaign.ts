@@ -86,6 +86,9 @@ const triesMax = 40
 const againMs = 250
 const arrivalMsMax = 20_000
 const lookMs = 5
+/** Writes before a difference that are reported with it, and the pause before its read is repeated. */
+const writesReported = 40
+const repeatedMs = 500
 /** How long a notification or an event that should not be there gets to come. */
 const surplusMs = 200
 
@@ -110,6 +113,8 @@ export class AccessCampaign {
   >()
   #streams: AccessStream[] = []
   #provider: AccessProvider | undefined
+  /** The latest writes with their answers, in the order in which they were sent. */
+  #writes: string[] = []
   #files = 0
   #fault: string | undefined
 
@@ -214,13 +219,24 @@ export class AccessCampaign {
         ? this.#sockets.send(this.#broker.urls[at] as string, proof, http)
         : client.send(http.method, http.target, body, { ...http.headers, ...proof })
     const answer = await untilAvailable(isPlainRead(request), send)
+    if (isWrite(request)) this.#noteWrite(sent, at, answer)
     this.counts.statuses[answer.status] = (this.counts.statuses[answer.status] ?? 0) + 1
     if (judged.created !== undefined && answer.status === 201) this.#learn(judged.created, sent, answer)
     const difference =
       this.#differenceIn(request, judged.answer, answer) ??
       this.#passedOnOtherwise(sent) ??
       this.#foreignIn(sent, answer)
-    if (difference) this.#report(difference, sent, answer)
+    if (!difference) return
+    const isRead = isPlainRead(request)
+    if (isRead) await pause(repeatedMs)
+    this.#report(difference, sent, answer, at, isRead ? await send() : undefined)
+  }
+
+  #noteWrite({ http, judged, isMessage }: Sent, at: number, { status, text }: Answer): void {
+    const how = isMessage ? 'message to' : 'request to'
+    const expected = JSON.stringify(judged.answer)
+    this.#writes.push(`${how} ${at}: ${linesOf(http)}: ${status} ${text}, expected ${expected}`)
+    if (this.#writes.length > writesReported) this.#writes.shift()
   }
 
   #learn(at: number, { request, proof }: Sent, { headers }: Answer): void {
@@ -385,7 +401,14 @@ export class AccessCampaign {
 
   // Reports
 
-  #report(difference: string, { request, http, proof }: Sent, answer: Answer): void {
+  /** `again`: the answer to the same read, a little later. */
+  #report(
+    difference: string,
+    { request, http, proof }: Sent,
+    answer: Answer,
+    at: number,
+    again: Answer | undefined,
+  ): void {
     const { file } = this.#reference
     const asking = recognize(file, proof, Date.now())
     const roles = 'principal' in asking ? asking.principal.roles : []
@@ -395,11 +418,14 @@ export class AccessCampaign {
     this.#fail(
       [
         difference,
-        `request: ${http.method} ${http.target} ${JSON.stringify(http.headers)} ${http.body ?? ''}`,
+        `request to ${at}: ${linesOf(http)}`,
         `meant: ${JSON.stringify(request)}`,
         `proof: ${JSON.stringify(proof)}, recognized: ${JSON.stringify(asking)}`,
         ...roles.map(role => `  ${role}: ${JSON.stringify(file.roles[role])}`),
         `answer: ${answer.status} ${answer.text}`,
+        ...(again ? [again.text === answer.text ? 'again: the same' : `again: ${again.status} ${again.text}`] : []),
+        'writes before:',
+        ...this.#writes,
         'stored (after the request, if it was allowed):',
         ...stored,
         `file: ${JSON.stringify(file)}`,
@@ -423,6 +449,9 @@ async function untilAvailable(isRead: boolean, send: () => Promise<Answer>): Pro
     await pause(againMs)
   }
 }
+
+const linesOf = ({ method, target, headers, body }: HttpRequest): string =>
+  `${method} ${target} ${JSON.stringify(headers)} ${body ?? ''}`
 
 const refusals: Readonly<Record<number, string>> = { 400: 'BadRequest', 401: 'Unauthorized', 403: 'Forbidden' }
 

@@ -484,6 +484,7 @@ export function nextAccessWatch(draw: Draw, tenant: string, isMessage: boolean):
     leave: chance(random, 0.5),
     snapshot: true,
     minIntervalMs: 0,
+    gatherMs: 0,
     ...(q && { q }),
     ...(geo && { geo }),
   }

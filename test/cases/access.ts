@@ -555,7 +555,7 @@ export const writeCases: readonly (readonly [string, Rules, string, string])[] =
     'a Thing that may be created, and lamps that may be updated',
     [city('create', { types: ['Thing'] }), city('update', { types: ['Lamp'] })],
     'upsert /a m1 power',
-    'allowed within Lamp',
+    'allowed within Thing, Lamp',
   ],
 ]
 

@@ -476,6 +476,7 @@ export const refusalTexts: { readonly [Code in RefusalCode]: readonly [RefusalKi
   filtersTooMany: ['Unavailable', 'streams have 17 different filters, and no room for more: try again later', 17],
   acceptEvents: ['NotAcceptable', 'acceptable MIME types: text/event-stream'],
   minInterval: ['BadRequest', 'minInterval must be a whole number of milliseconds, at most 17', 17],
+  gather: ['BadRequest', 'gather must be a whole number of milliseconds, at most 18', 18],
   cursor: ['BadRequest', 'from, or the header Last-Event-ID, is not a cursor of a stream'],
   webSocketHandshake: ['BadRequest', 'a WebSocket needs a Sec-WebSocket-Key, and Sec-WebSocket-Version 13'],
   foreignOrigin: [

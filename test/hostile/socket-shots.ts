@@ -57,6 +57,7 @@ const filters: readonly Message[] = [
   { alterationTypes: ['entityCreate', 'entityDelete'] },
   { conditionAttrs: ['a', 'b'] },
   { minInterval: 50 },
+  { gather: 50 },
   { from: '1.abc.def' },
 ]
 /** Attributes that may be wrong, in messages that can be parsed. */

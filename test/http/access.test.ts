@@ -95,6 +95,40 @@ for (const server of httpServers) {
   })
 }
 
+t.test('a write without a type is about entities, and creates one, that all of its actions cover', async t => {
+  const scene = new AccessScene(t, {
+    root: everything,
+    lamps: [
+      { actions: ['create'], tenants: ['city'], types: ['Thing', 'Museum'] },
+      { actions: ['update'], tenants: ['city'], types: ['Lamp', 'Museum'] },
+    ],
+    things: [
+      { actions: ['create'], tenants: ['city'], types: ['Thing'] },
+      { actions: ['update'], tenants: ['city'], types: ['Lamp', 'Thing'] },
+    ],
+  })
+  const node = await startLocalNode(t, { accessFile: scene.path })
+  const ask = (line: string, name: string, body?: unknown) => node.json(line, body, [...scene.as(name), ...inCity])
+  const append = async (name: string, id: string, actionType = 'append') => {
+    const batch = { actionType, entities: [{ id, power: { value: 2 } }] }
+    return (await ask('POST /v2/op/update', name, batch)).status
+  }
+  const stored = async () => (await ask('GET /v2/entities?options=keyValues', 'root')).json
+  t.equal(await append('lamps', 'E1'), 404, 'it may not update the Thing that it would create')
+  t.equal(await append('things', 'E1'), 204)
+  t.equal((await ask('POST /v2/entities', 'root', { ...lamp, id: 'E2' })).status, 201)
+  t.equal(await append('lamps', 'E2'), 404, 'it may not create lamps')
+  t.equal((await ask('POST /v2/entities', 'root', { ...lamp, id: 'E2', type: 'Museum' })).status, 201)
+  t.equal(await append('lamps', 'E2'), 204, 'of the two there is one for it')
+  t.equal(await append('lamps', 'E2', 'appendStrict'), 422, 'which has the attribute')
+  t.equal(await append('root', 'E2'), 409)
+  t.strictSame(await stored(), [
+    { id: 'E1', type: 'Thing', power: 2 },
+    { id: 'E2', type: 'Lamp', power: 1 },
+    { id: 'E2', type: 'Museum', power: 2 },
+  ])
+})
+
 for (const server of httpServers)
   t.test(`a WebSocket has the rights of its opener, and ends with them, over ${server}`, async t => {
     const rules = { root: everything, city: [{ actions: ['stream', 'create', 'update', 'delete'], tenants: ['city'] }] }

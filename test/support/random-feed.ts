@@ -42,6 +42,7 @@ export function nextWatch(random: Random, stock: Stock, wishes: WatchWishes = {}
     leave: chance(random, 0.5),
     snapshot: chance(random, 0.5),
     minIntervalMs: chance(random, 0.2) ? random.between(20, wishes.intervalMsMax ?? 200) : 0,
+    gatherMs: chance(random, 0.3) ? random.between(1, 300) : 0,
   }
   return chance(random, 0.5) ? plain : withExpression(random, plain, stock)
 }
@@ -128,6 +129,7 @@ export function watchParameters(watch: Watch): Readonly<Record<string, string>> 
     typePattern,
     ...expressionOf(watch),
     minInterval: watch.minIntervalMs === 0 ? undefined : String(watch.minIntervalMs),
+    gather: watch.gatherMs === 0 ? undefined : String(watch.gatherMs),
   }
   return defined(all)
 }
@@ -145,6 +147,7 @@ export function watchMembers(watch: Watch, random: Random): JsonObject {
     ...(isPlain ? { idPattern, type: types, typePattern } : { entities }),
     ...(isNested ? { expression } : expression),
     minInterval: watch.minIntervalMs === 0 ? undefined : watch.minIntervalMs,
+    gather: watch.gatherMs === 0 ? undefined : watch.gatherMs,
   })
 }
 

@@ -40,6 +40,8 @@ export interface Watch {
   readonly snapshot: boolean
   /** Least time between two events about one entity; 0: none. */
   readonly minIntervalMs: number
+  /** How long events may be gathered. */
+  readonly gatherMs: number
 }
 
 /**

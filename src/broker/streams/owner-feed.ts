@@ -1,7 +1,8 @@
 // Polls one owner of shards for the changes that the filters of this process find there.
 //
 // A poll carries what has changed in the filters since the last one. A new filter ends the poll that waits, and a new
-// poll begins at once. After a failure the feed polls again, from the same position.
+// poll begins at once. After a failure the feed polls again, from the same position. If all readers let their events be
+// gathered, the feed pauses after each answer; meanwhile the changes stay with the owner.
 //
 // Not here: which filters there are, and what becomes of a change (stream-hub.ts).
 
@@ -17,6 +18,8 @@ const againMs = 250
 /** The filters of this process, and their changes. */
 export interface FilterChanges {
   readonly revision: number
+  /** How long changes may be gathered, in milliseconds. */
+  readonly gatherMs: number
   /** The changes since a revision; 0: everything. */
   since(revision: number): FiltersSince
 }
@@ -50,6 +53,8 @@ export class OwnerFeed {
   answered = 0
   private poll = 0
   private isDue = false
+  /** Ends the pause after an answer; undefined: there is none. */
+  private stopPause: (() => void) | undefined
   private isClosed = false
   /** The owner did not know this holder: it has matched nothing for a while, or it is another process. */
   private isUnknown = false
@@ -70,14 +75,23 @@ export class OwnerFeed {
   pollSoon(): void {
     if (this.isDue || this.isClosed) return
     this.isDue = true
+    this.stopPause?.()
+    this.stopPause = undefined
     this.parts.clock.endOfTick(() => {
       this.isDue = false
       if (!this.isClosed) this.pollNow()
     })
   }
 
+  /** Gets what a pause has kept from this process. */
+  wake(): void {
+    if (this.stopPause) this.pollSoon()
+  }
+
   close(): void {
     this.isClosed = true
+    this.stopPause?.()
+    this.stopPause = undefined
   }
 
   private pollNow(): void {
@@ -105,7 +119,7 @@ export class OwnerFeed {
     switch (content.what) {
       case 'changes':
         this.take(content, revision)
-        return this.pollSoon()
+        return this.pollAgain()
       case 'unknown':
         this.revision = 0
         this.answered = 0
@@ -124,6 +138,13 @@ export class OwnerFeed {
     this.revision = revision
     this.answered = changes.settled ?? revision
     this.parts.onChanges(this, changes)
+  }
+
+  /** Polls after a pause, or at once when readers wait for the owner to know their filters. */
+  private pollAgain(): void {
+    const { gatherMs, revision } = this.parts.filters
+    if (gatherMs === 0 || this.answered < revision) return this.pollSoon()
+    this.stopPause = this.parts.clock.after(gatherMs, () => this.pollSoon())
   }
 
   private pollLater(): void {

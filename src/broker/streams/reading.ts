@@ -160,6 +160,10 @@ export class Reading implements Bookmarked {
     this.hub.close(this)
   }
 
+  get gatherMs(): number {
+    return this.watch.gatherMs
+  }
+
   get isConfirming(): boolean {
     return this.state.kind === 'confirming'
   }

@@ -23,6 +23,7 @@ import type { Chance, Clock } from '../../ports.js'
 import { BookmarkTurns } from './bookmark-turns.js'
 import { CatchUpBudget } from './catch-up-budget.js'
 import { EndOfTick } from './end-of-tick.js'
+import { GatherTimes } from './gather-times.js'
 import { type FilterChanges, type FiltersSince, OwnerFeed, type OwnerFeedParts } from './owner-feed.js'
 import { WaitingBudget } from './reader-queue.js'
 import { type FeedState, type FilterGroup, Reading, type ReadingHub, type StreamReader } from './reading.js'
@@ -69,6 +70,7 @@ export class StreamHub implements FilterChanges, ReadingHub {
   private numbers = 0
   /** Of each shard, the stamp of its latest change, and the owner that sent it. */
   private readonly latest = new Map<number, { readonly feed: OwnerFeed; stamp: number }>()
+  private readonly gatherTimes = new GatherTimes()
   private isLooking = false
   /** How far all feeds together are; undefined: not all owners have answered yet. */
   private state: FeedState | undefined
@@ -99,6 +101,9 @@ export class StreamHub implements FilterChanges, ReadingHub {
     const group = this.groupOf(watch.source)
     const reading = new Reading(this, group, watch, reader, turn)
     group.readings.add(reading)
+    this.gatherTimes.add(watch.gatherMs)
+    // What happened before is not for this reader, as far as it is not on its way.
+    for (const feed of this.feeds.values()) feed.wake()
     this.bookmarks.add(reading)
     this.await(reading)
     return reading
@@ -116,7 +121,7 @@ export class StreamHub implements FilterChanges, ReadingHub {
     const { group } = reading
     this.unconfirmed.delete(reading)
     this.bookmarks.remove(reading)
-    group.readings.delete(reading)
+    if (group.readings.delete(reading)) this.gatherTimes.remove(reading.gatherMs)
     if (group.readings.size > 0) return
     this.groups.delete(group.key)
     this.byNumber.delete(group.number)
@@ -210,6 +215,10 @@ export class StreamHub implements FilterChanges, ReadingHub {
     this.changes.push(change)
     if (this.changes.length > 2 * changesKept) this.changes = this.changes.slice(-changesKept)
     for (const feed of this.feeds.values()) feed.pollSoon()
+  }
+
+  get gatherMs(): number {
+    return this.gatherTimes.leastMs
   }
 
   since(revision: number): FiltersSince {

@@ -39,6 +39,8 @@ const kinds = new Set(['entityCreate', 'entityUpdate', 'entityChange', 'entityDe
 
 const isNews = (kind: string): kind is EntityNews['kind'] => kinds.has(kind)
 
+/** For a person, changes may wait this long for others: many changes cost the broker half as much then. */
+export const gatherMs = 200
 const againMs = 2_000
 /** The broker writes at least a comment every ten seconds. */
 const silenceMsMax = 30_000

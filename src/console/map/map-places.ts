@@ -8,7 +8,7 @@
 // Not here: groups and colours (map-marks.ts), drawing (marks-layer.ts).
 
 import type { JsonObject } from '../../domain/json.js'
-import { ChangeFeed, type EntityNews, type LiveState } from '../interface/change-feed.js'
+import { ChangeFeed, type EntityNews, gatherMs, type LiveState } from '../interface/change-feed.js'
 import type { ConsoleClient, RequestProblem } from '../interface/console-client.js'
 import type { ConsoleRequest } from '../interface/console-request.js'
 import { Observable } from '../state/observable.js'
@@ -101,7 +101,10 @@ export class MapPlaces {
 
   private feedRequest(): ConsoleRequest {
     const attrs = this.names().join()
-    return { ...this.list({ attrs, metadata: 'ignoreType', options: 'leave' }), path: 'v2/stream' }
+    return {
+      ...this.list({ attrs, metadata: 'ignoreType', options: 'leave', gather: String(gatherMs) }),
+      path: 'v2/stream',
+    }
   }
 
   private list(more: Readonly<Record<string, string>>): ConsoleRequest {

@@ -7,7 +7,7 @@
 // Not here: drawing (views/entities.tsx), the feed (interface/change-feed.ts).
 
 import type { Json, JsonObject } from '../../domain/json.js'
-import type { EntityNews } from '../interface/change-feed.js'
+import { type EntityNews, gatherMs } from '../interface/change-feed.js'
 import type { ConsoleClient, RequestProblem } from '../interface/console-client.js'
 import type { ConsoleRequest } from '../interface/console-request.js'
 import { Observable } from './observable.js'
@@ -112,7 +112,7 @@ export class EntityRows {
   feedRequest(): ConsoleRequest {
     const { tenant, path, columns } = this.selection
     const attrs = [...columns, 'servicePath'].join()
-    const query = { ...filterOf(this.selection), attrs, options: 'keyValues,leave' }
+    const query = { ...filterOf(this.selection), attrs, options: 'keyValues,leave', gather: String(gatherMs) }
     return { method: 'GET', path: 'v2/stream', query, tenant, servicePath: path }
   }
 

@@ -3,7 +3,7 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Json } from '../../domain/json.js'
-import { ChangeFeed } from '../interface/change-feed.js'
+import { ChangeFeed, gatherMs } from '../interface/change-feed.js'
 import type { ConsoleClient } from '../interface/console-client.js'
 import type { ConsoleRequest } from '../interface/console-request.js'
 import type { ChartPoint } from '../parts/chart.js'
@@ -188,7 +188,7 @@ function useChanges(
         again()
       }, againMs)
     }
-    const query = { id, type, attrs: 'id', options: 'keyValues' }
+    const query = { id, type, attrs: 'id', options: 'keyValues', gather: String(gatherMs) }
     const feed = new ChangeFeed(client, { method: 'GET', path: 'v2/stream', query, tenant, servicePath }, soon, soon)
     return () => {
       feed.close()

@@ -47,8 +47,8 @@ export interface WrittenEntity {
 }
 
 /**
- * What a write without a type may be about in its turn: entities that all of these cover. Empty: every entity of its
- * id. An entity that they do not cover is as if it were not there.
+ * What a write without a type may be about in its turn, or create: entities that all of these cover. Empty: every
+ * entity of its id. An entity that they do not cover is as if it were not there.
  */
 export type WriteLimits = readonly AccessCondition[]
 
@@ -136,13 +136,13 @@ function grantAt(grant: Grant, path: string): Grant {
 
 const placeOf = ({ tenant, path }: Scope) => ({ tenant, paths: [path] })
 
-/** Conditions for entities without a type. What a creation makes has a type. */
+/** Conditions for entities without a type, one for each action that a write needs. */
 function limitsOf(
   grants: readonly (readonly [AccessAction, AllowedGrant])[],
   entities: readonly WrittenEntity[],
 ): WriteLimits {
   if (entities.every(({ type }) => type !== undefined)) return []
-  return grants.flatMap(([action, grant]) => (action === 'create' || grant.kind === 'all' ? [] : [grant.condition]))
+  return grants.flatMap(([, grant]) => (grant.kind === 'all' ? [] : [grant.condition]))
 }
 
 const createdType = (type: string | undefined): string => type ?? defaultEntityType

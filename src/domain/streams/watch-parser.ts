@@ -10,7 +10,7 @@
 import type { View } from '../entities/representation.js'
 import { isArray, isInteger, type Json, type JsonObject } from '../json.js'
 import { compileSelection } from '../queries/selection.js'
-import { accepted, allOf, type GeoQuerySource, type Result, refusals, refused } from '../refusal.js'
+import { accepted, allOf, type GeoQuerySource, type Refusal, type Result, refusals, refused } from '../refusal.js'
 import { parseNames, parseSubjectEntities } from '../subscriptions/payload-fields.js'
 import {
   type AlterationType,
@@ -22,7 +22,7 @@ import {
 import { expressionOf, parseExpression } from '../subscriptions/subscription-parser.js'
 import { allAlterations, type FilterSource, filterWith } from './change-filter.js'
 import { parseCursor } from './cursor.js'
-import { minIntervalMsMax, type Watch, watchEntitiesMax } from './watch.js'
+import { gatherMsMax, minIntervalMsMax, type Watch, watchEntitiesMax } from './watch.js'
 
 /** The tenant and path of a watch, from headers or parameters. */
 export interface WatchScope {
@@ -45,6 +45,7 @@ interface Given {
   readonly alterationTypes: readonly string[] | undefined
   readonly conditionAttrs: readonly string[] | undefined
   readonly minInterval: number | undefined
+  readonly gather: number | undefined
   readonly from: string | undefined
 }
 
@@ -60,9 +61,11 @@ export function watchOfParameters(
   options: ReadonlySet<string>,
 ): Result<Watch> {
   const list = (name: string): readonly string[] | undefined => values.get(name)?.split(',')
-  const minInterval = values.get('minInterval')
-  if (minInterval !== undefined && !/^\d{1,16}$/.test(minInterval))
-    return refused(refusals.minInterval(minIntervalMsMax))
+  const times = allOf({
+    minInterval: () => wholeNumber(values.get('minInterval'), refusals.minInterval(minIntervalMsMax)),
+    gather: () => wholeNumber(values.get('gather'), refusals.gather(gatherMsMax)),
+  })
+  if (!times.ok) return times
   const { q, mq, georel, geometry, coords } = Object.fromEntries(values) as Readonly<Record<string, string | undefined>>
   return watchOf(
     scope,
@@ -78,7 +81,7 @@ export function watchOfParameters(
       options,
       alterationTypes: list('alterationTypes'),
       conditionAttrs: list('conditionAttrs'),
-      minInterval: minInterval === undefined ? undefined : Number(minInterval),
+      ...times.value,
       from: values.get('from'),
     },
     'url',
@@ -100,14 +103,15 @@ export function watchOfMessage(scope: WatchScope, message: JsonObject): Result<W
     options: () => optionsOf(message),
     alterationTypes: () => textsOf(message, 'alterationTypes'),
     conditionAttrs: () => textsOf(message, 'conditionAttrs'),
-    minInterval: () => numberOf(message, 'minInterval'),
+    minInterval: () => numberOf(message.minInterval, refusals.minInterval(minIntervalMsMax)),
+    gather: () => numberOf(message.gather, refusals.gather(gatherMsMax)),
     from: () => textOf(message, 'from'),
   })
   return given.ok ? watchOf(scope, given.value, 'payload') : given
 }
 
 function watchOf(scope: WatchScope, given: Given, source: GeoQuerySource): Result<Watch> {
-  const { ids, types, idPattern, typePattern, options, minInterval = 0 } = given
+  const { ids, types, idPattern, typePattern, options, minInterval = 0, gather = 0 } = given
   if (ids && idPattern !== undefined) return refused(refusals.idAndIdPattern)
   if (types && typePattern !== undefined) return refused(refusals.typeAndTypePattern)
   for (const word of options) if (!knownOptions.has(word)) return refused(refusals.options)
@@ -121,6 +125,7 @@ function watchOf(scope: WatchScope, given: Given, source: GeoQuerySource): Resul
   const unknown = given.alterationTypes?.find(name => !isAlterationType(name))
   if (unknown !== undefined) return refused(refusals.alterationType(unknown))
   if (minInterval > minIntervalMsMax) return refused(refusals.minInterval(minIntervalMsMax))
+  if (gather > gatherMsMax) return refused(refusals.gather(gatherMsMax))
   const from = given.from === undefined ? undefined : parseCursor(given.from)
   if (given.from !== undefined && !from) return refused(refusals.cursor)
   const filter: FilterSource = {
@@ -136,9 +141,16 @@ function watchOf(scope: WatchScope, given: Given, source: GeoQuerySource): Resul
     filter: filterWith('', filter, compiled.value),
     form: { view: viewOf(given), onlyChangedAttrs: options.has('onlyChangedAttrs') },
     minIntervalMs: minInterval,
+    gatherMs: gather,
     hasSnapshot: options.has('snapshot'),
     from,
   })
+}
+
+/** A parameter of digits; undefined: not given. */
+function wholeNumber(text: string | undefined, refusal: Refusal): Result<number | undefined> {
+  if (text === undefined) return accepted(undefined)
+  return /^\d{1,16}$/.test(text) ? accepted(Number(text)) : refused(refusal)
 }
 
 /** Compiles the expression, after a check of the patterns for ids and types. */
@@ -184,10 +196,9 @@ function textsOf(message: JsonObject, name: string): Result<readonly string[] | 
   return names.ok && names.value.length === 0 ? accepted(undefined) : names
 }
 
-function numberOf(message: JsonObject, name: string): Result<number | undefined> {
-  const json = message[name]
+function numberOf(json: Json | undefined, refusal: Refusal): Result<number | undefined> {
   if (json === undefined) return accepted(undefined)
-  return isInteger(json) && json >= 0 ? accepted(json) : refused(refusals.minInterval(minIntervalMsMax))
+  return isInteger(json) && json >= 0 ? accepted(json) : refused(refusal)
 }
 
 function optionsOf(message: JsonObject): Result<ReadonlySet<string>> {

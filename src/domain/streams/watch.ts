@@ -12,6 +12,8 @@ export interface Watch {
   readonly form: EventForm
   /** The least time between two events about one entity; 0: none. */
   readonly minIntervalMs: number
+  /** How long events may be gathered, to be sent together; 0: they are sent as they come. */
+  readonly gatherMs: number
   /** Whether the reader first receives the entities that match. */
   readonly hasSnapshot: boolean
   /** The reader continues after this cursor; undefined: with what happens from now on. */
@@ -34,3 +36,6 @@ export const watchEntitiesMax = 1_000
 
 /** The longest `minInterval`. */
 export const minIntervalMsMax = 3_600_000
+
+/** The longest `gather`. */
+export const gatherMsMax = 1_000

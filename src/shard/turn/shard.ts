@@ -236,7 +236,7 @@ function choose(actor: Actor, request: WriteRequest): Variant | undefined | Refu
   return variant || mayCreate(request) ? variant : refusals.entityNotFound
 }
 
-/** The same for a client to which only entities within limits exist. It must not replace one of the others. */
+/** The same for a client to which only entities within limits exist. It must neither replace nor create another one. */
 function chooseWithin(actor: Actor, limits: WriteLimits, request: WriteRequest): Variant | undefined | Refusal {
   const { path, id } = actor.place
   const [variant, another] = actor.variants.filter(({ type }) => isWithinLimits(limits, path, type, id))
@@ -244,7 +244,7 @@ function chooseWithin(actor: Actor, limits: WriteLimits, request: WriteRequest):
   if (variant) return variant
   if (!mayCreate(request)) return refusals.entityNotFound
   const created = 'createAs' in request ? request.createAs : undefined
-  return created !== undefined && actor.variant(created) ? refusals.entityExists : undefined
+  return created !== undefined && !isWithinLimits(limits, path, created, id) ? refusals.entityNotFound : undefined
 }
 
 /** Whether a request can only make the stored data smaller. */

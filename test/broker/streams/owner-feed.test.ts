@@ -1,7 +1,7 @@
 // The feed of one owner: the effects of the owner's replies.
 
 import t from 'tap'
-import { OwnerFeed } from '../../../src/broker/streams/owner-feed.js'
+import { type FiltersSince, OwnerFeed } from '../../../src/broker/streams/owner-feed.js'
 import type { ShardReply, ShardRequest, Shards } from '../../../src/messages/messages.js'
 import type { StreamPoll, StreamReply } from '../../../src/messages/streams.js'
 
@@ -14,6 +14,12 @@ class Scene {
   readonly asked: number[] = []
   /** A shard of the owner. */
   shard: number | undefined = 0
+  /** How long the readers let their events be gathered, and the revision of their filters. */
+  gatherMs = 0
+  revision = 3
+  /** The pauses of the feed, in milliseconds. */
+  readonly pauses: number[] = []
+  private timer: (() => void) | undefined
   private readonly replies: ((reply: ShardReply) => void)[] = []
   private ended: (() => void)[] = []
 
@@ -29,15 +35,43 @@ class Scene {
     }
     this.feed = new OwnerFeed({
       shards: { ask } as unknown as Shards,
-      clock: { after: () => () => {}, endOfTick: run => void this.ended.push(run) },
+      clock: {
+        after: (ms, run) => {
+          this.pauses.push(ms)
+          this.timer = run
+          return () => {
+            this.timer = undefined
+          }
+        },
+        endOfTick: run => void this.ended.push(run),
+      },
       holder: 'h',
-      filters: { revision: 3, since: fromRevision => ({ fromRevision, add: [], remove: [] }) },
+      filters: this,
       onChanges: (_feed, { changes }) => void this.events.push(`${changes.length} changes`),
       onLost: reason => void this.events.push(reason),
       onMoved: () => void this.events.push('moved'),
       shardOf: () => this.shard,
     })
     this.feed.pollSoon()
+    this.endTick()
+  }
+
+  since(fromRevision: number): FiltersSince {
+    return { fromRevision, add: [], remove: [] }
+  }
+
+  /** Time passes until the pause is over; false: there is none. */
+  pass(): boolean {
+    const { timer } = this
+    this.timer = undefined
+    timer?.()
+    this.endTick()
+    return timer !== undefined
+  }
+
+  /** A reader begins. */
+  wake(): void {
+    this.feed.wake()
     this.endTick()
   }
 
@@ -97,4 +131,42 @@ t.test('an owner is asked by a shard that it has, and not while it has none', as
   scene.shard = undefined
   scene.reply(changes('r'))
   t.strictSame(scene.asked, [0, 4])
+})
+
+t.test('while all readers let their events be gathered, it pauses after each answer', async t => {
+  const scene = new Scene()
+  scene.gatherMs = 200
+  scene.reply(changes('r'))
+  t.equal(scene.polls.length, 1, 'the changes of the pause stay with the owner')
+  t.ok(scene.pass())
+  t.match(scene.polls[1], { after: { ring: 'r', position: 7 } })
+  t.strictSame(scene.pauses, [200])
+  scene.gatherMs = 0
+  scene.reply(changes('r'))
+  t.equal(scene.polls.length, 3, 'a reader that wants its events at once has come')
+})
+
+t.test('a reader that begins ends the pause, and one that waits for the owner has none', async t => {
+  const scene = new Scene()
+  scene.gatherMs = 200
+  scene.reply(changes('r'))
+  scene.wake()
+  t.equal(scene.polls.length, 2)
+  t.notOk(scene.pass(), 'its timer has been stopped')
+  scene.wake()
+  t.equal(scene.polls.length, 2, 'a poll that waits goes on')
+  scene.revision = 4
+  scene.reply(changes('r', false, 3))
+  t.equal(scene.polls.length, 3)
+  scene.reply(changes('r', false, 4))
+  t.equal(scene.polls.length, 3, 'the owner knows all filters')
+})
+
+t.test('a feed that is closed in a pause does not poll again', async t => {
+  const scene = new Scene()
+  scene.gatherMs = 200
+  scene.reply(changes('r'))
+  scene.feed.close()
+  t.notOk(scene.pass())
+  t.equal(scene.polls.length, 1)
 })

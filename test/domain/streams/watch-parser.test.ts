@@ -69,15 +69,18 @@ t.test('the form, the snapshot, the interval and the cursor', async t => {
   t.match(plain.ok && plain.value, {
     form: { view: { mode: 'normalized', attrs: undefined, metadata: undefined }, onlyChangedAttrs: false },
     minIntervalMs: 0,
+    gatherMs: 0,
     hasSnapshot: false,
     from: undefined,
   })
-  const query = 'options=keyValues,onlyChangedAttrs,sysAttrs,snapshot&attrs=t&metadata=m&minInterval=50&from=1.a.b'
+  const query =
+    'options=keyValues,onlyChangedAttrs,sysAttrs,snapshot&attrs=t&metadata=m&minInterval=50&gather=9&from=1.a.b'
   const message = {
     options: 'keyValues,onlyChangedAttrs,sysAttrs,snapshot',
     attrs: ['t'],
     metadata: ['m'],
     minInterval: 50,
+    gather: 9,
     from: '1.a.b',
   }
   for (const watch of [ofUrl(query), watchOfMessage(scope, message)])
@@ -87,6 +90,7 @@ t.test('the form, the snapshot, the interval and the cursor', async t => {
         onlyChangedAttrs: true,
       },
       minIntervalMs: 50,
+      gatherMs: 9,
       hasSnapshot: true,
       from: { rings: 'a', tick: 11 },
     })
@@ -106,6 +110,8 @@ t.test('mistakes of a message', async t => {
     [{ expression: { q: 'a<' } }, /./],
     [{ minInterval: -1 }, /minInterval/],
     [{ minInterval: 1.5 }, /minInterval/],
+    [{ gather: -1 }, /gather must be .* at most 1000/],
+    [{ gather: 1_001 }, /gather must be .* at most 1000/],
     [{ options: ['values'] }, /options/],
     [{ alterationTypes: ['entityBirth'] }, /entityBirth/],
     [{ from: 'there' }, /cursor/],
