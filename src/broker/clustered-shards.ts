@@ -7,7 +7,8 @@
 //
 // An ask about everything that an owner has (a list, for example) carries the set of shards that the asking node
 // expects there, as a number (`view`). If the owner has another set, merged parts would have gaps or duplicates. Then
-// the reply is `moved`, and gathering begins again (shard-client.ts).
+// the reply is `moved`, and gathering begins again (shard-client.ts). So does it when the set changes before the owner has
+// replied: a node that does not answer any more would otherwise keep lists waiting until their time is over.
 //
 // Before an owner creates an entity, every owner must know the service path, a row of the register (announcements.ts).
 //
@@ -83,6 +84,13 @@ export interface Nodes {
   onChange(listener: () => void): void
 }
 
+/** A read of everything that another node has, which it has not answered yet. */
+interface WideRead {
+  /** Whether the node owns something else than when it was asked. */
+  readonly isStale: () => boolean
+  readonly giveUp: () => void
+}
+
 export interface ClusteredParts {
   readonly local: Shards
   readonly nodes: Nodes
@@ -97,6 +105,7 @@ export class ClusteredShards implements Shards {
   /** The number of each node that has owned a shard. */
   private readonly numbers = new Map<string, number>()
   private waiting: (() => void)[] = []
+  private readonly wideReads = new Set<WideRead>()
   private readonly announcements = new Announcements(({ tenant, path }, onReply) =>
     this.askUntil(
       this.parts.shardMap.register,
@@ -112,6 +121,7 @@ export class ClusteredShards implements Shards {
     parts.nodes.onChange(() => {
       this.asked = undefined
       this.lookAgain()
+      for (const read of [...this.wideReads]) if (read.isStale()) read.giveUp()
     })
   }
 
@@ -130,10 +140,24 @@ export class ClusteredShards implements Shards {
   private askWide(shard: number, request: ShardRequest, onReply: OnReply): void {
     const { nodes } = this.parts
     const owner = nodes.ownerOf(shard)
-    this.askOnce(shard, request, reply => {
-      const isGone = reply.kind === 'lost' && !isWrite(request) && nodes.ownerOf(shard) !== owner
+    const isRead = !isWrite(request)
+    const onAnswer = (reply: ShardReply): void => {
+      const isGone = reply.kind === 'lost' && isRead && nodes.ownerOf(shard) !== owner
       onReply(isGone || reply.kind === 'unreachable' ? { kind: 'moved' } : reply)
-    })
+    }
+    // The reply to a stream's poll says itself what has become of the owner.
+    if (owner === undefined || owner === nodes.self || !isRead || request.kind === 'stream')
+      return this.askOnce(shard, request, onAnswer)
+    const view = nodes.viewOf(owner)
+    const read: WideRead = {
+      isStale: () => nodes.ownerOf(shard) !== owner || nodes.viewOf(owner) !== view,
+      giveUp: () => end({ kind: 'moved' }),
+    }
+    const end = (reply: ShardReply): void => {
+      if (this.wideReads.delete(read)) onAnswer(reply)
+    }
+    this.wideReads.add(read)
+    this.askOnce(shard, request, end)
   }
 
   /** Asks the owner of a shard, and after a change the next owner. */

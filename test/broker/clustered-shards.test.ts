@@ -6,6 +6,7 @@ import { systemClock } from '../../src/clock.js'
 import { ShardMap } from '../../src/domain/scope.js'
 import type { ShardReply, ShardRequest, Shards, WriteRequest } from '../../src/messages/messages.js'
 import type { Clock } from '../../src/ports.js'
+import type { AskOutcome } from '../../src/wire/exchange.js'
 import { decodeRequest, encodeReply } from '../../src/wire/wire.js'
 import { create } from '../support/notifying.js'
 import { provided } from '../support/registrations.js'
@@ -14,6 +15,7 @@ import { subscription } from '../support/subscriptions.js'
 const document = { tenant: 't', id: '65f0c2a1b4d3e2f1a0c9b8d7' } as const
 const watching = '{"subject":{"entities":[{"id":"E"}]},"notification":{"http":{"url":"http://h"}}}'
 const done: ShardReply = { kind: 'done' }
+const list: ShardRequest = { kind: 'types', tenant: 't', paths: ['/#'], type: undefined }
 
 /** A node that owns everything and loses it to another one while its own shards are at work; and the asks to both. */
 function losing(
@@ -150,12 +152,47 @@ t.test('a list that an owner has not answered is repeated if another node owns t
   const local = { ask: () => t.fail('not here'), owners: () => [0], ownerOf: () => 0, pathsOf: () => undefined }
   const shardMap = new ShardMap({ shards: 4, spread: 1 })
   const shards = new ClusteredShards({ local, nodes, shardMap, clock, pathsOf: () => new Set(), listWaitMs: 1000 })
-  const list: ShardRequest = { kind: 'types', tenant: 't', paths: ['/#'], type: undefined }
   t.strictSame(await replyOf(shards, list), { kind: 'moved' })
   owner = 'there'
   next = 'there'
   t.strictSame(await replyOf(shards, list), { kind: 'lost', reason: 'it has left' }, 'and not if it may still answer')
 })
+
+t.test(
+  'a list is not kept waiting by a node that has lost shards meanwhile, and its late reply does not count',
+  async t => {
+    const outcomes: ((outcome: AskOutcome) => void)[] = []
+    let change = (): void => {}
+    let view = 1
+    const nodes: Nodes = {
+      self: 'here',
+      ownerOf: () => 'there',
+      serves: () => false,
+      viewOf: () => view,
+      ownView: 1,
+      isLost: false,
+      ask: (_name, _shard, _request, onOutcome) => void outcomes.push(onOutcome),
+      noteUndecodable: () => {},
+      onChange: listener => {
+        change = listener
+      },
+    }
+    const shardMap = new ShardMap({ shards: 4, spread: 1 })
+    const local = { ask: () => {}, owners: () => [0], ownerOf: () => 0, pathsOf: () => undefined }
+    const shards = new ClusteredShards({ local, nodes, shardMap, clock, pathsOf: () => new Set(), listWaitMs: 35_000 })
+    const replies: string[] = []
+    shards.ask(0, list, ({ kind }) => void replies.push(kind))
+    change()
+    t.strictSame(replies, [], 'the shards of another node have moved')
+    view = 2
+    change()
+    t.strictSame(replies, ['moved'])
+    shards.ask(0, list, ({ kind }) => void replies.push(kind))
+    const whole = encodeReply({ kind: 'types', types: [] })
+    for (const onOutcome of outcomes) onOutcome({ kind: 'reply', reply: whole })
+    t.strictSame(replies, ['moved', 'types'], 'the second is answered, the first not again')
+  },
+)
 
 t.test('a backup begins only with shards that this node still owns afterwards', async t => {
   const begun: ShardReply = {

@@ -19,7 +19,8 @@ export class HttpClient {
 
   constructor(
     readonly baseUrl: string,
-    readonly timeoutMs = 30_000,
+    /** Longer than a node waits for another one in a list (30 s and 5 s). */
+    readonly timeoutMs = 40_000,
     connections = 1,
   ) {
     this.#agent = new Agent({ keepAlive: true, maxSockets: connections })

@@ -104,8 +104,7 @@ export class ChangeTexts {
 function render(change: SentChange, entity: Entity, form: EventForm): string | undefined {
   const view = viewOfChange(change, form)
   if (!view) return undefined
-  const facts = { ...change, timeMs: stampMs(change.stamp) }
-  return changeText(facts, entityText(entity, change, view))
+  return changeText(change, stampMs(change.stamp), entityText(entity, change, view))
 }
 
 function entityText(entity: Entity, { encoded, path }: SentChange, view: View): string {

@@ -18,7 +18,6 @@ export interface ChangeFacts {
   readonly changed: readonly string[]
   /** Attributes that the request named. */
   readonly named: readonly string[]
-  readonly timeMs: number
   readonly correlator: string
 }
 
@@ -30,8 +29,8 @@ export const alterationOf = {
 } as const satisfies Readonly<Record<EventClass, AlterationType>>
 
 /** The data of an event. `entity`: the entity after the change as JSON; of a deletion, its last state. */
-export function changeText(change: ChangeFacts, entity: string): string {
-  const { path, changed, timeMs, correlator } = change
+export function changeText(change: ChangeFacts, timeMs: number, entity: string): string {
+  const { path, changed, correlator } = change
   const alteration = alterationOf[change.class]
   return (
     `{"data":[${entity}],"alterationType":"${alteration}","changed":${JSON.stringify(changed)},` +
