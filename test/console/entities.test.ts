@@ -90,6 +90,32 @@ t.test('the table of entities', { skip }, async t => {
   })
 
   await journey(
+    'a page that nobody sees has no stream, and is right when it is seen again',
+    rooms,
+    async (t, scene) => {
+      const { page } = scene
+      await page.clock.install()
+      await scene.openLive('entities?type=Room&attrs=temp')
+      await becomes(t, async () => (await rowsOf(page)).length, 3, 'all')
+      const streams = async () =>
+        Number(/^orrery_streams\{[^}]*sse[^}]*\} (\d+)$/m.exec((await scene.send('GET', '/metrics')).text)?.[1])
+      const look = (state: string) =>
+        page.evaluate(`Object.defineProperty(document, 'visibilityState', { value: '${state}', configurable: true })
+        document.dispatchEvent(new Event('visibilitychange'))`)
+      const open = await streams()
+    await look('hidden')
+    await page.clock.fastForward(20_000)
+    t.equal(await streams(), open, 'it may be seen again soon')
+    await page.clock.fastForward(11_000)
+    await becomes(t, streams, open - 1, 'no stream')
+      await scene.send('PATCH', '/v2/entities/R2/attrs', { temp: { value: 99 } })
+      await look('visible')
+      await becomes(t, streams, open, 'a stream')
+      await becomes(t, async () => (await rowsOf(page))[1], 'R2 | Room | / | 99', 'read again')
+    },
+  )
+
+  await journey(
     'creates, and deletes after a question; a refusal loses nothing that was typed',
     rooms,
     async (t, scene) => {

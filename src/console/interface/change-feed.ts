@@ -1,7 +1,8 @@
 // The changes of entities, live: GET /v2/stream as Server-Sent Events over `fetch`, which can show a key.
 //
 // A feed that was cut begins again with the cursor of its last event, so the reader misses nothing. When the broker does
-// not know the changes since, the reader has to read anew (`onGap`).
+// not know the changes since, the reader has to read anew (`onGap`). A page that nobody sees has no feed: it begins anew
+// when somebody looks again.
 
 import type { JsonObject } from '../../domain/json.js'
 import type { AlterationType } from '../../domain/subscriptions/subscription.js'
@@ -41,6 +42,8 @@ const isNews = (kind: string): kind is EntityNews['kind'] => kinds.has(kind)
 
 /** For a person, changes may wait this long for others: many changes cost the broker half as much then. */
 export const gatherMs = 200
+/** A page that nobody has seen for so long needs no changes. */
+const hiddenMsMax = 30_000
 const againMs = 2_000
 /** The broker writes at least a comment every ten seconds. */
 const silenceMsMax = 30_000
@@ -48,7 +51,15 @@ const silenceMsMax = 30_000
 export class ChangeFeed {
   readonly state = new Observable<LiveState>({ kind: 'opening' })
   private readonly ending = new AbortController()
+  /** Ends the present answer. */
+  private reading = new AbortController()
   private cursor = ''
+  private hiding: ReturnType<typeof setTimeout> | undefined
+  /** While nobody sees the page: ends that rest. */
+  private wake: (() => void) | undefined
+  private isResting = false
+  /** Whether changes have passed without the feed. */
+  private isAnew = false
 
   constructor(
     private readonly client: ConsoleClient,
@@ -56,26 +67,61 @@ export class ChangeFeed {
     private readonly onNews: (news: EntityNews) => void,
     private readonly onGap: () => void,
   ) {
+    document.addEventListener('visibilitychange', this.onVisibility)
+    this.onVisibility()
     void this.run()
   }
 
   close(): void {
+    document.removeEventListener('visibilitychange', this.onVisibility)
+    clearTimeout(this.hiding)
     this.ending.abort()
+    this.reading.abort()
+    this.wake?.()
+  }
+
+  private readonly onVisibility = (): void => {
+    clearTimeout(this.hiding)
+    if (document.visibilityState === 'visible') return void this.wake?.()
+    this.hiding = setTimeout(() => {
+      this.isResting = true
+      this.reading.abort()
+    }, hiddenMsMax)
   }
 
   private async run(): Promise<void> {
     const { signal } = this.ending
     while (!signal.aborted) {
+      if (this.isResting) await this.rest()
+      if (signal.aborted) return
+      this.reading = new AbortController()
       try {
-        if (await this.readOnce(signal)) return
+        if (await this.readOnce(this.reading.signal)) return
         this.state.set({ kind: 'cut' })
       } catch {
         if (signal.aborted) return
+        if (this.isResting) continue
         this.state.set({ kind: 'cut' })
         this.client.lose()
+      } finally {
+        // What was given up as silent would stay a stream of the broker.
+        this.reading.abort()
       }
       await new Promise(resolve => setTimeout(resolve, againMs))
     }
+  }
+
+  /** Ends when somebody sees the page again. What has happened meanwhile is read, not replayed. */
+  private async rest(): Promise<void> {
+    if (document.visibilityState !== 'visible')
+      await new Promise<void>(resolve => {
+        this.wake = resolve
+      })
+    this.wake = undefined
+    this.isResting = false
+    this.cursor = ''
+    this.isAnew = true
+    this.state.set({ kind: 'opening' })
   }
 
   /** Reads one answer to its end. True: the broker has refused it. */
@@ -91,6 +137,8 @@ export class ChangeFeed {
       return true
     }
     this.state.set({ kind: 'live' })
+    if (this.isAnew) this.onGap()
+    this.isAnew = false
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
     const lines = new StreamLines()
     for (;;) {
