@@ -103,6 +103,11 @@ export class Holding implements OwnedShard {
     return this.leaseUntilMs - this.parts.options.leaseMs
   }
 
+  /** Whether a read of everything that this node has may count the shard, also when the node does not answer for it. */
+  get mayBeCounted(): boolean {
+    return this.is === 'activating' || this.is === 'active' || this.is === 'sealing'
+  }
+
   /** Whether this node owns the shard and no takeover by another node is known. */
   get mayAppend(): boolean {
     return !this.isLost && this.replica.state === 'owned'

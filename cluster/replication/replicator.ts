@@ -306,11 +306,17 @@ export class Replicator implements HostReplication {
     return this.takeovers.viewOf(node, this.register)
   }
 
-  /** The same number for the shards that this node answers for at this moment. */
-  get ownView(): number {
+  /**
+   * The same number for the shards that this node answers for at this moment. undefined: it could count others as well.
+   * A shard that another node has taken over is counted until it is sealed, and one whose lease is over without end.
+   */
+  get ownView(): number | undefined {
     let view = 1
-    for (const { shard, epoch } of this.holdings)
-      if (shard < this.register && this.serves(shard)) view = withShard(view, shard, epoch)
+    for (const { shard, epoch, mayBeCounted } of this.holdings) {
+      if (shard >= this.register || !mayBeCounted) continue
+      if (!this.serves(shard)) return undefined
+      view = withShard(view, shard, epoch)
+    }
     return view
   }
 

@@ -64,8 +64,11 @@ export interface Nodes {
    * 0.
    */
   viewOf(node: string): number
-  /** The same for the shards for which this node may answer now. */
-  readonly ownView: number
+  /**
+   * The same for the shards for which this node may answer now; undefined: a read of everything that it has could count
+   * other shards as well.
+   */
+  readonly ownView: number | undefined
   /**
    * Asks a node about one of its shards; `onOutcome` is called exactly once. Both buffers may be parts of larger ones.
    * `waitMs`: for slow asks. `view`: the set of shards that the node is expected to own; 0: it does not matter.

@@ -140,3 +140,21 @@ t.test('a shard that was given up may not be appended to until it was taken over
   holding.onTakeover({ epoch: 8, owner: self })
   t.equal(holding.isForsaken, false)
 })
+
+t.test(
+  'a read may count a shard from its activation until it is sealed, also after another node has taken over',
+  async t => {
+    const scene = new Scene()
+    const { holding, world } = scene
+    await scene.claimed()
+    t.notOk(holding.mayBeCounted, 'it waits')
+    scene.readings[0]!({ epoch: 7, owner: self })
+    await world.run(100)
+    holding.confirm(world.nowMs)
+    t.ok(holding.mayBeCounted)
+    holding.onTakeover({ epoch: 8, owner: other })
+    t.strictSame([holding.phase, holding.mayBeCounted], ['sealing', true])
+    await world.run(100)
+    t.strictSame([holding.phase, holding.mayBeCounted], ['following', false])
+  },
+)
