@@ -18,12 +18,12 @@ const controlSeeds = Number(process.env.CONTROL_SEEDS ?? 600)
  */
 const noticedBy: Readonly<Record<string, number>> = {
   'an append is compared with the latest takeover in one step': 323,
-  'reads are answered under a lease': 312,
-  'a newcomer waits until the lease of the one before is over': 4061,
+  'reads are answered under a lease': 313,
+  'a newcomer waits until the lease of the one before is over': 376,
   'a shard is handed over when nothing of it is under way any more': 304,
   'what is trimmed is on the disks of those that keep it': 315,
   'no more is trimmed than that': 392,
-  'a change of the register is told of when no owner decides without it': 307,
+  'a change of the register is told of when no owner decides without it': 313,
 }
 const otherControlSeed = 301
 /** The entities whose order of requests must be found, for each one whose search takes too many steps. */
