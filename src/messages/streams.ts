@@ -37,6 +37,10 @@ export interface StreamPoll {
   readonly waitMs: number
 }
 
+/** Changes that an owner looks at for one answer, and bytes of encoded entities in it. There may be more behind it. */
+export const pollChangesMax = 4_096
+export const pollBytesMax = 512 * 1024
+
 export interface StreamPosition {
   /** The ring: another one begins with each process. */
   readonly ring: string

@@ -7,7 +7,13 @@
 // Not here: which filters there are, and what becomes of a change (stream-hub.ts).
 
 import type { ShardReply, Shards } from '../../messages/messages.js'
-import type { StreamPoll, StreamPosition, StreamReply } from '../../messages/streams.js'
+import {
+  pollBytesMax,
+  pollChangesMax,
+  type StreamPoll,
+  type StreamPosition,
+  type StreamReply,
+} from '../../messages/streams.js'
 import type { Clock } from '../../ports.js'
 
 /** How long an owner may keep a poll. So far behind is the cursor of readers while nothing happens. */
@@ -118,8 +124,7 @@ export class OwnerFeed {
     const { content } = reply
     switch (content.what) {
       case 'changes':
-        this.take(content, revision)
-        return this.pollAgain()
+        return this.take(content, revision)
       case 'unknown':
         this.revision = 0
         this.answered = 0
@@ -132,19 +137,17 @@ export class OwnerFeed {
 
   private take(changes: Changes, revision: number): void {
     const isOther = this.at !== undefined && this.at.ring !== changes.at.ring
+    const hasMore = mayHaveMore(changes, this.at)
     this.at = changes.at
     if (changes.lost || isOther || this.isUnknown) this.parts.onLost(isOther ? 'restarted' : 'too old')
     this.isUnknown = false
     this.revision = revision
     this.answered = changes.settled ?? revision
     this.parts.onChanges(this, changes)
-  }
-
-  /** Polls after a pause, or at once when readers wait for the owner to know their filters. */
-  private pollAgain(): void {
-    const { gatherMs, revision } = this.parts.filters
-    if (gatherMs === 0 || this.answered < revision) return this.pollSoon()
-    this.stopPause = this.parts.clock.after(gatherMs, () => this.pollSoon())
+    const { gatherMs, revision: wanted } = this.parts.filters
+    const isUrgent = hasMore || this.answered < wanted
+    if (gatherMs === 0 || isUrgent) return this.pollSoon()
+    if (!this.isDue && !this.isClosed) this.stopPause = this.parts.clock.after(gatherMs, () => this.pollSoon())
   }
 
   private pollLater(): void {
@@ -152,4 +155,10 @@ export class OwnerFeed {
       if (!this.isClosed) this.pollSoon()
     })
   }
+}
+
+/** Whether the owner may have more changes than this answer. `from`: the position behind which it begins. */
+function mayHaveMore({ at, changes }: Changes, from: StreamPosition | undefined): boolean {
+  if (from && at.ring === from.ring && at.position - from.position >= pollChangesMax) return true
+  return changes.reduce((bytes, { encoded }) => bytes + encoded.length, 0) >= pollBytesMax
 }

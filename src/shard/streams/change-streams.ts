@@ -33,7 +33,15 @@ import { Matcher } from '../../domain/subscriptions/matcher.js'
 import { PatternAccount } from '../../domain/subscriptions/pattern-account.js'
 import { matches, unmetExpression } from '../../domain/subscriptions/triggering.js'
 import { decodeEntity } from '../../encoded-entity.js'
-import type { SentChange, StreamPoll, StreamReplay, StreamReply, StreamRequest } from '../../messages/streams.js'
+import {
+  pollBytesMax,
+  pollChangesMax,
+  type SentChange,
+  type StreamPoll,
+  type StreamReplay,
+  type StreamReply,
+  type StreamRequest,
+} from '../../messages/streams.js'
 import type { Clock } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
 import { hasLost } from '../commit/deposed.js'
@@ -54,9 +62,6 @@ const gatherMs = 10
 const lingerMs = 600_000
 /** Filters of all holders together: some 3 KB each. */
 export const filtersMax = 200_000
-/** Bytes of encoded entities in one reply, and changes that one step looks at. */
-const replyBytesMax = 512 * 1024
-const lookedAtMax = 4_096
 /** Changes that one step of a replay decodes and matches. */
 const replayedMax = 256
 
@@ -317,8 +322,8 @@ export class ChangeStreams {
     let bytes = 0
     let position = Math.max(poll.seen, ring.lastGone)
     for (
-      const end = Math.min(ring.position, position + lookedAtMax);
-      position < end && bytes < replyBytesMax;
+      const end = Math.min(ring.position, position + pollChangesMax);
+      position < end && bytes < pollBytesMax;
       position++
     ) {
       const entry = ring.at(position + 1)!
@@ -365,7 +370,7 @@ export class ChangeStreams {
     let position = Math.max(after, ring.lastGone)
     let decoded = 0
     let bytes = 0
-    for (; position < upTo && decoded < replayedMax && bytes < replyBytesMax; position++) {
+    for (; position < upTo && decoded < replayedMax && bytes < pollBytesMax; position++) {
       const entry = ring.at(position + 1)
       if (!entry || entry.tick <= sinceTick || entry.tenant !== source.tenant) continue
       decoded++

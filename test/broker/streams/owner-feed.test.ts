@@ -3,7 +3,8 @@
 import t from 'tap'
 import { type FiltersSince, OwnerFeed } from '../../../src/broker/streams/owner-feed.js'
 import type { ShardReply, ShardRequest, Shards } from '../../../src/messages/messages.js'
-import type { StreamPoll, StreamReply } from '../../../src/messages/streams.js'
+import { pollBytesMax, pollChangesMax, type StreamPoll, type StreamReply } from '../../../src/messages/streams.js'
+import { changeOf } from '../../support/sent-changes.js'
 
 /** A feed, and an owner whose replies the test gives. */
 class Scene {
@@ -169,4 +170,19 @@ t.test('a feed that is closed in a pause does not poll again', async t => {
   scene.feed.close()
   t.notOk(scene.pass())
   t.equal(scene.polls.length, 1)
+})
+
+t.test('it does not pause while the owner may have more changes', async t => {
+  const scene = new Scene()
+  scene.gatherMs = 200
+  scene.reply(changes('r'))
+  scene.pass()
+  const next = { ...changes('r'), at: { ring: 'r', position: 7 + pollChangesMax } } as StreamReply
+  scene.reply(next)
+  t.equal(scene.polls.length, 3, 'many changes')
+  const large = { ...next, changes: [{ ...changeOf('e', 1), encoded: Buffer.alloc(pollBytesMax) }] } as StreamReply
+  scene.reply(large)
+  t.equal(scene.polls.length, 4, 'many bytes')
+  scene.reply(next)
+  t.equal(scene.polls.length, 4)
 })
