@@ -70,12 +70,18 @@ async function follow(order: WatchOrder, openSocket: OpenSocket): Promise<number
     feed.stop()
   }
   const onResize = (): void => display.resized()
-  const onSignal = (): void => feed.stop()
+  const onSignal = (): void => {
+    feed.stop()
+    setTimeout(() => leaveSignals(), sameSignalMs).unref()
+  }
+  const leaveSignals = (): void => {
+    for (const signal of signals) process.off(signal, onSignal)
+  }
   stdout.on('error', onError)
   stderr.on('error', onError)
   stdout.on('resize', onResize)
-  // A second signal ends the process by default.
-  for (const signal of signals) process.once(signal, onSignal)
+  // A second signal ends the process by default, but `timeout` sends each one twice.
+  for (const signal of signals) process.on(signal, onSignal)
   // A pause between two connections does not keep the process alive; this timer does.
   const awake = setInterval(() => {}, awakeMs)
   try {
@@ -86,9 +92,11 @@ async function follow(order: WatchOrder, openSocket: OpenSocket): Promise<number
   } finally {
     clearInterval(awake)
     stdout.off('resize', onResize)
-    for (const signal of signals) process.off(signal, onSignal)
+    leaveSignals()
   }
 }
 
 const signals = ['SIGINT', 'SIGTERM'] as const
+/** Signals within this time are one. */
+const sameSignalMs = 500
 const awakeMs = 1_000
