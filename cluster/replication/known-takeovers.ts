@@ -16,8 +16,31 @@ export const wholeLeaseMs = ({ leaseMs, leaseMargin }: Pick<ReplicationOptions, 
   leaseMs * (1 + leaseMargin)
 
 /** Adds a shard to the number of a set of shards: a sum, so that the order does not matter; exact as a number. */
-export const withShard = (view: number, shard: number, epoch: number): number =>
+const withShard = (view: number, shard: number, epoch: number): number =>
   (view + (epoch % 2 ** 30) * 1_000_003 + shard * 7919) % 2 ** 52
+
+/** What is known of a shard at this node. */
+interface HeldShard {
+  readonly shard: number
+  readonly epoch: number
+  /** Whether a read of everything that this node has may count the shard. */
+  readonly mayBeCounted: boolean
+}
+
+/**
+ * The number of the set of shards for which this node answers. undefined: a read of everything that it has could count
+ * others as well. That is so for a shard that another node has taken over, until it is sealed here, and for a shard
+ * whose lease is over.
+ */
+export function viewOfServed(held: Iterable<HeldShard>, serves: (shard: number) => boolean): number | undefined {
+  let view = 1
+  for (const { shard, epoch, mayBeCounted } of held) {
+    if (!mayBeCounted) continue
+    if (!serves(shard)) return undefined
+    view = withShard(view, shard, epoch)
+  }
+  return view
+}
 
 export class KnownTakeovers {
   private readonly clock: Pick<ClusterClock, 'monoMs'>

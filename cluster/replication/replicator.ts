@@ -22,7 +22,7 @@ import { Health, type Unhealthy } from './health.js'
 import { Heartbeats } from './heartbeats.js'
 import { Holding } from './holding.js'
 import { Keepers } from './keepers.js'
-import { KnownTakeovers, withShard } from './known-takeovers.js'
+import { KnownTakeovers, viewOfServed } from './known-takeovers.js'
 import { type ClusterMark, LogCheck, type MissingRecords } from './log-check.js'
 import { LogChecks } from './log-checks.js'
 import { nameOf, noOwner, ownerText } from './owner.js'
@@ -306,18 +306,9 @@ export class Replicator implements HostReplication {
     return this.takeovers.viewOf(node, this.register)
   }
 
-  /**
-   * The same number for the shards that this node answers for at this moment. undefined: it could count others as well.
-   * A shard that another node has taken over is counted until it is sealed, and one whose lease is over without end.
-   */
+  /** The same number for the shards that this node answers for at this moment; undefined: see `viewOfServed`. */
   get ownView(): number | undefined {
-    let view = 1
-    for (const { shard, epoch, mayBeCounted } of this.holdings) {
-      if (shard >= this.register || !mayBeCounted) continue
-      if (!this.serves(shard)) return undefined
-      view = withShard(view, shard, epoch)
-    }
-    return view
+    return viewOfServed(this.holdings.slice(0, this.register), shard => this.serves(shard))
   }
 
   append(parts: readonly ShardPayload[], onDone: (outcome: ReadonlyMap<number, LogPosition> | Error) => void): void {

@@ -89,8 +89,9 @@ export interface Nodes {
 
 /** A read of everything that another node has, which it has not answered yet. */
 interface WideRead {
-  /** Whether the node owns something else than when it was asked. */
-  readonly isStale: () => boolean
+  readonly owner: string
+  /** The set of shards that the node owned when it was asked. */
+  readonly view: number
   readonly giveUp: () => void
 }
 
@@ -124,7 +125,7 @@ export class ClusteredShards implements Shards {
     parts.nodes.onChange(() => {
       this.asked = undefined
       this.lookAgain()
-      for (const read of [...this.wideReads]) if (read.isStale()) read.giveUp()
+      this.giveUpReads()
     })
   }
 
@@ -148,24 +149,34 @@ export class ClusteredShards implements Shards {
       const isGone = reply.kind === 'lost' && isRead && nodes.ownerOf(shard) !== owner
       onReply(isGone || reply.kind === 'unreachable' ? { kind: 'moved' } : reply)
     }
-    // The reply to a stream's poll says itself what has become of the owner.
+    const view = owner === undefined ? 0 : nodes.viewOf(owner)
+    // A poll of a stream ends soon by itself.
     if (owner === undefined || owner === nodes.self || !isRead || request.kind === 'stream')
-      return this.askOnce(shard, request, onAnswer)
-    const view = nodes.viewOf(owner)
-    const read: WideRead = {
-      isStale: () => nodes.ownerOf(shard) !== owner || nodes.viewOf(owner) !== view,
-      giveUp: () => end({ kind: 'moved' }),
-    }
+      return this.askOnce(shard, request, view, onAnswer)
     const end = (reply: ShardReply): void => {
       if (this.wideReads.delete(read)) onAnswer(reply)
     }
+    const read: WideRead = { owner, view, giveUp: () => end({ kind: 'moved' }) }
     this.wideReads.add(read)
-    this.askOnce(shard, request, end)
+    this.askOnce(shard, request, view, end)
+  }
+
+  /** Ends the reads of nodes that own another set of shards than when they were asked. */
+  private giveUpReads(): void {
+    const views = new Map<string, number>()
+    for (const { owner, view, giveUp } of [...this.wideReads]) {
+      let present = views.get(owner)
+      if (present === undefined) {
+        present = this.parts.nodes.viewOf(owner)
+        views.set(owner, present)
+      }
+      if (present !== view) giveUp()
+    }
   }
 
   /** Asks the owner of a shard, and after a change the next owner. */
   private askUntil(shard: number, request: ShardRequest, untilMs: number, onReply: OnReply): void {
-    this.askOnce(shard, request, reply => {
+    this.askOnce(shard, request, 0, reply => {
       if (reply.kind !== 'moved' && reply.kind !== 'unreachable') return onReply(reply)
       const again = (): void => this.askUntil(shard, request, untilMs, onReply)
       if (this.parts.nodes.isLost || !this.wait(untilMs, again)) onReply(this.unowned(shard, reply))
@@ -174,7 +185,7 @@ export class ClusteredShards implements Shards {
 
   /** Like `askUntil`, for each item of a batch: items whose shard has moved are asked again. */
   private askBatch(shard: number, request: BatchRequest, untilMs: number, onReply: OnReply): void {
-    this.askOnce(shard, request, reply => {
+    this.askOnce(shard, request, 0, reply => {
       const replies =
         reply.kind === 'batch'
           ? [...reply.replies]
@@ -216,12 +227,14 @@ export class ClusteredShards implements Shards {
       })
   }
 
-  /** Asks the present owner of a shard. `moved`: there is none, or it is not the owner any more. */
-  private askOnce(shard: number, request: ShardRequest, onReply: OnReply): void {
+  /**
+   * Asks the present owner of a shard. `view`: the set of shards that it is expected to own; 0: it does not matter.
+   * `moved`: there is no owner, or it is not the owner any more.
+   */
+  private askOnce(shard: number, request: ShardRequest, view: number, onReply: OnReply): void {
     const { nodes } = this.parts
     const owner = nodes.ownerOf(shard)
     if (owner === undefined) return onReply({ kind: 'moved' })
-    const view = isWide(request) ? nodes.viewOf(owner) : 0
     if (owner === nodes.self) return this.askOwn(shard, request, view, onReply)
     const onUnreadable = (what: string): void => nodes.noteUndecodable(owner, what)
     const onOutcome = (outcome: AskOutcome): void => onReply(replyFrom(outcome, request, onUnreadable))

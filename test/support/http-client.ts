@@ -19,7 +19,7 @@ export class HttpClient {
 
   constructor(
     readonly baseUrl: string,
-    /** Longer than a node waits for another one in a list (30 s and 5 s). */
+    /** A list waits up to 35 s for another node, and is answered then. */
     readonly timeoutMs = 40_000,
     connections = 1,
   ) {

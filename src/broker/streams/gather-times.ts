@@ -1,6 +1,6 @@
 // How long the readers of a process let their events be gathered (docs/interface/live.md#request).
 //
-// The feeds are shared, so the shortest time counts.
+// All readers share the feeds, so the shortest time counts.
 
 export class GatherTimes {
   /** Of each time, the number of readers. */

@@ -24,7 +24,7 @@ const againMs = 250
 /** The filters of this process, and their changes. */
 export interface FilterChanges {
   readonly revision: number
-  /** How long changes may be gathered, in milliseconds. */
+  /** How long the feed may pause after an answer, in milliseconds. */
   readonly gatherMs: number
   /** The changes since a revision; 0: everything. */
   since(revision: number): FiltersSince
@@ -81,21 +81,24 @@ export class OwnerFeed {
   pollSoon(): void {
     if (this.isDue || this.isClosed) return
     this.isDue = true
-    this.stopPause?.()
-    this.stopPause = undefined
+    this.endPause()
     this.parts.clock.endOfTick(() => {
       this.isDue = false
       if (!this.isClosed) this.pollNow()
     })
   }
 
-  /** Gets what a pause has kept from this process. */
+  /** Polls soon if the feed pauses. */
   wake(): void {
     if (this.stopPause) this.pollSoon()
   }
 
   close(): void {
     this.isClosed = true
+    this.endPause()
+  }
+
+  private endPause(): void {
     this.stopPause?.()
     this.stopPause = undefined
   }
@@ -137,7 +140,7 @@ export class OwnerFeed {
 
   private take(changes: Changes, revision: number): void {
     const isOther = this.at !== undefined && this.at.ring !== changes.at.ring
-    const hasMore = mayHaveMore(changes, this.at)
+    const { at: before } = this
     this.at = changes.at
     if (changes.lost || isOther || this.isUnknown) this.parts.onLost(isOther ? 'restarted' : 'too old')
     this.isUnknown = false
@@ -145,8 +148,7 @@ export class OwnerFeed {
     this.answered = changes.settled ?? revision
     this.parts.onChanges(this, changes)
     const { gatherMs, revision: wanted } = this.parts.filters
-    const isUrgent = hasMore || this.answered < wanted
-    if (gatherMs === 0 || isUrgent) return this.pollSoon()
+    if (gatherMs === 0 || this.answered < wanted || mayHaveMore(changes, before)) return this.pollSoon()
     if (!this.isDue && !this.isClosed) this.stopPause = this.parts.clock.after(gatherMs, () => this.pollSoon())
   }
 

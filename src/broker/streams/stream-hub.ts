@@ -102,7 +102,7 @@ export class StreamHub implements FilterChanges, ReadingHub {
     const reading = new Reading(this, group, watch, reader, turn)
     group.readings.add(reading)
     this.gatherTimes.add(watch.gatherMs)
-    // What happened before is not for this reader, as far as it is not on its way.
+    // A feed that pauses would bring this reader changes from before it was opened.
     for (const feed of this.feeds.values()) feed.wake()
     this.bookmarks.add(reading)
     this.await(reading)

@@ -40,7 +40,7 @@ const kinds = new Set(['entityCreate', 'entityUpdate', 'entityChange', 'entityDe
 
 const isNews = (kind: string): kind is EntityNews['kind'] => kinds.has(kind)
 
-/** For a person, changes may wait this long for others: many changes cost the broker half as much then. */
+/** How long the broker may gather changes: a person does not notice it, and many changes cost the broker less. */
 export const gatherMs = 200
 /** A page that nobody has seen for so long needs no changes. */
 const hiddenMsMax = 30_000
@@ -104,7 +104,7 @@ export class ChangeFeed {
         this.state.set({ kind: 'cut' })
         this.client.lose()
       } finally {
-        // What was given up as silent would stay a stream of the broker.
+        // The broker still writes to a feed that was silent for too long.
         this.reading.abort()
       }
       await new Promise(resolve => setTimeout(resolve, againMs))

@@ -150,7 +150,6 @@ t.test(
     t.notOk(holding.mayBeCounted, 'it waits')
     scene.readings[0]!({ epoch: 7, owner: self })
     await world.run(100)
-    holding.confirm(world.nowMs)
     t.ok(holding.mayBeCounted)
     holding.onTakeover({ epoch: 8, owner: other })
     t.strictSame([holding.phase, holding.mayBeCounted], ['sealing', true])
