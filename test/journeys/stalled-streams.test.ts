@@ -5,7 +5,7 @@
 import t from 'tap'
 import { waitingTogetherMax } from '../../src/broker/streams/reader-queue.js'
 import { startBroker } from '../support/broker-process.js'
-import { EventReader } from '../support/event-reader.js'
+import { type EventData, EventReader, numberIn } from '../support/event-reader.js'
 
 t.setTimeout(600_000)
 
@@ -18,11 +18,12 @@ const foldedFrom = 256 * 1024
 const waitingMax = foldedFrom + (entities + 1) * (textLength + 500)
 
 /** Whether a reader has the last change. */
-const isAtEnd = ({ events }: EventReader): boolean => events.some(({ data }) => data.data?.[0]?.n.value === changes - 1)
+const isAtEnd = ({ events }: EventReader): boolean =>
+  events.some(({ data }) => data.data?.[0] && numberIn(data.data[0], 'n') === changes - 1)
 
 /** Thousands of readers with all texts do not fit into the memory of one process. */
-const withoutTexts = (message: { readonly data?: readonly { readonly n: unknown }[] }): unknown =>
-  message.data ? { data: message.data.map(({ n }) => ({ n })) } : message
+const withoutTexts = (message: EventData): EventData =>
+  message.data ? { ...message, data: message.data.map(({ id, type, n }) => ({ id, type, n })) } : message
 
 t.test(`${count} readers that stop delay none of ${count} others`, async t => {
   const broker = await startBroker(t, { args: ['-maxConnections', String(3 * count + 100)] })

@@ -4,11 +4,44 @@ import { get, type IncomingMessage } from 'node:http'
 import type { Test } from 'tap'
 import { ownText } from '../../src/domain/recent.js'
 
+/** An entity of an event: its attributes in either representation. */
+export interface EventEntity {
+  readonly id: string
+  readonly type: string
+  readonly [attribute: string]: unknown
+}
+
+/** The number that an attribute has, in either representation. */
+export function numberIn(entity: EventEntity | undefined, attribute: string): number {
+  const shown = entity?.[attribute]
+  return (typeof shown === 'number' ? shown : (shown as { value: number }).value) as number
+}
+
+/**
+ * The data of an event: each kind has some of these members (docs/interface/live.md#events). `payload` and `headers` are
+ * those of a notification that ngsi-proxy's routes pass on.
+ */
+export interface EventData {
+  readonly data: readonly EventEntity[]
+  readonly alterationType: string
+  readonly changed: readonly string[]
+  readonly servicePath: string
+  readonly time: string
+  readonly correlator: string
+  readonly id: string
+  readonly type: string
+  readonly end: boolean
+  readonly count: number
+  readonly reason: string
+  readonly since: string
+  readonly payload: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
 export interface ReadEvent {
   readonly kind: string
   readonly cursor: string | undefined
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into whatever was sent
-  readonly data: any
+  readonly data: EventData
 }
 
 export class EventReader {
@@ -19,7 +52,7 @@ export class EventReader {
   cursor: string | undefined
   isClosed = false
   /** What is kept of the data of an event. */
-  keep: (data: ReadEvent['data']) => unknown = data => data
+  keep: (data: EventData) => EventData = data => data
   private response: IncomingMessage | undefined
   private waiting: (() => void)[] = []
   private rest = ''

@@ -3,14 +3,19 @@
 
 import { WebSocket } from 'ws'
 import type { Teardown } from './broker-process.js'
+import type { EventData, EventEntity } from './event-reader.js'
 
 /** A message of the broker: the answer to a message, or an event. */
-export interface SocketMessage {
+export interface SocketMessage extends Partial<Omit<EventData, 'id' | 'payload' | 'headers'>> {
   readonly op: string
   readonly id?: string
   readonly event?: string
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into whatever was sent
-  readonly [member: string]: any
+  readonly cursor?: string
+  readonly ref?: number | string
+  readonly status?: number
+  readonly error?: string
+  readonly description?: string
+  readonly entity?: EventEntity
 }
 
 export interface SocketClientOptions {
