@@ -17,8 +17,11 @@ import type { Subject } from './servers.js'
 import { batches, entitiesOf, fill, reads, stockId, type Template, updates, wire } from './workloads.js'
 
 const needed = { balancedSeconds: 15, p99Ratio: 2 }
-/** Requests, of which every other one is an update: a rate that three nodes on two cores carry easily. */
-const perSecond = 400
+/**
+ * Requests, of which every other one is an update: a rate that three nodes on two cores carry beside their generator.
+ * Where requests queue before the join, the numbers show that queue.
+ */
+const perSecond = 200
 const connections = 192
 /** More than this number of batches in flight would only wait. */
 const batchConnections = 12

@@ -30,7 +30,7 @@ export interface Cpu {
 const nodesAtFirst = 3
 const names = ['a', 'b', 'c', 'd'] as const
 /** How long the cluster may take to return to its normal state. */
-const placedMsMax = 60_000
+const placedMsMax = 180_000
 /** Between two looks. */
 const lookMs = 50
 /** Log lines in which a node that ends itself gives the reason. */

@@ -81,6 +81,8 @@ export class Caretaker {
   private mayAsk = false
   /** Shards that are being fetched or dropped. */
   private readonly copying = new Set<number>()
+  /** Shards that were fetched and do not have the rest of their log yet. */
+  private readonly catchingUp = new Set<number>()
   /** Shards of which the store has no row, because this node has deleted them since it started. */
   private readonly empty = new Set<number>()
   /** The logs of which all takeovers are known. */
@@ -150,11 +152,19 @@ export class Caretaker {
 
   private look(): void {
     if (!this.living.has(this.parts.self)) return
-    const { clock, holdings, mayAct } = this.parts
+    const { clock, holdings, keepers, mayAct } = this.parts
     const nowMs = clock.monoMs()
     this.mayAsk = this.rounds.isOpen(this.moving)
-    for (const holding of holdings)
-      if (this.knows(holding.shard) && mayAct(holding.shard)) this.begin(this.dutyFor(holding, nowMs), holding)
+    for (const shard of this.catchingUp) if (!isCatchingUp(holdings[shard]!)) this.catchingUp.delete(shard)
+    const fetches: Holding[] = []
+    for (const holding of holdings) {
+      if (!this.knows(holding.shard) || !mayAct(holding.shard)) continue
+      const duty = this.dutyFor(holding, nowMs)
+      if (duty === 'fetch' && keepers(holding.shard)[0] !== this.name) fetches.push(holding)
+      else this.begin(duty, holding)
+    }
+    // Last: a shard that this node should own moves to it only when the copy is here.
+    for (const holding of fetches) this.fetch(holding)
   }
 
   private knows(shard: number): boolean {
@@ -245,9 +255,17 @@ export class Caretaker {
     })
   }
 
+  /** Whether one more shard may be fetched or dropped. Each engine has its own limit: one that is away stops no other. */
+  private mayCopy(shard: number): boolean {
+    const { logs, options } = this.parts
+    const log = logIndexOf(shard, logs.length)
+    const busy = [...this.copying, ...this.catchingUp].filter(one => logIndexOf(one, logs.length) === log)
+    return busy.length < options.fetchesMax
+  }
+
   private fetch({ shard, replica, latest }: Holding): void {
     const { options, clock, onFailure, ask } = this.parts
-    if (replica.isBusy || this.copying.has(shard) || this.copying.size >= options.fetchesMax) return
+    if (replica.isBusy || this.copying.has(shard) || !this.mayCopy(shard)) return
     this.copying.add(shard)
     this.empty.delete(shard)
     const source = this.sourceOf(shard, latest?.owner)
@@ -264,8 +282,8 @@ export class Caretaker {
         if (outcome instanceof Error) return onFailure(outcome)
         if (typeof outcome === 'string') return void clock.after(options.retryMs, () => this.copying.delete(shard))
         this.copying.delete(shard)
-        replica.restart(outcome)
-        this.lookSoon()
+        this.catchingUp.add(shard)
+        replica.restart(outcome, () => this.lookSoon())
       },
     )
   }
@@ -279,8 +297,8 @@ export class Caretaker {
   }
 
   private drop({ shard, replica }: Holding): void {
-    const { host, holdings, renew, onFailure, options } = this.parts
-    if (replica.isBusy || this.copying.has(shard) || this.copying.size >= options.fetchesMax) return
+    const { host, holdings, renew, onFailure } = this.parts
+    if (replica.isBusy || this.copying.has(shard) || !this.mayCopy(shard)) return
     this.copying.add(shard)
     replica.close()
     host.drop(shard, failure => {
@@ -295,6 +313,8 @@ export class Caretaker {
     })
   }
 }
+
+const isCatchingUp = ({ replica }: Holding): boolean => replica.state === 'following' && !replica.hasBeenCurrent
 
 /** How long a condition has been true. */
 function since(times: Map<number, number>, shard: number, isSo: boolean, nowMs: number): number {

@@ -11,9 +11,11 @@ import type { ReplicationOptions } from './replication-options.js'
 
 /** How long a node may take to apply a record. */
 const reachMs = 1_000
+/** It is asked again meanwhile, because an ask or its answer may be lost with a connection. */
+const againMs = 300
 
 export interface RegisterBarrierParts {
-  readonly logs: readonly ShardLog[]
+  readonly logs: readonly Pick<ShardLog, 'takeovers'>[]
   readonly clock: ClusterClock
   readonly options: ReplicationOptions
   readonly ask: AskPeer
@@ -30,7 +32,7 @@ export class RegisterBarrier {
   constructor(private readonly parts: RegisterBarrierParts) {}
 
   begin(shard: number, sequence: number, onDone: () => void): void {
-    const { clock, options, ask, takeovers, others } = this.parts
+    const { clock, options, takeovers, others } = this.parts
     this.readOwners(areKnown => {
       const startedMs = clock.monoMs()
       // An owner that no event has named here may answer under a lease as well.
@@ -44,10 +46,22 @@ export class RegisterBarrier {
       if (missing === 0) return end()
       const request = encodePeerMessage({ kind: 'reached', shard, sequence })
       for (const node of nodes)
-        ask(node, request, reachMs, reply => {
-          if (replyOf(reply)?.kind !== 'done') isLacking = true
+        this.askUntil(startedMs + reachMs, node, request, hasReached => {
+          if (!hasReached) isLacking = true
           if (--missing === 0) end()
         })
+    })
+  }
+
+  /** Asks a node until it has applied the record, or the time is over. */
+  private askUntil(endMs: number, node: string, request: Buffer, onEnd: (hasReached: boolean) => void): void {
+    const { clock, ask } = this.parts
+    const askedMs = clock.monoMs()
+    ask(node, request, Math.min(againMs, endMs - askedMs), reply => {
+      if (replyOf(reply)?.kind === 'done') return onEnd(true)
+      const nextMs = askedMs + againMs
+      if (nextMs >= endMs) return onEnd(false)
+      clock.after(Math.max(0, nextMs - clock.monoMs()), () => this.askUntil(endMs, node, request, onEnd))
     })
   }
 

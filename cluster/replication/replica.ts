@@ -63,6 +63,8 @@ export class Replica {
   readonly shard: number
   /** Whether it has stopped because its log has other records than the ones known here. */
   hasDiverged = false
+  /** Whether it had the whole log at one moment. */
+  hasBeenCurrent = false
   private readonly parts: ReplicaParts
   private is: ReplicaState
   private tail: LogPosition
@@ -77,7 +79,6 @@ export class Replica {
   private reading: OnCaughtUp[] | undefined
   /** Whether reported records were not accepted. */
   private hasMissed = false
-  private hasBeenCurrent = false
   private waiters: Waiter[] = []
 
   /** `position`: up to where the host has applied the shard's log; undefined: it has no copy from which to continue. */
@@ -136,15 +137,16 @@ export class Replica {
     return this.hasBeenCurrent && this.tail.sequence - this.done.sequence <= records
   }
 
-  /** Reads the rest of the log, since records may have been missed. */
-  read(): void {
+  /** Reads the rest of the log, since records may have been missed. `onCurrent`: called if the first try succeeds. */
+  read(onCurrent: () => void = () => {}): void {
     if (this.is !== 'following') return
     if (this.reading) {
       this.hasMissed = true
       return
     }
     this.catchUp(caughtUp => {
-      if (!caughtUp) this.readLater()
+      if (caughtUp) onCurrent()
+      else this.readLater()
     })
   }
 
@@ -338,14 +340,14 @@ export class Replica {
     this.read()
   }
 
-  /** A snapshot was installed that has everything up to a position, at least. */
-  restart(position: LogPosition): void {
+  /** A snapshot was installed that has everything up to a position, at least. `onCurrent`: as for `read`. */
+  restart(position: LogPosition, onCurrent?: () => void): void {
     assert(this.is === 'incomplete' && !this.isBusy, 'only an incomplete copy takes a snapshot')
     this.tail = position
     this.done = position
     this.begun = []
     this.is = 'following'
-    this.read()
+    this.read(onCurrent)
   }
 
   /** Ends reading and applying. */

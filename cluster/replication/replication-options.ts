@@ -67,7 +67,10 @@ export interface ReplicationOptions {
   readonly moveRestMs: number
   /** How long a round may keep the next one waiting. */
   readonly moveRoundMs: number
-  /** Shards whose snapshots one node fetches at the same time. */
+  /**
+   * Shards of one engine that a node fetches or drops at the same time. A fetched one counts until it has caught up with
+   * its log.
+   */
   readonly fetchesMax: number
   /** Bytes of one page of a snapshot, and of records read at once. */
   readonly pageBytesMax: number
@@ -115,7 +118,7 @@ export const replicationOptionsDefault: ReplicationOptions = {
   movesMax: 8,
   moveRestMs: 150,
   moveRoundMs: 5000,
-  fetchesMax: 2,
+  fetchesMax: 4,
   pageBytesMax: mib,
   pendingBytesMax: 32 * mib,
   lagMax: 500,

@@ -67,17 +67,20 @@ export class AccessControl {
     private readonly requestRates: TenantPace,
   ) {}
 
+  // [hot] Once per request.
   /**
-   * Finds out who asks. Calls `onDone` once: before it returns, unless a token has to be verified. `certificate`: of the
-   * connection, verified by TLS.
+   * Finds out who asks. undefined: a token has to be verified first, and `onLater` is called then. `certificate`: of
+   * the connection, verified by TLS.
    */
   identify(
     headers: ProofHeaders,
     certificate: X509Certificate | undefined,
-    onDone: (answer: RightsOrRefusal) => void,
-  ): void {
+    onLater: (answer: RightsOrRefusal) => void,
+  ): RightsOrRefusal | undefined {
     const shown = shownProof(headers, certificate && this.shownIn(certificate))
-    this.authenticator.authenticate(shown, identification => onDone(this.answerTo(identification, shown.kind)))
+    const { kind } = shown
+    const now = this.authenticator.authenticate(shown, later => onLater(this.answerTo(later, kind)))
+    return now && this.answerTo(now, kind)
   }
 
   onForbidden(): void {

@@ -175,12 +175,12 @@ export class Authenticator {
 
   // [hot] Once per request.
   /**
-   * Finds out who asks. Calls `onDone` once: before it returns, unless a token has to be verified. The principal is one
-   * of `file` at the time of the call.
+   * Finds out who asks. undefined: a token has to be verified first, and `onLater` is called then. The principal is one
+   * of `file` at the time of the answer.
    */
-  authenticate(shown: ShownProof, onDone: (identification: Identification) => void): void {
-    const now = this.identify(shown, onDone)
-    if (now) this.finish(now, onDone)
+  authenticate(shown: ShownProof, onLater: (identification: Identification) => void): Identification | undefined {
+    const now = this.identify(shown, onLater)
+    return now && this.counted(now)
   }
 
   /** Whether a principal that was identified earlier may still act; undefined: not any more. */
@@ -203,8 +203,8 @@ export class Authenticator {
     this.tokens.stop()
   }
 
-  /** undefined: `onDone` is called later. */
-  private identify(shown: ShownProof, onDone: (identification: Identification) => void): Identification | undefined {
+  /** undefined: `onLater` is called later. */
+  private identify(shown: ShownProof, onLater: (identification: Identification) => void): Identification | undefined {
     switch (shown.kind) {
       case 'nothing':
         return this.known.anonymous
@@ -216,7 +216,7 @@ export class Authenticator {
         // A certificate that the file does not have is a matter of the connection alone.
         return this.sourceOf(shown.certificate) ? answers.conflict : this.identifyKey(shown.text)
       case 'token':
-        return this.sourceOf(shown.certificate) ? answers.conflict : this.identifyToken(shown.text, onDone)
+        return this.sourceOf(shown.certificate) ? answers.conflict : this.identifyToken(shown.text, onLater)
       case 'conflict':
       case 'malformed':
         return answers[shown.kind]
@@ -251,8 +251,8 @@ export class Authenticator {
     return known
   }
 
-  private identifyToken(text: string, onDone: (identification: Identification) => void): Identification | undefined {
-    const outcome = this.tokens.verify(text, later => this.finish(this.identificationOf(later), onDone))
+  private identifyToken(text: string, onLater: (identification: Identification) => void): Identification | undefined {
+    const outcome = this.tokens.verify(text, later => onLater(this.counted(this.identificationOf(later))))
     return outcome && this.identificationOf(outcome)
   }
 
@@ -262,8 +262,8 @@ export class Authenticator {
     return answers[outcome.fault]
   }
 
-  private finish(identification: Identification, onDone: (identification: Identification) => void): void {
+  private counted(identification: Identification): Identification {
     if (!identification.ok) this.denied[identification.fault]++
-    onDone(identification)
+    return identification
   }
 }

@@ -76,10 +76,12 @@ function proofOf(text: string, isKey: boolean, certificate: ShownCertificate | u
   return isKey ? malformed : { kind: 'token', text, certificate }
 }
 
-const scheme = 'bearer '
+const scheme = 'Bearer '
 
+// [hot] Once per request with the header; most clients write the scheme like that.
 /** The text behind the scheme, whose case has no meaning; '' for another scheme. */
 function bearerIn(value: string): string {
-  if (value.length > proofLengthMax + 16 || value.slice(0, scheme.length).toLowerCase() !== scheme) return ''
-  return value.slice(scheme.length).trim()
+  if (value.length > proofLengthMax + 16) return ''
+  const isBearer = value.startsWith(scheme) || value.slice(0, scheme.length).toLowerCase() === scheme.toLowerCase()
+  return isBearer ? value.slice(scheme.length).trim() : ''
 }

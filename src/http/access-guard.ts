@@ -16,14 +16,14 @@ export interface ClientHeaders {
 
 export interface AccessGuard {
   /**
-   * Finds out who asks. Calls `onDone` once: before it returns, unless a token has to be verified. `certificate`: of the
-   * connection, verified by TLS; one object for each connection. undefined: there is none.
+   * Finds out who asks. undefined: a token has to be verified first, and `onLater` is called then. `certificate`: of
+   * the connection, verified by TLS; one object for each connection. undefined: there is none.
    */
   identify(
     headers: ClientHeaders,
     certificate: X509Certificate | undefined,
-    onDone: (identification: AskerResult) => void,
-  ): void
+    onLater: (identification: AskerResult) => void,
+  ): AskerResult | undefined
   /** Counts a request that no rule allows. */
   onForbidden(): void
   /** Counts a request that is refused because too much waits for verifications. */

@@ -11,8 +11,14 @@ import type { Result } from '../domain/refusal.js'
 import type { Asker, Permit } from './access-guard.js'
 import type { Request } from './request.js'
 
-/** The decision about a request that the rules allow. */
-export type PermitDecision = Extract<Result<Permit>, { readonly ok: true }>
+/** A permit, with the tenant whose rate its requests use. */
+export interface DecidedPermit {
+  readonly permit: Permit
+  /** undefined: they use no rate. */
+  readonly tenant: string | undefined
+}
+
+type Allowed = Extract<Result<DecidedPermit>, { readonly ok: true }>
 
 interface LatestPermit {
   readonly need: RequestNeed
@@ -20,22 +26,23 @@ interface LatestPermit {
   /** undefined: the request named none. */
   readonly path: string | undefined
   readonly isUpsert: boolean
-  readonly permit: PermitDecision
+  readonly allowed: Allowed
 }
 
 export class LatestPermits {
   private readonly ofAskers = new WeakMap<Asker, LatestPermit>()
 
   /** The permit for a request of the same kind, tenant and path; undefined: the latest one was for another. */
-  of(asker: Asker, request: Request, need: RequestNeed): PermitDecision | undefined {
+  of(asker: Asker, request: Request, need: RequestNeed): Allowed | undefined {
     const latest = this.ofAskers.get(asker)
-    return latest?.need === need && isAlike(latest, request) ? latest.permit : undefined
+    return latest?.need === need && isAlike(latest, request) ? latest.allowed : undefined
   }
 
-  set(request: Request, need: RequestNeed, permit: PermitDecision): void {
+  set(request: Request, need: RequestNeed, decided: DecidedPermit): void {
     if (!isPlain(request)) return
     const { tenantHeader, paths } = request
-    this.ofAskers.set(permit.value.asker, { need, tenantHeader, path: paths[0], isUpsert: isUpsert(request), permit })
+    const kind = { need, tenantHeader, path: paths[0], isUpsert: isUpsert(request) }
+    this.ofAskers.set(decided.permit.asker, { ...kind, allowed: { ok: true, value: decided } })
   }
 }
 

@@ -55,7 +55,7 @@ async function openMain(
     const front = await openUwsFront(options, handler)
     const { build, uncorrected } = await loadUws()
     logger.info(`serving with ${build}`)
-    if (uncorrected !== undefined) logger.warn(`${bytesAreCut}: ${uncorrected}`)
+    if (uncorrected !== undefined) logger.warn(`${consequences}: ${uncorrected}`)
     return front
   } catch (error) {
     if (kind === 'uws' || !(error instanceof UwsMissing)) throw error
@@ -70,10 +70,14 @@ async function openNode(options: FrontOptions, handler: FrontHandler): Promise<F
   return openNodeFront(options, handler)
 }
 
-/** The consequence when the binary could not be corrected (uws-addon.ts). */
+const socketsAreCut = 'uWebSockets.js may cut off a WebSocket that has just been opened'
 const bytesAreCut =
   'uWebSockets.js cuts bytes outside ASCII off both ends of header values, so a request may select another tenant than it names' +
   ' (use -httpServer node, or a proxy that refuses such bytes)'
+
+/** The consequences when the binary is not corrected (uws-addon.ts). */
+const consequences =
+  process.platform === 'linux' && process.arch !== 'x64' ? socketsAreCut : `${bytesAreCut}; ${socketsAreCut}`
 
 /**
  * The front at `-port`, and node:http at `-http1Port` (docs/operations/http-servers.md#http10) and at `-adminPort`

@@ -16,7 +16,7 @@ import { allPaths } from '../domain/scope.js'
 import type { AccessGuard, Asker, AskerResult, Permit } from './access-guard.js'
 import type { BodyHandler, Exchange } from './front.js'
 import { HeldBodies, HeldBody } from './held-bodies.js'
-import { LatestPermits, type PermitDecision } from './latest-permits.js'
+import { type DecidedPermit, LatestPermits } from './latest-permits.js'
 import type { Reply } from './reply.js'
 import { type Request, tenantOf } from './request.js'
 import { streamScope } from './stream-scope.js'
@@ -47,22 +47,25 @@ export class RequestAuthorizer {
   ): BodyHandler | undefined {
     if (candidate.need === 'nothing') return serve(undefined)
     const { exchange } = candidate
-    let isDecided = false
-    let handler: BodyHandler | undefined
     let body: HeldBody | undefined
-    this.access.identify(exchange, exchange.certificate, identification => {
-      isDecided = true
-      if (body?.isRefused) return
-      const permit = this.permitOrRefuse(candidate, identification)
-      handler = permit && serve(permit)
-      body?.give(handler)
+    const now = this.access.identify(exchange, exchange.certificate, later => {
+      if (body && !body.isRefused) body.give(this.serveOrRefuse(candidate, later, serve))
     })
-    if (isDecided) return handler
+    if (now) return this.serveOrRefuse(candidate, now, serve)
     body = new HeldBody(this.bodies, () => {
       this.access.onBusy()
       candidate.reply.refuse(refusals.verificationsTooMany)
     })
     return body.handlerNow(candidate.awaitsBody)
+  }
+
+  private serveOrRefuse(
+    candidate: CandidateRequest,
+    identification: AskerResult,
+    serve: (permit: Permit | undefined) => BodyHandler | undefined,
+  ): BodyHandler | undefined {
+    const permit = this.permitOrRefuse(candidate, identification)
+    return permit && serve(permit)
   }
 
   /**
@@ -93,13 +96,15 @@ export class RequestAuthorizer {
   }
 
   private permitOf(request: Request, need: RequestNeed, asker: Asker): Result<Permit> {
-    const permit = this.latest.of(asker, request, need) ?? this.permitAnew(request, need, asker)
-    if (!permit.ok) return permit
-    const refusal = this.refusalByRate(request, need)
-    return refusal ? refused(refusal) : permit
+    const decided = this.latest.of(asker, request, need) ?? this.decide(request, need, asker)
+    if (!decided.ok) return decided
+    const { permit, tenant } = decided.value
+    // A request that the rules refuse takes nothing from the rate of its tenant: other principals need it.
+    const refusal = tenant === undefined ? undefined : this.access.refusalByRate(tenant)
+    return refusal ? refused(refusal) : accepted(permit)
   }
 
-  private permitAnew(request: Request, need: RequestNeed, asker: Asker): Result<Permit> {
+  private decide(request: Request, need: RequestNeed, asker: Asker): Result<DecidedPermit> {
     const onForbidden = (): void => this.access.onForbidden()
     const grants = typeof need === 'string' ? accepted({}) : grantsFor(request, need, asker)
     if (!grants.ok) {
@@ -107,17 +112,18 @@ export class RequestAuthorizer {
       return grants
     }
     const isWhole = typeof need !== 'string' && areAllWhole(actionsMeant(request, need), grants.value)
-    const permit: PermitDecision = { ok: true, value: { asker, grants: grants.value, isWhole, onForbidden } }
-    this.latest.set(request, need, permit)
-    return permit
+    const permit = { asker, grants: grants.value, isWhole, onForbidden }
+    const decided = { permit, tenant: tenantPaced(request, need) }
+    this.latest.set(request, need, decided)
+    return accepted(decided)
   }
+}
 
-  /** A request that the rules refuse takes nothing from the rate of its tenant: other principals need it. */
-  private refusalByRate(request: Request, need: RequestNeed): Refusal | undefined {
-    if (typeof need === 'string' || need.about === 'broker') return undefined
-    const tenant = tenantMeant(request)
-    return tenant.ok ? this.access.refusalByRate(tenant.value) : undefined
-  }
+/** The tenant whose rate a request is counted in; undefined: it is counted in none. */
+function tenantPaced(request: Request, need: RequestNeed): string | undefined {
+  if (typeof need === 'string' || need.about === 'broker') return undefined
+  const tenant = tenantMeant(request)
+  return tenant.ok ? tenant.value : undefined
 }
 
 /** The tenant that a request is about. A stream may name it in its parameters. */

@@ -14,7 +14,7 @@ import { parseServicePaths, parseTenant } from '../domain/scope.js'
 import { type Watch, watchesMax, watchIdLengthMax } from '../domain/streams/watch.js'
 import { type WatchScope, watchOfMessage } from '../domain/streams/watch-parser.js'
 import { watchedPath } from '../domain/subscriptions/subscription.js'
-import type { Asker, ClientHeaders } from './access-guard.js'
+import type { Asker, AskerResult, ClientHeaders } from './access-guard.js'
 import { parsedInTurnsFrom, parseJson, parseJsonInTurns } from './body.js'
 import { EventWriter } from './event-writer.js'
 import type { MessageSocket, SocketListener } from './front.js'
@@ -235,7 +235,7 @@ export class StreamSocket implements SocketListener, OpenStream {
     const { access, certificate } = this.parts
     if (!rights || !access) return this.write('{"op":"ok"}')
     this.arrived = { messages: [], bytes: 0 }
-    access.identify(bearerOf(token), certificate, answer => {
+    const onAnswer = (answer: AskerResult): void => {
       const messages = this.arrived?.messages ?? []
       this.arrived = undefined
       if (this.isOver) return
@@ -246,7 +246,9 @@ export class StreamSocket implements SocketListener, OpenStream {
       if (refusal) this.refuse(undefined, refusal)
       else this.write('{"op":"ok"}')
       for (const message of messages) this.onMessage(message)
-    })
+    }
+    const now = access.identify(bearerOf(token), certificate, onAnswer)
+    if (now) onAnswer(now)
   }
 
   private update(message: JsonObject, payload: Payload, length: number): void {

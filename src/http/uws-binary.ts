@@ -2,7 +2,7 @@
 //
 // The process loads a corrected copy of the binary where a correction of this build is known. An installed program
 // unpacks the binary inside it. A clone has the package of uWebSockets.js: if the copy fails there, the process loads
-// the package's own binary, and the log warns of the consequence.
+// the package's own binary, and the log warns of the consequences.
 //
 // Not here: its use (uws-front.ts), the choice of the build (its head), the correction (uws-addon.ts), the binaries
 // inside an installed program (uws-packed.ts).
@@ -43,7 +43,7 @@ export interface LoadedUws {
   readonly uws: Uws
   /** The build and its package, for the log. */
   readonly build: string
-  /** Why the package's own binary was loaded although it needs a correction; undefined: header values are right. */
+  /** Why the package's own binary was loaded and not a corrected copy; undefined: the copy was. */
   readonly uncorrected: string | undefined
 }
 
@@ -59,10 +59,14 @@ async function load(): Promise<LoadedUws> {
   setHeadLimit()
   try {
     const binary = `uws_${process.platform}_${process.arch}_${process.versions.modules}`
-    const { addon, from, corrected, uncorrected } = isPacked() ? loadPacked(binary) : await loadFromPackage(binary)
+    const { addon, from, uncorrected } = isPacked() ? loadPacked(binary) : await loadFromPackage(binary)
     const uws = addon as Uws
     uws._cfg('silent') // No `uWebSockets` header.
-    return { uws, build: `uWebSockets.js (${from}, ${binary}${corrected ? ', corrected' : ''})`, uncorrected }
+    return {
+      uws,
+      build: `uWebSockets.js (${from}, ${binary}${uncorrected === undefined ? ', corrected' : ''})`,
+      uncorrected,
+    }
   } catch (cause) {
     const platform = `${process.platform} ${process.arch}, Node.js ${process.version}`
     throw new UwsMissing(`uWebSockets.js cannot be loaded on this machine (${platform}: ${lastLine(cause)})`, { cause })
@@ -73,16 +77,15 @@ async function load(): Promise<LoadedUws> {
 interface Loaded {
   readonly addon: unknown
   readonly from: string
-  readonly corrected: boolean
   readonly uncorrected: string | undefined
 }
 
 function loadPacked(binary: string): Loaded {
   const bytes = unpack(binary)
   const correction = correct(bytes)
-  const addon = loadBytes(correction.kind === 'corrected' ? correction.bytes : bytes, tmpdir())
-  const uncorrected = correction.kind === 'impossible' ? correction.reason : undefined
-  return { addon, from: packedFrom, corrected: correction.kind === 'corrected', uncorrected }
+  if (correction.kind === 'corrected')
+    return { addon: loadBytes(correction.bytes, tmpdir()), from: packedFrom, uncorrected: undefined }
+  return { addon: loadBytes(bytes, tmpdir()), from: packedFrom, uncorrected: correction.reason }
 }
 
 async function loadFromPackage(binary: string): Promise<Loaded> {
@@ -92,18 +95,15 @@ async function loadFromPackage(binary: string): Promise<Loaded> {
   const { name, version } = JSON.parse(readFileSync(new URL('../package.json', entry), 'utf8')) as Manifest
   const copy = loadCorrected(file)
   const addon = copy.addon ?? (await import('uWebSockets.js'))
-  return { addon, from: `${name} ${version}`, corrected: copy.addon !== undefined, uncorrected: copy.reason }
+  return { addon, from: `${name} ${version}`, uncorrected: copy.reason }
 }
 
-/**
- * Loads the corrected copy, or returns the reason why that failed. Returns neither if the package's own file needs no
- * correction.
- */
+/** Loads the corrected copy, or returns the reason why that failed. */
 function loadCorrected(binary: URL): { addon?: unknown; reason?: string } {
   try {
     const correction = correct(readFileSync(binary))
     if (correction.kind === 'impossible') return { reason: correction.reason }
-    return correction.kind === 'corrected' ? { addon: loadBytes(correction.bytes, tmpdir()) } : {}
+    return { addon: loadBytes(correction.bytes, tmpdir()) }
   } catch (error) {
     return { reason: lastLine(error) }
   }

@@ -10,7 +10,7 @@
 // refuses HTTP/1.0, garbage and over 98 headers. It closes a connection when a second request comes before the first
 // one was answered. It answers 505 to a first line cut at one of eleven places.
 //
-// The build is `uws-pack` 20.0.8, with one correction (uws-addon). The earlier package, `uwebsockets` 3.0.6, answered
+// The build is `uws-pack` 20.0.8, with two corrections (uws-addon). The earlier package, `uwebsockets` 3.0.6, answered
 // 505 to 50 of 103 cuts of a GET and did not answer header names such as `X_A`. The cost per request of both is alike.
 //
 // There are two applications. The system's socket belongs to the first one. While there is room, it serves the

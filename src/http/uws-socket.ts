@@ -215,9 +215,9 @@ export interface UwsSockets {
 /**
  * How the binary treats WebSockets; `upgrade` decides which requests become one. `reads`: those of a front with TLS.
  *
- * As little as possible may happen in the call of `cork` in which a response becomes a WebSocket. At the end of that
- * call the binary looks at the state of the response, in memory that it has freed in the call. If that memory was used
- * again, the binary may close the connection. So `open` is a function of the engine, which takes none.
+ * As little as possible happens in the call of `cork` in which a response becomes a WebSocket: an uncorrected binary
+ * (uws-addon.ts) may close the connection if memory is taken there. So `open` is a function of the engine, which takes
+ * none.
  */
 export function uwsSockets(
   { messageBytesMax, compression }: SocketOptions,

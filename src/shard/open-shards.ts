@@ -20,7 +20,7 @@ import { registrationForm, subscriptionForm } from './documents/forms.js'
 import { PathRegister } from './documents/path-register.js'
 import { PatternAccounts } from './documents/pattern-accounts.js'
 import { ProviderBook } from './documents/provider-book.js'
-import { type Register, registerOver } from './documents/register.js'
+import { type Register, registerAlone } from './documents/register.js'
 import { RegisterCopy } from './documents/register-copy.js'
 import { RegisterFeed } from './documents/register-feed.js'
 import { RegisterFollower } from './documents/register-follower.js'
@@ -164,7 +164,7 @@ export async function openLocalShards(parts: ShardParts): Promise<LocalShards> {
   const { log, entities, attributes, owned } = logParts
   const commit = new GroupCommit({ log, clock, directory: entities, attributes, onFailure, room })
   const { register, others } = logParts.register(commit)
-  const documents = await readDocuments(parts, commit, register)
+  const documents = await readDocuments(parts, register)
   const reading = readingOf(parts, commit, logParts)
   const { subscriptions } = documents
   const isOfShards = owned !== undefined
@@ -248,12 +248,11 @@ function ownsNow({ share, shardMap }: ShardParts): (shard: number) => boolean {
 
 async function readDocuments(
   { store, shardMap, clock, limits, room, visibleDocuments, quotas }: ShardParts,
-  commit: GroupCommit,
   register: Register,
 ): Promise<KnownDocuments> {
   const subscriptions = await Documents.read(subscriptionForm, store, register, shardMap)
   const registrations = await Documents.read(registrationForm, store, register, shardMap)
-  const documentOwner = new DocumentOwner(commit, register, limits.mailboxLengthMax, room, visibleDocuments)
+  const documentOwner = new DocumentOwner(register, limits.mailboxLengthMax, room, visibleDocuments)
   const patterns = new PatternAccounts(subscriptions, clock)
   return {
     subscriptions,
@@ -298,7 +297,7 @@ const logPartsAlone = ({ store, shardMap, clock, stamps }: ShardParts): LogParts
   entities: new Counts(store, entityCounts),
   attributes: new Counts(store, attributeCounts),
   owned: undefined,
-  register: commit => ({ register: registerOver(commit, shardMap.register), others: undefined }),
+  register: commit => ({ register: registerAlone(commit, shardMap.register), others: undefined }),
 })
 
 /** For a worker: as for a single owner, except for the register. Worker 0 keeps it, and the others copy it. */
@@ -313,7 +312,7 @@ const logPartsOfWorker = (parts: ShardParts, { worker }: WorkerPart): LogParts =
         paths,
         copy: new RegisterCopy({ ...among, follower }),
       })
-      return { register: registerOver(commit, shardMap.register), others: { isKeeper: () => false, role } }
+      return { register: registerAlone(commit, shardMap.register), others: { isKeeper: () => false, role } }
     }
     const feed = new RegisterFeed(among)
     return { register: feed, others: { isKeeper: () => true, role: paths => ({ kind: 'keeper', paths, feed }) } }

@@ -73,15 +73,12 @@ async function authenticating(
   })
   await authenticator.ready()
   const authenticate = (shown: ShownProof): Promise<Identification> =>
-    new Promise(resolve => authenticator.authenticate(shown, resolve))
-  /** The outcome, if `authenticate` calls back before it returns. */
-  const atOnce = (shown: ShownProof): Identification | undefined => {
-    let found: Identification | undefined
-    authenticator.authenticate(shown, identification => {
-      found = identification
+    new Promise(resolve => {
+      const now = authenticator.authenticate(shown, resolve)
+      if (now) resolve(now)
     })
-    return found
-  }
+  /** The outcome, if it is known at once. */
+  const atOnce = (shown: ShownProof): Identification | undefined => authenticator.authenticate(shown, () => {})
   const token = (others: JsonObject = {}, by: SigningKey = first): Promise<string> =>
     signed(by, provider.claims(clock.wallMs(), 'ada', others))
   return { provider, folder, clock, put, source, authenticator, authenticate, atOnce, token }

@@ -9,10 +9,6 @@ import { allRules, but, hostBut, type NodeRules } from './replication-rules.js'
 export const controls: Readonly<Record<string, NodeRules>> = {
   'an append is compared with the latest takeover in one step': { ...allRules, fenced: false },
   'reads are answered under a lease': { ...allRules, leases: false },
-  'a newcomer waits until the lease of the one before is over': {
-    ...allRules,
-    after: (delayMs, { leaseMs, leaseMargin }) => (delayMs === leaseMs * (1 + leaseMargin) ? 0 : delayMs),
-  },
   'an append without an answer is not taken for done': {
     ...allRules,
     log: log =>

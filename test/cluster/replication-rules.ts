@@ -1,7 +1,6 @@
 // The rules of a simulated node that can be switched off, to see that they matter (replication-controls.ts).
 
 import type { ShardLog } from '../../cluster/logs/shard-log.js'
-import type { ReplicationOptions } from '../../cluster/replication/replication-options.js'
 import type { ShardHost } from '../../cluster/replication/shard-host.js'
 import type { Replication } from '../../src/shard/replicate/replication.js'
 
@@ -14,8 +13,6 @@ export interface NodeRules {
   readonly host: (host: ShardHost, later: (run: () => void) => void) => ShardHost
   /** Wraps the appends of a node's shards. */
   readonly replication: (replication: Replication) => Replication
-  /** Wraps the clock of a node. */
-  readonly after: (delayMs: number, options: ReplicationOptions) => number
   /** A change of the register is acknowledged only when no owner decides without it. */
   readonly barriers: boolean
   /** An append checks the latest takeover. */
@@ -27,7 +24,6 @@ export const allRules: NodeRules = {
   log: log => log,
   host: host => host,
   replication: replication => replication,
-  after: delayMs => delayMs,
   barriers: true,
   fenced: true,
 }

@@ -17,13 +17,12 @@ const controlSeeds = Number(process.env.CONTROL_SEEDS ?? 600)
  * seeds are tried. CONTROL_SEED begins elsewhere.
  */
 const noticedBy: Readonly<Record<string, number>> = {
-  'an append is compared with the latest takeover in one step': 323,
+  'an append is compared with the latest takeover in one step': 328,
   'reads are answered under a lease': 313,
-  'a newcomer waits until the lease of the one before is over': 376,
-  'a shard is handed over when nothing of it is under way any more': 304,
-  'what is trimmed is on the disks of those that keep it': 315,
-  'no more is trimmed than that': 392,
-  'a change of the register is told of when no owner decides without it': 313,
+  'a shard is handed over when nothing of it is under way any more': 305,
+  'what is trimmed is on the disks of those that keep it': 322,
+  'no more is trimmed than that': 423,
+  'a change of the register is told of when no owner decides without it': 352,
 }
 const otherControlSeed = 301
 /** The entities whose order of requests must be found, for each one whose search takes too many steps. */

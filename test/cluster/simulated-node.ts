@@ -144,10 +144,6 @@ export class SimulatedNode {
     const { role } = local.parts
     assert(role.kind === 'node', 'the shards of a node')
     this.host = rules.host(role.host, run => clock.endOfTick(run))
-    const ownClock = {
-      ...process.clock,
-      after: (delayMs: number, run: () => void) => process.clock.after(rules.after(delayMs, options), run),
-    }
     const ownerListeners: (() => void)[] = []
     this.replicator = new Replicator({
       name,
@@ -156,7 +152,7 @@ export class SimulatedNode {
       spread: shards,
       logs,
       host: this.host,
-      clock: ownClock,
+      clock: process.clock,
       options,
       marks: logs.map(() => mark),
       ask: (to, request, waitMs, onReply) =>

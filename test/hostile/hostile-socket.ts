@@ -13,9 +13,6 @@ const strictWaitMs = 30_000
 /** For an answer to bytes that are not a frame; silence is allowed. */
 const mildWaitMs = 20
 
-/** The connection has ended without a close frame. */
-export const cutOff = 'the connection was cut off'
-
 const answers: ReadonlySet<string> = new Set(['watching', 'unwatched', 'ok', 'done', 'pong', 'error', 'event'])
 
 /** A documented 500: an update with an operator that does not fit the stored value. */
@@ -95,7 +92,7 @@ export class HostileSocket {
     const isDone = (): boolean => [...wanted].every(([ref, times]) => (this.doneTimes.get(ref) ?? 0) >= times)
     const isAnswered = (): boolean => this.answered.has(mark) && isDone()
     await this.until(() => this.isOver || isAnswered(), strictWaitMs)
-    if (this.isOver) return this.closeCode === undefined ? cutOff : `the connection was ended (${this.closeCode})`
+    if (this.isOver) return `the connection was ended (${this.closeCode ?? 'without a close frame'})`
     if (!this.answered.has(mark)) return 'it does not answer any more'
     const missing = [...wanted].filter(([ref, times]) => (this.doneTimes.get(ref) ?? 0) < times)
     if (missing.length > 0) return `${missing.length} updates were not answered, the first one is ${missing[0]![0]}`

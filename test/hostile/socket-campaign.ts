@@ -11,7 +11,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { type BrokerProcess, startBroker, type Teardown, tempDir } from '../support/broker-process.js'
 import { Random } from '../support/random.js'
 import { type SocketMessage, StreamSocketClient } from '../support/stream-socket-client.js'
-import { cutOff, HostileSocket } from './hostile-socket.js'
+import { HostileSocket } from './hostile-socket.js'
 import { Inspector, isFailure, megabytes } from './inspector.js'
 import { PatientClient } from './patient-client.js'
 import { type SocketShot, SocketShots } from './socket-shots.js'
@@ -38,11 +38,6 @@ const shotsPerChange = 5
 /** Connections that a hostile client has left half-used. */
 const halvesMax = 30
 const problemsMax = 10
-/**
- * Connections that may be cut off although their shots do not explain it. On a busy machine that happens to one of some
- * thousand shots at uWebSockets.js; the cause is not known (issue 24).
- */
-const cutOffsMax = 1
 const settledWaitMs = 60_000
 /** Rounds in which caches fill up, and the limit of the heap's growth after them. */
 const roundsOfWarmUp = 2
@@ -63,7 +58,6 @@ export class SocketCampaign {
   private shots = 0
   private connections = 0
   private changes = 0
-  private cutOffs = 0
   private longestMs = 0
 
   constructor(private readonly options: SocketCampaignOptions) {}
@@ -129,22 +123,11 @@ export class SocketCampaign {
       if (isNew) this.connections++
       const one: HostileSocket = isOwn ? await HostileSocket.to(port) : isNew ? await HostileSocket.open(port) : line!
       const wrong = await one.fire(shot)
-      if (wrong === cutOff && this.cutOffs++ < cutOffsMax) line = await this.fireAgain(port, shot)
-      else {
-        if (wrong !== undefined) this.report(`${wrong}: ${shown(shot)}`)
-        if (isOwn) one.leave()
-        else line = shot.then === 'goes on' ? one : this.finish(one, shot)
-      }
+      if (wrong !== undefined) this.report(`${wrong}: ${shown(shot)}`)
+      if (isOwn) one.leave()
+      else line = shot.then === 'goes on' ? one : this.finish(one, shot)
     }
     line?.leave()
-  }
-
-  /** The same shot on a new connection: it is the cause if it is cut off again. */
-  private async fireAgain(port: number, shot: SocketShot): Promise<HostileSocket> {
-    const line = await HostileSocket.open(port)
-    const wrong = await line.fire(shot)
-    if (wrong !== undefined) this.report(`${wrong}: ${shown(shot)}`)
-    return line
   }
 
   /** Ends the connection of such a shot; some stay as they are for a while. */
@@ -218,7 +201,6 @@ export class SocketCampaign {
       `${server}, SEED=${seed}: ${this.shots} shots on ${this.connections} connections in ${seconds.toFixed(0)} s`,
       `by kind: ${kinds.join(', ')}`,
       inspector.figures,
-      `${this.cutOffs} connections were cut off without an explanation`,
       `${this.changes} changes for the neighbour, each within ${this.longestMs.toFixed(0)} ms of its request`,
     ]
   }

@@ -63,11 +63,11 @@ t.test('an explanation names its subject, and whether and why the subscription t
     subscription: id,
     entity: { id: 'R1', type: 'Room', servicePath: '/' },
     fires: true,
-    reason: 'any attribute has to change',
+    reason: 'an attribute of the entity has to change',
     conditions: [
       { condition: 'alterationTypes', holds: true, text: 'waits for entityCreate, entityChange' },
       { condition: 'servicePath', holds: true, text: '/ is within /#' },
-      { condition: 'attrs', holds: true, text: 'any attribute has to change' },
+      { condition: 'attrs', holds: true, text: 'an attribute of the entity has to change' },
       { condition: 'entities', holds: true, text: 'R1 of type Room is meant by {"idPattern":"^R","type":"Room"}' },
       { condition: 'status', holds: true, text: 'is active' },
       { condition: 'expires', holds: true, text: 'never expires' },

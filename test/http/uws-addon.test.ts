@@ -3,14 +3,18 @@
 // Not here: header values in the corrected binary (front-contract).
 
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { brotliCompressSync, constants } from 'node:zlib'
 import t from 'tap'
+import { WebSocket } from 'ws'
 import { type Builds, correct, knownBuilds, loadBytes } from '../../src/http/uws-addon.js'
+import { loadUws } from '../../src/http/uws-binary.js'
 import { packedBuilds, packedFrom, unpack } from '../../src/http/uws-packed.js'
 import { startBroker, tempDir } from '../support/broker-process.js'
+import { certificate } from './front-contract.js'
 
 const folder = new URL('bin/', import.meta.resolve('uWebSockets.js'))
 const binaries = readdirSync(folder).filter(name => name.startsWith('uws_linux_'))
@@ -25,7 +29,7 @@ t.test('every build of the package for Linux is known', async t => {
   for (const name of binaries) t.ok(knownBuilds.has(sha256(read(name))), name)
 })
 
-t.test('on x64 two jumps behind comparisons with a blank become unsigned, and nothing else changes', async t => {
+t.test('on x64 two jumps become unsigned, two sizes become that of a response, and nothing else changes', async t => {
   const x64 = binaries.filter(name => name.includes('_x64_'))
   t.ok(x64.length > 0)
   for (const name of x64) {
@@ -37,21 +41,39 @@ t.test('on x64 two jumps behind comparisons with a blank become unsigned, and no
     const { bytes } = correction
     const changed: number[] = []
     for (let at = 0; at < bytes.length; at++) if (bytes[at] !== original[at]) changed.push(at)
-    const [end = 0, beginning = 0] = changed
-    t.equal(changed.length, 2, name)
+    const [tls = 0, end = 0, beginning = 0, plain = 0] = changed
+    t.equal(changed.length, 4, name)
     // cmp byte [rdx+rbx],33; jge    cmp byte [rdx-1],32; jg
     t.equal(original.toString('hex', end - 4, end + 1), '803c1a217d', name)
     t.equal(original.toString('hex', beginning - 4, beginning + 1), '807aff207f', name)
     t.strictSame([bytes[end], bytes[beginning]], [0x73, 0x77], name)
+    // mov ecx,136; call
+    for (const size of [tls, plain]) {
+      t.equal(original.toString('hex', size - 1, size + 5), 'b988000000e8', name)
+      t.equal(bytes[size], 232, name)
+    }
   }
 })
 
-t.test('on arm there is nothing to correct', async t => {
-  for (const name of binaries.filter(name => name.includes('_arm')))
-    t.match(correct(read(name)), { kind: 'right' }, name)
+t.test('on arm and arm64 two sizes become that of a response, and nothing else changes', async t => {
+  for (const name of binaries.filter(name => name.includes('_arm'))) {
+    const original = read(name)
+    const correction = correct(original)
+    if (correction.kind !== 'corrected') throw new Error(`${name}: ${correction.kind}`)
+    const bytes = Buffer.from(correction.bytes)
+    // mov w3,136 and mov w3,232    mov r3,100 and mov r3,168
+    const [from, to] = name.includes('_arm64_') ? ['03118052', '031d8052'] : ['6430a0e3', 'a830a0e3']
+    const changed: number[] = []
+    for (let at = 0; at < bytes.length; at++) if (bytes[at] !== original[at]) changed.push(at - (at % 4))
+    t.equal(changed.length, 2, name)
+    for (const at of changed) {
+      t.equal(original.toString('hex', at, at + 4), from, name)
+      t.equal(bytes.toString('hex', at, at + 4), to, name)
+    }
+  }
 })
 
-t.test('a packed build is one of the package, and on Linux one that needs no correction or has one', async t => {
+t.test('a packed build is one of the package, and on Linux one that has a correction', async t => {
   for (const [name, hash] of packedBuilds) {
     t.equal(sha256(read(`${name}.node`)), hash, name)
     if (name.startsWith('uws_linux_')) t.ok(knownBuilds.has(hash), name)
@@ -125,3 +147,49 @@ t.test(
     t.notOk(lines.some(line => line.includes('corrected)')))
   },
 )
+
+/** In the state of a response, this bit asks to close the connection. */
+const closeBit = 0x10
+
+/** Takes blocks of about the size that the binary frees when it shrinks a response to a WebSocket, and fills them. */
+const useFreedMemory = (): Buffer[] =>
+  Array.from({ length: 300 }, (_, at) => Buffer.allocUnsafeSlow(64 + 8 * (at % 4)).fill(closeBit))
+
+for (const isTls of [false, true])
+  t.test(`memory that is used while a WebSocket opens does not close it, ${isTls ? 'with TLS' : 'plain'}`, async t => {
+    const { uws } = await loadUws()
+    const { keyFile, certFile } = certificate(t)
+    const app = isTls
+      ? uws.SSLApp({ key_file_name: keyFile, cert_file_name: certFile, ssl_ciphers: 'DEFAULT' })
+      : uws.App()
+    t.teardown(() => app.close())
+    const used: Buffer[] = []
+    app.ws('/*', {
+      upgrade: (response, request, context) => {
+        const key = request.getHeader('sec-websocket-key')
+        response.onAborted(() => {})
+        setImmediate(() =>
+          response.cork(() => {
+            response.upgrade({}, key, '', '', context)
+            used.push(...useFreedMemory())
+          }),
+        )
+      },
+      message: (socket, message) => {
+        socket.send(message)
+      },
+    })
+    const port = await new Promise<number>(resolve =>
+      app.listen('127.0.0.1', 0, uws.LIBUS_LISTEN_EXCLUSIVE_PORT, socket => {
+        if (socket) resolve(uws.us_socket_local_port(socket))
+      }),
+    )
+    for (let at = 0; at < 20; at++) {
+      const client = new WebSocket(`${isTls ? 'wss' : 'ws'}://127.0.0.1:${port}/`, { rejectUnauthorized: false })
+      await once(client, 'open')
+      client.send('hello')
+      const [answer] = await Promise.race([once(client, 'message'), once(client, 'close')])
+      t.equal(String(answer), 'hello')
+      client.terminate()
+    }
+  })

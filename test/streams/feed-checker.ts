@@ -262,6 +262,10 @@ export class FeedChecker {
       return `${kind} of version ${ahead[0].at} came, but nothing of ${describe(lost as Version)}`
     }
     if (alike.length > 0) return `${kind} of version ${alike.map(({ at }) => at)} came out of order`
+    // With `onlyChangedAttrs`, an event has to show what the lost one would have shown.
+    const later = history.versions.find(version => this.isOf(version, kind, data, history, true))
+    const lost = later && this.skippedBefore(later, history)[0]
+    if (lost) return `${kind} of version ${later.at} came, but it shows nothing of ${describe(lost)}`
     const same = history.versions.find(({ correlator }) => correlator !== undefined && correlator === data.correlator)
     const { reports, alteration, changed, entity } = same ? this.expected(same) : noExpectation
     const wanted = same

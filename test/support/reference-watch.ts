@@ -29,7 +29,7 @@ export interface Watch {
   readonly q?: readonly Statement[]
   readonly mq?: readonly Statement[]
   readonly geo?: Geo
-  /** Attributes of which one has to change; empty: any. */
+  /** One of these attributes has to change; empty: each attribute counts. */
   readonly conditionAttrs: readonly string[]
   /** Empty: all of them. */
   readonly alterationTypes: readonly AlterationType[]

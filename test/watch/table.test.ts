@@ -34,7 +34,7 @@ t.test('changes replace a row in its place, deletions and leaves remove it', asy
   t.strictSame(table.lines(wide), ['ID  TYPE  n', 'R1  Room  10', 'R4  Room  4'])
 })
 
-t.test('an attribute that no entity has any more loses its column, and others keep their order', async t => {
+t.test('a column disappears when its last entity loses the attribute, and the others keep their order', async t => {
   const table = states(room('R1', { a: 1, b: 2 }))
   table.apply({ kind: 'entityChange', members: { data: [room('R1', { b: 3, c: 4 })] } })
   t.strictSame(table.lines(wide), ['ID  TYPE  b  c', 'R1  Room  3  4'])

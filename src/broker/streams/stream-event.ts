@@ -31,7 +31,11 @@ export interface ReadChange {
   readonly how: 'found' | 'left'
   /** Identifies the entity. */
   readonly key: string
+  /** Of a deletion: the names of what was folded into it. It does not show them, but a later change will. */
+  readonly overtaken?: ChangedNames
 }
+
+type ChangedNames = Pick<SentChange, 'changed' | 'named'>
 
 /** A change as readers under a condition see it; undefined: the entity is not there for them. */
 export function changeAsSeen(condition: AccessCondition, change: SentChange): SentChange | undefined {
@@ -114,18 +118,20 @@ function entityText(entity: Entity, { encoded, path }: SentChange, view: View): 
 
 /**
  * One change instead of two about the same entity: the later state, with the names of both. An entity that the reader
- * has not seen yet stays a new one. If it has left in between, the reader may still show what the earlier change was
- * about.
+ * has not seen yet stays a new one. If it has left or was deleted in between, the reader may still show what the
+ * earlier change was about.
  */
 export function folded(earlier: ReadChange, later: ReadChange): ReadChange {
-  const { change: first } = earlier
+  const { change: first, overtaken = noNames } = earlier
   const { change } = later
-  if (change.class === 'delete') return later
+  const changed = union(union(overtaken.changed, first.changed), change.changed)
+  const named = union(union(overtaken.named, first.named), change.named)
+  if (change.class === 'delete') return { ...later, overtaken: { changed, named } }
   const isNew = first.class === 'create' && earlier.how === 'found' && later.how === 'found'
-  const changed = union(first.changed, change.changed)
-  const named = union(first.named, change.named)
   return { ...later, change: { ...change, class: isNew ? 'create' : change.class, changed, named } }
 }
+
+const noNames: ChangedNames = { changed: [], named: [] }
 
 const union = (a: readonly string[], b: readonly string[]): readonly string[] =>
   a.length === 0 ? b : [...new Set([...a, ...b])]

@@ -108,7 +108,7 @@ function explainAttrs(subscription: Subscription, { attributes }: Entity): Expla
   const wish = types.includes('entityUpdate')
     ? 'has to be named by a request'
     : `has to change${condition.notifyOnMetadataChange ? '' : ', other than in metadata'}`
-  if (attrs.length === 0) return { condition: 'attrs', holds: true, text: `any attribute ${wish}` }
+  if (attrs.length === 0) return { condition: 'attrs', holds: true, text: `an attribute of the entity ${wish}` }
   const there = attrs.filter(name => attributes.has(name))
   const text = `one of ${listed(attrs)} ${wish}`
   return there.length === 0

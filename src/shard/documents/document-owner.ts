@@ -2,7 +2,8 @@
 //
 // A turn is synchronous, like those of entities: it sees what earlier turns have staged. The reply to a change leaves
 // when the change is durable here and, where there are other owners, at all of them (register.ts). So the next change
-// of an entity and the next request see it, wherever they are decided. Reads wait for staged changes.
+// of an entity and the next request see it, wherever they are decided. Reads wait for staged changes in the
+// same way.
 //
 // This code does not check the placement: the caller sends requests to the document owner.
 //
@@ -12,8 +13,6 @@ import type { OwnedDocument, PrincipalSource, VisibleDocuments } from '../../dom
 import { accepted, type Refusal, type Result, refused } from '../../domain/refusal.js'
 import type { ShardReply } from '../../messages/messages.js'
 import type { DiskRoom } from '../../ports.js'
-import type { GroupCommit } from '../commit/commit.js'
-import { hasLost, replyAfterFailure } from '../commit/deposed.js'
 import { refusalForRoom } from '../turn/room.js'
 import type { Document, Documents } from './documents.js'
 import type { Register } from './register.js'
@@ -43,21 +42,18 @@ export function wanted<T extends Document>(
 }
 
 export class DocumentOwner {
-  private readonly commit: GroupCommit
   private readonly register: Register
   private readonly waitingMax: number
   private readonly room: DiskRoom
   private waiting = 0
 
-  /** `waitingMax`: changes whose reply waits. `visible` undefined: there is no access control. */
+  /** `waitingMax`: changes and reads whose reply waits. `visible` undefined: there is no access control. */
   constructor(
-    commit: GroupCommit,
     register: Register,
     waitingMax: number,
     room: DiskRoom,
     private readonly visible?: VisibleDocuments,
   ) {
-    this.commit = commit
     this.register = register
     this.waitingMax = waitingMax
     this.room = room
@@ -74,11 +70,13 @@ export class DocumentOwner {
     if (obstacle) return onReply(obstacle)
     if (this.waiting >= this.waitingMax) return onReply({ kind: 'busy' })
     const decided = this.withRoom(decide())
-    if (!decided.ok) return this.afterStaged(documents, { kind: 'refused', refusal: decided.refusal }, onReply)
+    if (!decided.ok) return this.afterTold(documents.stagedIn, { kind: 'refused', refusal: decided.refusal }, onReply)
     this.stage(documents, decided.value)
     this.waiting++
-    this.register.afterAll(documents.stagedIn, failure => {
+    const { stagedIn } = documents
+    this.register.afterAll(stagedIn, failure => {
       this.waiting--
+      if (!failure) documents.onKnown(stagedIn)
       onReply(failure ?? { kind: 'done' })
     })
   }
@@ -94,14 +92,16 @@ export class DocumentOwner {
     else documents.remove(tenant, id)
   }
 
-  /** Replies when the documents that were read are durable. */
-  afterStaged(
-    { stagedIn, shard }: { readonly stagedIn: number; readonly shard: number },
-    reply: ShardReply,
-    onReply: OnReply,
-  ): void {
-    this.commit.afterCommit(stagedIn, failure =>
-      onReply(failure && hasLost(failure, shard) ? replyAfterFailure(failure) : reply),
-    )
+  /**
+   * Replies when all owners have the documents that were read, durably: those of a list up to its latest change. Readers
+   * may wait as long as a lease, so they share the limit of changes.
+   */
+  afterTold(carriedBy: number, reply: ShardReply, onReply: OnReply): void {
+    if (this.waiting >= this.waitingMax) return onReply({ kind: 'busy' })
+    this.waiting++
+    this.register.beforeRead(carriedBy, failure => {
+      this.waiting--
+      onReply(failure ?? reply)
+    })
   }
 }

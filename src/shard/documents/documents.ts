@@ -217,6 +217,8 @@ export class Documents<T extends Document, P> {
   readonly changes = { inserts: 0, updates: 0, removes: 0 }
   /** The commit that carries the latest change. Documents read here are durable with it. */
   stagedIn = 0
+  /** By document, in the order of commits: the changes that not all owners are known to have. */
+  private readonly staged = new Map<string, number>()
 
   private constructor(form: Form<T, P>, register: Pick<Register, 'write'>, shardMap: ShardMap) {
     this.form = form
@@ -304,12 +306,32 @@ export class Documents<T extends Document, P> {
     if (this.hold(document)) this.changes.inserts++
     else this.changes.updates++
     const { tenant, id } = document
-    this.stagedIn = this.register.write(this.keyOf(tenant, id), encodeDocumentRow(text))
+    this.write(tenant, id, encodeDocumentRow(text))
   }
 
   remove(tenant: string, id: string): void {
     this.forget(tenant, id)
-    this.stagedIn = this.register.write(this.keyOf(tenant, id), undefined)
+    this.write(tenant, id, undefined)
+  }
+
+  private write(tenant: string, id: string, row: Buffer | undefined): void {
+    this.stagedIn = this.register.write(this.keyOf(tenant, id), row)
+    const name = nameOf(tenant, id)
+    this.staged.delete(name)
+    this.staged.set(name, this.stagedIn)
+  }
+
+  /** The commit that carries the latest change of a document, if not all owners are known to have it; 0 otherwise. */
+  changedIn(tenant: string, id: string): number {
+    return this.staged.get(nameOf(tenant, id)) ?? 0
+  }
+
+  /** All owners have the changes up to a commit. */
+  onKnown(upTo: number): void {
+    for (const [name, carriedBy] of this.staged) {
+      if (carriedBy > upTo) return
+      this.staged.delete(name)
+    }
   }
 
   /** Puts a document whose row was written to the store by other code. */
@@ -357,3 +379,5 @@ export class Documents<T extends Document, P> {
     return documentKey(this.kind, { register: this.shardMap.register, tenant, id })
   }
 }
+
+const nameOf = (tenant: string, id: string): string => `${tenant} ${id}`

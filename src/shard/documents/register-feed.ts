@@ -17,12 +17,12 @@
 import type { FollowRequest, RegisterPosition, ShardReply, Shards } from '../../messages/messages.js'
 import type { Clock, StoreReader } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
-import { replyOfFailure } from '../commit/deposed.js'
+import { replyAfterFailure, replyOfFailure } from '../commit/deposed.js'
 import { storedPosition } from '../replicate/positions.js'
 import { encodePosition, positionKey, registerRanges } from '../replicate/replicated-layout.js'
 import { OperationWriter } from '../replicate/row-operations.js'
 import { readPage } from '../replicate/snapshot.js'
-import type { Register } from './register.js'
+import { mayLack, notReadable, type OnAllHave, type OnTold, type Register } from './register.js'
 
 /** Bytes of changes, or of a page of rows, in one ask; one row may exceed it. */
 const askBytesMax = 1024 * 1024
@@ -60,7 +60,7 @@ interface Copy {
 
 interface Waiting {
   readonly sequence: number
-  readonly onDone: (unknown?: ShardReply) => void
+  readonly onDone: OnAllHave
 }
 
 export interface FeedParts {
@@ -87,7 +87,6 @@ export class RegisterFeed implements Register {
   /** undefined: `begin` was not called yet. */
   private others: { readonly shards: Shards; readonly isWhole: () => boolean } | undefined
   private copies: readonly Copy[] = []
-  /** In the order of their changes. */
   private waiting: Waiting[] = []
   private onSettled: () => void = () => {}
   private hasEnded = false
@@ -174,14 +173,27 @@ export class RegisterFeed implements Register {
     this.changes = this.changes.slice(forgotten)
   }
 
-  afterAll(carriedBy: number, onDone: (failure?: ShardReply) => void): void {
+  afterAll(carriedBy: number, onDone: OnTold): void {
     this.parts.commit.afterCommit(carriedBy, failure => {
       if (failure) return onDone(replyOfFailure(failure, this.parts.register))
-      this.waiting.push({ sequence: this.durable, onDone })
-      const failed = this.copies.find(copy => copy.failure !== undefined)
-      if (failed) this.giveUp(failed)
-      this.settle()
+      this.wait(this.durable, lacking => onDone(mayLack(lacking)))
     })
+  }
+
+  beforeRead(carriedBy: number, onDone: OnTold): void {
+    this.parts.commit.afterCommit(carriedBy, failure => {
+      if (failure) return onDone(replyAfterFailure(failure))
+      const sequence = carriedBy === 0 ? (this.before?.sequence ?? 0) : this.durable
+      this.wait(sequence, lacking => onDone(notReadable(lacking)))
+    })
+  }
+
+  /** Waits until all copies have the changes up to a number. */
+  private wait(sequence: number, onDone: OnAllHave): void {
+    this.waiting.push({ sequence, onDone })
+    const failed = this.copies.find(copy => copy.failure !== undefined)
+    if (failed) this.giveUp(failed)
+    this.settle()
   }
 
   /** Sends a copy the changes or rows that it lacks, if any. */
@@ -267,16 +279,16 @@ export class RegisterFeed implements Register {
   private giveUp({ reached = 0, failure = '' }: Copy): void {
     const waited = this.waiting
     this.waiting = waited.filter(({ sequence }) => sequence <= reached)
-    for (const { sequence, onDone } of waited) if (sequence > reached) onDone({ kind: 'lost', reason: failure })
+    for (const { sequence, onDone } of waited) if (sequence > reached) onDone(failure)
   }
 
   /** Replies to the changes that all copies have. */
   private settle(): void {
     if (!this.others) return
     const reached = Math.min(...this.copies.map(copy => copy.reached ?? -1))
-    const first = this.waiting.findIndex(({ sequence }) => sequence > reached)
-    const done = this.waiting.splice(0, first < 0 ? this.waiting.length : first)
-    for (const { onDone } of done) onDone()
+    const waited = this.waiting
+    this.waiting = waited.filter(({ sequence }) => sequence > reached)
+    for (const { sequence, onDone } of waited) if (sequence <= reached) onDone()
     if (this.copies.every(copy => copy.isMet && copy.reached !== undefined && copy.reached >= this.durable))
       this.onSettled()
   }

@@ -33,13 +33,11 @@ export class RegistrationOwner {
     const { registrations, owner } = this
     switch (request.kind) {
       case 'findRegistration': {
-        const found = registrations.of(request.tenant)?.get(request.id)
+        const { tenant, id } = request
+        const found = registrations.of(tenant)?.get(id)
         const page = found ? [found] : []
-        return owner.afterStaged(
-          registrations,
-          { kind: 'registrations', registrations: page, total: page.length },
-          onReply,
-        )
+        const reply = { kind: 'registrations', registrations: page, total: page.length } as const
+        return owner.afterTold(registrations.changedIn(tenant, id), reply, onReply)
       }
       case 'listRegistrations': {
         const { tenant, servicePath, offset, limit, reader } = request
@@ -47,7 +45,7 @@ export class RegistrationOwner {
         const found = registrations.of(tenant)?.page(servicePath, offset, limit, isVisible)
         const { known, total } = found ?? { known: [], total: 0 }
         const page = known.map(({ document }) => document)
-        return owner.afterStaged(registrations, { kind: 'registrations', registrations: page, total }, onReply)
+        return owner.afterTold(registrations.stagedIn, { kind: 'registrations', registrations: page, total }, onReply)
       }
       default:
         return owner.change(registrations, () => this.decide(request), onReply)

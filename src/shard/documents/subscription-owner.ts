@@ -46,10 +46,9 @@ export class SubscriptionOwner {
         const { tenant, id } = request
         const held = subscriptions.of(tenant)
         const subscription = held?.get(id)
-        if (!held || !subscription)
-          return owner.afterStaged(subscriptions, { kind: 'subscriptions', subscriptions: [], total: 0 }, onReply)
-        const known = { subscription, progress: held.progressOf(id) }
-        return owner.afterStaged(subscriptions, { kind: 'subscriptions', subscriptions: [known], total: 1 }, onReply)
+        const found = held && subscription ? [{ subscription, progress: held.progressOf(id) }] : []
+        const reply = { kind: 'subscriptions', subscriptions: found, total: found.length } as const
+        return owner.afterTold(subscriptions.changedIn(tenant, id), reply, onReply)
       }
       case 'listSubscriptions': {
         const { tenant, servicePath, offset, limit, reader } = request
@@ -57,7 +56,7 @@ export class SubscriptionOwner {
         const found = subscriptions.of(tenant)?.page(servicePath, offset, limit, isVisible)
         const { known, total } = found ?? { known: [], total: 0 }
         const page = known.map(({ document, progress }) => ({ subscription: document, progress }))
-        return owner.afterStaged(subscriptions, { kind: 'subscriptions', subscriptions: page, total }, onReply)
+        return owner.afterTold(subscriptions.stagedIn, { kind: 'subscriptions', subscriptions: page, total }, onReply)
       }
       case 'progress': {
         const held = subscriptions.of(request.tenant)

@@ -3,7 +3,7 @@
 import type { Clock, DiskRoom, RowSink, Stamps, Store } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
 import { Counts } from '../commit/counts.js'
-import { type Register, registerOver } from '../documents/register.js'
+import { FollowedRegister, type Register } from '../documents/register.js'
 import { encodeNumber } from '../keys.js'
 import { attributeCounts, entityCounts, stampKey } from '../layout.js'
 import { CommitLane } from './commit-lane.js'
@@ -63,11 +63,16 @@ interface ReplicatedSurroundings {
 /** The register, whose log all nodes follow: they have each change soon. */
 export const replicatedRegister = (
   commit: Pick<GroupCommit, 'write' | 'afterCommit'>,
-  { positions, ownership: { register } }: Replicated,
+  { positions, ownership }: Replicated,
   barrier: Barrier,
-): Register =>
-  registerOver(commit, register, onDone => {
-    const position = positions.of(register)
-    if (!position) return onDone()
-    barrier(register, position.sequence, failure => onDone(failure && { kind: 'lost', reason: failure.message }))
+): Register => {
+  const { register } = ownership
+  return new FollowedRegister(commit, register, {
+    tell: onDone => {
+      const position = positions.of(register)
+      if (!position) return onDone()
+      barrier(register, position.sequence, failure => onDone(failure?.message))
+    },
+    terms: () => ownership.terms(register),
   })
+}

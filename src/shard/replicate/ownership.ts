@@ -15,6 +15,7 @@ export class Ownership {
   readonly register: number
   private readonly admitted: Uint8Array
   private readonly counts: Float64Array
+  private readonly begun: Uint32Array
   private changes = 0
 
   /** `shards`: the number of shards that hold entities. None is owned at first. */
@@ -23,11 +24,17 @@ export class Ownership {
     this.owned = new Uint8Array(new SharedArrayBuffer(shards + 1))
     this.admitted = new Uint8Array(shards + 1)
     this.counts = new Float64Array(shards + 1)
+    this.begun = new Uint32Array(shards + 1)
   }
 
   /** Grows whenever the set of shards for reads changes: results from before and after must not be combined. */
   get generation(): number {
     return this.changes
+  }
+
+  /** How often a shard has become this node's own. */
+  terms(shard: number): number {
+    return this.begun[shard]!
   }
 
   /** Whether asks about a shard are admitted. */
@@ -60,6 +67,7 @@ export class Ownership {
   begin(shard: number): void {
     this.admitted[shard] = 1
     this.owned[shard] = 1
+    this.begun[shard]!++
     this.changes++
   }
 

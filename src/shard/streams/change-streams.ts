@@ -135,12 +135,22 @@ export class ChangeStreams {
     const { shard, path } = place
     this.parts.commit.afterCommit(commit, failure => {
       if (failure && hasLost(failure, shard)) return
+      // A filter that came meanwhile begins before this change.
+      const { found, left, isIncomplete } =
+        tenant.generation === generation ? concerned : this.concernedBy(tenant, event)
       this.ring.append({
-        ...{ shard, stamp, tenant: place.tenant, path, class: event.class, alterations: change.alterations },
+        shard,
+        stamp,
+        tenant: place.tenant,
+        path,
+        class: event.class,
+        alterations: change.alterations,
         correlator: origin.correlator ?? origin.correlatorRoot,
-        ...{ encoded, encodedBefore },
-        // A filter that came meanwhile begins before this change.
-        ...(tenant.generation === generation ? concerned : this.concernedBy(tenant, event)),
+        encoded,
+        encodedBefore,
+        found,
+        left,
+        isIncomplete,
       })
       this.answerSoon()
     })

@@ -112,10 +112,10 @@ export class TenantDeletions {
         if (this.hasEnded || !isKeeper() || register.obstacle()) return
         const beganMs = this.parts.clock.monoMs()
         for (const id of ids) documents.remove(tenant, id)
-        const failure = await new Promise<ShardReply | undefined>(resolve =>
-          register.afterAll(documents.stagedIn, resolve),
-        )
+        const { stagedIn } = documents
+        const failure = await new Promise<ShardReply | undefined>(resolve => register.afterAll(stagedIn, resolve))
         if (failure) return
+        documents.onKnown(stagedIn)
         await this.rest(beganMs)
       }
   }

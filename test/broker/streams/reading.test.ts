@@ -107,6 +107,17 @@ t.test('with minInterval, a change that comes when the timer is late has what ha
   t.strictSame(received, ['begun', 'entityChange c1', 'entityChange c2,c3'])
 })
 
+t.test('a change after a deletion that was never sent has what waited before it', async t => {
+  for (const how of ['left', 'found'] as const) {
+    const { reading, clock, received } = new Scene({ minInterval: 50, options: 'onlyChangedAttrs,leave' })
+    for (const n of [1, 2]) reading.onChange(named(n), 'found')
+    reading.onChange({ ...changeOf('e', 3, 10, 'delete'), changed: [], named: [] }, how)
+    reading.onChange(named(4), 'found')
+    clock.advance(1_000)
+    t.strictSame(received, ['begun', 'entityChange c1', 'entityChange c2,c4'])
+  }
+})
+
 t.test('a waiting change is not sent behind a newer snapshot', async t => {
   const scene = new Scene({ minInterval: 5_000, options: 'snapshot' })
   scene.readNothing()

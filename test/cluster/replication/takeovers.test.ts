@@ -145,7 +145,10 @@ t.test('an owner that does not know of its loss acknowledges nothing, since the 
   t.strictSame(await changeUnknowing(false), [2, 1], 'otherwise an acknowledged change is missing')
 })
 
-/** The nodes that answer when a new owner does, where the clock of the owner before is slow, and the other one fast. */
+/**
+ * The nodes that answer when a new owner does, where the clock of the owner before is slow, and the other one fast.
+ * `leaseMargin`: the part of a lease that the new one waits in addition; -1: it waits for nothing.
+ */
 async function answering(leaseMargin?: number): Promise<readonly string[]> {
   const cluster = await SteeredCluster.withClocks({ a: 0.98, b: 1.02 }, leaseMargin)
   const [a, b] = [cluster.node('a'), cluster.node('b')]
@@ -160,4 +163,5 @@ async function answering(leaseMargin?: number): Promise<readonly string[]> {
 t.test('a new owner waits for longer than a lease, since the clock of the one before may be slower', async t => {
   t.strictSame(await answering(), ['b'])
   t.strictSame(await answering(0.001), ['a', 'b'], 'otherwise both answer')
+  t.strictSame(await answering(-1), ['a', 'b'], 'and without any wait')
 })

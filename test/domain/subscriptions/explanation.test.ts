@@ -32,11 +32,11 @@ const lines = (conditions: readonly ExplainedCondition[]): string[] =>
 t.test('a plain subscription has its conditions listed in the order in which they are asked', async t => {
   const { fires, reason, conditions } = explained(wish())
   t.equal(fires, true)
-  t.equal(reason, 'any attribute has to change')
+  t.equal(reason, 'an attribute of the entity has to change')
   t.strictSame(lines(conditions), [
     'yes alterationTypes: waits for entityCreate, entityChange',
     'yes servicePath: / is within /#',
-    'yes attrs: any attribute has to change',
+    'yes attrs: an attribute of the entity has to change',
     'yes entities: R1 of type Room is meant by {"idPattern":"^R","type":"Room"}',
     'yes status: is active',
     'yes expires: never expires',
@@ -57,7 +57,11 @@ const cases: readonly (readonly [Subscription, Partial<SubscriptionProgress>, li
     'yes alterationTypes: waits for entityCreate, entityDelete',
   ],
   [wish('{"alterationTypes":["entityDelete"]}'), {}, 'yes attrs: a deletion counts, whatever the attributes'],
-  [wish('{"alterationTypes":["entityUpdate"]}'), {}, 'yes attrs: any attribute has to be named by a request'],
+  [
+    wish('{"alterationTypes":["entityUpdate"]}'),
+    {},
+    'yes attrs: an attribute of the entity has to be named by a request',
+  ],
   [
     wish('{"attrs":["temperature","co2"],"notifyOnMetadataChange":false}'),
     {},

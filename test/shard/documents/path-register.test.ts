@@ -25,6 +25,7 @@ async function keeper() {
       return 1
     },
     afterAll: (carriedBy: number, onDone: () => void) => void (carriedBy > 0 ? batches.push(onDone) : onDone()),
+    beforeRead: () => t.fail('nobody reads documents'),
   }
   const commit = {
     afterCommit: (_: number, run: () => void) => void batches.push(run),

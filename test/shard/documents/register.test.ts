@@ -6,7 +6,7 @@ import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { ShardMap } from '../../../src/domain/scope.js'
 import { encodeSubscription } from '../../../src/domain/subscriptions/subscription-json.js'
-import type { ShardReply, SubscriptionWrite } from '../../../src/messages/messages.js'
+import type { ShardReply, SubscriptionRequest, SubscriptionWrite } from '../../../src/messages/messages.js'
 import { allDocuments } from '../../../src/shard/documents/document-layout.js'
 import { stampKey } from '../../../src/shard/layout.js'
 import { positionKey } from '../../../src/shard/replicate/replicated-layout.js'
@@ -23,6 +23,8 @@ const plain = subscription('{"subject":{"entities":[{"id":"E"}]},"notification":
 
 const tenants = ['', 'a', 'b'] as const
 
+type SubscriptionRead = Extract<SubscriptionRequest, { readonly kind: 'findSubscription' }>
+
 const patienceTurns = 100
 
 const idOf = (n: number): string => n.toString(16).padStart(24, '0')
@@ -37,6 +39,9 @@ const change = (tenant: string, n: number, description: string): SubscriptionWri
   servicePath: '/#',
   payload: { value: { description }, duplicates: [], deep: false },
 })
+const find = (tenant: string, n: number): SubscriptionRead => ({ kind: 'findSubscription', tenant, id: idOf(n) })
+const idIn = (request: SubscriptionWrite | SubscriptionRead): string =>
+  request.kind === 'createSubscription' ? request.subscription.id : request.id
 const remove = (tenant: string, n: number): SubscriptionWrite => ({ kind: 'removeSubscription', tenant, id: idOf(n) })
 
 class Setting {
@@ -78,11 +83,11 @@ class Setting {
     for (let turns = 0; turns < 50; turns++) await this.turn()
   }
 
-  asked(request: SubscriptionWrite): Promise<ShardReply> {
+  asked(request: SubscriptionWrite | SubscriptionRead): Promise<ShardReply> {
     return new Promise(resolve => this.shards.ask(shardMap.register, request, resolve))
   }
 
-  ask(request: SubscriptionWrite): Promise<ShardReply> {
+  ask(request: SubscriptionWrite | SubscriptionRead): Promise<ShardReply> {
     return this.settled(this.asked(request))
   }
 
@@ -155,6 +160,36 @@ t.test('a change waits for the slowest', async t => {
   setting.shards.hold()()
   t.strictSame(await setting.settled(asked), { kind: 'done' })
   t.strictSame(setting.descriptions(tenantA, 1), ['old', 'old', 'old'])
+})
+
+t.test('a reader sees a change when all owners have it', async t => {
+  const setting = await opened()
+  await setting.ask(create(tenantA, 1))
+  setting.shards.set(2, 'slow')
+  const replies: string[] = []
+  const asked = [create(tenantA, 2), find(tenantA, 2), find(tenantA, 1)].map(async request => {
+    const reply = await setting.asked(request)
+    replies.push(reply.kind === 'subscriptions' ? `${idIn(request)} is found ${reply.total} times` : reply.kind)
+  })
+  await setting.rest()
+  t.strictSame(replies, [`${idOf(1)} is found 1 times`], 'a document without a change does not wait')
+  t.strictSame(setting.descriptions(tenantA, 2), ['old', 'old', undefined])
+  setting.shards.hold()()
+  await setting.settled(Promise.all(asked))
+  t.strictSame(replies.slice(1), ['done', `${idOf(2)} is found 1 times`])
+})
+
+t.test('a reader gets no change that an owner may lack, and gets it once that one is back', async t => {
+  const setting = await opened()
+  setting.shards.set(2, 'lost')
+  t.match(await setting.ask(create(tenantA, 1)), { kind: 'lost' })
+  setting.shards.set(2, 'unreachable')
+  t.match(await setting.ask(find(tenantA, 1)), { kind: 'unreachable' })
+  t.match(await setting.ask(find(tenantA, 2)), { kind: 'subscriptions', total: 0 })
+  setting.shards.recover(2)
+  setting.clock.advance(1000)
+  await setting.rest()
+  t.match(await setting.ask(find(tenantA, 1)), { kind: 'subscriptions', total: 1 })
 })
 
 t.test('an owner that did not answer gets a change again after a while, without a report that it is back', async t => {
