@@ -8,13 +8,16 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Answer, Connection } from './connection.js'
 import type { Counter } from './counters.js'
 
-/**
- * Pause between an answer and the next write: the load is far from the nodes' capacity, and a refusal causes no storm.
- */
-const pauseMs = 100
+/** Pause after an acknowledged write: the load is far from the nodes' capacity. */
+const restMs = 1_000
+/** Pause after any other answer: a refusal causes no storm, and it is soon known when the shard answers again. */
+const againMs = 100
 
-/** Called for every acknowledged write; `sentMs` by `performance.now()`. */
-export type OnAcknowledged = (shard: number, sentMs: number) => void
+/**
+ * Called for every acknowledged write. `sentMs`: when it was sent; `wantedMs`: when the first of its tries was sent that
+ * followed the acknowledged write before; both by `performance.now()`.
+ */
+export type OnAcknowledged = (shard: number, sentMs: number, wantedMs: number) => void
 
 export interface Accounts {
   readonly acknowledged: number
@@ -36,7 +39,9 @@ export class CountingWriters {
 
   start(): void {
     this.isStopping = false
-    this.running = Promise.all(this.writers.map(writer => writer.writeUntil(() => this.isStopping)))
+    const { writers } = this
+    const stepMs = restMs / writers.length
+    this.running = Promise.all(writers.map((writer, at) => writer.writeUntil(() => this.isStopping, at * stepMs)))
     // The caller of `stop` gets the failure.
     this.running.catch(() => {})
   }
@@ -83,6 +88,8 @@ class Writer {
   private acknowledged = 0
   private refused = 0
   private unknown = 0
+  /** When the first try was sent since the last acknowledged write. */
+  private wantedMs: number | undefined
 
   constructor(counter: Counter, turn: number, urls: () => readonly string[], onAcknowledged: OnAcknowledged) {
     this.counter = counter
@@ -91,28 +98,33 @@ class Writer {
     this.onAcknowledged = onAcknowledged
   }
 
-  async writeUntil(isEnd: () => boolean): Promise<void> {
-    while (!isEnd()) {
-      await this.write()
-      await delay(pauseMs)
-    }
+  /** `firstMs`: before the first write, so that not all writers begin at once. */
+  async writeUntil(isEnd: () => boolean, firstMs: number): Promise<void> {
+    this.wantedMs = undefined
+    await delay(firstMs)
+    while (!isEnd()) await delay((await this.write()) ? restMs : againMs)
   }
 
-  private async write(): Promise<void> {
+  /** Resolves with whether the write was acknowledged. */
+  private async write(): Promise<boolean> {
     const urls = this.urls()
     const url = urls[this.turn++ % urls.length]!
     const connection = await this.connectionTo(url)
-    if (!connection) return
     const sentMs = performance.now()
+    this.wantedMs ??= sentMs
+    if (!connection) return false
     const answer = await connection.ask(this.counter.increment).catch(() => undefined)
     if (!answer) {
       this.connections.delete(url)
       this.unknown += 1
     } else if (answer.isSuccess) {
       this.acknowledged += 1
-      this.onAcknowledged(this.counter.shard, sentMs)
+      this.onAcknowledged(this.counter.shard, sentMs, this.wantedMs)
+      this.wantedMs = undefined
+      return true
     } else if (isCertain(answer)) this.refused += 1
     else this.unknown += 1
+    return false
   }
 
   /** undefined: the node cannot be connected to. */

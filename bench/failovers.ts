@@ -11,10 +11,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Counter, countersOf, createCounters } from './counters.js'
 import { type Accounts, CountingWriters, sumOf } from './counting-writers.js'
 import { startNodes } from './nodes.js'
-import { atMost, type Finding, information, median, progress, thousands } from './report.js'
+import { atMost, type Finding, information, median, percentile, progress, thousands } from './report.js'
 import type { Subject } from './servers.js'
 
-const needed = { failoverMs: 6_000 }
+const needed = { failoverMs: 5_000, othersMs: 300 }
 const countersPerShard = 2
 /** Writes before a node is killed. */
 const restMs = 1_000
@@ -34,8 +34,14 @@ export async function failovers(subject: Subject, folder: string, rounds: number
   /** Shards for which no node has answered since the kill. */
   const silent = new Set<number>()
   const living = (): readonly string[] => nodes.urls.filter((_, index) => index !== dead)
-  const writers = new CountingWriters(counters, living, (shard, sentMs) => {
-    if (sentMs >= killedMs) silent.delete(shard)
+  /** Those that the dead node owned. */
+  const orphaned = new Set<number>()
+  /** What writes to other shards have taken while some were silent. */
+  const othersMs: number[] = []
+  const writers = new CountingWriters(counters, living, (shard, sentMs, wantedMs) => {
+    if (sentMs < killedMs) return
+    if (silent.size > 0 && !orphaned.has(shard)) othersMs.push(performance.now() - wantedMs)
+    silent.delete(shard)
   })
   const tookMs: number[] = []
   const accounts: Accounts[] = []
@@ -46,6 +52,8 @@ export async function failovers(subject: Subject, folder: string, rounds: number
     const owners = await nodes.owners(index)
     for (const [shard, owner] of owners.entries()) if (owner === nodes.nameOf(index)) silent.add(shard)
     const shards = silent.size
+    orphaned.clear()
+    for (const shard of silent) orphaned.add(shard)
     dead = index
     killedMs = performance.now()
     await nodes.kill(index)
@@ -79,6 +87,13 @@ export async function failovers(subject: Subject, folder: string, rounds: number
       `median ${median(tookMs).toFixed(0)}, worst ${worst.toFixed(0)} ms`,
       worst,
       needed.failoverMs,
+      'ms',
+    ),
+    atMost(
+      'writes to shards of other nodes meanwhile',
+      `p50 ${percentile(othersMs, 0.5).toFixed(0)}, p99 ${percentile(othersMs, 0.99).toFixed(0)} ms of ${thousands(othersMs.length)}`,
+      percentile(othersMs, 0.99),
+      needed.othersMs,
       'ms',
     ),
     information(

@@ -37,14 +37,20 @@ export async function gossip(size: number, isQuick: boolean, say: (line: string)
   say(`${size} members, ${lossShare * 100} % of messages lost`)
   const losses = await lose(world, isQuick ? 1 : size === 3 ? 30 : 150)
   say(`${size} members, one after the other is killed`)
-  const deaths = await detect(world, isQuick ? 5 : size > 100 ? 40 : 200)
+  const times = isQuick ? 5 : size > 100 ? 40 : 200
+  const deaths = await detect(world, times, 'with its machine')
+  const ends = await detect(world, times, 'alone')
   const first = mean(deaths.map(({ firstMs }) => firstMs))
   const all = mean(deaths.map(({ allMs }) => allMs))
   const worst = Math.max(...deaths.map(({ allMs }) => allMs))
+  const endKnown = mean(ends.map(({ firstMs }) => firstMs))
+  const endWorst = Math.max(...ends.map(({ allMs }) => allMs))
   return [
     againstFormula('dead to the first, mean', first, firstFormulaMs(size), 'ms'),
     againstFormula('dead to all, mean', all, firstFormulaMs(size) + spreadFormulaMs(size), 'ms'),
     information('dead to all, worst', `${worst.toFixed(0)} ms of ${deaths.length}`),
+    againstFormula('only its process has ended: dead to the first, mean', endKnown, endFormulaMs(size), 'ms'),
+    information('dead to all, worst', `${endWorst.toFixed(0)} ms of ${ends.length}`),
     againstFormula('bytes per member and second', bytes.found, bytes.formula, ''),
     againstFormula('suspicions per member-hour, 5 % lost', losses.suspicions, suspicionsFormula(size), ''),
     {
@@ -71,6 +77,10 @@ function firstFormulaMs(size: number): number {
   const probedMs = (periodMs * (size - 1)) / size
   const failedMs = pingTimeoutMs + helperShare * (periodMs - pingTimeoutMs)
   return probedMs + failedMs + suspicionMs(options, size, options.confirmations)
+}
+
+function endFormulaMs(size: number): number {
+  return (periodMs * (size - 1)) / size + suspicionMs(options, size, options.confirmations, true)
 }
 
 function spreadFormulaMs(size: number): number {
@@ -118,7 +128,11 @@ async function assemble(size: number, seed: number): Promise<GossipWorld> {
 }
 
 /** One after the other is killed, detected, and begins a new life. */
-async function detect(world: GossipWorld, times: number): Promise<{ firstMs: number; allMs: number }[]> {
+async function detect(
+  world: GossipWorld,
+  times: number,
+  how: 'alone' | 'with its machine',
+): Promise<{ firstMs: number; allMs: number }[]> {
   const { random } = world.world
   const found: { firstMs: number; allMs: number }[] = []
   for (let left = times; left > 0; left--) {
@@ -127,7 +141,7 @@ async function detect(world: GossipWorld, times: number): Promise<{ firstMs: num
     const others = world.running.filter(node => node !== victim)
     const killedMs = world.world.nowMs
     for (const node of others) node.changes.length = 0
-    world.kill(victim)
+    world.kill(victim, how)
     const noticed = () =>
       others.flatMap(({ changes }) =>
         changes.filter(({ member }) => member.name === victim.name && member.status === 'dead').slice(0, 1),

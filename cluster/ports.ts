@@ -66,8 +66,14 @@ export interface StreamListener {
  */
 export type OnCall = (message: Buffer, onReply: (reply: Uint8Array) => void) => void
 
-/** Receives the reply, or undefined and a reason. `isUnreadable`: the other process sent bytes that cannot be read. */
-export type OnCallReply = (reply: Buffer | undefined, reason: string, isUnreadable?: boolean) => void
+/**
+ * What is known of a call without a reply. `unreadable`: the other process sent bytes that cannot be read. `refused`:
+ * the machine at that address answers, and no process listens there.
+ */
+export type CallFault = 'unreadable' | 'refused'
+
+/** Receives the reply, or undefined and a reason. */
+export type OnCallReply = (reply: Buffer | undefined, reason: string, fault?: CallFault) => void
 
 export interface Guests {
   onStream(stream: Stream): StreamListener

@@ -16,7 +16,7 @@ import {
   callsMax,
   callsPerConnectionMax,
 } from '../options.js'
-import type { Guests, OnCallReply } from '../ports.js'
+import type { CallFault, Guests, OnCallReply } from '../ports.js'
 import { isAddress, notAnAddress } from './address.js'
 import { Channel, channelOptions, rawStream, same } from './grpc-channel.js'
 import { codecOf } from './grpc-codec.js'
@@ -72,14 +72,14 @@ export class Calls {
     if (typeof line === 'string') return void setImmediate(() => onReply(undefined, line))
     const { answered } = line
     let isOver = false
-    const end = (reply: Buffer | undefined, reason: string, isUnreadable = false): void => {
+    const end = (reply: Buffer | undefined, reason: string, fault?: CallFault): void => {
       if (isOver) return
       isOver = true
       clearTimeout(timer)
       this.underWay--
       line.calls.delete(cut)
       if (line.calls.size === 0) this.rest(line)
-      onReply(reply, reason, isUnreadable)
+      onReply(reply, reason, fault)
     }
     const cut = (reason: string): void => {
       end(undefined, reason)
@@ -99,10 +99,11 @@ export class Calls {
       encodePacket(message),
       (error, bytes) => {
         if (isOver) return
-        if (error) return end(undefined, this.failure(line, error))
+        if (error) return end(undefined, ...this.failure(line, error))
         line.answered++
         const reply = bytes && decodePacket(bytes)
-        end(reply, reply ? '' : 'it sent something that is no packet', !reply)
+        if (reply) end(reply, '')
+        else end(undefined, 'it sent something that is no packet', 'unreadable')
       },
     )
   }
@@ -144,10 +145,12 @@ export class Calls {
     }
   }
 
-  private failure(line: Line, { code, details, message }: ServiceError): string {
+  private failure(line: Line, { code, details, message }: ServiceError): [reason: string, fault?: CallFault] {
+    const said = details || message
+    const { channel } = line
     if (code === status.UNAVAILABLE) this.leave(line)
     else line.answered++
-    return line.channel.explain(details || message)
+    return channel.isRefused(said) ? [channel.explain(said), 'refused'] : [channel.explain(said)]
   }
 
   private rest(line: Line): void {

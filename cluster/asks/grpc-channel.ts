@@ -64,6 +64,11 @@ export class Channel {
     return (failure && inWords(failure)) ?? (reached ? whyClosed(this.identity) : said)
   }
 
+  /** Whether the library says that the machine has refused the connection: no process listens there. */
+  isRefused(said: string): boolean {
+    return said.startsWith(notConnected) && said.includes('ECONNREFUSED')
+  }
+
   close(): void {
     this.client.close()
     setTimeout(() => this.held.destroySockets(), closeMs).unref()

@@ -37,8 +37,16 @@ export type Effect =
 
 export type GossipReply = Exclude<GossipMessage, { kind: 'refusal' }>
 
-/** Receives the answer; or undefined and the reason, for the operator. */
-export type OnGossipAnswer = (answer: GossipReply | undefined, reason: string, nowMs: number) => void
+/**
+ * Receives the answer; or undefined and the reason, for the operator. `isRefused`: the machine at that address answers,
+ * and no process listens there.
+ */
+export type OnGossipAnswer = (
+  answer: GossipReply | undefined,
+  reason: string,
+  nowMs: number,
+  isRefused: boolean,
+) => void
 
 export class Conversation {
   private effects: Effect[] = []

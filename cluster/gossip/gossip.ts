@@ -162,12 +162,13 @@ export class Gossip {
   }
 
   private send({ number, to, message, deadlineMs }: Extract<Effect, { kind: 'send' }>): void {
-    this.wire.call(to, this.sent(encodeMessage(message)), deadlineMs, (bytes, reason, isUnreadable) => {
+    this.wire.call(to, this.sent(encodeMessage(message)), deadlineMs, (bytes, reason, fault) => {
       if (bytes && !this.isClosed) this.received(bytes)
       const reply = bytes && decodeMessage(bytes)
-      if (isUnreadable || (bytes && !reply))
+      if (fault === 'unreadable' || (bytes && !reply))
         this.noteUnreadable(`the answer of ${to} in gossip was ignored: its bytes are no message`)
-      this.step(nowMs => this.machine.onReply(number, reply, nowMs, bytes ? 'bytes that are no message' : reason))
+      const why = bytes ? 'bytes that are no message' : reason
+      this.step(nowMs => this.machine.onReply(number, reply, nowMs, why, fault === 'refused'))
     })
   }
 

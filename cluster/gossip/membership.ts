@@ -104,15 +104,24 @@ export class Membership {
     return this.done(nowMs)
   }
 
-  /** The question with this number has its answer, or (undefined) will get none, for a reason that is for people. */
-  onReply(number: number, reply: GossipMessage | undefined, nowMs: number, reason = 'no answer'): readonly Effect[] {
+  /**
+   * The question with this number has its answer, or (undefined) will get none, for a reason that is for people.
+   * `isRefused`: the machine at that address answers, and no process listens there.
+   */
+  onReply(
+    number: number,
+    reply: GossipMessage | undefined,
+    nowMs: number,
+    reason = 'no answer',
+    isRefused = false,
+  ): readonly Effect[] {
     this.awake(nowMs)
     const onAnswer = this.conversation.takeAsker(number)
     if (!onAnswer) return this.done(nowMs)
     const objection = reply?.kind === 'refusal' ? reply.reason : reply && this.conversation.objection(reply)
     const answer = objection === undefined && reply?.kind !== 'refusal' ? reply : undefined
     if (answer) this.receiveAll(answer.rumours, nowMs)
-    onAnswer(answer, objection ?? reason, nowMs)
+    onAnswer(answer, objection ?? reason, nowMs, isRefused)
     return this.done(nowMs)
   }
 
@@ -163,6 +172,7 @@ export class Membership {
     for (const member of roster.takeChanges()) {
       if (member.status === 'dead') seeking.hurry(nowMs)
       if (isHere(member) && member !== roster.self) probing.add(member.name)
+      if (member.status === 'suspect') probing.confirmSoon(member.name)
       conversation.add({ kind: 'changed', member })
     }
     // Once a period at least, so that it notices when it was stopped.

@@ -12,6 +12,8 @@ import type { Roster } from './roster.js'
 interface Probe {
   readonly target: Member
   isIndirect: boolean
+  /** The latest ping of this node met a machine on which no process listens there. */
+  isRefused: boolean
   /** Answers that have not come yet. */
   waiting: number
   helpers: number
@@ -48,6 +50,17 @@ export class Probing {
     this.rounds.add(name)
   }
 
+  /**
+   * Another node suspects that member. So many nodes probe it next as have to confirm a suspicion: all of a few, and by
+   * chance some of many.
+   */
+  confirmSoon(name: string): void {
+    const { roster, options, chance } = this.parts
+    if (roster.isDoubtedHere(name)) return
+    const others = Math.max(1, roster.size - 2)
+    if (chance() * others < options.confirmations) this.rounds.prefer(name)
+  }
+
   hurry(nowMs: number): void {
     const { chance, options } = this.parts
     this.dueMs = Math.min(this.dueMs, nowMs + chance() * options.periodMs)
@@ -68,7 +81,7 @@ export class Probing {
       return member !== roster.self && member && isHere(member) ? member : undefined
     })
     if (!target || !mayProbe) return
-    this.probe = { target, isIndirect: false, waiting: 1, helpers: 0, noAnswers: 0 }
+    this.probe = { target, isIndirect: false, isRefused: false, waiting: 1, helpers: 0, noAnswers: 0 }
     this.ping(this.probe, options.pingTimeoutMs * health.patience)
   }
 
@@ -77,8 +90,14 @@ export class Probing {
     const { name, life, address } = probe.target
     const first = roster.nextRumours(roster.rumoursAbout(probe.target))
     const rumours = [...first, ...roster.doubts(first)]
-    conversation.ask(address, { kind: 'ping', to: { name, life }, rumours }, deadlineMs, (answer, _, nowMs) =>
-      this.onAnswer(probe, answer, nowMs),
+    conversation.ask(
+      address,
+      { kind: 'ping', to: { name, life }, rumours },
+      deadlineMs,
+      (answer, _, nowMs, isRefused) => {
+        probe.isRefused = isRefused
+        this.onAnswer(probe, answer, nowMs)
+      },
     )
   }
 
@@ -127,7 +146,7 @@ export class Probing {
     this.suspicions++
     // When helpers are silent too, this node itself may not receive messages. Without helpers it cannot know.
     health.worsen(probe.helpers > 0 ? probe.helpers - probe.noAnswers : 1)
-    roster.suspect(probe.target.name, probe.target.life, nowMs)
+    roster.suspect(probe.target.name, probe.target.life, nowMs, probe.isRefused)
   }
 
   /** Helps another node: pings in its place, and answers it with the outcome. */
@@ -167,6 +186,15 @@ class Rounds {
     if (this.order.includes(name)) return
     const place = this.position + Math.floor(this.chance() * (this.order.length - this.position + 1))
     this.order.splice(place, 0, name)
+  }
+
+  /** That member has the next turn. */
+  prefer(name: string): void {
+    const place = this.order.indexOf(name)
+    if (place < 0) return
+    this.order.splice(place, 1)
+    if (place < this.position) this.position--
+    this.order.splice(this.position, 0, name)
   }
 
   /** The next one for which `find` returns something; the others are removed. */

@@ -14,6 +14,8 @@ import { believe, isHere, type Member, type Rumour, Rumours } from './member.js'
 
 interface Suspicion {
   sinceMs: number
+  /** This node's own latest probe met a machine that answers, and on which no process listens at that address. */
+  isRefused: boolean
   /** How many members there were when it began. */
   readonly members: number
 }
@@ -119,13 +121,19 @@ export class Roster {
       this.confirm(known.name, received.life, suspectedBy)
   }
 
-  /** This node could not reach that life of a member. */
-  suspect(name: string, life: string, nowMs: number): void {
+  /** This node could not reach that life of a member. `isRefused`: the machine at its address has refused. */
+  suspect(name: string, life: string, nowMs: number, isRefused: boolean): void {
     const known = this.others.get(name)?.member
     if (known?.life !== life || !isHere(known)) return
     const suspectedBy = [this.own.name]
     if (known.status === 'suspect') this.confirm(name, life, suspectedBy)
     else this.put({ member: { ...known, status: 'suspect' }, suspectedBy }, nowMs)
+    this.suspicions.get(name)!.isRefused = isRefused
+  }
+
+  /** Whether this node is among those that could not reach a member. */
+  isDoubtedHere(name: string): boolean {
+    return this.others.get(name)?.suspectedBy.includes(this.own.name) ?? false
   }
 
   /** Declares members dead whose suspicion has ended, and forgets members that have been gone for long. */
@@ -165,7 +173,7 @@ export class Roster {
   private put(rumour: Rumour, nowMs: number): void {
     const { name, status } = rumour.member
     this.others.set(name, rumour)
-    if (status === 'suspect') this.suspicions.set(name, { sinceMs: nowMs, members: this.size })
+    if (status === 'suspect') this.suspicions.set(name, { sinceMs: nowMs, isRefused: false, members: this.size })
     else this.suspicions.delete(name)
     if (isHere(rumour.member)) this.goneSinceMs.delete(name)
     else if (!this.goneSinceMs.has(name)) this.goneSinceMs.set(name, nowMs)
@@ -182,9 +190,9 @@ export class Roster {
     this.enqueue(rumour)
   }
 
-  private suspicionDueMs(name: string, { sinceMs, members }: Suspicion): number {
+  private suspicionDueMs(name: string, { sinceMs, isRefused, members }: Suspicion): number {
     const confirmed = Math.max(0, this.others.get(name)!.suspectedBy.length - 1)
-    return sinceMs + suspicionMs(this.options, members, confirmed)
+    return sinceMs + suspicionMs(this.options, members, confirmed, isRefused)
   }
 
   private enqueue(rumour: Rumour): void {

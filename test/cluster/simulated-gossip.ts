@@ -6,7 +6,7 @@
 import { Gossip, type GossipTrouble } from '../../cluster/gossip/gossip.js'
 import type { GossipOptions } from '../../cluster/gossip/gossip-options.js'
 import { isHere, type Member } from '../../cluster/gossip/member.js'
-import type { Transport } from '../../cluster/ports.js'
+import type { CallFault, Transport } from '../../cluster/ports.js'
 import type { Random } from '../support/random.js'
 import { type Process, World } from './simulated-world.js'
 
@@ -40,6 +40,8 @@ export class GossipWorld {
   /** The addresses that the names of seeds resolve to. */
   readonly names = new Map<string, readonly string[]>()
   private readonly listeners = new Map<string, GossipNode>()
+  /** Dead ones whose machine refuses connections. */
+  private readonly refusing = new Set<GossipNode>()
   private lives = 0
 
   constructor(random: Random) {
@@ -95,10 +97,11 @@ export class GossipWorld {
     return nodes
   }
 
-  /** Ends a process without a goodbye. */
-  kill(node: GossipNode): void {
+  /** Ends a process without a goodbye, or `with its machine`: then nothing answers at its address. */
+  kill(node: GossipNode, how: 'alone' | 'with its machine' = 'with its machine'): void {
     node.process.alive = false
     node.gossip.close()
+    if (how === 'alone') this.refusing.add(node)
   }
 
   get running(): GossipNode[] {
@@ -120,15 +123,16 @@ export class GossipWorld {
     return {
       call: (address, message, deadlineMs, onReply) => {
         let isDone = false
-        const finish = (reply: Buffer | undefined) => {
+        const finish = (reply: Buffer | undefined, fault?: CallFault) => {
           if (isDone) return
           isDone = true
           if (reply) onReply(reply, '')
-          else onReply(undefined, 'no answer in time')
+          else onReply(undefined, fault ?? 'no answer in time', fault)
         }
         from.at(world.nowMs + deadlineMs, () => finish(undefined))
         this.carry(from.name, this.listeners.get(address)?.name, () => {
           const to = this.listeners.get(address)!
+          if (this.refusing.has(to)) return from.at(world.nowMs + this.delayMs(), () => finish(undefined, 'refused'))
           to.process.at(world.nowMs, () =>
             to.gossip.onCall(message as Buffer, reply =>
               this.carry(to.name, from.name, () => from.at(world.nowMs, () => finish(reply))),

@@ -125,6 +125,7 @@ export class GossipViews implements Views {
           waitMs,
           outcome => {
             if (outcome.kind === 'reply') onReply(Buffer.from(outcome.reply), '')
+            else if (outcome.kind === 'unavailable') onReply(undefined, outcome.reason, 'refused')
             else onReply(undefined, 'no answer')
           },
         )

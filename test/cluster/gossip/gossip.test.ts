@@ -65,7 +65,7 @@ async function trouble(seed: number) {
       const border = random.between(1, names.length - 1)
       gossip.partOf = random.pick([(name: string) => (names.indexOf(name) < border ? 0 : 1), undefined])
     } else if (what < 7 && node.process.alive) {
-      gossip.kill(node)
+      gossip.kill(node, random.pick(['alone', 'with its machine']))
       const { name } = node
       if (random.pick([true, false])) world.at(world.nowMs + random.between(10, 4000), () => begin(name))
     } else if (what === 7 && node.process.alive && gossip.running.length > 2) {
@@ -160,6 +160,19 @@ t.test('of three the first knows within 2.5 s, and later than suspicion takes', 
     await gossip.world.run(5000)
     const firstMs = Math.min(...others.map(node => deaths(node)[0]!.atMs)) - killedMs
     t.ok(firstMs <= 2500 && firstMs >= suspicionMs(defaults, 3, 1), `SEED=${one}: ${firstMs} ms`)
+  }
+})
+
+t.test('a process that has ended is dead for all others within 1.5 s, if its machine answers', async t => {
+  for (const one of seeds()) {
+    const gossip = new GossipWorld(new Random(one))
+    const [victim, ...others] = (await gossip.startAll(['a', 'b', 'c'])) as [GossipNode]
+    const killedMs = gossip.world.nowMs
+    gossip.kill(victim, 'alone')
+    await gossip.world.run(5000)
+    const tookMs = others.map(node => deaths(node)[0]!.atMs - killedMs)
+    const leastMs = suspicionMs(defaults, 3, 1, true)
+    t.ok(Math.max(...tookMs) <= 1500 && Math.min(...tookMs) >= leastMs, `SEED=${one}: ${tookMs} ms`)
   }
 })
 
@@ -399,7 +412,10 @@ t.test('calls and answers that are no packets are counted as well', async t => {
   const self = { name: 'a', address: 'a:1', domain: '', life: 'x', isJoined: false }
   const gossip = new Gossip(
     { self, clusterId: 'c', seeds: ['b:1'], options: {} },
-    { call: (_to, _message, _deadlineMs, onReply) => process.at(world.nowMs, () => onReply(undefined, 'none', true)) },
+    {
+      call: (_to, _message, _deadlineMs, onReply) =>
+        process.at(world.nowMs, () => onReply(undefined, 'none', 'unreadable')),
+    },
     process.clock,
     () => 0.5,
     async seed => [seed],

@@ -97,8 +97,8 @@ class Subject {
     return undefined
   }
 
-  answer(send: Send, reply?: GossipMessage): void {
-    this.effects.push(...this.machine.onReply(send.number, reply, this.nowMs))
+  answer(send: Send, reply?: GossipMessage, isRefused = false): void {
+    this.effects.push(...this.machine.onReply(send.number, reply, this.nowMs, 'no answer', isRefused))
   }
 
   /** The next probe: passes the time until it begins. */
@@ -111,12 +111,16 @@ class Subject {
     throw new Error('nobody was probed')
   }
 
-  /** A probe that fails, with or without an answer of its helpers. Returns the name of the probed member. */
-  fail(doHelpersAnswer = true): string {
+  /**
+   * A probe that fails, with or without an answer of its helpers. `refused`: which of the two pings the machine of that
+   * member refuses. Returns the name of the probed member.
+   */
+  fail(doHelpersAnswer = true, refused: readonly [first: boolean, second: boolean] = [false, false]): string {
     const send = this.probe()
-    this.answer(send)
+    this.answer(send, undefined, refused[0])
     for (const other of this.sends)
-      this.answer(other, doHelpersAnswer && other.message.kind === 'ping-request' ? noAnswer(nameAt(other)) : undefined)
+      if (other.message.kind === 'ping') this.answer(other, undefined, refused[1])
+      else this.answer(other, doHelpersAnswer ? noAnswer(nameAt(other)) : undefined)
     return nameAt(send)
   }
 
@@ -205,6 +209,59 @@ t.test('suspicion lasts six times as long without a confirmation', async t => {
     }
     t.equal(subject.status('f'), 'dead', `${confirmed} have confirmed it`)
   }
+})
+
+t.test('suspicion is short if the latest ping was refused, and as short as it can be with a confirmation', async t => {
+  for (const [refused, isConfirmed] of [
+    [[true, true], true],
+    [[false, true], true],
+    [[true, false], true],
+    [[true, true], false],
+  ] as const) {
+    const subject = new Subject(['b', 'c'])
+    const name = subject.fail(true, refused)
+    const beganMs = subject.nowMs
+    const other = name === 'b' ? 'c' : 'b'
+    if (isConfirmed) subject.call(message(other, pingTo('a', rumour(name, 'suspect', [other]))))
+    while (subject.status(name) === 'suspect') {
+      subject.pass(10)
+      for (const send of subject.sends)
+        if (nameAt(send) === name) subject.answer(send, undefined, refused[1])
+        else subject.answer(send, send.message.kind === 'ping' ? acknowledgement(other) : noAnswer(other))
+    }
+    t.equal(subject.status(name), 'dead')
+    const expectedMs = suspicionMs(defaults, 3, isConfirmed ? 1 : 0, refused[1])
+    const tookMs = subject.nowMs - beganMs
+    t.ok(tookMs >= expectedMs && tookMs < expectedMs + 20, `${tookMs} ms of ${expectedMs}`)
+  }
+})
+
+t.test('an answer after a refusal ends the probe', async t => {
+  const subject = new Subject(['b', 'c'])
+  const send = subject.probe()
+  subject.answer(send, undefined, true)
+  for (const again of subject.sends.filter(({ message }) => message.kind === 'ping'))
+    subject.answer(again, acknowledgement(nameAt(send)))
+  subject.pass(periodMs)
+  t.equal(subject.status(nameAt(send)), 'alive')
+})
+
+t.test('the member that another node suspects has the next turn', async t => {
+  for (const name of ['b', 'c', 'd', 'e']) {
+    const subject = new Subject(['b', 'c', 'd', 'e'])
+    const other = name === 'b' ? 'c' : 'b'
+    subject.call(message(other, pingTo('a', rumour(name, 'suspect', [other]))))
+    t.equal(nameAt(subject.probe()), name)
+  }
+})
+
+t.test('of many nodes few probe the suspected member at once', async t => {
+  const names = Array.from({ length: 20 }, (_, at) => `m${at}`)
+  const subject = new Subject(names)
+  const first = nameAt(new Subject(names).probe())
+  const suspected = names.find(name => name !== first)!
+  subject.call(message(first, pingTo('a', rumour(suspected, 'suspect', [first]))))
+  t.equal(nameAt(subject.probe()), first, 'chance of one half is more than 3 of 19')
 })
 
 t.test('of many members suspicion lasts longer, by the logarithm', async t => {
@@ -390,6 +447,7 @@ t.test('a node sends nothing of itself before a seed has answered; it begins abo
 
 t.test('options that make no sense are turned down', async t => {
   t.throws(() => completeGossipOptions({ pingTimeoutMs: 300 }), /periodMs has no room for helpers/)
+  t.throws(() => completeGossipOptions({ refusedPeriods: 0 }), /a refused connection would be a death/)
   t.throws(() => completeGossipOptions({ forgetMs: 1 }), /forgetMs is shorter than exchangeMs/)
   t.throws(() => completeGossipOptions({ seekMsMax: 1 }), /seekMsMax is shorter than seekMsMin/)
 })
