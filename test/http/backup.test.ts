@@ -16,7 +16,7 @@ import { httpServers, type LocalNode, startLocalNode } from '../support/local-no
 import { startLocalWorkers } from '../support/local-workers.js'
 
 const key = 'sixteen-or-more-characters'
-const withKey = ['X-Auth-Token: ' + key]
+const withKey = [`X-Auth-Token: ${key}`]
 /** Entities of 20 KB: more bytes than the system buffers for a client that does not read. */
 const largeCount = 600
 
