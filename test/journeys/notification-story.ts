@@ -27,6 +27,8 @@ const timeoutMs = 500
 /** Updates after which an eager kill happens without an early notification. */
 const eagerMax = 40
 const answerMsMax = 10_000
+/** The most subscriptions that one answer lists. */
+const pageMax = 1000
 /** Entities whose notifications follow all pending ones: enough that each worker has some. */
 const markersEach = 16
 /** Longest time for all deliveries that receivers have delayed. */
@@ -88,8 +90,7 @@ export class Story {
       }
     }
     oracle.settle(found)
-    const { json } = await client.get('/v2/subscriptions?limit=1000', tenantHeader)
-    const stored = new Map((json as StoredWatch[]).map(one => [one.notification.http.url.split('/').at(-1), one]))
+    const stored = new Map((await subscriptions(client)).map(one => [one.notification.http.url.split('/').at(-1), one]))
     for (const watch of oracle.watches.values()) {
       const one = stored.get(watch.name)
       watch.id ??= one?.id
@@ -296,6 +297,17 @@ interface StoredWatch {
   readonly id: string
   readonly status: string
   readonly notification: { readonly http: { readonly url: string } }
+}
+
+/** All of them, page by page: a long story leaves more than one page of those that are switched off. */
+async function subscriptions(client: HttpClient): Promise<StoredWatch[]> {
+  const all: StoredWatch[] = []
+  for (;;) {
+    const { json } = await client.get(`/v2/subscriptions?limit=${pageMax}&offset=${all.length}`, tenantHeader)
+    const page = json as StoredWatch[]
+    all.push(...page)
+    if (page.length < pageMax) return all
+  }
 }
 
 const none: Expressions = { q: [], mq: [], geo: [] }
