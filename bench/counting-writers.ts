@@ -9,7 +9,7 @@ import { type Answer, Connection } from './connection.js'
 import type { Counter } from './counters.js'
 
 /** Pause after an acknowledged write: the load is far from the nodes' capacity. */
-const restMs = 1_000
+const restMs = 3_000
 /** Pause after any other answer: a refusal causes no storm, and it is soon known when the shard answers again. */
 const againMs = 100
 

@@ -17,7 +17,7 @@ import type { Subject } from './servers.js'
 const needed = { failoverMs: 5_000, othersMs: 300 }
 const countersPerShard = 2
 /** Writes before a node is killed. */
-const restMs = 1_000
+const restMs = 3_000
 /** The bench gives up after this time. */
 const failoverMsMax = 60_000
 /** Between two looks. */

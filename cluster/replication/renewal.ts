@@ -2,7 +2,8 @@
 // its shards are still its own.
 //
 // All readings start at once, since a shard that has moved waits for them. The shards of a log wait for that log and
-// for the register, and for no other log.
+// for the register, and for no other log. Many shards that move at the same time share readings: those of a dead node
+// would otherwise keep the engine and the nodes busy with one reading of all takeovers for each.
 //
 // Not here: how long a confirmation lasts (holding.ts).
 
@@ -13,6 +14,9 @@ import type { LogChecks } from './log-checks.js'
 import type { ReplicationOptions } from './replication-options.js'
 
 type Takeovers = ReadonlyMap<number, Takeover>
+
+/** How long a renewal without all answers keeps the next one waiting that is wanted soon. */
+const sharedMs = 100
 
 export interface RenewalParts {
   readonly logs: readonly ShardLog[]
@@ -34,6 +38,8 @@ export class Renewal {
   registerMs = Number.NEGATIVE_INFINITY
   /** For each log. */
   private readonly troubles: (Unknown | undefined)[] = []
+  /** The renewal that was wanted last; undefined: it has all answers, or takes long. */
+  private latest: { isWantedAgain: boolean } | undefined
   private waiting: { readonly sinceMs: number; readonly run: () => void }[] = []
   private isClosed = false
 
@@ -64,12 +70,35 @@ export class Renewal {
     return this.troubles[log]
   }
 
-  renew(): void {
+  /** Renews at once; or, while such a renewal is under way, once more after it. */
+  renewSoon(): void {
+    if (this.isClosed) return
+    if (this.latest) {
+      this.latest.isWantedAgain = true
+      return
+    }
+    const own = { isWantedAgain: false }
+    this.latest = own
+    const end = (): void => {
+      if (this.latest !== own) return
+      this.latest = undefined
+      if (own.isWantedAgain) this.renewSoon()
+    }
+    this.renew(end)
+    this.parts.clock.after(sharedMs, end)
+  }
+
+  /** `onAnswered`: called when each log, and the owner of the register, has answered or will not. */
+  private renew(onAnswered: () => void = () => {}): void {
     const { logs, clock, holdings, register, onTakeovers } = this.parts
     const askedMs = clock.monoMs()
     const { replica } = holdings[register]!
     const isOwner = replica.state === 'owned'
     let hasRegister = false
+    let unanswered = logs.length + (isOwner ? 0 : 1)
+    const answered = (): void => {
+      if (--unanswered === 0) onAnswered()
+    }
     const read: Takeovers[] = []
     const confirm = (): void => {
       if (this.isClosed || !hasRegister) return
@@ -80,17 +109,20 @@ export class Renewal {
       replica.catchUp(caughtUp => {
         hasRegister = caughtUp !== undefined
         confirm()
+        answered()
       })
     for (const [index, log] of logs.entries())
       log.takeovers(outcome => {
         this.troubles[index] = outcome.kind === 'unknown' ? outcome : undefined
-        if (this.isClosed || outcome.kind === 'unknown') return
+        if (this.isClosed) return
+        if (outcome.kind === 'unknown') return answered()
         const { takeovers } = outcome
         read.push(takeovers)
         onTakeovers(index, takeovers)
         // The register's owner knows all of it, as long as it is the owner.
         if (isOwner && this.ownsRegister(takeovers)) hasRegister = true
         confirm()
+        answered()
       })
   }
 

@@ -431,7 +431,7 @@ export class Replicator implements HostReplication {
         shard === this.register ? run() : this.renewal.whenRegisterIsKnown(sinceMs, run),
       onChange: () => {
         const phase = this.holdings[shard]?.phase
-        if (phase === 'waiting') this.renewal.renew()
+        if (phase === 'waiting') this.renewal.renewSoon()
         if (phase === 'active') logOf(this.heartbeats, shard).beatSoon()
         this.caretaker.lookSoon()
       },
