@@ -37,6 +37,11 @@ export class Connection {
     })
   }
 
+  /** Whether the other side has closed it, or it has failed. */
+  get isBroken(): boolean {
+    return this.failure !== undefined
+  }
+
   /** Sends a request; its answer may be of any status. Fails when the connection breaks. */
   ask(request: string): Promise<Answer> {
     return new Promise((answered, failed) => {

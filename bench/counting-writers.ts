@@ -130,7 +130,7 @@ class Writer {
   /** undefined: the node cannot be connected to. */
   private async connectionTo(url: string): Promise<Connection | undefined> {
     const known = this.connections.get(url)
-    if (known) return known
+    if (known && !known.isBroken) return known
     const opened = await Connection.open(url).catch(() => undefined)
     if (opened) this.connections.set(url, opened)
     return opened

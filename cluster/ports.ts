@@ -67,8 +67,9 @@ export interface StreamListener {
 export type OnCall = (message: Buffer, onReply: (reply: Uint8Array) => void) => void
 
 /**
- * What is known of a call without a reply. `unreadable`: the other process sent bytes that cannot be read. `refused`:
- * the machine at that address answers, and no process listens there.
+ * Why a call has no reply, as far as callers act on it:
+ * - `unreadable`: the other process sent bytes that are no packet.
+ * - `refused`: a machine has that address, and no process listens there.
  */
 export type CallFault = 'unreadable' | 'refused'
 

@@ -64,7 +64,9 @@ export class Channel {
     return (failure && inWords(failure)) ?? (reached ? whyClosed(this.identity) : said)
   }
 
-  /** Whether the library says that the machine has refused the connection: no process listens there. */
+  /**
+   * Whether the machine has refused the connection: no process listens there. The library reports that in a text only.
+   */
   isRefused(said: string): boolean {
     return said.startsWith(notConnected) && said.includes('ECONNREFUSED')
   }

@@ -38,8 +38,8 @@ export type Effect =
 export type GossipReply = Exclude<GossipMessage, { kind: 'refusal' }>
 
 /**
- * Receives the answer; or undefined and the reason, for the operator. `isRefused`: the machine at that address answers,
- * and no process listens there.
+ * Receives the answer; or undefined and the reason, for the operator. `isRefused`: the machine at that address has
+ * refused the connection, so no process listens there.
  */
 export type OnGossipAnswer = (
   answer: GossipReply | undefined,

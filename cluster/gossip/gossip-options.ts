@@ -8,7 +8,7 @@
 //                 P * (n - 1) / n      until a member probes it: each of n - 1 does so once in n - 1 periods
 //                 + T + 0.8 * (P - T)  the ping, then those of helpers
 //                 + S                  suspicion, when `confirmations` others have found the same, or all there are
-//                 With a machine that answers and refuses connections to the member's address, a process has ended:
+//                 If only the member's process has ended, its machine refuses connections, and detection takes
 //                 P * (n - 1) / n
 //                 + refusedPeriods / suspicionPeriods * S, in which others mostly confirm it
 //   spreading   until all have some news: P * 2 / (2 + P / G) * (m - 1) / m * (1 + 1/2 + ... + 1/(m - 1)) with
@@ -20,10 +20,9 @@
 //
 // The period is 300 ms and not the usual 1 s: three members on one network detect within 2.5 s that one is gone. With
 // the 2 s of its read lease its shards then answer again within 6 s. The worst case there is three periods until the
-// probe, one for it, four of suspicion: 2.4 s. Of a process that has ended, on a machine that lives, it is three periods
-// until the probe, and one until the other member has probed as well: 1.3 s. The load is 3.3 pings a second for each
-// member, some 0.1 ms of CPU each. A long suspicion with a short period forgives a process that is stopped for 1.2 s at
-// least.
+// probe, one for it, four of suspicion: 2.4 s. If only a process has ended, the worst case is three periods until the
+// probe, and one until the other member has confirmed it: 1.3 s. The load is 3.3 pings a second for each member, some
+// 0.1 ms of CPU each. A long suspicion with a short period forgives a process that is stopped for 1.2 s at least.
 
 import assert from 'node:assert/strict'
 
@@ -77,8 +76,8 @@ export interface GossipOptions {
   /** Least periods of suspicion, for each factor of ten in members. More forgives longer pauses, and detects later. */
   readonly suspicionPeriods: number
   /**
-   * The same for a member whose machine refuses connections to its address, for this node and for those that confirm
-   * it. A cut of the network that answers so forgives pauses of this length only.
+   * The same while the machine of the member refuses this node's connections. Some firewalls refuse as well: behind
+   * such a cut a living member has only so long to refute the suspicion.
    */
   readonly refusedPeriods: number
   /**

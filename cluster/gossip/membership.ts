@@ -106,7 +106,7 @@ export class Membership {
 
   /**
    * The question with this number has its answer, or (undefined) will get none, for a reason that is for people.
-   * `isRefused`: the machine at that address answers, and no process listens there.
+   * `isRefused`: the machine at that address has refused the connection.
    */
   onReply(
     number: number,

@@ -12,7 +12,7 @@ import type { Roster } from './roster.js'
 interface Probe {
   readonly target: Member
   isIndirect: boolean
-  /** The latest ping of this node met a machine on which no process listens there. */
+  /** The machine has refused the connection for the latest ping of this node. */
   isRefused: boolean
   /** Answers that have not come yet. */
   waiting: number
@@ -51,12 +51,12 @@ export class Probing {
   }
 
   /**
-   * Another node suspects that member. So many nodes probe it next as have to confirm a suspicion: all of a few, and by
-   * chance some of many.
+   * Another node suspects that member. A suspicion needs some confirmations, so a few nodes probe the member next: each
+   * node of a small cluster, and nodes chosen by chance in a large one.
    */
   confirmSoon(name: string): void {
     const { roster, options, chance } = this.parts
-    if (roster.isDoubtedHere(name)) return
+    if (roster.isSuspectedHere(name)) return
     const others = Math.max(1, roster.size - 2)
     if (chance() * others < options.confirmations) this.rounds.prefer(name)
   }

@@ -14,7 +14,7 @@ import { believe, isHere, type Member, type Rumour, Rumours } from './member.js'
 
 interface Suspicion {
   sinceMs: number
-  /** This node's own latest probe met a machine that answers, and on which no process listens at that address. */
+  /** The machine has refused the connection for this node's latest probe. */
   isRefused: boolean
   /** How many members there were when it began. */
   readonly members: number
@@ -121,7 +121,7 @@ export class Roster {
       this.confirm(known.name, received.life, suspectedBy)
   }
 
-  /** This node could not reach that life of a member. `isRefused`: the machine at its address has refused. */
+  /** This node could not reach that life of a member. `isRefused`: its machine has refused the connection. */
   suspect(name: string, life: string, nowMs: number, isRefused: boolean): void {
     const known = this.others.get(name)?.member
     if (known?.life !== life || !isHere(known)) return
@@ -132,7 +132,7 @@ export class Roster {
   }
 
   /** Whether this node is among those that could not reach a member. */
-  isDoubtedHere(name: string): boolean {
+  isSuspectedHere(name: string): boolean {
     return this.others.get(name)?.suspectedBy.includes(this.own.name) ?? false
   }
 

@@ -15,7 +15,7 @@ import type { ReplicationOptions } from './replication-options.js'
 
 type Takeovers = ReadonlyMap<number, Takeover>
 
-/** How long a renewal without all answers keeps the next one waiting that is wanted soon. */
+/** A shared renewal waits so long for a slow log. Then the next one may begin. */
 const sharedMs = 100
 
 export interface RenewalParts {
@@ -38,8 +38,8 @@ export class Renewal {
   registerMs = Number.NEGATIVE_INFINITY
   /** For each log. */
   private readonly troubles: (Unknown | undefined)[] = []
-  /** The renewal that was wanted last; undefined: it has all answers, or takes long. */
-  private latest: { isWantedAgain: boolean } | undefined
+  /** The renewal under way that others wait for; undefined: none, or it takes too long. */
+  private shared: { isWantedAgain: boolean } | undefined
   private waiting: { readonly sinceMs: number; readonly run: () => void }[] = []
   private isClosed = false
 
@@ -73,22 +73,22 @@ export class Renewal {
   /** Renews at once; or, while such a renewal is under way, once more after it. */
   renewSoon(): void {
     if (this.isClosed) return
-    if (this.latest) {
-      this.latest.isWantedAgain = true
+    if (this.shared) {
+      this.shared.isWantedAgain = true
       return
     }
     const own = { isWantedAgain: false }
-    this.latest = own
+    this.shared = own
     const end = (): void => {
-      if (this.latest !== own) return
-      this.latest = undefined
+      if (this.shared !== own) return
+      this.shared = undefined
       if (own.isWantedAgain) this.renewSoon()
     }
     this.renew(end)
     this.parts.clock.after(sharedMs, end)
   }
 
-  /** `onAnswered`: called when each log, and the owner of the register, has answered or will not. */
+  /** `onAnswered`: called when each log has answered or failed, and the register is read; not after `close`. */
   private renew(onAnswered: () => void = () => {}): void {
     const { logs, clock, holdings, register, onTakeovers } = this.parts
     const askedMs = clock.monoMs()
