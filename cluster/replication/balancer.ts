@@ -4,7 +4,8 @@
 // with the highest load chooses an exchange (load-exchange.ts) and asks the other node. That one checks it against its
 // own knowledge. Both plans then count the shards as moved, and the duties of both nodes move them as they move any
 // shard. So there are two moves, and the numbers of shards stay as they were. If the nodes do not complete it within
-// `exchangeMs`, their plans go by the takeovers again.
+// `exchangeMs`, or a node joins or leaves meanwhile, their plans go by the takeovers again: otherwise they would differ
+// from those of other nodes, and moves that are due would wait.
 //
 // A node takes part if it has been joined for `hotMs`, is not suspect, and reports its load. Nodes of the build before
 // report none. After an exchange both nodes pause, so loads are measured anew. Nothing moves while any shard is about to
@@ -85,8 +86,8 @@ export class Balancer {
   private readonly name: string
   private readonly loads: ShardLoads
   private view: readonly Known[] = []
-  /** Since when nodes have been joined, by name and life. */
-  private joinedMs = new Map<string, number>()
+  /** Since when nodes have been joined, by name and life. Another map whenever one joins or leaves. */
+  private joinedMs: ReadonlyMap<string, number> = new Map()
   private unevenSinceMs: number | undefined
   private pausedUntilMs = Number.NEGATIVE_INFINITY
   private agreed: Agreed | undefined
@@ -125,10 +126,11 @@ export class Balancer {
   setView(view: readonly Known[]): void {
     const nowMs = this.parts.clock.monoMs()
     const joined = view.filter(({ isJoined }) => isJoined).map(({ name, life }) => ownerText(name, life))
+    const hasChanged = joined.length !== this.joinedMs.size || joined.some(owner => !this.joinedMs.has(owner))
     this.view = view
-    this.joinedMs = new Map(joined.map(owner => [owner, this.joinedMs.get(owner) ?? nowMs]))
+    if (hasChanged) this.joinedMs = new Map(joined.map(owner => [owner, this.joinedMs.get(owner) ?? nowMs]))
     this.loads.keepOnly(new Set(view.map(({ name, life }) => ownerText(name, life))))
-    if (this.agreed && !this.isPresent(this.agreed.with)) this.end()
+    if (hasChanged || (this.agreed && !this.isPresent(this.agreed.with))) this.end()
     this.applyBalance()
   }
 
@@ -217,10 +219,11 @@ export class Balancer {
     const member = this.view.find(({ name }) => name === exchange.node)!
     const begun = withLoads(exchange, this.name, nodes)
     const { node, gives, takes } = exchange
+    const { joinedMs } = this
     this.isAsking = true
     ask(node, encodePeerMessage({ kind: 'exchange', from: self, gives, takes }), agreeMs, reply => {
       this.isAsking = false
-      if (this.isClosed || replyOf(reply)?.kind !== 'done') return
+      if (this.isClosed || replyOf(reply)?.kind !== 'done' || this.joinedMs !== joinedMs) return
       this.agree({
         with: ownerText(node, member.life),
         moves: movesOf(exchange, this.name),

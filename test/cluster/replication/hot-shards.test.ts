@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import { ownerText } from '../../../cluster/replication/owner.js'
-import { encodePeerMessage, replyOf } from '../../../cluster/replication/peer-messages.js'
+import { decodePeerRequest, encodePeerMessage, replyOf } from '../../../cluster/replication/peer-messages.js'
 import { Random } from '../../support/random.js'
 import { LoadedCluster, type Loads, shards } from './loaded-nodes.js'
 
@@ -152,6 +152,36 @@ t.test('a node that has just joined gets its share, and takes part a minute late
   t.ok(isEqualCount(cluster.counts), `shares are equal: ${cluster.counts}`)
   t.ok(distanceOf(cluster.work) <= 0.4, `${cluster.work}`)
   t.equal(await cluster.minutes(30), 0, 'half an hour without a move')
+})
+
+t.test('an exchange ends when a node leaves, so that nothing delays its shares when it comes back', async t => {
+  const cluster = await skewed(three)
+  for (let n = 0; n < 240_000 && cluster.chosen.length === 0; n++) await cluster.world.run(1)
+  t.same(cluster.chosen, ['a'])
+  const owners = cluster.owners()
+  for (const isJoined of [false, true]) {
+    cluster.states.set('a', { isJoined })
+    cluster.inform()
+    if (!isJoined) t.same(cluster.owners(), owners, 'the exchange is not carried out yet')
+    await cluster.world.run(10_000)
+  }
+  t.ok(isEqualCount(cluster.counts), `shares are equal: ${cluster.counts}`)
+})
+
+t.test('an exchange does not begin if a node has left since it was asked for', async t => {
+  const cluster = await skewed(three)
+  let asked = 0
+  cluster.onAnswered = request => {
+    if (decodePeerRequest(request)?.message.kind !== 'exchange') return
+    asked++
+    cluster.states.set('c', { isJoined: false })
+    cluster.inform()
+  }
+  for (let n = 0; n < 2_400 && asked === 0; n++) await cluster.world.run(100)
+  t.equal(asked, 1)
+  t.same(cluster.chosen, [])
+  await cluster.world.run(10_000)
+  t.same(cluster.counts, [shards / 2, shards / 2, 0])
 })
 
 t.test('the register is never exchanged, whoever asks', async t => {

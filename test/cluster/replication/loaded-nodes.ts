@@ -65,6 +65,8 @@ export class LoadedCluster {
   readonly nodes = new Map<string, Replicator>()
   /** The nodes that chose an exchange, in their order. */
   readonly chosen: string[] = []
+  /** Called when a node has answered a request of another one, before that one has the reply. */
+  onAnswered: (request: Buffer) => void = () => {}
   /** By node: what it is in the eyes of gossip, if not joined and well. */
   readonly states = new Map<string, Partial<ViewMember>>()
   private readonly engine: SimulatedEngine
@@ -102,7 +104,11 @@ export class LoadedCluster {
       options: optionsFor(balance),
       ask: (to, request, _, onReply) => {
         const sent = isOld ? withoutLoad(request) : request
-        clock.endOfTick(() => this.nodes.get(to)?.onAsk(sent, reply => clock.endOfTick(() => onReply(reply))))
+        const answer = (reply: Buffer): void => {
+          this.onAnswered(request)
+          clock.endOfTick(() => onReply(reply))
+        }
+        clock.endOfTick(() => this.nodes.get(to)?.onAsk(sent, answer))
       },
       onChange: () => {},
       reachable: () => true,
