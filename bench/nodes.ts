@@ -23,7 +23,10 @@ export type Owners = readonly (string | undefined)[]
 
 export interface Cpu {
   readonly nodes: number
+  /** Of all members. */
   readonly etcd: number
+  /** Of each member. */
+  readonly etcdMembers: readonly number[]
 }
 
 /** Nodes with which a cluster begins, and the names of those and of nodes that join later. */
@@ -203,9 +206,11 @@ export class Nodes {
 
   /** CPU seconds used so far. */
   cpuSeconds(): Cpu {
+    const etcdMembers = this.engines.etcds.flatMap(({ members }) => members).map(({ pid }) => cpuSeconds(pid))
     return {
       nodes: this.servers.reduce((sum, { pid }) => sum + cpuSecondsOfAll(pid), 0),
-      etcd: this.engines.etcds.flatMap(({ members }) => members).reduce((sum, { pid }) => sum + cpuSeconds(pid), 0),
+      etcd: etcdMembers.reduce((sum, one) => sum + one, 0),
+      etcdMembers,
     }
   }
 
