@@ -71,7 +71,7 @@ async function openNode(config: Config, surroundings: Surroundings, files: Watch
     await scanner.close()
     await store.close()
   }
-  // Before other nodes know this one: they would take its shards over while it loads.
+  // Before other nodes know this one: it answers none of them while it loads.
   if (share?.kind === 'node') await loadFront(config.http.server)
   const nodeShards = await orUndone(
     () => openShards(config, surroundings, storage, observation, accessFile),
