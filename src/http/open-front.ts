@@ -36,13 +36,6 @@ export async function openFront(
   return new SeveralFronts(front, http1, admin && (await openNode(admin.options, admin.handler)))
 }
 
-/**
- * Loads the code of a front, which holds the process up for long on a busy machine. `openFront` reports failures.
- */
-export async function loadFront(kind: 'uws' | 'node' | undefined): Promise<void> {
-  if (kind !== 'node') await loadUws().catch(() => {})
-}
-
 async function openMain(
   kind: 'uws' | 'node' | undefined,
   options: FrontOptions,

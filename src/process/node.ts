@@ -3,7 +3,6 @@
 
 import type { Config } from '../config/config.js'
 import type { CutOff } from '../http/drain.js'
-import { loadFront } from '../http/open-front.js'
 import { backupKeyIn } from '../move/backup-key.js'
 import { Expiry } from '../shard/expiry.js'
 import type { AccessInUse } from './compose/access.js'
@@ -71,8 +70,6 @@ async function openNode(config: Config, surroundings: Surroundings, files: Watch
     await scanner.close()
     await store.close()
   }
-  // Before other nodes know this one: it answers none of them while it loads.
-  if (share?.kind === 'node') await loadFront(config.http.server)
   const nodeShards = await orUndone(
     () => openShards(config, surroundings, storage, observation, accessFile),
     closeStorage,
