@@ -8,8 +8,9 @@
 //   client -> node asked -> owner: turn, commit -> its etcd -> owner -> node asked -> client
 //                                                  its etcd -> every node: records; standbys apply them
 //
-// A node has one processor, which takes work in the order of its arrival. An etcd has several, and a disk that takes
-// one append after the other. A flush holds nothing up, because etcd flushes what has arrived meanwhile together.
+// A node has one processor, which takes work in the order of its arrival. An etcd, which stands for its member that
+// works most, has several, and a disk that takes one append after the other. A flush holds nothing up, because etcd
+// flushes what has arrived meanwhile together.
 //
 // The model leaves out: variation of costs, garbage collection, compaction of the stores, the threads beside the event
 // loop (their processor time counts as that of the loop), elections, trims, heartbeats, loads that differ between

@@ -9,7 +9,8 @@
 //   this process, which does nothing but follow               a received record
 //
 // Costs below 0 count as 0: they are less than the noise. The processor time of idle nodes and of an idle etcd is taken
-// off first. Members of etcd have a machine each, so only the member that works most counts: usually the leader.
+// off first. Members of etcd have a machine each, so for appends and records only the member that works most counts:
+// usually the leader. Further followers may use another member, so for reports the work of all members counts.
 //
 // Not here: the rates of three nodes on this machine (replicated-rates.ts).
 
@@ -40,9 +41,10 @@ interface Sample {
   readonly appends: number
   readonly records: number
   readonly bytes: number
-  /** Processor seconds, without those of idle processes. Of etcd: those of the member that worked most. */
+  /** Processor seconds, without those of idle processes. `busiest`: of the member of etcd that worked most. */
   readonly nodes: number
   readonly etcd: number
+  readonly busiest: number
   /** Of this process. */
   readonly own: number
   /** Mean time of an append. */
@@ -94,13 +96,14 @@ function costsOf({ alone, read, few, many, followed }: Samples): Costs {
     { at: few.appends / few.requests, value: beyond(few) },
     { at: many.appends / many.requests, value: beyond(many) },
   )
-  const inEtcd = (sample: Sample): Point => ({
+  const inEtcd = (sample: Sample, of: 'etcd' | 'busiest'): Point => ({
     at: sample.records / sample.appends,
-    value: ms(sample.etcd, sample.appends),
+    value: ms(sample[of], sample.appends),
   })
-  const ofEtcd = lineThrough(inEtcd(few), inEtcd(many))
-  const perRecordFollowed = (inEtcd(followed).value - ofEtcd.start) / inEtcd(followed).at
-  const etcdReport = atLeastNone((perRecordFollowed - ofEtcd.slope) / furtherFollowers)
+  const ofAll = lineThrough(inEtcd(few, 'etcd'), inEtcd(many, 'etcd'))
+  const perRecordFollowed = (inEtcd(followed, 'etcd').value - ofAll.start) / inEtcd(followed, 'etcd').at
+  const etcdReport = atLeastNone((perRecordFollowed - ofAll.slope) / furtherFollowers)
+  const ofBusiest = lineThrough(inEtcd(few, 'busiest'), inEtcd(many, 'busiest'))
   return {
     // A read is little more than its request and its answer.
     request: alone.read,
@@ -110,10 +113,10 @@ function costsOf({ alone, read, few, many, followed }: Samples): Costs {
     received,
     // What does not depend on the number of appends is done by the two standbys.
     apply: ofNodes.start / (nodesMeasured - 1),
-    etcdAppend: ofEtcd.start,
-    etcdRecord: atLeastNone(ofEtcd.slope - nodesMeasured * etcdReport),
+    etcdAppend: ofBusiest.start,
+    etcdRecord: atLeastNone(ofBusiest.slope - nodesMeasured * etcdReport),
     etcdReport,
-    etcdLatency: atLeastNone(few.appendMs - inEtcd(few).value),
+    etcdLatency: atLeastNone(few.appendMs - inEtcd(few, 'busiest').value),
     bytesPerUpdate: many.bytes / many.requests,
   }
 }
@@ -183,13 +186,14 @@ async function sampled(
     records: log.records - logBefore.records,
     bytes: log.bytes - logBefore.bytes,
     nodes: after.nodes - before.nodes - idle.nodes * outcome.seconds,
-    etcd: Math.max(...ofMembers),
+    etcd: ofMembers.reduce((sum, one) => sum + one, 0),
+    busiest: Math.max(...ofMembers),
     own: (own.user + own.system) / 1e6,
     appendMs: ((log.seconds - logBefore.seconds) / appends) * 1000,
   }
   progress(
     `${name}: ${thousands(found.requests)} requests, ${thousands(appends)} appends, ${thousands(found.records)} records, ` +
-      `${found.nodes.toFixed(2)} s of nodes, ${found.etcd.toFixed(2)} of a member of etcd, ${found.own.toFixed(2)} of this process`,
+      `${found.nodes.toFixed(2)} s of nodes, ${found.etcd.toFixed(2)} of etcd, ${found.own.toFixed(2)} of this process`,
   )
   return found
 }
