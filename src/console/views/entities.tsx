@@ -39,15 +39,15 @@ export function EntitiesView(parts: ConsoleParts) {
     ...scope,
   })
   const suggestions = Array.isArray(types.json) ? types.json.filter(name => typeof name === 'string') : []
-  const qProblem = useFilterProblem(client, live, tenant, path, { q })
-  const idProblem = useFilterProblem(client, live, tenant, path, { idPattern })
+  const ofQ = useFilterProblem(client, live, tenant, path, { q })
+  const ofId = useFilterProblem(client, live, tenant, path, { idPattern })
   return (
     <section class="fill" aria-labelledby="view-title">
       <h1 id="view-title">Entities</h1>
       <search class="filters">
         <FilterField label="Type" value={type} onChange={change('type')} suggestions={suggestions} isFirst={true} />
-        <FilterField label="Id pattern" value={idPattern} onChange={change('idPattern')} problem={idProblem} />
-        <FilterField label="Query (q)" value={q} onChange={change('q')} problem={qProblem} />
+        <FilterField label="Id pattern" value={idPattern} onChange={change('idPattern')} problem={ofId.problem} />
+        <FilterField label="Query (q)" value={q} onChange={change('q')} problem={ofQ.problem} />
         <FilterField label="Attributes" value={attrs} onChange={change('attrs')} />
       </search>
       {georel !== '' && (
@@ -58,12 +58,15 @@ export function EntitiesView(parts: ConsoleParts) {
           </button>
         </p>
       )}
-      {live && <Table {...parts} live={live} hasFieldProblem={qProblem !== undefined || idProblem !== undefined} />}
+      {live && <Table {...parts} live={live} isAtField={ofQ.mayBe || ofId.mayBe} />}
     </section>
   )
 }
 
-/** The fault of one filter alone, when the list was refused. */
+/**
+ * The fault of one filter alone, when the list was refused. `mayBe`: it has one, or the broker has not said yet, so
+ * that a fault is never shown at the list first and at its field a moment later.
+ */
 function useFilterProblem(
   client: ConsoleClient,
   live: LiveRows | undefined,
@@ -74,11 +77,11 @@ function useFilterProblem(
   const refusal = useValue(live?.rows.problem ?? noProblem)
   const isAsked = refusal?.status === 400 && Object.values(filter).some(value => value !== '')
   const query = { ...filter, limit: '1' }
-  const { problem } = useReading(
+  const { json, problem } = useReading(
     client,
     isAsked ? { method: 'GET', path: 'v2/entities', query, tenant, servicePath } : undefined,
   )
-  return isAsked ? problem : undefined
+  return { mayBe: isAsked && json === undefined, problem: isAsked ? problem : undefined }
 }
 
 const noProblem = new Observable<RequestProblem | undefined>(undefined)
@@ -87,8 +90,8 @@ function Table({
   client,
   bar,
   live,
-  hasFieldProblem,
-}: ConsoleParts & { readonly live: LiveRows; readonly hasFieldProblem: boolean }) {
+  isAtField,
+}: ConsoleParts & { readonly live: LiveRows; readonly isAtField: boolean }) {
   const { rows, feed } = live
   const { tenant, path, type } = rows.selection
   const total = useValue(rows.total)
@@ -102,7 +105,7 @@ function Table({
   const request = rows.pageRequest(0)
   return (
     <>
-      {!hasFieldProblem && <Problem problem={problem} />}
+      {!isAtField && <Problem problem={problem} />}
       <div class="buttons">
         <WindowNote rows={rows} total={problem ? 0 : total} />
         <FeedNote feed={useValue(feed)} />
