@@ -1,10 +1,10 @@
 // Real time, fake time, and stamps that only grow.
 
-import fc from 'fast-check'
 import t from 'tap'
 import { FineWallClock, HybridClock, systemChance, systemClock, timerDelayMsMax } from '../src/clock.js'
 import { stampMs, stampOf, stampsPerMs } from '../src/domain/stamp.js'
 import { FakeClock } from './support/fake-clock.js'
+import fc from './support/properties.js'
 
 /** A wall clock that the test sets. */
 function wall(ms: number): { ms: number; wallMs(): number } {

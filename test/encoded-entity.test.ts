@@ -1,7 +1,6 @@
 // Encoded entities: decoding gives the entity that was encoded, and the fields at fixed places have its values.
 
 import assert from 'node:assert/strict'
-import fc from 'fast-check'
 import t from 'tap'
 import { renderDateTime } from '../src/domain/date-time.js'
 import type { Attribute, Entity, Metadata } from '../src/domain/entities/entity.js'
@@ -20,6 +19,7 @@ import {
   SeenMembers,
   Wanted,
 } from '../src/encoded-entity.js'
+import fc from './support/properties.js'
 
 const characters = '!$%*+,-.09:@AZ[\\]^_`az{|}~'
 const identifiers = fc.string({ unit: fc.constantFrom(...characters), minLength: 1, maxLength: 12 })

@@ -1,7 +1,6 @@
 // Gathering over three owners, of which some are away or slow: the answer, and the writes that are made. A merged page
 // equals the page cut from all sorted keys, wherever it begins.
 
-import fc from 'fast-check'
 import t from 'tap'
 import { mergedPage } from '../../src/broker/gather.js'
 import type { BatchAction, BatchUpdate } from '../../src/domain/entities/batch.js'
@@ -13,6 +12,7 @@ import { type Refusal, refusalText } from '../../src/domain/refusal.js'
 import { ShardMap } from '../../src/domain/scope.js'
 import type { ListKeys, ListRequest } from '../../src/messages/messages.js'
 import { FakeClock } from '../support/fake-clock.js'
+import fc from '../support/properties.js'
 import { meaning, orderOf } from '../support/selections.js'
 import { type Step, World } from '../support/worlds.js'
 

@@ -4,7 +4,6 @@
 // Both have one clock, and it moves between requests. Within one request, a batch for instance, stamps keep the order.
 
 import assert from 'node:assert/strict'
-import fc from 'fast-check'
 import t from 'tap'
 import type { BatchItem, BatchUpdate } from '../../src/domain/entities/batch.js'
 import type { WantedEntity } from '../../src/domain/entities/entity.js'
@@ -14,6 +13,7 @@ import type { ListRequest } from '../../src/messages/messages.js'
 import type { Placed } from '../support/entities.js'
 import { FakeClock } from '../support/fake-clock.js'
 import { listRequests, placedEntities } from '../support/list-requests.js'
+import fc from '../support/properties.js'
 import { selectionOf } from '../support/selections.js'
 import { type Step, World } from '../support/worlds.js'
 

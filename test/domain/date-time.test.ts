@@ -1,6 +1,6 @@
-import fc from 'fast-check'
 import t from 'tap'
 import { parseDateTime, renderDateTime } from '../../src/domain/date-time.js'
+import fc from '../support/properties.js'
 
 const instants: [text: string, rendered: string][] = [
   // The forms that docs/interface/entities.md#dates names as one instant

@@ -1,8 +1,9 @@
 // The hash that places entities: published vectors, values frozen for good, and a second implementation of the
 // algorithm.
-import fc from 'fast-check'
+
 import t from 'tap'
 import { xxHash64 } from '../../src/domain/hash.js'
+import fc from '../support/properties.js'
 
 const hex = (text: string): string => {
   const { high, low } = xxHash64(text)

@@ -1,6 +1,5 @@
 // Equality, order and rendering of JSON values. Examples are tables; properties hold for any value fast-check invents.
 
-import fc from 'fast-check'
 import t from 'tap'
 import {
   canonical,
@@ -14,6 +13,7 @@ import {
   renderNumber,
   valueHasForbiddenCharacters,
 } from '../../src/domain/json.js'
+import fc from '../support/properties.js'
 
 const parse = (text: string): Json => JSON.parse(text) as Json
 

@@ -1,7 +1,8 @@
 // Long work in steps, with a clock that advances by a millisecond with every look.
-import fc from 'fast-check'
+
 import t from 'tap'
 import { Pace, sorted } from '../../src/domain/pace.js'
+import fc from '../support/properties.js'
 
 /** A clock that advances with every look, and the number of turns of the event loop. */
 function lookedAt(msPerLook: number) {

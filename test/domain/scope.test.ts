@@ -1,5 +1,5 @@
 // Scopes: tenants, service paths and shards. An accepted header is shown with its meaning, a refused one with its text.
-import fc from 'fast-check'
+
 import t from 'tap'
 import { type Result, refusalText } from '../../src/domain/refusal.js'
 import {
@@ -14,6 +14,7 @@ import {
   updatePath,
   workerOf,
 } from '../../src/domain/scope.js'
+import fc from '../support/properties.js'
 
 /** The accepted value, or `400` and the text of the refusal. Every refusal of a scope is a BadRequest. */
 function answer(result: Result<string | readonly string[]>): string {

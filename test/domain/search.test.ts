@@ -1,8 +1,8 @@
 // Binary search, compared with a look at every place.
 
-import fc from 'fast-check'
 import t from 'tap'
 import { partitionPoint } from '../../src/domain/search.js'
+import fc from '../support/properties.js'
 
 t.test('the first place that is not before is found, with a look at no place outside', async () => {
   const places = fc.record({ low: fc.nat(20), length: fc.nat(40), before: fc.nat(40) })

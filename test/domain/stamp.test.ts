@@ -1,10 +1,10 @@
 // The ids of documents that stamps make: their time, and their order.
 
 import assert from 'node:assert/strict'
-import fc from 'fast-check'
 import t from 'tap'
 import { documentIdOf, stampOf } from '../../src/domain/stamp.js'
 import { checkSubscriptionId } from '../../src/domain/subscriptions/subscription.js'
+import fc from '../support/properties.js'
 
 const random = 'f00dfacecafe'
 

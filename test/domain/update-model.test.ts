@@ -1,7 +1,7 @@
 // Sequences of requests against a model of one entity, written from the text of the specification alone
 // (docs/interface/entities.md#default-types, docs/interface/updates.md) and as plainly as it can be. After every
 // request both must agree on the refusal, on all that is stored, and on times.
-import fc from 'fast-check'
+
 import t from 'tap'
 import {
   type Entity,
@@ -24,6 +24,7 @@ import {
 import type { Json } from '../../src/domain/json.js'
 import { type Result, refusalText } from '../../src/domain/refusal.js'
 import { stampMs, stampOf } from '../../src/domain/stamp.js'
+import fc from '../support/properties.js'
 
 // The sent values
 

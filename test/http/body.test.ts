@@ -1,10 +1,10 @@
 // JSON from the bytes of a body: accepted and refused bodies, and duplicate keys. And bodies that take long: they share
 // a slice of each tick.
 
-import fc from 'fast-check'
 import t from 'tap'
 import { refusalText } from '../../src/domain/refusal.js'
 import { BodyTurns, parseJson } from '../../src/http/body.js'
+import fc from '../support/properties.js'
 
 const parse = (body: string | Uint8Array) => parseJson(Buffer.from(body))
 

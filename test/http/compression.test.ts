@@ -1,9 +1,9 @@
 // Answers that are compressed, and bodies that come compressed or in chunks, over both servers.
 
 import { brotliCompressSync, brotliDecompressSync, gunzipSync, gzipSync } from 'node:zlib'
-import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { httpServers, type LocalNode, startLocalNode } from '../support/local-node.js'
+import fc from '../support/properties.js'
 import { type Answer, Wire } from './wire.js'
 
 const jsonType = 'Content-Type: application/json'

@@ -1,7 +1,6 @@
 // Lines of an export: every item is read as it was written; and refused lines.
 
 import assert from 'node:assert/strict'
-import fc from 'fast-check'
 import t from 'tap'
 import type { Attribute, Entity } from '../../src/domain/entities/entity.js'
 import { refusalText } from '../../src/domain/refusal.js'
@@ -12,6 +11,7 @@ import { decodeEntity, encodeEntity } from '../../src/encoded-entity.js'
 import { checkFirstLine, firstLine, lastLine, parseLastLine, readLine, writeItem } from '../../src/move/lines.js'
 import type { MovedEntity, MovedItem } from '../../src/move/moved.js'
 import { oddEntities } from '../support/odd-entities.js'
+import fc from '../support/properties.js'
 import { Random } from '../support/random.js'
 import { randomBody } from '../support/random-subscription.js'
 import { registrations } from '../support/registrations.js'

@@ -1,11 +1,11 @@
 // The text of metrics, and several processes as one.
 
-import fc from 'fast-check'
 import t from 'tap'
 import { emptyHistogram, observe } from '../../src/domain/histogram.js'
 import type { MetricFamily } from '../../src/messages/admin.js'
 import { gauge as gaugeOf, histograms, renderMetrics } from '../../src/observe/metric-family.js'
 import { type Exposition, parseExposition } from '../support/exposition-parser.js'
+import fc from '../support/properties.js'
 
 const gauge = (
   name: string,

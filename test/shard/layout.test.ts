@@ -1,7 +1,6 @@
 // Keys: no two places share one, they sort as their parts do, and a range has exactly the keys that begin with it.
 
 import assert from 'node:assert/strict'
-import fc from 'fast-check'
 import t from 'tap'
 import type { Range } from '../../src/ports.js'
 import {
@@ -38,6 +37,7 @@ import {
   letterRange,
   parseLetterKey,
 } from '../../src/shard/notify/notification-layout.js'
+import fc from '../support/properties.js'
 
 /** Any text, and often one near another: beginnings of it, with the bytes 0, 1 and 2, or beyond ASCII. */
 const texts = fc.oneof(

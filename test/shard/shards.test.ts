@@ -3,7 +3,6 @@
 
 import assert from 'node:assert/strict'
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
-import fc from 'fast-check'
 import t from 'tap'
 import type { WantedAttribute } from '../../src/domain/entities/entity.js'
 import { operatorOf } from '../../src/domain/entities/operators.js'
@@ -22,6 +21,7 @@ import { compareIndexes } from '../support/compare-indexes.js'
 import { FakeClock } from '../support/fake-clock.js'
 import { localShards } from '../support/local-shards.js'
 import { MemoryStore } from '../support/memory-store.js'
+import fc from '../support/properties.js'
 import { meaning } from '../support/selections.js'
 
 const shardMap = new ShardMap({ shards: 16, spread: 16 })

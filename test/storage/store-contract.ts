@@ -10,10 +10,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import fc from 'fast-check'
 import type { Test } from 'tap'
 import type { Batch, Durability, Range, Row, Store } from '../../src/ports.js'
 import { plainly } from '../support/broker-process.js'
+import fc from '../support/properties.js'
 
 export interface StoreUnderTest {
   /** Opens the store of a directory; a store without files ignores it. */

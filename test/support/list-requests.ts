@@ -1,11 +1,11 @@
 // Random lists over random entities, with so few values that lists and entities often meet.
 
-import fc from 'fast-check'
 import type { Json } from '../../src/domain/json.js'
 import type { SelectionSource, SelectorSource } from '../../src/domain/queries/selection.js'
 import type { ListRequest } from '../../src/messages/messages.js'
 import type { CountedRange } from '../../src/shard/read/entity-place.js'
 import { attribute, type Placed, withAttributes } from './entities.js'
+import fc from './properties.js'
 import { orderOf, selectionOf } from './selections.js'
 import { attributesForStatements, statementTexts } from './statements.js'
 

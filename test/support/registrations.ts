@@ -1,10 +1,10 @@
 // Registrations for tests: made of the bodies that clients send, and drawn at random.
 
-import fc from 'fast-check'
 import type { Registration } from '../../src/domain/providers/registration.js'
 import { parseRegistration, patchRegistration } from '../../src/domain/providers/registration-parser.js'
 import { type Result, refusalText } from '../../src/domain/refusal.js'
 import { parseJson } from '../../src/http/body.js'
+import fc from './properties.js'
 
 const registrationId = '65f0c2a1b4d3e2f1a0c9b8d7'
 

@@ -2,11 +2,11 @@
 // often match.
 
 import assert from 'node:assert/strict'
-import fc from 'fast-check'
 import type { Attribute } from '../../src/domain/entities/entity.js'
 import type { Json } from '../../src/domain/json.js'
 import { parseQuery, type Statement } from '../../src/domain/queries/query-parser.js'
 import { attribute } from './entities.js'
+import fc from './properties.js'
 
 const day = 86_400
 const first = Date.UTC(2024, 0, 1) / 1000

@@ -1,7 +1,6 @@
 // Requests and replies of every kind go through bytes and back unchanged.
 
 import assert from 'node:assert/strict'
-import fc from 'fast-check'
 import t from 'tap'
 import { AccessCondition } from '../../src/domain/access/condition.js'
 import type { PrincipalSource } from '../../src/domain/access/principal.js'
@@ -22,6 +21,7 @@ import type {
 } from '../../src/messages/messages.js'
 import { emptyTally } from '../../src/observe/service-metrics.js'
 import { decodeReply, decodeRequest, encodeReply, encodeRequest } from '../../src/wire/wire.js'
+import fc from '../support/properties.js'
 import { Random } from '../support/random.js'
 import { randomBody } from '../support/random-subscription.js'
 import { allRefusals } from '../support/refusals.js'

@@ -1,6 +1,5 @@
 // The decision about the clock of a node: schedules of clocks that are set, drift, and cannot be compared.
 
-import fc from 'fast-check'
 import t from 'tap'
 import {
   type ClockState,
@@ -9,6 +8,7 @@ import {
   unsafeFactor,
   worseMs,
 } from '../../../cluster/clocks/clock-state.js'
+import fc from '../../support/properties.js'
 
 const skewMaxMs = 500
 const lookMs = 250

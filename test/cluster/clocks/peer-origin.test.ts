@@ -1,8 +1,8 @@
 // The measured wall clock of another node: the range contains its origin, however unequal the two ways were.
 
-import fc from 'fast-check'
 import t from 'tap'
 import { PeerOrigin, roundTripsMax } from '../../../cluster/clocks/peer-origin.js'
+import fc from '../../support/properties.js'
 
 /** How far the other clock is from our monotonic one. */
 const originMs = 1_700_000_000_000

@@ -1,7 +1,6 @@
 // Messages of gossip and their bytes: they are read as they were written, by older builds as well; and bytes that are
 // no message are not taken for one.
 
-import fc from 'fast-check'
 import t from 'tap'
 import {
   decodeMessage,
@@ -11,6 +10,7 @@ import {
 } from '../../../cluster/gossip/gossip-messages.js'
 import { membersMax } from '../../../cluster/gossip/gossip-options.js'
 import { type Member, type Rumour, statuses } from '../../../cluster/gossip/member.js'
+import fc from '../../support/properties.js'
 import { Random } from '../../support/random.js'
 
 const record = <T>(fields: { [K in keyof T]: fc.Arbitrary<T[K]> }) => fc.record(fields, { noNullPrototype: true })

@@ -1,9 +1,9 @@
 // The belief about a member does not depend on the order or number of the rumours. Rumours that were sent least often
 // go first; each goes a limited number of times, and only as many as fit.
 
-import fc from 'fast-check'
 import t from 'tap'
 import { believe, type Member, type Rumour, Rumours, statuses } from '../../../cluster/gossip/member.js'
+import fc from '../../support/properties.js'
 
 const member: fc.Arbitrary<Member> = fc.record(
   {

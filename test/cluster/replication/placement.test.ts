@@ -1,8 +1,8 @@
 // Which nodes should keep a copy of which shards.
 
-import fc from 'fast-check'
 import t from 'tap'
 import { type Candidate, keepersOf, rank, rankOne } from '../../../cluster/replication/placement.js'
+import fc from '../../support/properties.js'
 
 const nodes = (count: number, domains = 0): Candidate[] =>
   Array.from({ length: count }, (_, index) => ({

@@ -1,7 +1,6 @@
 // Reading entities and attributes from JSON. The refusals are in test/cases/entity-payloads.ts. Accepted input is shown
 // as [type, value, metadata], metadata as `name: [type, value]`.
 
-import fc from 'fast-check'
 import t from 'tap'
 import {
   checkIdentifier,
@@ -25,6 +24,7 @@ import {
   refusedExpiries,
   refusedNames,
 } from '../../cases/entity-payloads.js'
+import fc from '../../support/properties.js'
 
 /** A body as the HTTP layer passes it; `deep` as for any body that could nest too deep. */
 const body = (text: string, duplicates: Payload['duplicates'] = []): Payload => ({

@@ -1,10 +1,11 @@
 // Update operators. Columns of the tables: stored value, operator as sent, result; `fails` is the refusal of
 // docs/interface/updates.md#operators-that-do-not-fit.
-import fc from 'fast-check'
+
 import t from 'tap'
 import { applyOperator, operatorOf, startOperator } from '../../../src/domain/entities/operators.js'
 import { equal, type Json, type JsonObject } from '../../../src/domain/json.js'
 import { type Result, refusalText } from '../../../src/domain/refusal.js'
+import fc from '../../support/properties.js'
 
 const fails = Symbol('fails')
 type Outcome = Json | undefined | typeof fails

@@ -1,5 +1,5 @@
 // Entities as JSON text. Columns of the tables: the filter or mode as sent, and the exact text of the answer.
-import fc from 'fast-check'
+
 import t from 'tap'
 import { type Entity, parseEntity } from '../../../src/domain/entities/entity.js'
 import {
@@ -21,6 +21,7 @@ import { appendAttributes, createEntity } from '../../../src/domain/entities/upd
 import { type Json, JsonWriter } from '../../../src/domain/json.js'
 import { refusalText } from '../../../src/domain/refusal.js'
 import { stampOf } from '../../../src/domain/stamp.js'
+import fc from '../../support/properties.js'
 
 const createdMs = Date.UTC(2024, 4, 1, 8)
 const modifiedMs = Date.UTC(2024, 4, 2, 9, 30)

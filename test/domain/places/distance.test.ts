@@ -1,11 +1,12 @@
 // Distances: known ones, laws, and edges against a walk along them in small steps.
-import fc from 'fast-check'
+
 import t from 'tap'
 import { distanceBetween, distanceToLines, earthRadiusMetres } from '../../../src/domain/places/distance.js'
 import { distanceTo, matchesGeo } from '../../../src/domain/places/geo.js'
 import { boundsOf, type GeoQuery, parseGeoQuery } from '../../../src/domain/places/geo-query.js'
 import type { Geometry, Position } from '../../../src/domain/places/location.js'
 import { boundsOfGeometry, overlap } from '../../../src/domain/places/plane.js'
+import fc from '../../support/properties.js'
 import { wkt } from '../../support/wkt.js'
 
 const degree = (Math.PI / 180) * earthRadiusMetres

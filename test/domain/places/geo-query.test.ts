@@ -1,11 +1,12 @@
 // Reading geographical queries: refusals and their order, and the properties of a query before it is compared with a
 // location.
-import fc from 'fast-check'
+
 import t from 'tap'
 import { boundsOf, type GeoQuery, type GivenGeoQuery, parseGeoQuery } from '../../../src/domain/places/geo-query.js'
 import { type GeoQuerySource, refusalText } from '../../../src/domain/refusal.js'
 import { errors } from '../../cases/geo.js'
 import { positions } from '../../support/positions.js'
+import fc from '../../support/properties.js'
 
 const read = (given: GivenGeoQuery, source: GeoQuerySource = 'url'): GeoQuery | undefined | string => {
   const parsed = parseGeoQuery(given, source)

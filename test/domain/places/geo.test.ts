@@ -1,5 +1,5 @@
 // Geographical queries against locations: the tables, and a slow model that is exact on small grids.
-import fc from 'fast-check'
+
 import t, { type Test } from 'tap'
 import { type Attribute, type Entity, noMetadata } from '../../../src/domain/entities/entity.js'
 import type { Json } from '../../../src/domain/json.js'
@@ -9,6 +9,7 @@ import type { Geometry, Position } from '../../../src/domain/places/location.js'
 import { boundsOfGeometry, overlap } from '../../../src/domain/places/plane.js'
 import { isSimpleRing } from '../../../src/domain/places/ring.js'
 import { cases, casesAtTheEdge, type GeoCase, type Location, locations, locationsAtTheEdge } from '../../cases/geo.js'
+import fc from '../../support/properties.js'
 import { wkt } from '../../support/wkt.js'
 
 function ask(georel: string, geometry: string, coords: string): GeoQuery {

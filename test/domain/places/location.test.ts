@@ -1,11 +1,12 @@
 // Locations: GeoJSON and the legacy forms. Columns of the tables: the sent value, and the geometry or the text of the
 // refusal.
-import fc from 'fast-check'
+
 import t from 'tap'
 import type { Json } from '../../../src/domain/json.js'
 import { checkLocation, type Geometry, isLocationType, renderedLocation } from '../../../src/domain/places/location.js'
 import { refusalText } from '../../../src/domain/refusal.js'
 import { positions } from '../../support/positions.js'
+import fc from '../../support/properties.js'
 
 const check = (type: string, value: Json): Geometry | undefined | string => {
   const result = checkLocation(type, value, '')

@@ -1,9 +1,10 @@
 // Rings: the sweep against the plain comparison of all edges, and the worst shape for the sweep.
-import fc from 'fast-check'
+
 import t from 'tap'
 import { positionsMax } from '../../../src/domain/limits.js'
 import { isSimpleRing, type Position } from '../../../src/domain/places/ring.js'
 import { positions } from '../../support/positions.js'
+import fc from '../../support/properties.js'
 
 const rings: [name: string, simple: boolean, ring: string][] = [
   ['triangle', true, '0 0, 4 0, 0 3, 0 0'],

@@ -3,7 +3,6 @@
 // The cases of the specification are in test/cases/forwarding.ts.
 
 import assert from 'node:assert/strict'
-import fc from 'fast-check'
 import t from 'tap'
 import type { Entity } from '../../../src/domain/entities/entity.js'
 import { renderEntity } from '../../../src/domain/entities/representation.js'
@@ -19,6 +18,7 @@ import { ProviderIndex } from '../../../src/domain/providers/provider-index.js'
 import type { Registration } from '../../../src/domain/providers/registration.js'
 import type { SelectorSource } from '../../../src/domain/queries/selection.js'
 import * as cases from '../../cases/forwarding.js'
+import fc from '../../support/properties.js'
 import { provided } from '../../support/registrations.js'
 import { selectionOf } from '../../support/selections.js'
 

@@ -2,10 +2,10 @@
 // registrations as a walk over all.
 
 import assert from 'node:assert/strict'
-import fc from 'fast-check'
 import t from 'tap'
 import { type Provided, ProviderIndex } from '../../../src/domain/providers/provider-index.js'
 import type { Registration } from '../../../src/domain/providers/registration.js'
+import fc from '../../support/properties.js'
 import { registrations } from '../../support/registrations.js'
 
 const steps = fc.array(

@@ -2,7 +2,6 @@
 // the specification are in test/cases/forwarding.ts.
 
 import assert from 'node:assert/strict'
-import fc from 'fast-check'
 import t from 'tap'
 import { ForwardedQuery, type QueryRequest } from '../../../src/domain/providers/forwarded-query.js'
 import { type Undone, updateRequests } from '../../../src/domain/providers/forwarded-update.js'
@@ -20,6 +19,7 @@ import {
 } from '../../../src/domain/providers/registration.js'
 import type { SelectorSource } from '../../../src/domain/queries/selection.js'
 import * as cases from '../../cases/forwarding.js'
+import fc from '../../support/properties.js'
 import { provided, registration, registrations } from '../../support/registrations.js'
 import { selectionOf } from '../../support/selections.js'
 

@@ -1,5 +1,5 @@
 // The automata of patterns: which patterns have one, the cost of a test with it, and equal answers without it.
-import fc from 'fast-check'
+
 import { RE2JS } from 're2js'
 import t from 'tap'
 import { explorationMax } from '../../../src/domain/limits.js'
@@ -9,6 +9,7 @@ import {
   engineOf,
   type PatternEngine,
 } from '../../../src/domain/queries/pattern-engine.js'
+import fc from '../../support/properties.js'
 
 /** A number of steps that is clearly not the cost of an explored pattern. */
 const steps = 50

@@ -1,5 +1,5 @@
 // Regular expressions: against the engine of the language where both agree, and with patterns that are made to hurt.
-import fc from 'fast-check'
+
 import { RE2JS } from 're2js'
 import t from 'tap'
 import {
@@ -10,6 +10,7 @@ import {
   patternWorkMax,
 } from '../../../src/domain/limits.js'
 import { charactersMax, compilePattern, literalPrefix } from '../../../src/domain/queries/pattern.js'
+import fc from '../../support/properties.js'
 
 const matches = (source: string, text: string): boolean | undefined => compilePattern(source)?.test(text)
 

@@ -1,8 +1,9 @@
 // Patterns that need no engine: which ones they are, and that they match as in the engine of the language.
-import fc from 'fast-check'
+
 import t from 'tap'
 import { plainTextsLengthMax } from '../../../src/domain/limits.js'
 import { plainTest } from '../../../src/domain/queries/plain-pattern.js'
+import fc from '../../support/properties.js'
 
 const ids = Array.from({ length: 100 }, (_, at) => `urn:ngsi-ld:Device:${at}`)
 

@@ -1,6 +1,6 @@
-import fc from 'fast-check'
 import t from 'tap'
 import { PrefixTree } from '../../../src/domain/queries/prefix-tree.js'
+import fc from '../../support/properties.js'
 
 const valuesFor = (tree: PrefixTree<string>, text: string): string[] => {
   const found: string[] = []

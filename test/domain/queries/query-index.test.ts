@@ -1,4 +1,3 @@
-import fc from 'fast-check'
 import t from 'tap'
 import type { Attribute } from '../../../src/domain/entities/entity.js'
 import type { Json } from '../../../src/domain/json.js'
@@ -7,6 +6,7 @@ import { type GuardedQuery, guardsOf, Intervals, QueryIndex } from '../../../src
 import { parseQuery } from '../../../src/domain/queries/query-parser.js'
 import { refusalText } from '../../../src/domain/refusal.js'
 import { attribute, withAttributes } from '../../support/entities.js'
+import fc from '../../support/properties.js'
 import { attributesForStatements, statementTexts } from '../../support/statements.js'
 
 function guarded(text: string): GuardedQuery {

@@ -1,6 +1,6 @@
 // The syntax of q and mq: every refusal of docs/interface/errors.md#queries, the parsed form of a statement, the
 // limits, and 100,000 mutilated texts.
-import fc from 'fast-check'
+
 import t from 'tap'
 import {
   patternStepsMax,
@@ -12,6 +12,7 @@ import {
 import { parseQuery, type QueryLanguage, type Statement } from '../../../src/domain/queries/query-parser.js'
 import { refusalText } from '../../../src/domain/refusal.js'
 import { queryTables, refusedQueries } from '../../cases/q.js'
+import fc from '../../support/properties.js'
 import { slowness } from '../../support/slowness.js'
 
 const refusalOf = (text: string, language: QueryLanguage = 'q'): string => {

@@ -1,6 +1,6 @@
 // The meaning of q and mq: the tables of test/cases/q.ts, and a plain evaluator written from
 // docs/interface/queries.md#simple-query-language to compare with.
-import fc from 'fast-check'
+
 import t from 'tap'
 import type { Attribute, Entity, Metadata } from '../../../src/domain/entities/entity.js'
 import { isArray, isObject, type Json, type JsonObject } from '../../../src/domain/json.js'
@@ -10,6 +10,7 @@ import { parseQuery } from '../../../src/domain/queries/query-parser.js'
 import { refusalText } from '../../../src/domain/refusal.js'
 import { stampOf } from '../../../src/domain/stamp.js'
 import { queryTables } from '../../cases/q.js'
+import fc from '../../support/properties.js'
 
 const createdMs = Date.UTC(2024, 5, 1)
 const modifiedMs = Date.UTC(2024, 5, 2)

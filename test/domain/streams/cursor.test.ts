@@ -1,8 +1,8 @@
 // Cursors: each comes back from its text, and no other text is one.
 
-import fc from 'fast-check'
 import t from 'tap'
 import { cursorLengthMax, parseCursor, renderCursor } from '../../../src/domain/streams/cursor.js'
+import fc from '../../support/properties.js'
 
 t.test('a cursor comes back from its text, which is short', async t => {
   const rings = fc.stringMatching(/^[0-9a-z]{1,16}$/)

@@ -1,10 +1,11 @@
 // Macros alone. The tables are in test/cases/custom-notifications.ts; here they are read without a notification around
 // them.
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: a macro looks like that
-import fc from 'fast-check'
+
 import t from 'tap'
 import type { Json } from '../../../src/domain/json.js'
 import { MacroFiller } from '../../../src/domain/subscriptions/macros.js'
+import fc from '../../support/properties.js'
 
 const enough = 1_000_000
 

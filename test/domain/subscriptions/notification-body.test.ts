@@ -1,12 +1,13 @@
 // The contents of a notification about an entity, as tables. The JSON text of an encoded entity, where it may be used,
 // gives the same body.
-import fc from 'fast-check'
+
 import t from 'tap'
 import type { Json } from '../../../src/domain/json.js'
 import type { NamedAttribute } from '../../../src/domain/subscriptions/message.js'
 import { encodedJson, encodeEntity, isAnswer } from '../../../src/encoded-entity.js'
 import { attributeCases, emptyFormatCases, formatCases, metadataCases } from '../../cases/notification-bodies.js'
 import { bodyOf, room, roomOf, sent, temperatureBefore } from '../../support/notification-inputs.js'
+import fc from '../../support/properties.js'
 
 for (const [attrsFormat, body] of formatCases)
   t.test(`format ${attrsFormat}`, async t => {

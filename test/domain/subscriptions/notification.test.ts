@@ -2,7 +2,6 @@
 // tables; and the properties that hold for all templates and values.
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: a macro looks like that
 
-import fc from 'fast-check'
 import t from 'tap'
 import type { Json, JsonObject } from '../../../src/domain/json.js'
 import type { HttpMessage, NotificationInput, NotificationOptions } from '../../../src/domain/subscriptions/message.js'
@@ -16,6 +15,7 @@ import {
   valueCases,
 } from '../../cases/custom-notifications.js'
 import { asHttp, asMqtt, bodyOf, options, room, roomOf, sent, sink } from '../../support/notification-inputs.js'
+import fc from '../../support/properties.js'
 
 const headersOf = (
   facts: Partial<NotificationInput> = {},

@@ -1,6 +1,6 @@
 // The cost of subscription patterns for one event: which patterns count together, that removed ones leave nothing
 // behind, and that no event costs more.
-import fc from 'fast-check'
+
 import t from 'tap'
 import { eventWorkMax, subscriptionTextLengthMax } from '../../../src/domain/limits.js'
 import { EventWork } from '../../../src/domain/queries/pattern.js'
@@ -9,6 +9,7 @@ import { PatternAccount } from '../../../src/domain/subscriptions/pattern-accoun
 import type { Subscription } from '../../../src/domain/subscriptions/subscription.js'
 import { eventAfter, room } from '../../support/events.js'
 import { random } from '../../support/hurtful-patterns.js'
+import fc from '../../support/properties.js'
 import { subscription } from '../../support/subscriptions.js'
 
 const idOf = (n: number): string => n.toString(16).padStart(24, '0')

@@ -2,7 +2,6 @@
 // and go meanwhile.
 
 import assert from 'node:assert/strict'
-import fc from 'fast-check'
 import t from 'tap'
 import type { Cursor, Store } from '../../../src/ports.js'
 import { Counts, type Paths } from '../../../src/shard/commit/counts.js'
@@ -10,6 +9,7 @@ import { decodeNumber } from '../../../src/shard/keys.js'
 import { allShards, entityCounts } from '../../../src/shard/layout.js'
 import { commit } from '../../storage/store-contract.js'
 import { MemoryStore } from '../../support/memory-store.js'
+import fc from '../../support/properties.js'
 
 /** Writes the staged counts as a commit does. */
 const everyShard = (): boolean => true

@@ -2,7 +2,6 @@
 // subscription.
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: a macro looks like that
 
-import fc from 'fast-check'
 import t from 'tap'
 import type { Attribute, Entity } from '../../../src/domain/entities/entity.js'
 import type { JsonObject } from '../../../src/domain/json.js'
@@ -22,6 +21,7 @@ import { grantsOf } from '../../support/access.js'
 import { room } from '../../support/events.js'
 import { options, sink, subscriptionOf } from '../../support/notification-inputs.js'
 import { oddEntities } from '../../support/odd-entities.js'
+import fc from '../../support/properties.js'
 import { Random } from '../../support/random.js'
 
 const builtin = { metadata: ['*', 'previousValue', 'actionType', 'dateCreated', 'dateModified'] }

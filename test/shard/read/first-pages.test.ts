@@ -1,7 +1,6 @@
 // Pages in order of creation, from the cached first pages and from the store behind them, against the type index.
 
 import assert from 'node:assert/strict'
-import fc from 'fast-check'
 import t from 'tap'
 import { encodeEntity } from '../../../src/encoded-entity.js'
 import type { Cursor, Range, Row } from '../../../src/ports.js'
@@ -11,6 +10,7 @@ import { FirstPages } from '../../../src/shard/read/first-pages.js'
 import { type FirstPageScan, Places, readPlaces } from '../../../src/shard/read/places.js'
 import { Changes, tenant, type Where } from '../../support/changes.js'
 import { entityOf } from '../../support/entities.js'
+import fc from '../../support/properties.js'
 
 /** Number of places read at a time, and the number left at which a first page is continued. */
 const headPlaces = 64

@@ -2,7 +2,6 @@
 
 import assert from 'node:assert/strict'
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
-import fc from 'fast-check'
 import t from 'tap'
 import { sortValues } from '../../../src/domain/queries/order.js'
 import { refusals } from '../../../src/domain/refusal.js'
@@ -29,6 +28,7 @@ import { FakeClock } from '../../support/fake-clock.js'
 import { listRequests, placedEntities } from '../../support/list-requests.js'
 import { localShards, queriesForTests } from '../../support/local-shards.js'
 import { MemoryStore } from '../../support/memory-store.js'
+import fc from '../../support/properties.js'
 import { orderOf, selectionOf } from '../../support/selections.js'
 
 const shardMap = new ShardMap({ shards: 8, spread: 8 })

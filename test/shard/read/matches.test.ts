@@ -1,6 +1,5 @@
 // Matches: the page equals the one cut from all sorted matches, however few are kept.
 
-import fc from 'fast-check'
 import t from 'tap'
 import type { Json } from '../../../src/domain/json.js'
 import { compareSortValues, type OrderKey } from '../../../src/domain/queries/order.js'
@@ -11,6 +10,7 @@ import type { EntityPlace } from '../../../src/shard/read/entity-place.js'
 import { encodedEntitiesAt, type Match, Matches, readEncoded, valuesIfMeant } from '../../../src/shard/read/matches.js'
 import { entityOf, fill } from '../../support/entities.js'
 import { MemoryStore } from '../../support/memory-store.js'
+import fc from '../../support/properties.js'
 import { Random } from '../../support/random.js'
 import { meaning, orderOf, selectionOf } from '../../support/selections.js'
 

@@ -2,7 +2,6 @@
 // all callers get an answer, and the store can be closed.
 
 import assert from 'node:assert/strict'
-import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { systemClock } from '../../../src/clock.js'
 import { ShardMap } from '../../../src/domain/scope.js'
@@ -18,6 +17,7 @@ import { openRocksStore, rocksMissing } from '../../../src/storage/rocks-store.j
 import { commit, temporaryDirectory } from '../../storage/store-contract.js'
 import { attribute, entityOf, fill, type Placed, withAttributes } from '../../support/entities.js'
 import { listRequests, placedEntities, rangesOf } from '../../support/list-requests.js'
+import fc from '../../support/properties.js'
 import { selectionOf } from '../../support/selections.js'
 import { statementOf } from '../../support/statements.js'
 import { contentOf } from '../../support/tables.js'

@@ -2,7 +2,6 @@
 // every entity of some paths, in the shards that count.
 
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
-import fc from 'fast-check'
 import t from 'tap'
 import { refusals } from '../../../src/domain/refusal.js'
 import { anyCoversPath, ShardMap } from '../../../src/domain/scope.js'
@@ -16,6 +15,7 @@ import { entityOf, fill, type Placed, pageOf, plainPage } from '../../support/en
 import { FakeClock } from '../../support/fake-clock.js'
 import { listRequests, placedEntities, rangesOf } from '../../support/list-requests.js'
 import { MemoryStore } from '../../support/memory-store.js'
+import fc from '../../support/properties.js'
 import { selectionOf } from '../../support/selections.js'
 import { statementOf } from '../../support/statements.js'
 import { contentOf, lineOf } from '../../support/tables.js'

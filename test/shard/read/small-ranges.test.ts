@@ -1,7 +1,6 @@
 // The first places of many small ranges, read in one pass: they equal those of ranges that are read one by one, and the
 // number of cursors does not grow with the ranges.
 
-import fc from 'fast-check'
 import t from 'tap'
 import { systemClock } from '../../../src/clock.js'
 import { ShardMap } from '../../../src/domain/scope.js'
@@ -10,6 +9,7 @@ import { type FirstPageSource, Places, placesOfPassMax, readPlaces } from '../..
 import { firstOfSmallRanges } from '../../../src/shard/read/small-ranges.js'
 import { entityOf, fill, type Placed } from '../../support/entities.js'
 import { MemoryStore } from '../../support/memory-store.js'
+import fc from '../../support/properties.js'
 
 const shardMap = new ShardMap({ shards: 8, spread: 8 })
 const clock = systemClock

@@ -2,7 +2,6 @@
 // refused as a whole.
 
 import assert from 'node:assert/strict'
-import fc from 'fast-check'
 import t from 'tap'
 import { documentKey, progressKey } from '../../../src/shard/documents/document-layout.js'
 import {
@@ -17,6 +16,7 @@ import {
 import { letterKey, outboxKey } from '../../../src/shard/notify/notification-layout.js'
 import { mayBeOf, pathKey, positionKey } from '../../../src/shard/replicate/replicated-layout.js'
 import { decodeOperations, OperationWriter, type RowOperation } from '../../../src/shard/replicate/row-operations.js'
+import fc from '../../support/properties.js'
 
 /** A key of every kind that a shard has. */
 const keysOf = (shard: number): readonly Buffer[] => [

@@ -1,8 +1,8 @@
 // The heap against sorting.
 
-import fc from 'fast-check'
 import t from 'tap'
 import { Heap } from '../../../src/shard/turn/heap.js'
+import fc from '../../support/properties.js'
 
 /** Numbers are pushed; the words remove the first one, or replace it by 4. */
 const steps = fc.array(

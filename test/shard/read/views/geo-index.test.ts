@@ -1,13 +1,13 @@
 // The geographical index: after any additions, moves and removals, it finds the same as a look at each location.
 
 import assert from 'node:assert/strict'
-import fc from 'fast-check'
 import t from 'tap'
 import { matchesGeo } from '../../../../src/domain/places/geo.js'
 import { type GeoQuery, parseGeoQuery } from '../../../../src/domain/places/geo-query.js'
 import type { Geometry, Position } from '../../../../src/domain/places/location.js'
 import { GeoIndex, placeBytes } from '../../../../src/shard/read/views/geo-index.js'
 import { rowOf } from '../../../../src/shard/read/views/verdict.js'
+import fc from '../../../support/properties.js'
 import { wkt } from '../../../support/wkt.js'
 
 function ask(georel: string, geometry: string, coords: string): GeoQuery {

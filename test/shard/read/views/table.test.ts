@@ -1,11 +1,11 @@
 // A table against a plain map, through all changes of its rows.
 
-import fc from 'fast-check'
 import t from 'tap'
 import type { Geometry } from '../../../../src/domain/places/location.js'
 import type { Operand } from '../../../../src/domain/queries/query.js'
 import { named } from '../../../../src/shard/read/views/column.js'
 import { bytesFor, type Cells, type Layout, Table } from '../../../../src/shard/read/views/table.js'
+import fc from '../../../support/properties.js'
 import { statementOf } from '../../../support/statements.js'
 import { contentOf, lineOf } from '../../../support/tables.js'
 import { wkt } from '../../../support/wkt.js'

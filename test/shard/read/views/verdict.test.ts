@@ -1,6 +1,5 @@
 // The verdicts of a column on a statement: they never contradict the entity, and decide most values.
 
-import fc from 'fast-check'
 import t from 'tap'
 import type { Attribute } from '../../../../src/domain/entities/entity.js'
 import { holdsFor, type Operand, targetOf } from '../../../../src/domain/queries/query.js'
@@ -18,6 +17,7 @@ import {
   yes,
 } from '../../../../src/shard/read/views/verdict.js'
 import { withAttributes } from '../../../support/entities.js'
+import fc from '../../../support/properties.js'
 import { attributesForStatements, statementOf, statementTexts } from '../../../support/statements.js'
 
 const textsMax = 1024

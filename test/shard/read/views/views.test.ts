@@ -1,6 +1,5 @@
 // Views: they agree with the store through all changes, during their building and afterwards, and keep to their memory.
 
-import fc from 'fast-check'
 import t from 'tap'
 import type { Json } from '../../../../src/domain/json.js'
 import type { CountedRange } from '../../../../src/shard/read/entity-place.js'
@@ -9,6 +8,7 @@ import { named } from '../../../../src/shard/read/views/column.js'
 import { bytesFor, type Layout, Table, type TableParts } from '../../../../src/shard/read/views/table.js'
 import { Views } from '../../../../src/shard/read/views/views.js'
 import { Changes, tenant } from '../../../support/changes.js'
+import fc from '../../../support/properties.js'
 import { statementOf } from '../../../support/statements.js'
 import { contentOf } from '../../../support/tables.js'
 
