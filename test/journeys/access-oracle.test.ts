@@ -11,7 +11,7 @@ import { AccessCampaign } from '../access-reference/access-campaign.js'
 import { randomAccessFile } from '../access-reference/random-access-file.js'
 import { Random } from '../support/random.js'
 
-const requestsWanted = Number(process.env.ACCESS_REQUESTS ?? 20_000)
+const requestsWanted = Number(process.env.ACCESS_REQUESTS ?? 6_000)
 /** Nodes answer more slowly, and the rules are the same. */
 const shares: Readonly<Record<BrokerKind, number>> = { 'one process': 0.65, 'two workers': 0.25, 'three nodes': 0.1 }
 /** The parts that the broker does not decide yet; empty when it decides everything. */

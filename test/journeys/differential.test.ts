@@ -20,7 +20,7 @@ import { RandomInterface, type RandomRequest } from '../support/random-interface
 import { startThreeNodes } from '../support/three-nodes.js'
 import { bodyBytesMax } from '../support/wrong-requests.js'
 
-const requestsWanted = Number(process.env.DIFFERENTIAL_REQUESTS ?? 500)
+const requestsWanted = Number(process.env.DIFFERENTIAL_REQUESTS ?? 200)
 const tenants = ['', ...Array.from({ length: 9 }, (_, at) => `t${at}`)]
 /** Connections to the port that workers share: some to each of them, most likely. */
 const connectionsOfWorkers = 8

@@ -16,7 +16,7 @@ import { noEtcd } from '../support/etcd.js'
 import { root } from '../support/project.js'
 import { Random } from '../support/random.js'
 
-const livesWanted = Number(process.env.LIVES ?? 20)
+const livesWanted = Number(process.env.LIVES ?? 9)
 /** The kind of all lives; when absent, some are of each kind. */
 const onlyKind = process.env.LIVES_OF
 const livesOf = (kind: Kind, share: number): number =>

@@ -16,7 +16,7 @@ import { Random } from '../support/random.js'
 import { shown } from './notification-oracle.js'
 import { Story } from './notification-story.js'
 
-const cycles = Number(process.env.NOTIFICATION_CYCLES ?? 3)
+const cycles = Number(process.env.NOTIFICATION_CYCLES ?? 2)
 t.setTimeout(400_000 + cycles * 15_000)
 
 t.test(`in ${cycles} kills no pending notification is lost and no other one is sent`, t => journey(t, cycles, 1))

@@ -25,7 +25,7 @@ import { type Change, type Entity, Reference } from '../support/reference-entiti
 import { answerTo, coversPath, type Expected, fitsQuery, type Query, shownEntity } from '../support/reference-query.js'
 import { batchRequest, changeRequest, type HttpRequest, queryRequest, statusOf } from '../support/reference-requests.js'
 
-const queriesWanted = Number(process.env.ORRERY_QUERIES ?? 250)
+const queriesWanted = Number(process.env.ORRERY_QUERIES ?? 120)
 const queriesPerStory = 250
 const roundsPerStory = 5
 const changesPerRound = 80
