@@ -27,6 +27,7 @@ DIFFERENTIAL_REQUESTS=20000 tests journeys/differential.test.js
 NOTIFICATION_CYCLES=300 node dist/test/journeys/notification-oracle.test.js
 LIVES=300 node dist/test/journeys/live-oracle.test.js
 ACCESS_REQUESTS=1000000 node dist/test/journeys/access-oracle.test.js
+ACCESS_REQUESTS=500 tests access-reference/open-broker.test.js
 HOSTILE_REQUESTS=1000000 node dist/test/hostile/campaign.test.js
 HOSTILE_SHOTS=100000 node dist/test/hostile/sockets.test.js
 HOLD=all node dist/test/hostile/one-node.test.js
