@@ -1,6 +1,6 @@
 // Three nodes of a cluster on this machine, in parts: planned moves of shards, nodes that are killed, members of the
 // log's engine that fail, the rates of replicated nodes, shards that are divided among two etcds, a fourth node that joins,
-// and nine nodes by a simulation.
+// a rolling restart on a busy machine, and nine nodes by a simulation.
 //
 // Nodes, etcd and generator share the cores, and nothing is pinned. Each part begins with a cluster of its own.
 
@@ -13,6 +13,7 @@ import { type PlannedMovesOptions, plannedMoves } from './planned-moves.js'
 import type { RateOptions } from './rate-options.js'
 import { replicatedRates } from './replicated-rates.js'
 import type { Finding } from './report.js'
+import { restarts } from './restarts.js'
 
 export interface ClusterOptions extends RateOptions, PlannedMovesOptions, JoiningOptions {
   /** Number of times that a node is killed. */
@@ -26,6 +27,7 @@ const parts = {
   rates: replicatedRates,
   divided: dividedLogs,
   joining,
+  restarts: ({ subject, folder, rounds }) => restarts(subject, folder, rounds),
   nine: nineNodes,
 } as const satisfies Record<string, (options: ClusterOptions) => Promise<Finding[]>>
 

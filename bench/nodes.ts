@@ -164,6 +164,11 @@ export class Nodes {
     return this.servers[index]!.kill()
   }
 
+  /** Ends a node in good order, and fails unless it ends well. */
+  end(index: number): Promise<void> {
+    return this.servers[index]!.stop()
+  }
+
   /** Orders a node to give its shards away; resolves when it has. */
   async drain(index: number): Promise<void> {
     await this.ask(index, 'POST', '/cluster/drain')

@@ -74,10 +74,15 @@ const peerView = -1
 
 /** Between two checks whether a condition holds. */
 const lookMs = 100
+/** How long a node may take to give up the shards that no other node has asked for. */
+const givingUpMsMax = 6_000
 /** How long pending writes may take when a node ends. */
 const writeMsMax = 5_000
-/** How long a new node looks for others before it takes shards alone. */
-const aloneMs = 3_000
+/**
+ * How long a new node looks for others before it takes shards alone, and follows the log: that reports an owner in this
+ * time, three times (heartbeats.ts).
+ */
+const aloneMs = 5_000
 /** How long it waits for a comparison of clocks. Nodes of older builds do not send their time. */
 const comparedMs = 5_000
 const clockSkewMaxMsDefault = 500
@@ -270,19 +275,24 @@ export class ClusterNode {
   }
 
   /**
-   * Gives all shards to other nodes. Resolves to true when that is done or no other node can take them; to false after
-   * `waitMs`, or when the log has lost something.
+   * Gives all shards to other nodes, which ask for some at a time, so that each has a short pause. Resolves to true when
+   * that is done or no other node can take them; to false after `waitMs`, or when the log has lost something.
+   * `isLast`: this node ends. So it gives the rest up then, at once, as far as others have copies: they need not wait
+   * for the end of a lease.
    */
-  async drain(waitMs: number): Promise<boolean> {
+  async drain(waitMs: number, isLast = false): Promise<boolean> {
     const { clock } = this.setup
     this.isDraining = true
     this.gossip.setJoined(false)
-    const untilMs = clock.monoMs() + waitMs
+    const giveUpMs = clock.monoMs() + waitMs
+    const untilMs = giveUpMs + (isLast ? givingUpMsMax : 0)
     // True when no other node could take the shards over.
     const isAlone = (): boolean =>
       !this.gossip.members().some(member => member.name !== this.setup.name && member.isJoined)
     while (this.replicator.ownedCount > 0 && !isAlone()) {
-      if (clock.monoMs() >= untilMs || this.replicator.loss) return false
+      const nowMs = clock.monoMs()
+      if (nowMs >= untilMs || this.replicator.loss) return false
+      if (nowMs >= giveUpMs) this.replicator.giveUp()
       await new Promise<void>(resolve => clock.after(lookMs, resolve))
     }
     return this.replicator.ownedCount === 0 || isAlone()
@@ -315,6 +325,7 @@ export class ClusterNode {
     if (name !== this.setup.name) {
       if (isHere(member)) this.asks.meet({ name, address })
       else this.asks.part(name, member.status === 'left' ? 'it has left' : 'it does not answer')
+      if (member.status === 'dead') this.setup.onTrouble(`node ${name} does not answer`)
     }
     this.update()
   }
@@ -349,7 +360,8 @@ export class ClusterNode {
 
   /**
    * A node takes shards once it knows the register, has looked for others, and has compared its clock with theirs. So
-   * nodes that start together do not take the same shards, and a node with an unsafe clock takes none.
+   * nodes that start together do not take the same shards, and a node with an unsafe clock takes none. While the log
+   * reports others, a node that has found none of them takes none either: on a busy machine their answers take long.
    */
   private joinWhenReady(): void {
     const { clock, seeds } = this.setup
@@ -359,7 +371,8 @@ export class ClusterNode {
     const nowMs = clock.monoMs()
     if (isUncompared) this.foundMs ??= nowMs
     const waits =
-      (isAlone && nowMs - this.begunMs < aloneMs) || (isUncompared && nowMs - (this.foundMs ?? nowMs) < comparedMs)
+      (isAlone && (nowMs - this.begunMs < aloneMs || this.replicator.mayHaveOthers(aloneMs))) ||
+      (isUncompared && nowMs - (this.foundMs ?? nowMs) < comparedMs)
     if (this.replicator.knowsRegister && !waits) {
       this.gossip.setJoined(true)
       return

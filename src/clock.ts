@@ -110,15 +110,30 @@ export class HybridClock {
   }
 }
 
+/**
+ * A timer that is later than this runs after the data that has arrived meanwhile: Node would run it before, and a busy
+ * process would give up answers that are here already.
+ */
+const lateMsMax = 20
+
 /** Divides a delay beyond the limit of one timer over several timers. */
 function after(delayMs: number, run: () => void): () => void {
+  const dueMs = monoMs() + delayMs
   let timer: NodeJS.Timeout
+  let isCancelled = false
   const wait = (leftMs: number): void => {
     const stepMs = Math.min(leftMs, timerDelayMsMax)
-    timer = setTimeout(() => (leftMs > stepMs ? wait(leftMs - stepMs) : run()), stepMs).unref()
+    timer = setTimeout(() => {
+      if (leftMs > stepMs) wait(leftMs - stepMs)
+      else if (monoMs() - dueMs <= lateMsMax) run()
+      else setImmediate(() => isCancelled || run())
+    }, stepMs).unref()
   }
   wait(Math.max(delayMs, 0))
-  return () => clearTimeout(timer)
+  return () => {
+    isCancelled = true
+    clearTimeout(timer)
+  }
 }
 
 // [hot] For every change. The error text is built only when it is needed.

@@ -85,10 +85,13 @@ export class Calls {
       end(undefined, reason)
       request.cancel()
     }
-    const timer = setTimeout(() => {
+    const giveUp = (): void => {
+      if (isOver) return
       if (line.answered === answered) this.leave(line)
       cut('no reply in time')
-    }, waitMs)
+    }
+    // Of a process that was busy, timers run first, and then the data that has arrived meanwhile.
+    const timer = setTimeout(() => setImmediate(giveUp), waitMs)
     clearTimeout(line.idle)
     line.calls.add(cut)
     this.underWay++

@@ -3,14 +3,15 @@
 // With n members, P the period, T the timeout of a ping, G the time between pings that carry news, nothing lost or
 // slow:
 //
-//   suspicion   starts when a probe has failed, and takes at least S = suspicionPeriods * max(1, log10 n) * P
+//   suspicion   starts when a probe has failed, and takes at least S = suspicionPeriods * max(1, log10 n) * P, and no
+//               less than `pauseMs`
 //   detection   of a member that falls silent, until the first of the others reports it as dead:
 //                 P * (n - 1) / n      until a member probes it: each of n - 1 does so once in n - 1 periods
 //                 + T + 0.8 * (P - T)  the ping, then those of helpers
 //                 + S                  suspicion, when `confirmations` others have found the same, or all there are
 //                 If only the member's process has ended, its machine refuses connections, and detection takes
 //                 P * (n - 1) / n
-//                 + refusedPeriods / suspicionPeriods * S, in which others mostly confirm it
+//                 + refusedPeriods * max(1, log10 n) * P, in which others mostly confirm it
 //   spreading   until all have some news: P * 2 / (2 + P / G) * (m - 1) / m * (1 + 1/2 + ... + 1/(m - 1)) with
 //               m = n - 1 that are left: each begins one exchange in a period, P / G more when it knows, and both send.
 //               So the members that know, i, and those that do not meet (2 + P / G) * i * (m - i) / (m - 1) times in a
@@ -18,11 +19,15 @@
 //   bytes       sent by a member in a second: (ping + acknowledgement) * 1000 / P + 2 * n * member * 1000 / E, with E
 //               the time between exchanges, 30 s up to 32 members and by log2(n / 32) as much longer beyond
 //
-// The period is 300 ms and not the usual 1 s: three members on one network detect within 2.5 s that one is gone. With
-// the 2 s of its read lease its shards then answer again within 6 s. The worst case there is three periods until the
-// probe, one for it, four of suspicion: 2.4 s. If only a process has ended, the worst case is three periods until the
-// probe, and one until the other member has confirmed it: 1.3 s. The load is 3.3 pings a second for each member, some
-// 0.1 ms of CPU each. A long suspicion with a short period forgives a process that is stopped for 1.2 s at least.
+// The period is 300 ms and not the usual 1 s: three members on one network detect within 1.3 s that the process of one
+// has ended. The worst case is three periods until the probe, and one until the other member has confirmed it. The load
+// is 3.3 pings a second for each member, some 0.1 ms of CPU each.
+//
+// A member that is only silent may live. On a machine with ten runnable threads for each core, 0.3 s of work takes 3 s
+// of time, and a collection of garbage and some other work add up to that (measured: 3.2 to 5.6 s in the first seconds
+// of a node). Its death would be believed, its shards taken over, and changes under way refused. So suspicion of a
+// member whose machine does not refuse connections lasts `pauseMs`. A machine that is gone, or cut off, is dead for three
+// members within three periods until the probe, one for it, and those 3.6 s: 4.8 s.
 
 import assert from 'node:assert/strict'
 
@@ -76,6 +81,11 @@ export interface GossipOptions {
   /** Least periods of suspicion, for each factor of ten in members. More forgives longer pauses, and detects later. */
   readonly suspicionPeriods: number
   /**
+   * Suspicion lasts so long at least, unless the machine of the member refuses this node's connections. More forgives
+   * longer pauses of living processes, and detects later that a machine is gone.
+   */
+  readonly pauseMs: number
+  /**
    * The same while the machine of the member refuses this node's connections. Some firewalls refuse as well: behind
    * such a cut a living member has only so long to refute the suspicion.
    */
@@ -124,6 +134,7 @@ export const gossipOptionsDefault: GossipOptions = {
   helpers: 3,
   healthMax: 8,
   suspicionPeriods: 4,
+  pauseMs: 3600,
   refusedPeriods: 1,
   suspicionFactorMax: 6,
   confirmations: 3,
@@ -144,6 +155,7 @@ export function completeGossipOptions(given: Partial<GossipOptions>): GossipOpti
   assert(options.pingTimeoutMs >= 1 && options.periodMs > options.pingTimeoutMs, 'periodMs has no room for helpers')
   assert(options.helpers >= 0 && options.confirmations >= 0 && options.healthMax >= 0, 'a number of gossip is negative')
   assert(options.suspicionPeriods >= 1 && options.suspicionFactorMax >= 1, 'suspicion is shorter than a probe')
+  assert(options.pauseMs >= 0, 'pauseMs is no time')
   assert(options.refusedPeriods > 0, 'a refused connection would be a death')
   assert(options.transmissions >= 1 && options.spreadMs >= 1 && options.farewells >= 1, 'no rumour would be sent')
   assert(options.exchangeMs >= options.periodMs && options.rumoursBytesMax >= 0, 'exchangeMs is shorter than periodMs')
@@ -158,12 +170,13 @@ export function completeGossipOptions(given: Partial<GossipOptions>): GossipOpti
  */
 export function suspicionMs(options: GossipOptions, members: number, confirmed: number, isRefused = false): number {
   const periods = isRefused ? options.refusedPeriods : options.suspicionPeriods
+  const pauseMs = isRefused ? 0 : options.pauseMs
   const leastMs = periods * Math.max(1, Math.log10(Math.max(1, members))) * options.periodMs
   // Besides the suspecting and the suspected member, so many may confirm it.
   const needed = Math.min(options.confirmations, members - 2)
-  if (needed < 1 || confirmed >= needed) return leastMs
+  if (needed < 1 || confirmed >= needed) return Math.max(pauseMs, leastMs)
   const share = Math.log(confirmed + 1) / Math.log(needed + 1)
-  return leastMs * (options.suspicionFactorMax - (options.suspicionFactorMax - 1) * share)
+  return Math.max(pauseMs, leastMs * (options.suspicionFactorMax - (options.suspicionFactorMax - 1) * share))
 }
 
 export function transmissionsMax(options: GossipOptions, members: number): number {

@@ -157,11 +157,14 @@ export class Membership {
     return !this.ownName.isOver && this.roster.self.status === 'alive'
   }
 
-  /** Runs before every event. If this node was stopped, it restarts all that it waits for. */
+  /**
+   * Runs before every event. If this node was stopped, it restarts all that it waits for. Suspicions begin anew after a
+   * shorter pause: a node that is often late has work that it does not get done, and other nodes seem slow to it.
+   */
   private awake(nowMs: number): void {
     const lateMs = nowMs - this.wakeDueMs
+    if (lateMs > this.options.pingTimeoutMs) this.roster.beginAnew(nowMs, lateMs)
     if (lateMs <= this.options.periodMs) return
-    this.roster.postpone(lateMs)
     this.probing.forget()
     this.health.worsen(1)
   }

@@ -158,9 +158,10 @@ export class Roster {
     return dueMs
   }
 
-  /** This node was stopped for so long, and could not receive refutations. */
-  postpone(lateMs: number): void {
-    for (const suspicion of this.suspicions.values()) suspicion.sinceMs += lateMs
+  /** This node was stopped for so long, and could not receive refutations. A refused connection needs none. */
+  beginAnew(nowMs: number, lateMs: number): void {
+    for (const suspicion of this.suspicions.values())
+      suspicion.sinceMs = suspicion.isRefused ? suspicion.sinceMs + lateMs : nowMs
   }
 
   /** The members that have changed since the last call, in order. */

@@ -190,6 +190,10 @@ export class EtcdLog implements ShardLog {
     this.following.begin()
   }
 
+  get followedMs(): number {
+    return this.following?.followedMs ?? 0
+  }
+
   trim: ShardLog['trim'] = (shard, upTo) => {
     const before = this.trims.get(shard)
     this.trims.set(shard, Math.max(upTo, before ?? 0))
@@ -323,6 +327,8 @@ class EtcdFollowing {
   /** The last revision that earlier watches reported. */
   private knownRevision = 0
   private receivedMs = 0
+  /** When the present watch began; undefined: it has not yet. */
+  private createdMs: number | undefined
   private closed = false
 
   constructor(
@@ -333,6 +339,11 @@ class EtcdFollowing {
     private readonly wanted: (shard: number) => boolean,
     private readonly follower: LogFollower,
   ) {}
+
+  /** From the beginning of the present watch to its latest message: members answer pings behind all earlier events. */
+  get followedMs(): number {
+    return this.createdMs === undefined ? 0 : this.receivedMs - this.createdMs
+  }
 
   begin(): void {
     this.receivedMs = this.clock.monoMs()
@@ -362,6 +373,7 @@ class EtcdFollowing {
     if (response.canceled) return this.lose(response.cancel_reason || 'the watch was cancelled')
     if (response.created) {
       this.failures = 0
+      this.createdMs = this.receivedMs
       this.knownRevision = this.reportedRevision
       this.stats.gaps++
       this.follower.onGap(this.gap)
@@ -408,5 +420,6 @@ class EtcdFollowing {
     this.stopTimer()
     this.watching?.cancel()
     this.watching = undefined
+    this.createdMs = undefined
   }
 }

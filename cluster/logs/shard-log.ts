@@ -136,6 +136,11 @@ export interface ShardLog {
    * Begins to report all takeovers, and the records of shards that are `wanted` at that moment. One follower at a time.
    */
   follow(wanted: (shard: number) => boolean, follower: LogFollower): void
+  /**
+   * For how long everything that has happened was reported, until a moment ago; 0: it may not have been. undefined: the
+   * driver cannot tell.
+   */
+  readonly followedMs?: number
   /** Deletes records up to a number; the last one stays in any case. The caller does not learn whether it succeeds. */
   trim(shard: number, upTo: number): void
   /** Gives a name of the whole cluster a value, unless it has one, and returns the value that it now has for good. */

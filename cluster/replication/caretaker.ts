@@ -120,7 +120,7 @@ export class Caretaker {
     const ownersOf = (some: readonly Known[]): Set<string> =>
       new Set(some.map(({ name, life }) => ownerText(name, life)))
     this.living = ownersOf(members)
-    this.signs.setReachable(ownersOf(members.filter(({ isSuspect }) => !isSuspect)), members.length)
+    this.signs.setReachable(ownersOf(members.filter(({ isSuspect }) => !isSuspect)), this.living)
     this.isJoined = members.some(({ name, isJoined }) => name === this.name && isJoined)
     this.leaving = ownersOf(members.filter(({ isJoined }) => !isJoined))
     this.lookSoon()
@@ -131,9 +131,19 @@ export class Caretaker {
     this.signs.note(owner, this.parts.clock)
   }
 
+  /** Whether the log reports other nodes, and gossip none of them. */
+  get seesOthers(): boolean {
+    return this.signs.others(this.parts.clock.monoMs()) > 0
+  }
+
   /** A shard has got another owner. */
   noteTakeover(): void {
     this.rounds.noteTakeover()
+  }
+
+  /** A node has lists that wait for shards at rest. */
+  hold(): void {
+    this.rounds.hold()
   }
 
   /** All existing takeovers of a log have been reported: a shard of it without any has never had an owner. */

@@ -84,10 +84,12 @@ export class Heartbeats {
     })
   }
 
-  /** The log reports a heartbeat of any node. */
-  onHeartbeat(bytes: Buffer): void {
+  /** The log reports a heartbeat of any node. Returns the shards that it names, none if it cannot be read. */
+  onHeartbeat(bytes: Buffer): readonly number[] {
     const shards = decodeHeartbeat(bytes)
-    if (shards) this.parts.onProven(shards)
+    if (!shards) return []
+    this.parts.onProven(shards)
+    return shards
   }
 
   private beat(): void {

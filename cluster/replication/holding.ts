@@ -229,7 +229,9 @@ export class Holding implements OwnedShard {
     })
   }
 
-  /** Gives the shard to another node by handoff. Calls back with the epoch, or with undefined if that failed. */
+  /**
+   * Gives the shard to another node by handoff, or to none. Calls back with the epoch, or with undefined if that failed.
+   */
   handOver(to: string, onDone: (epoch: number | undefined) => void): void {
     if (this.is !== 'active') return onDone(undefined)
     this.seal(() => {

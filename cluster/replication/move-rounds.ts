@@ -5,6 +5,9 @@
 // got an owner for a while. All nodes see the same takeovers, so nodes that take shards at the same time rest together.
 // A shard that takes long, or a node that fails again and again, does not hold the others up.
 //
+// On a busy machine a list may take longer than that. Then its node asks all nodes for a longer rest, again and again
+// while it has lists that wait. They may ask for `holdMsMax`; then one round has its turn.
+//
 // Not here: which shards to ask for (duties.ts), and how many at once (caretaker.ts).
 
 import type { ClusterClock } from '../ports.js'
@@ -15,11 +18,13 @@ export class MoveRounds {
   private beganMs: number | undefined
   private takenMs = Number.NEGATIVE_INFINITY
   private isTimed = false
+  /** When the present longer rest has begun, and when it ends; undefined: there is none. */
+  private held: { readonly sinceMs: number; untilMs: number } | undefined
 
   /** `onRested`: a rest is over. */
   constructor(
     private readonly clock: Pick<ClusterClock, 'monoMs' | 'after'>,
-    private readonly options: Pick<ReplicationOptions, 'moveRestMs' | 'moveRoundMs'>,
+    private readonly options: Pick<ReplicationOptions, 'moveRestMs' | 'moveRoundMs' | 'holdMs' | 'holdMsMax'>,
     private readonly onRested: () => void,
   ) {}
 
@@ -30,6 +35,14 @@ export class MoveRounds {
     this.takenMs = nowMs
     this.beganMs ??= nowMs
     if (!this.isTimed) this.wait(options.moveRestMs)
+  }
+
+  /** Some node has lists that wait: no round begins for a moment. */
+  hold(): void {
+    const { clock, options } = this
+    const nowMs = clock.monoMs()
+    this.held ??= { sinceMs: nowMs, untilMs: nowMs }
+    this.held.untilMs = Math.min(nowMs + options.holdMs, this.held.sinceMs + options.holdMsMax)
   }
 
   /** Many shards get an owner at the same time, and one timer serves them all. */
@@ -48,6 +61,8 @@ export class MoveRounds {
   isOpen(moving: number): boolean {
     const { clock, options } = this
     const nowMs = clock.monoMs()
+    if (this.held && nowMs < this.held.untilMs) return false
+    this.held = undefined
     if (moving === 0 && nowMs - this.takenMs >= options.moveRestMs) {
       this.beganMs = undefined
       return true

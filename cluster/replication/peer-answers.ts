@@ -4,6 +4,7 @@
 // (holding.ts).
 
 import type { Balancer } from './balancer.js'
+import type { Caretaker } from './caretaker.js'
 import type { Holding } from './holding.js'
 import type { LogChecks } from './log-checks.js'
 import { nameOf } from './owner.js'
@@ -26,6 +27,7 @@ export interface PeerAnswersParts {
   readonly check: Pick<LogChecks, 'isLost' | 'checkFirst'>
   readonly trimming: Pick<Trimming, 'note'>
   readonly balancer: Pick<Balancer, 'note' | 'onExchange'>
+  readonly caretaker: Pick<Caretaker, 'hold'>
   /** Whether a node ought to own a shard instead of this one. */
   readonly mayGet: (node: string, shard: number) => boolean
 }
@@ -50,7 +52,7 @@ export class PeerAnswers {
     if (!asked) return answer(refused('this is no request that is known here'))
     if (this.isClosed) return answer(refused('this node is closing'))
     const { message } = asked
-    const { trimming, balancer, holdings } = this.parts
+    const { trimming, balancer, caretaker, holdings } = this.parts
     if (message.kind === 'standing') {
       trimming.note(message.owner, message.flushed)
       balancer.note(message.owner, message.load)
@@ -59,6 +61,10 @@ export class PeerAnswers {
     if (message.kind === 'exchange') {
       const reason = balancer.onExchange(message.from, message.gives, message.takes)
       return answer(reason === undefined ? { kind: 'done' } : refused(reason))
+    }
+    if (message.kind === 'rest') {
+      caretaker.hold()
+      return answer({ kind: 'done' })
     }
     const holding = holdings[message.shard]
     if (!holding) return answer(refused(`there is no shard ${message.shard}`))

@@ -29,6 +29,8 @@ export type PeerRequest =
    * their load know this request.
    */
   | { readonly kind: 'exchange'; readonly from: string; readonly gives: number; readonly takes: number }
+  /** The asker has lists that wait for shards at rest. Builds before this one do not know the request. */
+  | { readonly kind: 'rest' }
 
 /** The work of a node. */
 export interface LoadReport {
@@ -144,6 +146,7 @@ const requestChecks: Checks<PeerRequest> = {
   standing: ({ owner, flushed, load }) =>
     isText(owner) && Array.isArray(flushed) && flushed.every(isStanding) && (load === undefined || isLoad(load)),
   exchange: ({ from, gives, takes }) => isText(from) && isCount(gives) && isCount(takes),
+  rest: () => true,
 }
 
 const replyChecks: Checks<PeerReply> = {

@@ -67,6 +67,11 @@ export interface ReplicationOptions {
   readonly moveRestMs: number
   /** How long a round may keep the next one waiting. */
   readonly moveRoundMs: number
+  /** The rest that a node with waiting lists asks for, each time, and how often it does so. */
+  readonly holdMs: number
+  readonly holdEveryMs: number
+  /** The longest rest without a round: lists that never find one do not stop moves. */
+  readonly holdMsMax: number
   /**
    * Shards of one engine that a node fetches or drops at the same time. A fetched one counts until it has caught up with
    * its log.
@@ -118,6 +123,9 @@ export const replicationOptionsDefault: ReplicationOptions = {
   movesMax: 8,
   moveRestMs: 150,
   moveRoundMs: 5000,
+  holdMs: 1000,
+  holdEveryMs: 300,
+  holdMsMax: 4000,
   fetchesMax: 4,
   pageBytesMax: mib,
   pendingBytesMax: 32 * mib,

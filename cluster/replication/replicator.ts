@@ -27,7 +27,7 @@ import { type ClusterMark, LogCheck, type MissingRecords } from './log-check.js'
 import { LogChecks } from './log-checks.js'
 import { nameOf, noOwner, ownerText } from './owner.js'
 import { PeerAnswers } from './peer-answers.js'
-import type { AskPeer } from './peer-messages.js'
+import { type AskPeer, encodePeerMessage } from './peer-messages.js'
 import { RegisterBarrier } from './register-barrier.js'
 import { Renewal } from './renewal.js'
 import { Replica } from './replica.js'
@@ -101,6 +101,8 @@ export class Replicator implements HostReplication {
   private readonly takeovers: KnownTakeovers
   /** The losses of this tick. */
   private losses: Loss[] = []
+  /** When it last asked for a rest. */
+  private restedMs = Number.NEGATIVE_INFINITY
   private isClosed = false
 
   constructor(parts: ReplicatorParts) {
@@ -226,6 +228,7 @@ export class Replicator implements HostReplication {
       check: this.check,
       trimming: this.trimming,
       balancer: this.balancer,
+      caretaker: this.caretaker,
       mayGet: (node, shard) => this.mayGet(node, shard),
     })
   }
@@ -258,7 +261,11 @@ export class Replicator implements HostReplication {
         this.caretaker.noteSign(takeover.owner)
         this.noteTakeover(shard, takeover)
       },
-      onHeartbeat: (_, bytes) => this.heartbeats[log]!.onHeartbeat(bytes),
+      onHeartbeat: (node, bytes) => {
+        const [shard] = this.heartbeats[log]!.onHeartbeat(bytes)
+        const owner = shard === undefined ? undefined : this.takeovers.of(shard)?.owner
+        if (owner !== undefined && nameOf(owner) === node) this.caretaker.noteSign(owner)
+      },
       onGap: () => {
         this.takeovers.noteUnknownOwners()
         this.readAll(log)
@@ -348,6 +355,17 @@ export class Replicator implements HostReplication {
     this.registerBarrier.begin(shard, sequence, onDone)
   }
 
+  /** This node has lists that wait for shards at rest: asks all nodes to begin no moves for a moment. */
+  rest(): void {
+    const { clock, options, ask } = this.parts
+    const nowMs = clock.monoMs()
+    if (this.isClosed || nowMs - this.restedMs < options.holdEveryMs) return
+    this.restedMs = nowMs
+    this.caretaker.hold()
+    const request = encodePeerMessage({ kind: 'rest' })
+    for (const { name } of this.view) if (name !== this.parts.name) ask(name, request, options.holdMs, () => {})
+  }
+
   /** Answers a request of another node. */
   onAsk(given: Buffer, onReply: (reply: Buffer) => void): void {
     this.answers.onAsk(given, onReply)
@@ -376,6 +394,20 @@ export class Replicator implements HostReplication {
   /** What moves shards between nodes that stay, as known here. */
   get balance(): Balance {
     return this.balancer.balance
+  }
+
+  /**
+   * Whether other nodes act that gossip does not reach, as far as the logs tell: a log that has not been followed for
+   * so long would not tell.
+   */
+  mayHaveOthers(forMs: number): boolean {
+    const { logs } = this.parts
+    return this.caretaker.seesOthers || logs.some(({ followedMs = forMs }) => followedMs < forMs)
+  }
+
+  /** Gives up every shard of which a living node has a copy: it has no owner until one takes it over. */
+  giveUp(): void {
+    for (const holding of this.holdings) if (this.trimming.isCopied(holding.shard)) holding.handOver(noOwner, () => {})
   }
 
   /** The node's knowledge of each shard, for people. */

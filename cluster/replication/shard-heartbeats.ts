@@ -6,14 +6,22 @@
 // It leaves these their shards as long as they are active. Otherwise both sides would take the shards from each other
 // again and again, and an owner that loses one in the middle of a write refuses its changes. In any case the log
 // decides ownership.
+//
+// A node that has just joined may own shards before gossip has reported it here. As long as the log reports its actions,
+// it keeps them.
 
 import type { ClusterClock } from '../ports.js'
 import { noOwner } from './owner.js'
+
+/** Lives of nodes that are remembered: more than there are nodes (gossip-options.ts). */
+const metMax = 4_000
 
 export class ShardHeartbeats {
   private readonly freshMs: number
   private reachable: ReadonlySet<string> = new Set()
   private count = 0
+  /** Nodes that gossip has reported, by name and life; those met first are forgotten first. */
+  private readonly met = new Set<string>()
   /** When the log last reported an action of a node that gossip cannot reach, by name and life. */
   private readonly seenMs = new Map<string, number>()
 
@@ -23,12 +31,17 @@ export class ShardHeartbeats {
   }
 
   /**
-   * `reachable`: nodes that gossip reaches and does not doubt; `count`: how many it believes alive. This node counts in
-   * both.
+   * `reachable`: nodes that gossip reaches and does not doubt; `living`: those that it believes alive. This node counts
+   * in both.
    */
-  setReachable(reachable: ReadonlySet<string>, count: number): void {
+  setReachable(reachable: ReadonlySet<string>, living: ReadonlySet<string>): void {
     this.reachable = reachable
-    this.count = count
+    this.count = living.size
+    for (const owner of living) this.met.add(owner)
+    for (const owner of this.met) {
+      if (this.met.size <= metMax) break
+      this.met.delete(owner)
+    }
     for (const owner of this.seenMs.keys()) if (reachable.has(owner)) this.seenMs.delete(owner)
   }
 
@@ -40,10 +53,13 @@ export class ShardHeartbeats {
 
   /** Whether a node that gossip believes dead, or does not know, should keep its shards. */
   spares(owner: string, nowMs: number): boolean {
-    let others = 0
-    for (const [seen, atMs] of this.seenMs)
-      if (nowMs - atMs < this.freshMs) others++
-      else this.seenMs.delete(seen)
-    return this.seenMs.has(owner) && this.count <= others
+    const others = this.others(nowMs)
+    return this.seenMs.has(owner) && (this.count <= others || !this.met.has(owner))
+  }
+
+  /** How many nodes the log has reported lately that gossip cannot reach. */
+  others(nowMs: number): number {
+    for (const [seen, atMs] of this.seenMs) if (nowMs - atMs >= this.freshMs) this.seenMs.delete(seen)
+    return this.seenMs.size
   }
 }

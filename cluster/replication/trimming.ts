@@ -71,6 +71,12 @@ export class Trimming {
     this.flushed.set(owner, new Map(flushed))
   }
 
+  /** Whether another living node that ought to keep a shard has reported that it has a whole copy. */
+  isCopied(shard: number): boolean {
+    const { keepers, self } = this.parts
+    return keepers(shard).some(owner => owner !== self && this.flushed.get(owner)?.has(shard))
+  }
+
   private flush(): void {
     const { host, holdings, self, others, ask, mayTrim, onFailure, load } = this.parts
     const applied: Flushed = holdings

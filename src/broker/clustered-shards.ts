@@ -10,6 +10,8 @@
 // the reply is `moved`, and gathering begins again (shard-client.ts). So does it when the set changes before the owner has
 // replied: a node that does not answer any more would otherwise keep lists waiting until their time is over.
 //
+// A read without an answer is asked again, within its time. A write is not: it may have happened.
+//
 // Before an owner creates an entity, every owner must know the service path, a row of the register (announcements.ts).
 //
 // Not here: the choice of owners (cluster/), the transport of bytes.
@@ -27,26 +29,21 @@ import {
 } from '../messages/messages.js'
 import type { Clock } from '../ports.js'
 import { type AskOutcome, answerBytes, replyFrom } from '../wire/exchange.js'
-import { encodeRequest } from '../wire/wire.js'
+import { encodeReply, encodeRequest } from '../wire/wire.js'
 import { Announcements, type CreationScope } from './announcements.js'
 
 type OnReply = (reply: ShardReply) => void
 
-/** How long an ask waits for an owner, or for another owner. */
-const ownerWaitMs = 2_000
-/** The interval at which waiting asks look for an owner, besides after each change. */
+/** The interval at which waiting asks look for an owner, besides after each change; and the same while many wait. */
 const lookMs = 25
+const manyLookMs = 100
+const manyWaiting = 500
 /** The limit of asks that wait for an owner. Further asks get a refusal. */
 const waitingMax = 10_000
+/** Without asks of other nodes for so long, none is on its way to a node that ends. */
+const quietMs = 250
 /** How long an owner tries to reach the keeper of the register: less than other nodes wait for this owner. */
 const announceWaitMs = 1_000
-/**
- * How long another node may take for a change of the register. It replies when every owner has the change, or when the
- * leases are over of owners that do not answer, or that it may not know of after its start (some 2 s).
- */
-const registerWaitMs = 4_000
-/** The same for a creation in a path that has to be announced first. */
-const announcedWaitMs = 5_000
 
 const noOwner = -1
 
@@ -70,15 +67,15 @@ export interface Nodes {
    */
   readonly ownView: number | undefined
   /**
-   * Asks a node about one of its shards; `onOutcome` is called exactly once. Both buffers may be parts of larger ones.
-   * `waitMs`: for slow asks. `view`: the set of shards that the node is expected to own; 0: it does not matter.
+   * Asks a node about one of its shards, and waits for `waitMs` at most; `onOutcome` is called exactly once. Both buffers
+   * may be parts of larger ones. `view`: the set of shards that the node is expected to own; 0: it does not matter.
    */
   ask(
     node: string,
     shard: number,
     request: Uint8Array,
     onOutcome: (outcome: AskOutcome) => void,
-    waitMs: number | undefined,
+    waitMs: number,
     view: number,
   ): void
   /** Reports an unreadable message of a node. It is counted, logged, and reported to that node. */
@@ -102,6 +99,12 @@ export interface ClusteredParts {
   readonly clock: Pick<Clock, 'monoMs' | 'after'>
   /** All service paths of a tenant in the register; undefined: they are many. */
   readonly pathsOf: (tenant: string) => ReadonlySet<string> | undefined
+  /**
+   * How long an ask about one shard waits for its owner: until there is one that answers, and then for the answer. A
+   * change of the register takes an owner a lease or two (register-barrier.ts).
+   */
+  readonly ownerWaitMs: number
+  /** How long an owner may take for a list. */
   readonly listWaitMs: number
 }
 
@@ -109,6 +112,12 @@ export class ClusteredShards implements Shards {
   /** The number of each node that has owned a shard. */
   private readonly numbers = new Map<string, number>()
   private waiting: (() => void)[] = []
+  private isTimed = false
+  /** Asks of other nodes so far, and those under way. */
+  private incoming = 0
+  private answering = 0
+  /** No more asks of other nodes are taken. */
+  private isEnding = false
   private readonly wideReads = new Set<WideRead>()
   private readonly announcements = new Announcements(({ tenant, path }, onReply) =>
     this.askUntil(
@@ -131,29 +140,26 @@ export class ClusteredShards implements Shards {
 
   // [hot] Once per request.
   ask(shard: number, request: ShardRequest, onReply: OnReply): void {
-    const untilMs = this.parts.clock.monoMs() + ownerWaitMs
+    const untilMs = this.parts.clock.monoMs() + this.parts.ownerWaitMs
     if (request.kind === 'batch') this.askBatch(shard, request, untilMs, onReply)
     else if (isWide(request)) this.askWide(shard, request, onReply)
     else this.askUntil(shard, request, untilMs, onReply)
   }
 
-  /**
-   * Asks an owner for everything that it has. An owner that is gone will soon be found to own nothing. One that has
-   * handed everything over meanwhile and has left answers nothing any more.
-   */
+  /** Asks an owner for everything that it has. An owner that is gone will soon be found to own nothing. */
   private askWide(shard: number, request: ShardRequest, onReply: OnReply): void {
-    const { nodes } = this.parts
+    const { nodes, clock } = this.parts
     const owner = nodes.ownerOf(shard)
-    const isRead = !isWrite(request)
-    const onAnswer = (reply: ShardReply): void => {
-      const isGone = reply.kind === 'lost' && isRead && nodes.ownerOf(shard) !== owner
-      onReply(isGone || reply.kind === 'unreachable' ? { kind: 'moved' } : reply)
+    const untilMs = clock.monoMs() + this.waitMsOf(request)
+    const onAnswer = (reply: Tried): void => {
+      const isGone = reply.kind === 'unreachable' || (reply.kind === 'silent' && clock.monoMs() < untilMs)
+      onReply(isGone ? { kind: 'moved' } : told(reply))
     }
     const view = owner === undefined ? 0 : nodes.viewOf(owner)
     // A poll of a stream ends soon by itself.
-    if (owner === undefined || owner === nodes.self || !isRead || request.kind === 'stream')
+    if (owner === undefined || owner === nodes.self || isWrite(request) || request.kind === 'stream')
       return this.askOnce(shard, request, view, onAnswer)
-    const end = (reply: ShardReply): void => {
+    const end = (reply: Tried): void => {
       if (this.wideReads.delete(read)) onAnswer(reply)
     }
     const read: WideRead = { owner, view, giveUp: () => end({ kind: 'moved' }) }
@@ -177,7 +183,7 @@ export class ClusteredShards implements Shards {
   /** Asks the owner of a shard, and after a change the next owner. */
   private askUntil(shard: number, request: ShardRequest, untilMs: number, onReply: OnReply): void {
     this.askOnce(shard, request, 0, reply => {
-      if (reply.kind !== 'moved' && reply.kind !== 'unreachable') return onReply(reply)
+      if (reply.kind !== 'moved' && reply.kind !== 'unreachable' && reply.kind !== 'silent') return onReply(reply)
       const again = (): void => this.askUntil(shard, request, untilMs, onReply)
       if (this.parts.nodes.isLost || !this.wait(untilMs, again)) onReply(this.unowned(shard, reply))
     })
@@ -192,7 +198,7 @@ export class ClusteredShards implements Shards {
           : reply.kind === 'moved' || reply.kind === 'unreachable'
             ? request.items.map(() => ({ kind: 'moved' }) as const)
             : undefined
-      if (!replies) return onReply(reply)
+      if (!replies) return onReply(told(reply))
       const left = replies.flatMap(({ kind }, at) => (kind === 'moved' ? at : []))
       if (left.length === 0) return onReply({ kind: 'batch', replies })
       const again = (): void => this.askLeft(request.items, left, untilMs, replies, onReply)
@@ -229,25 +235,24 @@ export class ClusteredShards implements Shards {
 
   /**
    * Asks the present owner of a shard. `view`: the set of shards that it is expected to own; 0: it does not matter.
-   * `moved`: there is no owner, or it is not the owner any more.
+   * `moved`: there is no owner, or it is not the owner any more. `silent`: a read without an answer.
    */
-  private askOnce(shard: number, request: ShardRequest, view: number, onReply: OnReply): void {
+  private askOnce(shard: number, request: ShardRequest, view: number, onReply: (reply: Tried) => void): void {
     const { nodes } = this.parts
     const owner = nodes.ownerOf(shard)
     if (owner === undefined) return onReply({ kind: 'moved' })
     if (owner === nodes.self) return this.askOwn(shard, request, view, onReply)
     const onUnreadable = (what: string): void => nodes.noteUndecodable(owner, what)
-    const onOutcome = (outcome: AskOutcome): void => onReply(replyFrom(outcome, request, onUnreadable))
-    nodes.ask(owner, shard, encodeRequest(request), onOutcome, this.waitMsOf(shard, request), view)
+    const onOutcome = (outcome: AskOutcome): void => {
+      if (outcome.kind === 'unknown' && !isWrite(request)) onReply({ kind: 'silent', reason: outcome.reason })
+      else onReply(replyFrom(outcome, request, onUnreadable))
+    }
+    nodes.ask(owner, shard, encodeRequest(request), onOutcome, this.waitMsOf(request), view)
   }
 
-  /** How long another node may take for a request; undefined: the usual time. */
-  private waitMsOf(shard: number, request: ShardRequest): number | undefined {
-    const { listWaitMs, shardMap, pathsOf } = this.parts
-    if (slow.has(request.kind)) return listWaitMs
-    if (shard === shardMap.register) return isWrite(request) ? registerWaitMs : undefined
-    const scope = newScope(request)
-    return scope && pathsOf(scope.tenant)?.has(scope.path) === false ? announcedWaitMs : undefined
+  /** How long another node may take for a request. */
+  private waitMsOf({ kind }: ShardRequest): number {
+    return slow.has(kind) ? this.parts.listWaitMs : this.parts.ownerWaitMs
   }
 
   /** Asks this node's own shards, while it owns them. */
@@ -300,15 +305,35 @@ export class ClusteredShards implements Shards {
     })
   }
 
+  // [hot] Once per ask of another node.
   onAsk(shard: number, request: Uint8Array, onReply: (reply: Uint8Array) => void, view: number, node: string): void {
     const { nodes, shardMap } = this.parts
     const { shards } = shardMap.placement
+    this.incoming++
+    if (this.isEnding) return onReply(encodeReply({ kind: 'moved' }))
+    this.answering++
     answerBytes(
       { shard, request, shards },
       (decoded, onDecoded) => this.askOwn(shard, decoded, view, onDecoded),
-      onReply,
+      reply => {
+        this.answering--
+        onReply(reply)
+      },
       what => nodes.noteUndecodable(node, what),
     )
+  }
+
+  /**
+   * Takes no more asks of other nodes: they wait for the next owner. Calls back when those under way are answered, and
+   * none has come for a moment: then none is on its way any more.
+   */
+  end(onAnswered: () => void): void {
+    this.isEnding = true
+    const { incoming } = this
+    this.parts.clock.after(quietMs, () => {
+      if (this.answering === 0 && this.incoming === incoming) onAnswered()
+      else this.end(onAnswered)
+    })
   }
 
   /** Shards without an owner count as one owner: a request to all owners must notice that one is missing. */
@@ -344,9 +369,18 @@ export class ClusteredShards implements Shards {
   private wait(untilMs: number, again: () => void): boolean {
     const { clock } = this.parts
     if (clock.monoMs() >= untilMs || this.waiting.length >= waitingMax) return false
-    if (this.waiting.length === 0) clock.after(lookMs, () => this.lookAgain())
     this.waiting.push(again)
+    this.lookLater()
     return true
+  }
+
+  private lookLater(): void {
+    if (this.isTimed) return
+    this.isTimed = true
+    this.parts.clock.after(this.waiting.length < manyWaiting ? lookMs : manyLookMs, () => {
+      this.isTimed = false
+      this.lookAgain()
+    })
   }
 
   private lookAgain(): void {
@@ -355,9 +389,9 @@ export class ClusteredShards implements Shards {
     for (const again of waiting) again()
   }
 
-  private unowned(shard: number, reply: ShardReply): ShardReply {
+  private unowned(shard: number, reply: Tried): ShardReply {
     if (this.parts.nodes.isLost) return { kind: 'unreachable', reason: 'the log engine has lost data of this cluster' }
-    return reply.kind === 'unreachable' ? reply : { kind: 'unreachable', reason: `no node answers for shard ${shard}` }
+    return reply.kind !== 'moved' ? told(reply) : { kind: 'unreachable', reason: `no node answers for shard ${shard}` }
   }
 }
 
@@ -426,3 +460,8 @@ const isWriteOf: Readonly<Record<ShardRequest['kind'], boolean>> = {
 }
 
 const isWrite = ({ kind }: ShardRequest): boolean => isWriteOf[kind]
+
+/** What became of one ask. */
+type Tried = ShardReply | { readonly kind: 'silent'; readonly reason: string }
+
+const told = (reply: Tried): ShardReply => (reply.kind === 'silent' ? { ...reply, kind: 'lost' } : reply)

@@ -48,6 +48,8 @@ const steadyMsMax = 8_000
 const againMs = 20
 const laterMs = 50
 const manyMs = 1_000
+/** A read that has waited for so long asks for a rest of the shards, at each repetition. */
+const restlessMs = 400
 /** Reads that wait so at a node. Further ones get their refusal at once. */
 export const unsteadyReadsMax = 1_000
 
@@ -57,6 +59,13 @@ const onePieceBytesMax = 8 * 1024 * 1024
 const unlimited: GatherLimits = {
   answerBytesMax: Number.MAX_SAFE_INTEGER,
   room: { open: () => ({ take: () => true, release: () => {} }) },
+}
+
+/** For reads of several owners where owners change. */
+export interface OwnerChanges {
+  readonly clock: Pick<Clock, 'monoMs' | 'after'>
+  /** Asks that the shards move no further for a moment. */
+  readonly rest: () => void
 }
 
 /** A page of subscriptions, with what all owners know of each. */
@@ -93,14 +102,14 @@ export class ShardClient {
   private unsteady = 0
 
   /**
-   * `stamps` gives writes their moment; not needed with one owner. `clock`: present where owners change, for reads that
+   * `stamps` gives writes their moment; not needed with one owner. `changes`: present where owners change, for reads that
    * are repeated then. `gathering`: the limits of a page of entities.
    */
   constructor(
     private readonly shards: Shards,
     private readonly shardMap: ShardMap,
     private readonly stamps?: Pick<Stamps, 'next'>,
-    private readonly clock?: Pick<Clock, 'monoMs' | 'after'>,
+    private readonly changes?: OwnerChanges,
     private readonly gathering: GatherLimits = unlimited,
   ) {}
 
@@ -157,8 +166,8 @@ export class ShardClient {
 
   /** Runs a read that spans several owners, and repeats it if a shard changes owner meanwhile. */
   private steadily<T>(onResult: OnResult<T>, read: (onResult: OnResult<T>) => void): void {
-    const { clock } = this
-    if (!clock) return read(onResult)
+    if (!this.changes) return read(onResult)
+    const { clock, rest } = this.changes
     const beganMs = clock.monoMs()
     let isWaiting = false
     const end = (result: Result<T>): void => {
@@ -172,6 +181,7 @@ export class ShardClient {
         if (tookMs > steadyMsMax || (!isWaiting && this.unsteady >= unsteadyReadsMax)) return end(result)
         if (!isWaiting) this.unsteady++
         isWaiting = true
+        if (tookMs >= restlessMs) rest()
         clock.after(tookMs < manyMs ? againMs : laterMs, attempt)
       })
     attempt()

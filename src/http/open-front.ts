@@ -18,12 +18,28 @@ export interface AdminFront {
   readonly handler: FrontHandler
 }
 
+type Kind = 'uws' | 'node' | undefined
+
+/**
+ * Loads the binary that `openFront` will need, which takes 0.1 s of the event loop. A failure of that is reported when
+ * the front is opened.
+ */
+export async function loadForFront(kind: Kind, options: Pick<FrontOptions, 'tls'>): Promise<void> {
+  if (kind !== 'node' && whyNode(options) === undefined) await loadUws().catch(() => {})
+}
+
+/** Why uws cannot serve these options; undefined: it can. */
+function whyNode({ tls }: Pick<FrontOptions, 'tls'>): string | undefined {
+  if (tls?.clients) return 'uWebSockets.js cannot require certificates of clients'
+  return tls?.minVersion === '1.3' ? 'uWebSockets.js cannot leave out TLS 1.2' : undefined
+}
+
 /**
  * Opens the front named by `kind`; undefined: uws where its binary loads, else node with a warning. With `http1Port` or
  * `admin` it opens several fronts.
  */
 export async function openFront(
-  kind: 'uws' | 'node' | undefined,
+  kind: Kind,
   options: FrontOptions,
   handler: FrontHandler,
   logger: Pick<Logger, 'info' | 'warn'>,
@@ -37,18 +53,15 @@ export async function openFront(
 }
 
 async function openMain(
-  kind: 'uws' | 'node' | undefined,
+  kind: Kind,
   options: FrontOptions,
   handler: FrontHandler,
   logger: Pick<Logger, 'info' | 'warn'>,
 ): Promise<Front> {
   if (kind === 'node') return openNode(options, handler)
-  if (options.tls?.clients) {
-    logger.info('serving with node:http, because uWebSockets.js cannot require certificates of clients')
-    return openNode(options, handler)
-  }
-  if (options.tls?.minVersion === '1.3') {
-    logger.info('serving with node:http, because uWebSockets.js cannot leave out TLS 1.2')
+  const reason = whyNode(options)
+  if (reason !== undefined) {
+    logger.info(`serving with node:http, because ${reason}`)
     return openNode(options, handler)
   }
   try {

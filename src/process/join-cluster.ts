@@ -36,8 +36,10 @@ const oneCopyWarning =
 
 /** How long the start of a node waits until every shard has an owner. */
 const settleMsMax = 10_000
-/** How long shards may take to find new owners before this node ends without waiting for them. */
-const drainMsMax = 8_000
+/** How long a node that ends answers the asks of other nodes that are under way. */
+const answeredMsMax = 5_000
+/** How long other nodes may take to ask for the shards of a node that ends; then it gives up the rest. */
+const drainMsMax = 14_000
 
 export interface ClusterGiven {
   /** The clock of the broker here, which is held within a bound of the clocks of the cluster. */
@@ -149,12 +151,12 @@ async function join<Own extends OwnShards>(
   const listWaitMs = listMs + askMs
   const { shardMap, pathsOf } = own
   const local = new AskDeadlines(own.local, systemClock, {
-    waitMs: ownAskMs,
+    waitMs: ownerWaitMs,
     listWaitMs,
     stalledMs: () => replicator.stalledMs,
   })
   const nodes = nodesOf(config.name, node)
-  const shards = new ClusteredShards({ local, nodes, shardMap, clock: systemClock, pathsOf, listWaitMs })
+  const shards = new ClusteredShards({ local, nodes, shardMap, clock: systemClock, pathsOf, ownerWaitMs, listWaitMs })
   node.begin()
   await node.settled(settleMsMax)
   const { unhealthy } = replicator
@@ -187,16 +189,21 @@ async function join<Own extends OwnShards>(
     isWhole: () => replicator.knowsRegister,
     unready: () => healthOf(config, agreement, logs, node).reason,
     onReach: () => {},
+    rest: () => replicator.rest(),
     async drain() {
-      if (!(await node.drain(drainMsMax))) logger.warn('cluster: not all shards have found a new owner in time')
+      if (!(await node.drain(drainMsMax, true))) logger.warn('cluster: not all shards could be given away in time')
     },
     async close() {
+      // What other nodes have asked for may have happened already, and they should learn of it.
+      await Promise.race([new Promise<void>(resolve => shards.end(resolve)), waited(answeredMsMax)])
       await node.close()
       for (const log of logs) await log.close()
     },
   }
   return { own, joined }
 }
+
+const waited = (ms: number): Promise<void> => new Promise(resolve => systemClock.after(ms, resolve))
 
 /** The nodes of the cluster, in the form that the broker asks. */
 function nodesOf(self: string, node: ClusterNode): Nodes {
@@ -338,7 +345,8 @@ function exchangeInWords(exchange: BegunExchange): string {
 /** Time of an ask, on top of the time for the requested list. */
 const askMs = 2_000
 /**
- * How long this node waits for its own shards: longer than an election of the log engine takes
- * (broker/ask-deadlines.ts).
+ * How long a request waits for the owner of a shard, this node or another one: a shard that moves, a node that dies and
+ * an election of the log engine are a pause then, also on a machine that is busy with other work. Keep it below the
+ * client's own timeout.
  */
-const ownAskMs = 5_000
+const ownerWaitMs = 8_000

@@ -10,8 +10,9 @@ import type { Logger } from '../ports.js'
 import type { Joined, OwnPart } from './surroundings.js'
 import type { WorkerSettings } from './worker-protocol.js'
 
-/** How long a worker waits for the others. */
+/** How long a worker waits for the others when it starts, and later for the owner of a shard. */
 const meetMsMax = 3_000
+const ownerWaitMs = 5_000
 
 /** Connects a worker with the others; `listMs` is the time that one of them may take for a list. */
 export async function joinWorkers(
@@ -43,7 +44,7 @@ export async function joinWorkers(
   }
   // The worker that runs a list ends it in time; a little more is for the way.
   const listWaitMs = listMs + askOptionsDefault.askDeadlineMs
-  const shards = new ClusteredShards({ local, nodes, shardMap, clock: systemClock, pathsOf, listWaitMs })
+  const shards = new ClusteredShards({ local, nodes, shardMap, clock: systemClock, pathsOf, ownerWaitMs, listWaitMs })
   asks.onTrouble(trouble => logger.warn(`workers: ${trouble}`))
   asks.onChange((_, isUp) => {
     if (isUp) for (const listener of listeners) listener()
@@ -55,6 +56,7 @@ export async function joinWorkers(
     shards,
     isWhole: () => others.every(({ name }) => asks.reachable(name)),
     onReach: listener => void listeners.push(listener),
+    rest: () => {},
     close: () => asks.close(),
   }
 }

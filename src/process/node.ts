@@ -9,7 +9,7 @@ import type { AccessInUse } from './compose/access.js'
 import { openAudit } from './compose/audit.js'
 import { openCertificates } from './compose/certificates.js'
 import { openDelivery, type WatchedFiles } from './compose/delivery.js'
-import { openNodeFront } from './compose/front.js'
+import { loadFront, openNodeFront } from './compose/front.js'
 import { openObservation } from './compose/observation.js'
 import { openShards } from './compose/shards.js'
 import { openStorage } from './compose/storage.js'
@@ -21,7 +21,7 @@ const drainMsMax = 5_000
  * The same for requests at a node of a cluster: such a request waits for an owner of its shard, and then for the log.
  * By then it has its answer, if only that its outcome is unknown.
  */
-const askedMsMax = 8_000
+const askedMsMax = 12_000
 /** How long a node of a cluster that ends may take to write down the outcomes of its notifications. */
 const writtenMs = 8_000
 
@@ -70,6 +70,7 @@ async function openNode(config: Config, surroundings: Surroundings, files: Watch
     await scanner.close()
     await store.close()
   }
+  const page = await orUndone(() => loadFront(config, logger), closeStorage)
   const nodeShards = await orUndone(
     () => openShards(config, surroundings, storage, observation, accessFile),
     closeStorage,
@@ -109,7 +110,7 @@ async function openNode(config: Config, surroundings: Surroundings, files: Watch
     )
   }
   let isEnding = false
-  const behind = { storage, nodeShards, delivery, observation, backupKey, quotas, isEnding: () => isEnding }
+  const behind = { page, storage, nodeShards, delivery, observation, backupKey, quotas, isEnding: () => isEnding }
   const closeDelivery = async (): Promise<void> => {
     access?.stop()
     forwarder.close()

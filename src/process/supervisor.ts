@@ -33,7 +33,7 @@ const startsMax = 5
 const restartPauseMs = 200
 /** How long workers may take to stop listening, then to answer the requests that still come, and then to close. */
 const unlistenMsMax = 1_000
-const drainMsMax = 15_000
+const drainMsMax = 35_000
 const closeMsMax = 20_000
 
 export interface Supervised {
@@ -56,7 +56,7 @@ export async function superviseWorkers(
 ): Promise<Supervised> {
   // The start has checked it, but another process may have taken it while the data was divided.
   await assertListenable({ option: 'port', ...config.http }, config.workers)
-  const execArgv = [...process.execArgv, ...youngFlags]
+  const execArgv = [...process.execArgv, ...youngFlags(config.cluster !== undefined)]
   cluster.setupPrimary({ exec: entry, execArgv, args: process.argv.slice(2), serialization: 'json' })
   const folder = mkdtempSync(join(tmpdir(), 'orrery-workers-'))
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }))

@@ -43,6 +43,8 @@ export interface Joined {
   onMembers?(listener: (addresses: readonly string[]) => void): void
   /** Calls back at once, and again after each change, with the number of nodes of the cluster that are there. */
   onProcesses?(listener: (count: number) => void): void
+  /** Reads of all owners wait: the shards should move no further for a moment. */
+  rest(): void
   /** For operators; undefined: there is no cluster. */
   readonly clusterAdmin?: ClusterAdmin
   /** The reason why some shards cannot answer, in words; undefined: all can. */

@@ -4,17 +4,18 @@ import t from 'tap'
 import { ClusteredShards, type Nodes } from '../../src/broker/clustered-shards.js'
 import { systemClock } from '../../src/clock.js'
 import { ShardMap } from '../../src/domain/scope.js'
-import type { ShardReply, ShardRequest, Shards, WriteRequest } from '../../src/messages/messages.js'
+import type { ShardReply, ShardRequest, Shards } from '../../src/messages/messages.js'
 import type { Clock } from '../../src/ports.js'
 import type { AskOutcome } from '../../src/wire/exchange.js'
-import { decodeRequest, encodeReply } from '../../src/wire/wire.js'
-import { create } from '../support/notifying.js'
+import { decodeReply, decodeRequest, encodeReply, encodeRequest } from '../../src/wire/wire.js'
+import { FakeClock } from '../support/fake-clock.js'
 import { provided } from '../support/registrations.js'
 import { subscription } from '../support/subscriptions.js'
 
 const document = { tenant: 't', id: '65f0c2a1b4d3e2f1a0c9b8d7' } as const
 const watching = '{"subject":{"entities":[{"id":"E"}]},"notification":{"http":{"url":"http://h"}}}'
 const done: ShardReply = { kind: 'done' }
+const waits = { ownerWaitMs: 1_000, listWaitMs: 9_000 }
 const list: ShardRequest = { kind: 'types', tenant: 't', paths: ['/#'], type: undefined }
 
 /** A node that owns everything and loses it to another one while its own shards are at work; and the asks to both. */
@@ -52,7 +53,7 @@ function losing(
   }
   const shardMap = new ShardMap({ shards: 4, spread: 1 })
   return {
-    shards: new ClusteredShards({ local, nodes, shardMap, clock, pathsOf: () => new Set(), listWaitMs: 1000 }),
+    shards: new ClusteredShards({ local, nodes, shardMap, clock, pathsOf: () => new Set(), ...waits }),
     asked,
   }
 }
@@ -65,9 +66,6 @@ const clock: Clock = {
     return () => clearTimeout(timer)
   },
 }
-
-const creationIn = (tenant: string, path: string): WriteRequest =>
-  ({ ...create('E'), target: { tenant, path, id: 'E' } }) as WriteRequest
 
 const replyOf = (shards: ClusteredShards, request: ShardRequest): Promise<ShardReply> =>
   new Promise(resolve => shards.ask(0, request, resolve))
@@ -105,57 +103,56 @@ for (const request of writes)
     t.strictSame(asked, [`here ${request.kind}`])
   })
 
-t.test('another node gets more time for a request that every owner has to know first', async t => {
-  const waits: (number | undefined)[] = []
-  const ask: Nodes['ask'] = (_name, _shard, _request, onOutcome, waitMs) => {
-    waits.push(waitMs)
-    onOutcome({ kind: 'reply', reply: encodeReply(done) })
-  }
-  const nodes: Nodes = {
-    ...{ self: 'here', ownerOf: () => 'there', serves: () => false, viewOf: () => 1, ownView: 1, isLost: false },
-    ...{ ask, noteUndecodable: () => {}, onChange: () => {} },
-  }
-  const local = { ask: () => {}, owners: () => [0], ownerOf: () => 0, pathsOf: () => undefined }
-  const shardMap = new ShardMap({ shards: 4, spread: 1 })
-  const pathsOf = (tenant: string) => (tenant === 'many' ? undefined : new Set(['/known']))
-  const shards = new ClusteredShards({ local, nodes, shardMap, clock, pathsOf, listWaitMs: 9_000 })
-  const asked: readonly (readonly [number, ShardRequest])[] = [
-    [shardMap.register, { kind: 'createSubscription', subscription: subscription(watching) }],
-    [shardMap.register, { kind: 'announce', tenant: 't', path: '/new' }],
-    [shardMap.register, { kind: 'findSubscription', ...document }],
-    [0, creationIn('t', '/new')],
-    [0, creationIn('t', '/known')],
-    [0, creationIn('many', '/new')],
-    [0, { kind: 'batch', items: [creationIn('t', '/new')] }],
-  ]
-  for (const [shard, request] of asked) await new Promise<ShardReply>(resolve => shards.ask(shard, request, resolve))
-  t.strictSame(waits, [4_000, 4_000, undefined, 5_000, undefined, undefined, 5_000])
-})
-
-t.test('a list that an owner has not answered is repeated if another node owns the shard by then', async t => {
-  let owner = 'there'
-  let next = 'other'
+/** A cluster whose owner is another node, which answers an ask with each of some outcomes in turn. */
+function silent(outcomes: readonly AskOutcome[]): { readonly shards: ClusteredShards; readonly asked: string[] } {
+  const asked: string[] = []
   const nodes: Nodes = {
     self: 'here',
-    ownerOf: () => owner,
+    ownerOf: () => 'there',
     serves: () => false,
     viewOf: () => 1,
     ownView: 1,
     isLost: false,
-    ask: (_name, _shard, _request, onOutcome) => {
-      owner = next
-      onOutcome({ kind: 'unknown', reason: 'it has left' })
+    ask: (_name, _shard, request, onOutcome, waitMs) => {
+      const { kind } = decodeRequest(Buffer.from(request))
+      const outcome = outcomes[asked.length]!
+      asked.push(kind)
+      if (outcome.kind !== 'unknown' || outcome.reason !== late) return onOutcome(outcome)
+      clock.after(waitMs, () => onOutcome(outcome))
     },
     noteUndecodable: () => {},
     onChange: () => {},
   }
-  const local = { ask: () => t.fail('not here'), owners: () => [0], ownerOf: () => 0, pathsOf: () => undefined }
+  const local = { ask: () => {}, owners: () => [0], ownerOf: () => 0, pathsOf: () => undefined }
   const shardMap = new ShardMap({ shards: 4, spread: 1 })
-  const shards = new ClusteredShards({ local, nodes, shardMap, clock, pathsOf: () => new Set(), listWaitMs: 1000 })
-  t.strictSame(await replyOf(shards, list), { kind: 'moved' })
-  owner = 'there'
-  next = 'there'
-  t.strictSame(await replyOf(shards, list), { kind: 'lost', reason: 'it has left' }, 'and not if it may still answer')
+  const times = { ownerWaitMs: 200, listWaitMs: 300 }
+  return { shards: new ClusteredShards({ local, nodes, shardMap, clock, pathsOf: () => new Set(), ...times }), asked }
+}
+
+const late = 'no answer came in time'
+const gone: AskOutcome = { kind: 'unknown', reason: 'it does not answer' }
+const found: AskOutcome = { kind: 'reply', reply: encodeReply({ kind: 'subscriptions', subscriptions: [], total: 0 }) }
+
+t.test('a read is asked again when its owner is gone, and a write is not', async t => {
+  const read = silent([gone, { kind: 'unavailable', reason: 'there is no node there' }, found])
+  t.match(await replyOf(read.shards, { kind: 'findSubscription', ...document }), { kind: 'subscriptions' })
+  t.equal(read.asked.length, 3)
+  const written = silent([gone, found])
+  const lost = { kind: 'lost', reason: 'it does not answer' }
+  t.strictSame(await replyOf(written.shards, { kind: 'removeSubscription', ...document }), lost)
+  t.equal(written.asked.length, 1)
+})
+
+t.test('a read is not asked again when its time is over', async t => {
+  const { shards, asked } = silent([{ kind: 'unknown', reason: late }])
+  t.strictSame(await replyOf(shards, { kind: 'findSubscription', ...document }), { kind: 'lost', reason: late })
+  t.equal(asked.length, 1)
+})
+
+t.test('a list begins again when an owner is gone, and not when its time is over', async t => {
+  t.strictSame(await replyOf(silent([gone]).shards, list), { kind: 'moved' })
+  const { shards } = silent([{ kind: 'unknown', reason: late }])
+  t.strictSame(await replyOf(shards, list), { kind: 'lost', reason: late })
 })
 
 t.test(
@@ -179,7 +176,7 @@ t.test(
     }
     const shardMap = new ShardMap({ shards: 4, spread: 1 })
     const local = { ask: () => {}, owners: () => [0], ownerOf: () => 0, pathsOf: () => undefined }
-    const shards = new ClusteredShards({ local, nodes, shardMap, clock, pathsOf: () => new Set(), listWaitMs: 35_000 })
+    const shards = new ClusteredShards({ local, nodes, shardMap, clock, pathsOf: () => new Set(), ...waits })
     const replies: string[] = []
     shards.ask(0, list, ({ kind }) => void replies.push(kind))
     change()
@@ -205,4 +202,45 @@ t.test('a backup begins only with shards that this node still owns afterwards', 
   )
   t.strictSame(reply, { kind: 'backup', content: { ...begun.content, shards: [], isKeeper: false } })
   t.strictSame(asked, ['here backup'])
+})
+
+t.test('a node that ends answers the asks of other nodes that are under way, and takes no more', async t => {
+  const time = new FakeClock()
+  const replies: ((reply: ShardReply) => void)[] = []
+  const local: Shards = {
+    ask: (_shard, _request, onReply) => void replies.push(onReply),
+    owners: () => [0],
+    ownerOf: () => 0,
+    pathsOf: () => undefined,
+  }
+  const nodes: Nodes = {
+    ...{ self: 'here', ownerOf: () => 'here', serves: () => true, viewOf: () => 1, ownView: 1, isLost: false },
+    ...{ ask: () => {}, noteUndecodable: () => {}, onChange: () => {} },
+  }
+  const shardMap = new ShardMap({ shards: 4, spread: 1 })
+  const shards = new ClusteredShards({ local, nodes, shardMap, clock: time, pathsOf: () => new Set(), ...waits })
+  const answers: string[] = []
+  const ask = (): void =>
+    shards.onAsk(
+      0,
+      encodeRequest({ kind: 'removeSubscription', ...document }),
+      bytes => void answers.push(decodeReply(Buffer.from(bytes)).kind),
+      0,
+      'there',
+    )
+  ask()
+  let ends = 0
+  shards.end(() => void ends++)
+  time.advance(200)
+  ask()
+  t.strictSame(answers, ['moved'])
+  time.advance(1_000)
+  t.equal(ends, 0)
+  replies[0]!(done)
+  t.strictSame(answers, ['moved', 'done'])
+  ask()
+  time.advance(200)
+  t.equal(ends, 0, 'further asks may be on their way')
+  time.advance(250)
+  t.equal(ends, 1)
 })

@@ -411,18 +411,27 @@ const emptyKeys = {
 function unsteady() {
   const clock = new FakeClock()
   const shards = new FakeShards(0, 1)
-  const client = new ShardClient(shards, shardMap, undefined, clock)
+  let rests = 0
+  const client = new ShardClient(shards, shardMap, undefined, { clock, rest: () => rests++ })
   const results: Result<unknown>[] = []
   const moveAll = (): void => {
     for (const one of shards.asked.splice(0)) one.reply({ kind: 'moved' })
   }
-  return { clock, shards, client, results, moveAll, read: () => client.list(list, result => results.push(result)) }
+  const read = (): void => client.list(list, result => results.push(result))
+  return { clock, shards, client, results, moveAll, read, rests: () => rests }
 }
 
 t.test('a list waits while shards move, for some seconds, and then is refused', async t => {
-  const { clock, results, moveAll, read } = unsteady()
+  const { clock, results, moveAll, read, rests } = unsteady()
   read()
-  for (let passedMs = 0; passedMs < 8_000; passedMs += 20) {
+  for (let passedMs = 0; passedMs < 400; passedMs += 20) {
+    moveAll()
+    clock.advance(20)
+  }
+  t.equal(rests(), 0)
+  moveAll()
+  t.equal(rests(), 1, 'it asks for a rest when it has waited for long')
+  for (let passedMs = 400; passedMs < 8_000; passedMs += 20) {
     moveAll()
     clock.advance(20)
   }

@@ -158,7 +158,7 @@ const asked: readonly ShardRequest[] = [
 ]
 
 const view = 1
-const routing = { shardMap, pathsOf: () => undefined, listWaitMs: 1000 }
+const routing = { shardMap, pathsOf: () => undefined, ownerWaitMs: 1000, listWaitMs: 1000 }
 
 /** A node that owns either no shard or all shards, among others. */
 const nodesOf = (owner: string, ask: Nodes['ask'], onUnreadable: (what: string) => void): Nodes => ({
@@ -241,7 +241,7 @@ t.test('a node that asks shards of others and gets any bytes gives each caller o
   const others = nodesOf('there', answer, () => unreadable++)
   const ownerOf = (shard: number): string => (shard % 2 === 0 ? 'there' : 'elsewhere')
   const shards = new ClusteredShards({ ...routing, local: nobody, nodes: { ...others, ownerOf }, clock })
-  const client = new ShardClient(shards, shardMap, undefined, clock)
+  const client = new ShardClient(shards, shardMap, undefined, { clock, rest: () => {} })
   let results = 0
   const count = (): void => {
     results++

@@ -17,12 +17,12 @@ const controlSeeds = Number(process.env.CONTROL_SEEDS ?? 600)
  * seeds are tried. CONTROL_SEED begins elsewhere.
  */
 const noticedBy: Readonly<Record<string, number>> = {
-  'an append is compared with the latest takeover in one step': 328,
-  'reads are answered under a lease': 313,
+  'an append is compared with the latest takeover in one step': 329,
+  'reads are answered under a lease': 324,
   'a shard is handed over when nothing of it is under way any more': 305,
-  'what is trimmed is on the disks of those that keep it': 322,
-  'no more is trimmed than that': 423,
-  'a change of the register is told of when no owner decides without it': 352,
+  'what is trimmed is on the disks of those that keep it': 323,
+  'no more is trimmed than that': 780,
+  'a change of the register is told of when no owner decides without it': 377,
 }
 const otherControlSeed = 301
 /** The entities whose order of requests must be found, for each one whose search takes too many steps. */

@@ -32,9 +32,8 @@ export const shards = 4
 export const shardMap = new ShardMap({ shards, spread: shards })
 export const { register } = shardMap
 
-/** How long a node waits for another node, and for itself. */
-const askMs = 1_000
-const ownAskMs = 2_500
+/** How long a node waits for the owner of a shard. */
+const ownerWaitMs = 2_500
 const listMs = 2_000
 /** How long a receiver takes to answer, and the pause after a failure. */
 const receiveMsMax = 30
@@ -185,7 +184,7 @@ export class SimulatedNode {
       get ownView() {
         return rules.leases ? replicator.ownView : replicator.viewOf(name)
       },
-      ask: (to, shard, request, onOutcome, waitMs = askMs, view) => {
+      ask: (to, shard, request, onOutcome, waitMs, view) => {
         // A copy, since the caller may change its bytes later.
         const bytes = Buffer.from(request)
         carry(to, (other, onReply) => other.router.onAsk(shard, bytes, onReply, view, name), waitMs, onOutcome)
@@ -193,16 +192,17 @@ export class SimulatedNode {
       noteUndecodable: (node, what) => parts.onError(`${what}, of ${node}`),
       onChange: listener => void ownerListeners.push(listener),
     }
-    const times = { waitMs: ownAskMs, listWaitMs: listMs, stalledMs: () => replicator.stalledMs }
+    const times = { waitMs: ownerWaitMs, listWaitMs: listMs, stalledMs: () => replicator.stalledMs }
     this.router = new ClusteredShards({
       local: new AskDeadlines(local, clock, times),
       nodes,
       shardMap,
       clock,
       pathsOf: tenant => role.paths.few(tenant),
+      ownerWaitMs,
       listWaitMs: listMs,
     })
-    this.client = new ShardClient(this.router, shardMap, requestClock, clock)
+    this.client = new ShardClient(this.router, shardMap, requestClock, { clock, rest: () => replicator.rest() })
     replicator.start()
   }
 

@@ -12,10 +12,12 @@ import { names, Scene } from '../support/log-scene.js'
 
 const skip = noEtcd()
 /**
- * Longest time of a request while the engine does not answer: 5 s at its owner, and more for the wait for an owner and
+ * Longest time of a request while the engine does not answer: 8 s at its owner, and more for the wait for an owner and
  * a busy machine.
  */
-const answerMsMax = 9_500
+const answerMsMax = 12_000
+/** A node that finds no others takes their shards after 5 s, if it sees nothing of them in the log. */
+const lonelyMs = 9_000
 const quotaBytes = 8 * 1024 * 1024
 const indexes = names.map((_, index) => index)
 
@@ -157,6 +159,27 @@ t.test('three nodes and their log engine', { skip }, async t => {
     renameSync(join(folder, 'kept'), data)
     await member!.restart()
     await isWellAgain(t, scene)
+  })
+
+  await t.test('a node that does not find the others, and sees in the log that they live, takes no shard', async t => {
+    const index = 2
+    scene.nodes[index]!.signal('SIGTERM')
+    await scene.nodes[index]!.exited
+    const node = await scene.spawnAlone(index)
+    await scene.untilUnready(index, /cannot reach a, b/)
+    const untilMs = performance.now() + lonelyMs
+    for (let value = 10; performance.now() < untilMs; value++) {
+      t.equal((await scene.send(0, 'PUT', '/v2/entities/lamp1/attrs/level/value', value)).status, 204)
+      scene.acknowledged.set('lamp1', value)
+    }
+    const { members, shards } = await scene.status(index)
+    t.match(members, [{ name: 'c', isJoined: false }])
+    t.notOk(shards.some(({ owner }) => owner === 'c'))
+    t.notMatch(scene.nodes.map(other => other.printed()).join('\n'), /taken over/)
+    node.signal('SIGTERM')
+    await node.exited
+    await scene.begin(index)
+    t.strictSame(await scene.answersOf(index), scene.acknowledged)
   })
 
   await t.test('an engine with an exceeded quota still lets nodes read, and the reason names the remedy', async t => {

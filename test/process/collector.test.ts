@@ -1,7 +1,7 @@
 // The settings of V8's garbage collector.
 
 import t from 'tap'
-import { collectorFlags, tuneCollector } from '../../src/process/collector.js'
+import { collectorFlags, tuneCollector, youngFlags } from '../../src/process/collector.js'
 
 const alone = ['--no-parallel-scavenge']
 
@@ -14,6 +14,11 @@ t.test('young objects are collected by the event loop alone where its helpers wo
 t.test('helpers take part where there are cores for them', async t => {
   t.strictSame(collectorFlags(4, 1), [])
   t.strictSame(collectorFlags(16, 4), [])
+})
+
+t.test('the young generation of a node of a cluster begins small', async t => {
+  t.strictSame(youngFlags(true), ['--min-semi-space-size=8', '--max-semi-space-size=64'])
+  t.strictSame(youngFlags(false), ['--min-semi-space-size=64', '--max-semi-space-size=64'])
 })
 
 t.test('a running process takes the settings, and collects', async t => {

@@ -18,7 +18,7 @@ export const shardCount = smallPlacement.shards + 1
 export const waitMsMax = 60_000
 const lookMs = 50
 /** How long a client waits for an answer; without an answer a write is not acknowledged. */
-const answerMsMax = 10_000
+const answerMsMax = 20_000
 
 interface Place {
   readonly dataDir: string
@@ -85,6 +85,20 @@ export class Scene {
   /** Starts a node and does not wait. */
   async spawn(index: number): Promise<BrokerProcess> {
     const node = await spawnBroker(this.t, this.places[index]!)
+    this.nodes[index] = node
+    return node
+  }
+
+  /**
+   * Starts a node that has left, in a place where it does not find the others; resolves with it at once. The others do
+   * not look for one that has left.
+   */
+  async spawnAlone(index: number): Promise<BrokerProcess> {
+    const { dataDir, port } = this.places[index]!
+    const nobody = `127.0.0.1:${await freePort()}`
+    const place = ['-nodeName', names[index]!, '-clusterListen', `127.0.0.1:${await freePort()}`]
+    const args = [...place, '-clusterJoin', nobody, '-shardLog', shardLogOf(this.etcds)]
+    const node = await spawnBroker(this.t, { dataDir, port, args })
     this.nodes[index] = node
     return node
   }

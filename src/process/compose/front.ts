@@ -20,11 +20,12 @@ import { BackupHandlers } from '../../http/backup.js'
 import { BatchHandlers } from '../../http/batch.js'
 import { Compressor } from '../../http/compressor.js'
 import { adminConnectionsMax } from '../../http/connections.js'
+import type { ConsoleHandlers } from '../../http/console.js'
 import { EntityHandlers } from '../../http/entities.js'
 import type { Front, SocketOptions } from '../../http/front.js'
 import { Inflater } from '../../http/inflater.js'
 import { ProxyHandlers } from '../../http/ngsi-proxy.js'
-import { type AdminFront, openFront } from '../../http/open-front.js'
+import { type AdminFront, loadForFront, openFront } from '../../http/open-front.js'
 import { RegistrationHandlers } from '../../http/registrations.js'
 import { elsewhereOf } from '../../http/route-ports.js'
 import { type Handlers, routesOf } from '../../http/routes.js'
@@ -35,9 +36,9 @@ import { SubscriptionHandlers } from '../../http/subscriptions.js'
 import { TenantHandlers } from '../../http/tenants.js'
 import { TypeHandlers } from '../../http/types.js'
 import { adminReports } from '../../observe/operator.js'
+import type { Logger } from '../../ports.js'
 import { filtersMax } from '../../shard/streams/change-streams.js'
 import { rowFormat } from '../../storage/data-directory.js'
-
 import type { Surroundings } from '../surroundings.js'
 import { consoleOf } from './console.js'
 import type { Delivery } from './delivery.js'
@@ -48,6 +49,8 @@ import { idClockOf, type Storage } from './storage.js'
 
 /** All parts of a node behind its front. */
 export interface FrontParts {
+  /** undefined: there is no console. */
+  readonly page: ConsoleHandlers | undefined
   readonly storage: Storage
   readonly nodeShards: NodeShards
   readonly delivery: Delivery
@@ -64,6 +67,18 @@ export interface NodeFront {
   readonly front: Front
   /** They are ended when the node stops: a stream has no end of its own. */
   readonly streams: { endAll(): void }
+}
+
+/**
+ * Loads what a front needs from disk, and returns the console if there is one. It keeps the event loop busy for some 0.2
+ * s, so it comes before the node has shards and others wait for its answers.
+ */
+export async function loadFront(
+  { http, hasConsole, consoleTiles }: Config,
+  logger: Logger,
+): Promise<FrontParts['page']> {
+  await loadForFront(http.server, http)
+  return hasConsole ? consoleOf(consoleTiles, logger) : undefined
 }
 
 /** Creates the front; it does not listen yet. */
@@ -155,7 +170,7 @@ function readersFor(
 function handlersFor(
   config: Config,
   { clock, chance, logger, place }: Surroundings,
-  { storage, nodeShards, delivery, observation, backupKey, isEnding }: FrontParts,
+  { page, storage, nodeShards, delivery, observation, backupKey, isEnding }: FrontParts,
   { streams, proxy }: ReaderHandlers,
 ): Handlers {
   const { store, shardMap, share, disk } = storage
@@ -163,10 +178,8 @@ function handlersFor(
   const { role } = local.parts
   const { forwarding, egress } = delivery
   const { answerBytesMax } = config.answers
-  const client = new ShardClient(shards, shardMap, share?.requestClock, joined && clock, {
-    answerBytesMax,
-    room: answers,
-  })
+  const changes = joined && { clock, rest: () => joined.rest() }
+  const client = new ShardClient(shards, shardMap, share?.requestClock, changes, { answerBytesMax, room: answers })
   const updates = new ForwardedUpdates(client, forwarding)
   const batchQuotas = local.parts.quotas && new BatchQuotas(client, local.parts.quotas)
   // Each node of a cluster shows its own state.
@@ -211,7 +224,7 @@ function handlersFor(
       backupKey,
     ),
     tenants: new TenantHandlers(new TenantOperations(client), logger),
-    console: config.hasConsole ? consoleOf(config.consoleTiles, logger) : undefined,
+    console: page,
     cluster: joined?.clusterAdmin && new ClusterHandlers(joined.clusterAdmin),
     proxy,
   }

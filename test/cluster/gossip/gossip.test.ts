@@ -151,15 +151,15 @@ t.test('a killed member is dead for all others within the time in gossip-options
   }
 })
 
-t.test('of three the first knows within 2.5 s, and later than suspicion takes', async t => {
+t.test('of three the first knows within 5 s, and later than suspicion takes', async t => {
   for (const one of seeds()) {
     const gossip = new GossipWorld(new Random(one))
     const [victim, ...others] = (await gossip.startAll(['a', 'b', 'c'])) as [GossipNode]
     const killedMs = gossip.world.nowMs
     gossip.kill(victim)
-    await gossip.world.run(5000)
+    await gossip.world.run(8000)
     const firstMs = Math.min(...others.map(node => deaths(node)[0]!.atMs)) - killedMs
-    t.ok(firstMs <= 2500 && firstMs >= suspicionMs(defaults, 3, 1), `SEED=${one}: ${firstMs} ms`)
+    t.ok(firstMs <= 5000 && firstMs >= suspicionMs(defaults, 3, 1), `SEED=${one}: ${firstMs} ms`)
   }
 })
 

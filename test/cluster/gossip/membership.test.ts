@@ -17,7 +17,7 @@ import {
 import type { Member, Rumour, Status } from '../../../cluster/gossip/member.js'
 import { Membership } from '../../../cluster/gossip/membership.js'
 
-const { periodMs, pingTimeoutMs } = defaults
+const { periodMs, pingTimeoutMs, pauseMs } = defaults
 /** Without exchanges, seeds and messages for rumours alone: rumours go in pings only. */
 const quiet = completeGossipOptions({ exchangeMs: 1e8, forgetMs: 1e9, seekMsMin: 1e8, seekMsMax: 1e8, spreadMs: 1e8 })
 
@@ -194,14 +194,14 @@ t.test('the answer of another life at the same address does not count', async t 
   t.equal(subject.status('b'), 'suspect')
 })
 
-t.test('suspicion lasts six times as long without a confirmation', async t => {
+t.test('suspicion lasts longer without a confirmation', async t => {
   const names = ['b', 'c', 'd', 'e', 'f']
   for (const confirmed of [0, 1, 3]) {
     const subject = new Subject(names)
     const suspectedBy = ['b', 'c', 'd', 'e'].slice(0, confirmed + 1)
     subject.call(message('b', pingTo('a', rumour('f', 'suspect', suspectedBy))))
     const expectedMs = suspicionMs(defaults, 6, confirmed)
-    t.equal(expectedMs, 4 * periodMs * (confirmed === 0 ? 6 : confirmed === 3 ? 1 : 6 - 5 / 2))
+    t.equal(expectedMs, confirmed === 3 ? pauseMs : 4 * periodMs * (confirmed === 0 ? 6 : 6 - 5 / 2))
     while (subject.nowMs < expectedMs) {
       t.equal(subject.status('f'), 'suspect') || t.bailout()
       subject.pass(10)
@@ -265,10 +265,18 @@ t.test('of many nodes few probe the suspected member at once', async t => {
 })
 
 t.test('of many members suspicion lasts longer, by the logarithm', async t => {
-  t.equal(suspicionMs(defaults, 3, 1), 4 * periodMs)
-  t.equal(suspicionMs(defaults, 10, 3), 4 * periodMs)
-  t.equal(suspicionMs(defaults, 1000, 3), 12 * periodMs)
-  t.equal(suspicionMs(defaults, 2, 0), 4 * periodMs, 'where nobody is left to confirm it')
+  const hasty = { ...defaults, pauseMs: 0 }
+  t.equal(suspicionMs(hasty, 3, 1), 4 * periodMs)
+  t.equal(suspicionMs(hasty, 10, 3), 4 * periodMs)
+  t.equal(suspicionMs(hasty, 1000, 3), 12 * periodMs)
+  t.equal(suspicionMs(hasty, 2, 0), 4 * periodMs, 'where nobody is left to confirm it')
+})
+
+t.test('suspicion of a silent member lasts longer than the pauses of a busy machine', async t => {
+  t.equal(suspicionMs(defaults, 3, 1), pauseMs)
+  t.equal(suspicionMs(defaults, 2, 0), pauseMs)
+  t.equal(suspicionMs(defaults, 10_000, 3), 16 * periodMs)
+  t.equal(suspicionMs(defaults, 3, 1, true), periodMs, 'and is short where the machine refuses connections')
 })
 
 t.test('a suspected member reports in the same answer that it lives', async t => {
@@ -371,6 +379,34 @@ t.test('a node is never more patient than it may be', async t => {
   const subject = new Subject(['b', 'c', 'd', 'e'])
   for (let n = 0; n < 5; n++) subject.fail(false)
   t.equal(subject.machine.stats.health, defaults.healthMax)
+})
+
+t.test('a suspicion begins anew when this node was late itself, unless connections are refused', async t => {
+  for (const isRefused of [false, true]) {
+    const subject = new Subject(['b', 'c'])
+    const name = subject.fail(true, [isRefused, isRefused])
+    const lastMs = suspicionMs(defaults, 3, 0, isRefused)
+    const beganMs = subject.nowMs
+    const answerOthers = (): void => {
+      for (const send of subject.sends)
+        if (nameAt(send) === name) subject.answer(send, undefined, isRefused)
+        else subject.answer(send, send.message.kind === 'ping' ? acknowledgement(nameAt(send)) : noAnswer(nameAt(send)))
+    }
+    while (subject.nowMs - beganMs < lastMs / 2) {
+      subject.pass(10)
+      answerOthers()
+    }
+    t.equal(subject.status(name), 'suspect')
+    const lateMs = pingTimeoutMs + 20
+    subject.nowMs = subject.machine.nextWakeMs + lateMs
+    const againMs = subject.nowMs
+    while (subject.status(name) === 'suspect') {
+      subject.pass(10)
+      answerOthers()
+    }
+    const tookMs = subject.nowMs - (isRefused ? beganMs + lateMs : againMs)
+    t.ok(tookMs >= lastMs && tookMs < lastMs + 30, `${tookMs} ms of ${lastMs}`)
+  }
 })
 
 t.test('a node suspects no member for answers missed in a pause, and extends its suspicions by the pause', async t => {

@@ -283,6 +283,24 @@ t.test('a connection without answers is given up for a new one', { skip }, async
   await followed.until('gap')
 })
 
+t.test('it is known for how long everything was reported', { skip }, async t => {
+  const etcd = await startEtcd(t)
+  const [member] = etcd.members
+  const a = open(t, etcd.address(), { followPingMs: 50, followSilentMs: 300 })
+  const { etcdLog } = a
+  const until = async (isSo: () => boolean): Promise<void> => {
+    while (!isSo()) await new Promise(resolve => setTimeout(resolve, 10))
+  }
+  t.equal(etcdLog.followedMs, 0, 'nothing is followed yet')
+  a.follow()
+  await until(() => etcdLog.followedMs > 500)
+  member!.stop()
+  await until(() => etcdLog.followedMs === 0)
+  t.pass('a member that is stopped reports nothing')
+  member!.goOn()
+  await until(() => etcdLog.followedMs > 100)
+})
+
 t.test('with too many requests in flight another one is unknown at once', { skip }, async t => {
   const etcd = await startEtcd(t)
   const a = open(t, etcd.address(), { requestsMax: 2 })

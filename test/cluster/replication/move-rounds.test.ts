@@ -4,7 +4,7 @@ import t from 'tap'
 import { MoveRounds } from '../../../cluster/replication/move-rounds.js'
 import { FakeClock } from '../../support/fake-clock.js'
 
-const options = { moveRestMs: 250, moveRoundMs: 5_000 }
+const options = { moveRestMs: 250, moveRoundMs: 5_000, holdMs: 1_000, holdMsMax: 4_000 }
 
 /** `rests`: the moments at which a rest was over. */
 function scene() {
@@ -55,4 +55,22 @@ t.test('takeovers without an end do not hold a node up for ever', async t => {
     clock.advance(100)
   }
   t.ok(rounds.isOpen(0))
+})
+
+t.test('no round begins while a node asks for a longer rest, and then one does', async t => {
+  const { clock, rounds } = scene()
+  rounds.hold()
+  clock.advance(999)
+  t.notOk(rounds.isOpen(0))
+  clock.advance(1)
+  t.ok(rounds.isOpen(0))
+  for (let passedMs = 0; passedMs < 4_000; passedMs += 200) {
+    rounds.hold()
+    clock.advance(100)
+    t.notOk(rounds.isOpen(0))
+    clock.advance(100)
+  }
+  t.ok(rounds.isOpen(0), 'who asks without an end does not stop moves')
+  rounds.hold()
+  t.notOk(rounds.isOpen(0))
 })

@@ -3,7 +3,7 @@
 
 import t, { type Test } from 'tap'
 import type { ShardLog } from '../../../cluster/logs/shard-log.js'
-import { momentMs, SteeredCluster, type SteeredNode, shard, wholeLeaseMs } from './steered-nodes.js'
+import { momentMs, register, SteeredCluster, type SteeredNode, shard, wholeLeaseMs } from './steered-nodes.js'
 
 /**
  * Lets time pass until a new owner answers, raises the counter there, and checks that no other node answers with the
@@ -164,4 +164,23 @@ t.test('a new owner waits for longer than a lease, since the clock of the one be
   t.strictSame(await answering(), ['b'])
   t.strictSame(await answering(0.001), ['a', 'b'], 'otherwise both answer')
   t.strictSame(await answering(-1), ['a', 'b'], 'and without any wait')
+})
+
+t.test('a node that ends gives up what another one has a copy of, and that one waits for no lease', async t => {
+  const cluster = await SteeredCluster.of('a', 'b')
+  const [a, b] = [cluster.node('a'), cluster.node('b')]
+  await a.raise(register)
+  await cluster.world.run(1_500)
+  a.know(['a'])
+  a.replicator.giveUp()
+  await cluster.settle()
+  t.ok(a.answers(register), 'nobody else could take it over')
+  a.know(['a', 'b'])
+  a.replicator.giveUp()
+  await cluster.settle()
+  t.equal(b.holding(register).latest?.owner, '')
+  t.ok(a.answers(), 'b ought not to have this one, since it has not joined')
+  b.holding(register).claim()
+  t.ok(await cluster.until(() => b.answers(register), 3 * momentMs), 'it answers at once')
+  t.equal(b.value(register), a.value(register))
 })
