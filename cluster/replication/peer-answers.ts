@@ -62,16 +62,13 @@ export class PeerAnswers {
       const reason = balancer.onExchange(message.from, message.gives, message.takes)
       return answer(reason === undefined ? { kind: 'done' } : refused(reason))
     }
-    if (message.kind === 'rest') {
-      caretaker.hold()
-      return answer({ kind: 'done' })
-    }
     const holding = holdings[message.shard]
     if (!holding) return answer(refused(`there is no shard ${message.shard}`))
     switch (message.kind) {
       case 'handOver':
         return this.onHandOver(holding, message.to, answer)
       case 'reached':
+        if (message.needsRest) caretaker.hold()
         holding.replica.expect(message.sequence)
         return holding.replica.afterApplied(message.sequence, () => answer({ kind: 'done' }))
       case 'snapshot':

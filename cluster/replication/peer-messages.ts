@@ -13,7 +13,13 @@ export type PeerRequest =
   /** The owner of the shard should hand it over to the asker; `to` is the asker's name and life. */
   | { readonly kind: 'handOver'; readonly shard: number; readonly to: string }
   /** Answered when the asked node has applied the record of this number. */
-  | { readonly kind: 'reached'; readonly shard: number; readonly sequence: number }
+  | {
+      readonly kind: 'reached'
+      readonly shard: number
+      readonly sequence: number
+      /** The asker has lists that wait for shards at rest. Builds before this one do not read it. */
+      readonly needsRest?: boolean | undefined
+    }
   /** A page of a snapshot, behind a place; '': from the beginning. */
   | { readonly kind: 'snapshot'; readonly shard: number; readonly after: string }
   /** The asker's applied and flushed records: shard and number of the record. */
@@ -29,8 +35,6 @@ export type PeerRequest =
    * their load know this request.
    */
   | { readonly kind: 'exchange'; readonly from: string; readonly gives: number; readonly takes: number }
-  /** The asker has lists that wait for shards at rest. Builds before this one do not know the request. */
-  | { readonly kind: 'rest' }
 
 /** The work of a node. */
 export interface LoadReport {
@@ -141,12 +145,12 @@ function isPosition(value: unknown): boolean {
 
 const requestChecks: Checks<PeerRequest> = {
   handOver: ({ shard, to }) => isCount(shard) && isText(to),
-  reached: ({ shard, sequence }) => isCount(shard) && isCount(sequence),
+  reached: ({ shard, sequence, needsRest }) =>
+    isCount(shard) && isCount(sequence) && (needsRest === undefined || typeof needsRest === 'boolean'),
   snapshot: ({ shard, after }) => isCount(shard) && isText(after),
   standing: ({ owner, flushed, load }) =>
     isText(owner) && Array.isArray(flushed) && flushed.every(isStanding) && (load === undefined || isLoad(load)),
   exchange: ({ from, gives, takes }) => isText(from) && isCount(gives) && isCount(takes),
-  rest: () => true,
 }
 
 const replyChecks: Checks<PeerReply> = {

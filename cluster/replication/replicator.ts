@@ -362,7 +362,8 @@ export class Replicator implements HostReplication {
     if (this.isClosed || nowMs - this.restedMs < options.holdEveryMs) return
     this.restedMs = nowMs
     this.caretaker.hold()
-    const request = encodePeerMessage({ kind: 'rest' })
+    // A request that builds before this one know: they answer it at once.
+    const request = encodePeerMessage({ kind: 'reached', shard: this.register, sequence: 0, needsRest: true })
     for (const { name } of this.view) if (name !== this.parts.name) ask(name, request, options.holdMs, () => {})
   }
 
