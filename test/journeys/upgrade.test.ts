@@ -229,8 +229,11 @@ t.test('nodes are replaced by those of another build and back, under load', { sk
   await load.more()
   for (const build of ['current', 'older'] as const)
     for (const [index, name] of names.entries()) {
+      // From then on there are nodes of the older build alone: how these bear a busy machine is not our matter.
+      const isLast = build === 'older' && index === names.length - 1
+      if (isLast) await load.end()
       await nodes.replace(index, build)
-      await load.more()
+      if (!isLast) await load.more()
       t.strictSame(load.failures, [], `nothing fails when node ${name} has become one of the ${build} build`)
       t.strictSame(await nodes.undecodable(), [], 'and the nodes understand each other')
     }
