@@ -81,15 +81,15 @@ export interface GossipOptions {
   /** Least periods of suspicion, for each factor of ten in members. More forgives longer pauses, and detects later. */
   readonly suspicionPeriods: number
   /**
-   * Suspicion lasts so long at least, unless the machine of the member refuses this node's connections. More forgives
-   * longer pauses of living processes, and detects later that a machine is gone.
-   */
-  readonly pauseMs: number
-  /**
    * The same while the machine of the member refuses this node's connections. Some firewalls refuse as well: behind
    * such a cut a living member has only so long to refute the suspicion.
    */
   readonly refusedPeriods: number
+  /**
+   * Suspicion lasts so long at least, unless the machine of the member refuses this node's connections. More forgives
+   * longer pauses of living processes, and detects later that a machine is gone.
+   */
+  readonly pauseMs: number
   /**
    * Suspicion that no other node confirms lasts so many times as long: the suspecting node may be the one that is cut
    * off.
@@ -134,8 +134,8 @@ export const gossipOptionsDefault: GossipOptions = {
   helpers: 3,
   healthMax: 8,
   suspicionPeriods: 4,
-  pauseMs: 3600,
   refusedPeriods: 1,
+  pauseMs: 3600,
   suspicionFactorMax: 6,
   confirmations: 3,
   transmissions: 4,

@@ -131,7 +131,7 @@ export class Caretaker {
     this.signs.note(owner, this.parts.clock)
   }
 
-  /** Whether the log reports other nodes, and gossip none of them. */
+  /** Whether the log reports actions of nodes that gossip does not reach. */
   get seesOthers(): boolean {
     return this.signs.others(this.parts.clock.monoMs()) > 0
   }

@@ -362,7 +362,7 @@ export class Replicator implements HostReplication {
     if (this.isClosed || nowMs - this.restedMs < options.holdEveryMs) return
     this.restedMs = nowMs
     this.caretaker.hold()
-    // A request that builds before this one know: they answer it at once.
+    // Builds before this one know the request, and answer it at once.
     const request = encodePeerMessage({ kind: 'reached', shard: this.register, sequence: 0, needsRest: true })
     for (const { name } of this.view) if (name !== this.parts.name) ask(name, request, options.holdMs, () => {})
   }
@@ -398,8 +398,8 @@ export class Replicator implements HostReplication {
   }
 
   /**
-   * Whether other nodes act that gossip does not reach, as far as the logs tell: a log that has not been followed for
-   * so long would not tell.
+   * Whether nodes may live that gossip does not reach: the log reports their actions, or this node has not followed it
+   * for `forMs` yet, and cannot know.
    */
   mayHaveOthers(forMs: number): boolean {
     const { logs } = this.parts

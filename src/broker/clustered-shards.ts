@@ -34,13 +34,14 @@ import { Announcements, type CreationScope } from './announcements.js'
 
 type OnReply = (reply: ShardReply) => void
 
-/** The interval at which waiting asks look for an owner, besides after each change; and the same while many wait. */
+/** The interval at which waiting asks look for an owner, besides after each change. */
 const lookMs = 25
+/** The same while so many wait: each look may ask a node that is not ready yet. */
 const manyLookMs = 100
 const manyWaiting = 500
 /** The limit of asks that wait for an owner. Further asks get a refusal. */
 const waitingMax = 10_000
-/** Without asks of other nodes for so long, none is on its way to a node that ends. */
+/** A node that ends waits until other nodes have asked it nothing for so long: then no ask is on its way. */
 const quietMs = 250
 /** How long an owner tries to reach the keeper of the register: less than other nodes wait for this owner. */
 const announceWaitMs = 1_000

@@ -194,7 +194,7 @@ async function join<Own extends OwnShards>(
       if (!(await node.drain(drainMsMax, true))) logger.warn('cluster: not all shards could be given away in time')
     },
     async close() {
-      // What other nodes have asked for may have happened already, and they should learn of it.
+      // A write of another node may have happened already: that node gets its answer.
       await Promise.race([new Promise<void>(resolve => shards.end(resolve)), waited(answeredMsMax)])
       await node.close()
       for (const log of logs) await log.close()
