@@ -18,6 +18,7 @@ import { Gossip, type GossipStats, type GossipTrouble } from './gossip/gossip.js
 import type { GossipOptions } from './gossip/gossip-options.js'
 import { isHere, type Member } from './gossip/member.js'
 import type { ShardLog } from './logs/shard-log.js'
+import { MemberLinks } from './member-links.js'
 import { type AskOptions, askOptionsDefault } from './options.js'
 import type { AskHost, ClusterClock, OnOutcome } from './ports.js'
 import type { BegunExchange } from './replication/balancer.js'
@@ -186,6 +187,7 @@ export class ClusterNode {
   private isDraining = false
   private isUnsafe = false
   private isClosed = false
+  private readonly links: MemberLinks
   private readonly clocks: ClockWatch
 
   constructor(
@@ -196,6 +198,7 @@ export class ClusterNode {
     private readonly ownerListeners: (() => void)[],
     private readonly closeTransport: () => void,
   ) {
+    this.links = new MemberLinks(asks, setup.clock, name => gossip.isRefusing(name))
     this.clocks = new ClockWatch({
       clock: setup.clock,
       skewMaxMs: setup.clockSkewMaxMs ?? clockSkewMaxMsDefault,
@@ -309,6 +312,7 @@ export class ClusterNode {
     this.isClosed = true
     this.clocks.close()
     this.replicator.close()
+    this.links.close()
     await this.gossip.leave()
     this.gossip.close()
     await this.asks.close()
@@ -320,11 +324,10 @@ export class ClusterNode {
   }
 
   private note(member: Member): void {
-    const { name, address } = member
+    const { name } = member
     if (this.isClosed) return
     if (name !== this.setup.name) {
-      if (isHere(member)) this.asks.meet({ name, address })
-      else this.asks.part(name, member.status === 'left' ? 'it has left' : 'it does not answer')
+      this.links.note(member)
       if (member.status === 'dead') this.setup.onTrouble(`node ${name} does not answer`)
     }
     this.update()

@@ -92,6 +92,11 @@ export class Gossip {
     return this.machine.members
   }
 
+  /** Whether the machine of a member that is suspect or dead has refused connections: nobody listens there. */
+  isRefusing(name: string): boolean {
+    return this.machine.isRefusing(name)
+  }
+
   /** Calls back with each member that has changed, this node included; also when `suspect` becomes `alive`. */
   onChange(listener: (member: Member) => void): void {
     this.changeListeners.push(listener)

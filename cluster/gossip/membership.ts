@@ -72,6 +72,11 @@ export class Membership {
     return this.roster.members
   }
 
+  /** Whether the machine of a member that is suspect or dead has refused connections: nobody listens there. */
+  isRefusing(name: string): boolean {
+    return this.roster.isRefusing(name)
+  }
+
   get stats(): MembershipStats {
     const { suspicions } = this.probing
     const { refutations } = this.ownName

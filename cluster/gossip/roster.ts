@@ -14,8 +14,6 @@ import { believe, isHere, type Member, type Rumour, Rumours } from './member.js'
 
 interface Suspicion {
   sinceMs: number
-  /** The machine has refused the connection for this node's latest probe. */
-  isRefused: boolean
   /** How many members there were when it began. */
   readonly members: number
 }
@@ -24,6 +22,8 @@ export class Roster {
   private readonly rumours = new Rumours()
   private readonly others = new Map<string, Rumour>()
   private readonly suspicions = new Map<string, Suspicion>()
+  /** Suspect and dead members whose machines have refused the connection for this node's latest probe. */
+  private readonly refusing = new Set<string>()
   /** The time since when a member has been gone; the longest gone first. */
   private readonly goneSinceMs = new Map<string, number>()
   private changes: Member[] = []
@@ -128,7 +128,13 @@ export class Roster {
     const suspectedBy = [this.own.name]
     if (known.status === 'suspect') this.confirm(name, life, suspectedBy)
     else this.put({ member: { ...known, status: 'suspect' }, suspectedBy }, nowMs)
-    this.suspicions.get(name)!.isRefused = isRefused
+    if (isRefused) this.refusing.add(name)
+    else this.refusing.delete(name)
+  }
+
+  /** Whether the machine of a member that is suspect or dead has refused connections: nobody listens there. */
+  isRefusing(name: string): boolean {
+    return this.refusing.has(name)
   }
 
   /** Whether this node is among those that could not reach a member. */
@@ -147,6 +153,7 @@ export class Roster {
       if (sinceMs + this.options.forgetMs > nowMs) break
       this.goneSinceMs.delete(name)
       this.others.delete(name)
+      this.refusing.delete(name)
       this.rumours.drop(name)
     }
   }
@@ -160,8 +167,8 @@ export class Roster {
 
   /** This node was stopped for so long, and could not receive refutations. A refused connection needs none. */
   beginAnew(nowMs: number, lateMs: number): void {
-    for (const suspicion of this.suspicions.values())
-      suspicion.sinceMs = suspicion.isRefused ? suspicion.sinceMs + lateMs : nowMs
+    for (const [name, suspicion] of this.suspicions)
+      suspicion.sinceMs = this.refusing.has(name) ? suspicion.sinceMs + lateMs : nowMs
   }
 
   /** The members that have changed since the last call, in order. */
@@ -174,8 +181,9 @@ export class Roster {
   private put(rumour: Rumour, nowMs: number): void {
     const { name, status } = rumour.member
     this.others.set(name, rumour)
-    if (status === 'suspect') this.suspicions.set(name, { sinceMs: nowMs, isRefused: false, members: this.size })
+    if (status === 'suspect') this.suspicions.set(name, { sinceMs: nowMs, members: this.size })
     else this.suspicions.delete(name)
+    if (status !== 'dead') this.refusing.delete(name)
     if (isHere(rumour.member)) this.goneSinceMs.delete(name)
     else if (!this.goneSinceMs.has(name)) this.goneSinceMs.set(name, nowMs)
     this.enqueue(rumour)
@@ -191,9 +199,9 @@ export class Roster {
     this.enqueue(rumour)
   }
 
-  private suspicionDueMs(name: string, { sinceMs, isRefused, members }: Suspicion): number {
+  private suspicionDueMs(name: string, { sinceMs, members }: Suspicion): number {
     const confirmed = Math.max(0, this.others.get(name)!.suspectedBy.length - 1)
-    return sinceMs + suspicionMs(this.options, members, confirmed, isRefused)
+    return sinceMs + suspicionMs(this.options, members, confirmed, this.refusing.has(name))
   }
 
   private enqueue(rumour: Rumour): void {

@@ -230,7 +230,7 @@ t.test('a cluster', { skip: noEtcd() }, async t => {
       const diverged = `the log has other records than this node has applied: its copies of shard ${lampShard} have stopped`
       await scene.untilUnready(2, new RegExp(diverged))
       t.match((await scene.status(2)).health, { state: 'diverged', reason: diverged, shards: [lampShard] })
-      await scene.until('the alarm', async () => scene.alarms(2).at(-1))
+      await scene.untilRaised(2)
       await crash(1, 2)
       rmSync(ofB, { recursive: true })
       replace(join(kept, 'old'), ofC)

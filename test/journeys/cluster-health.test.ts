@@ -54,10 +54,7 @@ async function isReported(t: Test, scene: Scene, state: string, reason: RegExp):
     await scene.untilUnready(index, reason)
     t.match((await scene.status(index)).health, { state, reason })
     t.match((await scene.send(index, 'GET', '/metrics')).text, /^orrery_cluster_unready_shards [1-9]/m)
-    await scene.until(
-      'the line that says so',
-      async () => /Raising/.test(scene.alarms(index).at(-1) ?? '') || undefined,
-    )
+    await scene.untilRaised(index)
   }
 }
 

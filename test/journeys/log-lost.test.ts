@@ -75,7 +75,7 @@ t.test('no subscription deletes the log, and a node that loses it reports that a
     t.match(table(await scene.status(index)), /does not keep this cluster any more/)
     const [, lost] = lostShards.exec((await scene.send(index, 'GET', '/metrics')).text) ?? []
     t.equal(Number(lost), shards.length)
-    t.match(scene.alarms(index).at(-1), /Raising .*docs\/operations\/log-lost\.md/)
+    await scene.untilRaised(index, /docs\/operations\/log-lost\.md/)
     const written = await scene.send(index, 'POST', '/v2/entities', { id: `new${index}`, type: 'Lamp' })
     t.equal(written.status, 503)
     t.match(written.text, /the log engine has lost data of this cluster/)
@@ -134,14 +134,14 @@ t.test('an older backup in the place of the log is found out, and the right one 
       new RegExp(`the log engine has lost data: the logs of \\d+ of ${shardCount} shards end before`),
     )
     t.match(await scene.status(index), { log: { state: 'lost', reason: /lost data/ } })
-    t.match(scene.alarms(index).at(-1), /Raising/)
+    await scene.untilRaised(index)
   }
   // A node that starts now notices it too, from its own data on disk.
   scene.nodes[1]!.signal('SIGTERM')
   await scene.nodes[1]!.exited
   await scene.begin(1)
   await scene.untilUnready(1, /the log engine has lost data/)
-  t.match(scene.alarms(1).at(-1), /Raising/)
+  await scene.untilRaised(1)
   const statuses = await Promise.all(
     Array.from({ length: entities }, async (_, number) => {
       const path = `/v2/entities/lamp${number}/attrs/level/value`

@@ -179,6 +179,14 @@ export class Scene {
     })
   }
 
+  /** Waits for the line of a node's log that says so; it may come later than an answer of the node. */
+  async untilRaised(index: number, reason = /Raising/): Promise<void> {
+    await this.until(`node ${names[index]} to raise the alarm: ${reason}`, async () => {
+      const latest = this.alarms(index).at(-1) ?? ''
+      return (/Raising/.test(latest) && reason.test(latest)) || undefined
+    })
+  }
+
   async until<T>(what: string, look: () => Promise<T | undefined>): Promise<T> {
     const untilMs = performance.now() + waitMsMax
     for (;;) {

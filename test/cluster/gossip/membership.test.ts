@@ -397,6 +397,7 @@ t.test('a suspicion begins anew when this node was late itself, unless connectio
       answerOthers()
     }
     t.equal(subject.status(name), 'suspect')
+    t.equal(subject.machine.isRefusing(name), isRefused)
     const lateMs = pingTimeoutMs + 20
     subject.nowMs = subject.machine.nextWakeMs + lateMs
     const againMs = subject.nowMs
@@ -406,6 +407,10 @@ t.test('a suspicion begins anew when this node was late itself, unless connectio
     }
     const tookMs = subject.nowMs - (isRefused ? beganMs + lateMs : againMs)
     t.ok(tookMs >= lastMs && tookMs < lastMs + 30, `${tookMs} ms of ${lastMs}`)
+    t.equal(subject.status(name), 'dead')
+    t.equal(subject.machine.isRefusing(name), isRefused, 'which is known beyond the death')
+    subject.call(message('b', pingTo('a', { member: member(name, { incarnation: 6 }), suspectedBy: [] })))
+    t.strictSame([subject.status(name), subject.machine.isRefusing(name)], ['alive', false])
   }
 })
 
