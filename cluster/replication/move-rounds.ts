@@ -6,7 +6,8 @@
 // A shard that takes long, or a node that fails again and again, does not hold the others up.
 //
 // On a busy machine a list may take longer than that. Then its node asks all nodes for a longer rest, again and again
-// while it has lists that wait. They may ask for `holdMsMax`; then one round has its turn.
+// while it has lists that wait. They may ask for `holdMsMax` after the latest takeover; then one round has its turn. So
+// the rests of all nodes end together, and no node begins its round while the lists wait for the end of another one's.
 //
 // Not here: which shards to ask for (duties.ts), and how many at once (caretaker.ts).
 
@@ -18,8 +19,8 @@ export class MoveRounds {
   private beganMs: number | undefined
   private takenMs = Number.NEGATIVE_INFINITY
   private isTimed = false
-  /** When the present longer rest has begun, and when it ends; undefined: there is none. */
-  private held: { readonly sinceMs: number; untilMs: number } | undefined
+  /** Since when the present longer rest counts, and when it ends; undefined: there is none. */
+  private held: { readonly sinceMs: number; readonly untilMs: number } | undefined
 
   /** `onRested`: a rest is over. */
   constructor(
@@ -41,8 +42,8 @@ export class MoveRounds {
   hold(): void {
     const { clock, options } = this
     const nowMs = clock.monoMs()
-    this.held ??= { sinceMs: nowMs, untilMs: nowMs }
-    this.held.untilMs = Math.min(nowMs + options.holdMs, this.held.sinceMs + options.holdMsMax)
+    const sinceMs = Math.max(this.held?.sinceMs ?? nowMs, this.takenMs)
+    this.held = { sinceMs, untilMs: Math.min(nowMs + options.holdMs, sinceMs + options.holdMsMax) }
   }
 
   /** Many shards get an owner at the same time, and one timer serves them all. */

@@ -128,15 +128,22 @@ export class ClusteredShards implements Shards {
       onReply,
     ),
   )
+  private changedMs = Number.NEGATIVE_INFINITY
   /** One shard of each owner; undefined after a change. */
   private asked: readonly number[] | undefined
 
   constructor(private readonly parts: ClusteredParts) {
     parts.nodes.onChange(() => {
       this.asked = undefined
+      this.changedMs = parts.clock.monoMs()
       this.lookAgain()
       this.giveUpReads()
     })
+  }
+
+  /** Milliseconds since the last change of an owner. */
+  get stillMs(): number {
+    return this.parts.clock.monoMs() - this.changedMs
   }
 
   // [hot] Once per request.

@@ -40,10 +40,14 @@ import { type Listed, type OnResult, refusalOf } from './replies.js'
 const shardsCountedMax = 512
 
 /**
- * How long a read is repeated because owners change. A node that leaves or joins moves its shards one after the other,
- * and on a busy machine that takes some seconds. Keep it below the client's own timeout.
+ * How long a read is repeated because shards have no owner, or another one. A node that leaves or joins moves its shards
+ * one after the other, and on a busy machine that takes some seconds: while they move, a read waits for longer. Keep
+ * both below the client's own timeout.
  */
 const steadyMsMax = 8_000
+const movingMsMax = 16_000
+/** Shards are moving if one has got an owner so lately: within a rest between two rounds of moves, and the next round. */
+const stillMsMax = 6_000
 /** The pause before a repetition, and when many shards move. */
 const againMs = 20
 const laterMs = 50
@@ -66,6 +70,8 @@ export interface OwnerChanges {
   readonly clock: Pick<Clock, 'monoMs' | 'after'>
   /** Asks that the shards move no further for a moment. */
   readonly rest: () => void
+  /** Milliseconds since the last change of an owner. */
+  readonly stillMs: () => number
 }
 
 /** A page of subscriptions, with what all owners know of each. */
@@ -167,7 +173,7 @@ export class ShardClient {
   /** Runs a read that spans several owners, and repeats it if a shard changes owner meanwhile. */
   private steadily<T>(onResult: OnResult<T>, read: (onResult: OnResult<T>) => void): void {
     if (!this.changes) return read(onResult)
-    const { clock, rest } = this.changes
+    const { clock, rest, stillMs } = this.changes
     const beganMs = clock.monoMs()
     let isWaiting = false
     const end = (result: Result<T>): void => {
@@ -178,7 +184,8 @@ export class ShardClient {
       read(result => {
         if (result.ok || result.refusal.code !== 'ownerChanging') return end(result)
         const tookMs = clock.monoMs() - beganMs
-        if (tookMs > steadyMsMax || (!isWaiting && this.unsteady >= unsteadyReadsMax)) return end(result)
+        const tookMsMax = stillMs() < stillMsMax ? movingMsMax : steadyMsMax
+        if (tookMs > tookMsMax || (!isWaiting && this.unsteady >= unsteadyReadsMax)) return end(result)
         if (!isWaiting) this.unsteady++
         isWaiting = true
         if (tookMs >= restlessMs) rest()

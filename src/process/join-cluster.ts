@@ -190,6 +190,7 @@ async function join<Own extends OwnShards>(
     unready: () => healthOf(config, agreement, logs, node).reason,
     onReach: () => {},
     rest: () => replicator.rest(),
+    stillMs: () => shards.stillMs,
     async drain() {
       if (!(await node.drain(drainMsMax, true))) logger.warn('cluster: not all shards could be given away in time')
     },

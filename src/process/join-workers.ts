@@ -57,6 +57,7 @@ export async function joinWorkers(
     isWhole: () => others.every(({ name }) => asks.reachable(name)),
     onReach: listener => void listeners.push(listener),
     rest: () => {},
+    stillMs: () => Number.POSITIVE_INFINITY,
     close: () => asks.close(),
   }
 }

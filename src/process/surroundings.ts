@@ -45,6 +45,8 @@ export interface Joined {
   onProcesses?(listener: (count: number) => void): void
   /** Reads of all owners wait: the shards should move no further for a moment. */
   rest(): void
+  /** Milliseconds since a shard last got another owner. */
+  stillMs(): number
   /** For operators; undefined: there is no cluster. */
   readonly clusterAdmin?: ClusterAdmin
   /** The reason why some shards cannot answer, in words; undefined: all can. */

@@ -412,13 +412,21 @@ function unsteady() {
   const clock = new FakeClock()
   const shards = new FakeShards(0, 1)
   let rests = 0
-  const client = new ShardClient(shards, shardMap, undefined, { clock, rest: () => rests++ })
+  let changedMs = clock.monoMs()
+  const client = new ShardClient(shards, shardMap, undefined, {
+    clock,
+    rest: () => rests++,
+    stillMs: () => clock.monoMs() - changedMs,
+  })
   const results: Result<unknown>[] = []
   const moveAll = (): void => {
     for (const one of shards.asked.splice(0)) one.reply({ kind: 'moved' })
   }
   const read = (): void => client.list(list, result => results.push(result))
-  return { clock, shards, client, results, moveAll, read, rests: () => rests }
+  const change = (): void => {
+    changedMs = clock.monoMs()
+  }
+  return { clock, shards, client, results, moveAll, change, read, rests: () => rests }
 }
 
 t.test('a list waits while shards move, for some seconds, and then is refused', async t => {
@@ -441,6 +449,33 @@ t.test('a list waits while shards move, for some seconds, and then is refused', 
     clock.advance(20)
   }
   t.match(results, [{ ok: false, refusal: { code: 'ownerChanging' } }])
+})
+
+t.test('a list waits for longer while owners change, and not for ever', async t => {
+  const { clock, results, moveAll, change, read } = unsteady()
+  const waitUntil = (untilMs: number): void => {
+    while (clock.monoMs() < untilMs) {
+      moveAll()
+      clock.advance(20)
+    }
+  }
+  read()
+  waitUntil(5_000)
+  change()
+  waitUntil(10_980)
+  t.strictSame(results, [])
+  waitUntil(11_200)
+  t.match(results, [{ ok: false, refusal: { code: 'ownerChanging' } }], 'no owner has changed for 6 s')
+  const beganMs = clock.monoMs()
+  read()
+  for (let untilMs = beganMs; untilMs <= beganMs + 16_000; untilMs += 1_000) {
+    change()
+    waitUntil(untilMs)
+  }
+  t.equal(results.length, 1)
+  change()
+  waitUntil(beganMs + 16_200)
+  t.equal(results.length, 2)
 })
 
 t.test('the number of lists that wait so is limited', async t => {

@@ -241,7 +241,7 @@ t.test('a node that asks shards of others and gets any bytes gives each caller o
   const others = nodesOf('there', answer, () => unreadable++)
   const ownerOf = (shard: number): string => (shard % 2 === 0 ? 'there' : 'elsewhere')
   const shards = new ClusteredShards({ ...routing, local: nobody, nodes: { ...others, ownerOf }, clock })
-  const client = new ShardClient(shards, shardMap, undefined, { clock, rest: () => {} })
+  const client = new ShardClient(shards, shardMap, undefined, { clock, rest: () => {}, stillMs: () => 0 })
   let results = 0
   const count = (): void => {
     results++

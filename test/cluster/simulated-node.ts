@@ -202,7 +202,11 @@ export class SimulatedNode {
       ownerWaitMs,
       listWaitMs: listMs,
     })
-    this.client = new ShardClient(this.router, shardMap, requestClock, { clock, rest: () => replicator.rest() })
+    this.client = new ShardClient(this.router, shardMap, requestClock, {
+      clock,
+      rest: () => replicator.rest(),
+      stillMs: () => this.router.stillMs,
+    })
     replicator.start()
   }
 

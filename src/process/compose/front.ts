@@ -178,7 +178,7 @@ function handlersFor(
   const { role } = local.parts
   const { forwarding, egress } = delivery
   const { answerBytesMax } = config.answers
-  const changes = joined && { clock, rest: () => joined.rest() }
+  const changes = joined && { clock, rest: () => joined.rest(), stillMs: () => joined.stillMs() }
   const client = new ShardClient(shards, shardMap, share?.requestClock, changes, { answerBytesMax, room: answers })
   const updates = new ForwardedUpdates(client, forwarding)
   const batchQuotas = local.parts.quotas && new BatchQuotas(client, local.parts.quotas)

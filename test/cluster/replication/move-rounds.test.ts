@@ -74,3 +74,18 @@ t.test('no round begins while a node asks for a longer rest, and then one does',
   rounds.hold()
   t.notOk(rounds.isOpen(0))
 })
+
+t.test('a longer rest counts from the latest takeover, so that all nodes rest as long', async t => {
+  const { clock, rounds } = scene()
+  const holdFor = (ms: number): void => {
+    for (let passedMs = 0; passedMs < ms; passedMs += 200) {
+      rounds.hold()
+      t.notOk(rounds.isOpen(0))
+      clock.advance(200)
+    }
+  }
+  holdFor(3_000)
+  rounds.noteTakeover()
+  holdFor(4_000)
+  t.ok(rounds.isOpen(0))
+})
