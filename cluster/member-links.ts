@@ -1,8 +1,9 @@
-// Which members have links for asks: all that are here, and for a while those that were declared dead.
+// Which members have links for asks: all that are here, and for a while those that are gone.
 //
 // A member that is only too busy to answer pings counts as dead after some seconds, and may still answer what it was
-// asked. With the end of its link, every ask under way would have an unknown outcome. Its link ends at once if it has
-// left, or if its machine refuses connections: then nobody is there who could answer.
+// asked. One that has left has answered everything before, but a busy node may read that it has left before it reads
+// those answers, since they come over another connection. With the end of a link, every ask under way would have an
+// unknown outcome. It ends at once if the machine of a dead member refuses connections: nobody is there who could answer.
 //
 // Not here: the links themselves (asks/asks.ts), who is a member (gossip/).
 
@@ -12,9 +13,11 @@ import type { ClusterClock } from './ports.js'
 
 /** How long the link to a dead member remains. Longer than any ask about one shard waits. */
 export const partMs = 15_000
+/** How long the link to a member that has left remains. Nothing more is asked of it: it owns nothing. */
+export const leftMs = 2_000
 
 export class MemberLinks {
-  /** Dead members that still have links, each with a function that stops the wait for its end. */
+  /** Members that are gone and still have links, each with a function that stops the wait for its end. */
   private readonly parting = new Map<string, () => void>()
 
   constructor(
@@ -30,16 +33,17 @@ export class MemberLinks {
     this.parting.get(name)?.()
     this.parting.delete(name)
     if (isHere(member)) this.asks.meet({ name, address })
-    else if (status === 'left') this.asks.part(name, 'it has left')
+    else if (status === 'left') this.partLater(name, leftMs, 'it has left')
     else if (this.isRefusing(name)) this.asks.part(name, silent)
-    else
-      this.parting.set(
-        name,
-        this.clock.after(partMs, () => {
-          this.parting.delete(name)
-          this.asks.part(name, silent)
-        }),
-      )
+    else this.partLater(name, partMs, silent)
+  }
+
+  private partLater(name: string, delayMs: number, reason: string): void {
+    const end = (): void => {
+      this.parting.delete(name)
+      this.asks.part(name, reason)
+    }
+    this.parting.set(name, this.clock.after(delayMs, end))
   }
 
   /** No link ends any more for what was noted. */

@@ -1,8 +1,8 @@
-// Links for asks end at once when no answer can come any more, and otherwise only some time after a death was declared.
+// Links for asks end at once when no answer can come any more, and otherwise only some time after a member has gone.
 
 import t from 'tap'
 import type { Member, Status } from '../../cluster/gossip/member.js'
-import { MemberLinks, partMs } from '../../cluster/member-links.js'
+import { leftMs, MemberLinks, partMs } from '../../cluster/member-links.js'
 import { FakeClock } from '../support/fake-clock.js'
 
 const memberOf = (name: string, status: Status, incarnation = 1): Member => ({
@@ -47,10 +47,16 @@ t.test('a member that is alive or suspect has a link', async t => {
   t.strictSame([...links.values()], ['b:1', 'c:1'])
 })
 
-t.test('the link ends at once when a member has left, or its machine refuses connections', async t => {
-  const left = new Subject()
-  left.subject.note(memberOf('b', 'left'))
-  t.strictSame(left.ended, ['b: it has left'])
+t.test('the link to a member that has left remains until its last answers are read', async t => {
+  const { subject, ended, clock } = new Subject()
+  subject.note(memberOf('b', 'left'))
+  clock.advance(leftMs - 1)
+  t.strictSame(ended, [])
+  clock.advance(1)
+  t.strictSame(ended, ['b: it has left'])
+})
+
+t.test('the link ends at once when the machine of a dead member refuses connections', async t => {
   const refused = new Subject()
   refused.refusing.add('b')
   refused.subject.note(memberOf('b', 'dead'))
@@ -78,6 +84,7 @@ t.test('the link remains when the member turns out to be alive, and waits as lon
   clock.advance(partMs - 1)
   t.strictSame(ended, [])
   subject.note(memberOf('b', 'left', 3))
+  clock.advance(leftMs)
   t.strictSame(ended, ['b: it has left'], 'it reports the end itself')
   clock.advance(partMs)
   t.equal(ended.length, 1)
