@@ -8,6 +8,7 @@
 // On a busy machine a list may take longer than that. Then its node asks all nodes for a longer rest, again and again
 // while it has lists that wait. They may ask for `holdMsMax` after the latest takeover; then one round has its turn. So
 // the rests of all nodes end together, and no node begins its round while the lists wait for the end of another one's.
+// A node that takes shards over and over extends that by `moveRoundMs` at most.
 //
 // Not here: which shards to ask for (duties.ts), and how many at once (caretaker.ts).
 
@@ -19,8 +20,8 @@ export class MoveRounds {
   private beganMs: number | undefined
   private takenMs = Number.NEGATIVE_INFINITY
   private isTimed = false
-  /** Since when the present longer rest counts, and when it ends; undefined: there is none. */
-  private held: { readonly sinceMs: number; readonly untilMs: number } | undefined
+  /** When the present longer rest has begun, and when it ends; undefined: there is none. */
+  private held: { readonly beganMs: number; readonly untilMs: number } | undefined
 
   /** `onRested`: a rest is over. */
   constructor(
@@ -42,8 +43,9 @@ export class MoveRounds {
   hold(): void {
     const { clock, options } = this
     const nowMs = clock.monoMs()
-    const sinceMs = Math.max(this.held?.sinceMs ?? nowMs, this.takenMs)
-    this.held = { sinceMs, untilMs: Math.min(nowMs + options.holdMs, sinceMs + options.holdMsMax) }
+    const beganMs = this.held?.beganMs ?? nowMs
+    const sinceMs = Math.min(Math.max(beganMs, this.takenMs), beganMs + options.moveRoundMs)
+    this.held = { beganMs, untilMs: Math.min(nowMs + options.holdMs, sinceMs + options.holdMsMax) }
   }
 
   /** Many shards get an owner at the same time, and one timer serves them all. */

@@ -70,7 +70,7 @@ export interface ReplicationOptions {
   /** The rest that a node with waiting lists asks for, each time, and how often it does so. */
   readonly holdMs: number
   readonly holdEveryMs: number
-  /** The longest rest after a takeover: lists that never find one do not stop moves. */
+  /** The longest such rest after a takeover: lists that never find one do not stop moves. */
   readonly holdMsMax: number
   /**
    * Shards of one engine that a node fetches or drops at the same time. A fetched one counts until it has caught up with

@@ -89,3 +89,16 @@ t.test('a longer rest counts from the latest takeover, so that all nodes rest as
   holdFor(4_000)
   t.ok(rounds.isOpen(0))
 })
+
+t.test('takeovers and lists without an end together do not stop moves either', async t => {
+  const { clock, rounds } = scene()
+  const beganMs = clock.monoMs()
+  const isOpen = (): boolean => {
+    rounds.hold()
+    rounds.noteTakeover()
+    clock.advance(100)
+    return rounds.isOpen(0)
+  }
+  while (!isOpen()) if (clock.monoMs() - beganMs > 60_000) return t.fail('no round begins')
+  t.equal(clock.monoMs() - beganMs, 9_000, 'moveRoundMs and holdMsMax')
+})
