@@ -101,8 +101,9 @@ export class Replicator implements HostReplication {
   private readonly takeovers: KnownTakeovers
   /** The losses of this tick. */
   private losses: Loss[] = []
-  /** When it last asked for a rest. */
+  /** When it last asked for a rest, and how often it has. */
   private restedMs = Number.NEGATIVE_INFINITY
+  private restsAsked = 0
   private isClosed = false
 
   constructor(parts: ReplicatorParts) {
@@ -361,10 +362,16 @@ export class Replicator implements HostReplication {
     const nowMs = clock.monoMs()
     if (this.isClosed || nowMs - this.restedMs < options.holdEveryMs) return
     this.restedMs = nowMs
+    this.restsAsked++
     this.caretaker.hold()
     // Builds before this one know the request, and answer it at once.
     const request = encodePeerMessage({ kind: 'reached', shard: this.register, sequence: 0, needsRest: true })
     for (const { name } of this.view) if (name !== this.parts.name) ask(name, request, options.holdMs, () => {})
+  }
+
+  /** How often lists of this node have made it ask for a rest. */
+  get rests(): number {
+    return this.restsAsked
   }
 
   /** Answers a request of another node. */

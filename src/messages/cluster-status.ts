@@ -26,7 +26,7 @@ export type HealthProblem =
       readonly shards: readonly number[]
     }
   | { readonly kind: 'unowned'; readonly shards: readonly number[] }
-  /** `unreachable`: this node cannot reach the owners. `silent`: the owners have not proven that they can append. */
+  /** `unreachable`: the owners do not answer this node; it may be one of them. `silent`: the owners have not proven that they can append. */
   | { readonly kind: 'unreachable' | 'silent'; readonly nodes: readonly string[]; readonly shards: readonly number[] }
 
 /** The clock of a node, compared with those of the others (docs/operations/cluster.md#clocks). */
@@ -131,6 +131,8 @@ export interface ClusterNumbers {
   }[]
   /** How long the append in flight has waited for the engine; 0: there is none. */
   readonly stalledMs: number
+  /** How often lists of this node that waited for shards have asked all nodes to begin no moves for a moment. */
+  readonly rests: number
   readonly gossip: {
     readonly bytesSent: number
     readonly bytesReceived: number

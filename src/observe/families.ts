@@ -336,7 +336,7 @@ function openFiles(): number | undefined {
 }
 
 /** Metrics of this node's place in its cluster: the members it sees, its copies of shards, the costs of the log. */
-export function clusterFamilies({ status, log, stalledMs, gossip }: ClusterNumbers): readonly MetricFamily[] {
+export function clusterFamilies({ status, log, stalledMs, rests, gossip }: ClusterNumbers): readonly MetricFamily[] {
   const { members, shards } = status
   const now = (name: string, help: string, value: number): MetricFamily => gauge(`orrery_cluster_${name}`, help, value)
   const logCounts = (name: string, help: string, of: (numbers: LogNumbers) => number): MetricFamily => {
@@ -384,6 +384,7 @@ export function clusterFamilies({ status, log, stalledMs, gossip }: ClusterNumbe
       'Exchanges of shards for load that this node chose.',
       status.exchanges,
     ),
+    counter('orrery_cluster_rests_total', 'Rests of all shards that waiting lists of this node asked for.', rests),
     family('orrery_cluster_clock_difference_seconds', 'gauge', clockOf, clocks),
     now('log_stalled_seconds', 'How long the append under way has waited for the engine.', stalledMs / 1000),
     now('lag_records', 'Records that are known and not applied here, of the shard that has most.', lag),

@@ -34,7 +34,7 @@ export function problemInWords(problem: HealthProblem): string {
     case 'unowned':
       return `no node owns ${listed(problem.shards)}`
     case 'unreachable':
-      return `this node cannot reach ${problem.nodes.join(', ')}, owner of ${listed(problem.shards)}`
+      return `this node gets no answer from ${problem.nodes.join(', ')} for ${listed(problem.shards)}`
     case 'silent':
       return `nothing has proven in the last seconds that ${problem.nodes.join(', ')} can write to ${listed(problem.shards)}`
   }

@@ -170,6 +170,7 @@ async function join<Own extends OwnShards>(
       numbers: () => ({
         status: status(),
         stalledMs: replicator.stalledMs,
+        rests: replicator.rests,
         log: logs.flatMap(log => requestsOf(log, logs.length > 1)),
         gossip: node.gossipStats(),
       }),

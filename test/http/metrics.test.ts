@@ -171,6 +171,7 @@ const noCluster: ClusterNumbers = {
   },
   log: [],
   stalledMs: 0,
+  rests: 0,
   gossip: { bytesSent: 0, bytesReceived: 0, messagesUnreadable: 0, suspicions: 0 },
 }
 
