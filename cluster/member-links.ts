@@ -12,10 +12,11 @@ import { isHere, type Member } from './gossip/member.js'
 import type { ClusterClock } from './ports.js'
 
 /** How long the link to a dead member remains. Longer than any ask about one shard waits. */
-export const partMs = 15_000
+export const deadLinkMs = 15_000
 /** How long the link to a member that has left remains. Nothing more is asked of it: it owns nothing. */
-export const leftMs = 2_000
+export const leftLinkMs = 2_000
 
+/** Meets members for asks, and parts from those that are gone. */
 export class MemberLinks {
   /** Members that are gone and still have links, each with a function that stops the wait for its end. */
   private readonly parting = new Map<string, () => void>()
@@ -33,9 +34,9 @@ export class MemberLinks {
     this.parting.get(name)?.()
     this.parting.delete(name)
     if (isHere(member)) this.asks.meet({ name, address })
-    else if (status === 'left') this.partLater(name, leftMs, 'it has left')
+    else if (status === 'left') this.partLater(name, leftLinkMs, 'it has left')
     else if (this.isRefusing(name)) this.asks.part(name, silent)
-    else this.partLater(name, partMs, silent)
+    else this.partLater(name, deadLinkMs, silent)
   }
 
   private partLater(name: string, delayMs: number, reason: string): void {
@@ -46,7 +47,7 @@ export class MemberLinks {
     this.parting.set(name, this.clock.after(delayMs, end))
   }
 
-  /** No link ends any more for what was noted. */
+  /** Ends no link any more: the asks are closed next. */
   close(): void {
     for (const stop of this.parting.values()) stop()
     this.parting.clear()

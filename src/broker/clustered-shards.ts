@@ -128,6 +128,7 @@ export class ClusteredShards implements Shards {
       onReply,
     ),
   )
+  /** When the owner of any shard last changed. */
   private changedMs = Number.NEGATIVE_INFINITY
   /** One shard of each owner; undefined after a change. */
   private asked: readonly number[] | undefined

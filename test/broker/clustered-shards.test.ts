@@ -81,8 +81,10 @@ t.test('where the log was lost, a request is refused at once, and nothing is don
 
 t.test('a read is repeated at the next owner', async t => {
   const { shards, asked } = losing({ kind: 'subscriptions', subscriptions: [], total: 0 })
+  t.equal(shards.stillMs, Number.POSITIVE_INFINITY, 'no owner has changed yet')
   t.match(await replyOf(shards, { kind: 'findSubscription', ...document }), { kind: 'subscriptions' })
   t.strictSame(asked, ['here findSubscription', 'there findSubscription'])
+  t.ok(Number.isFinite(shards.stillMs), 'the change of the owner is known')
 })
 
 const writes: readonly ShardRequest[] = [

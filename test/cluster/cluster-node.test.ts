@@ -6,6 +6,7 @@ import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { deadLinkMs } from '../../cluster/member-links.js'
 import type { Teardown } from '../support/broker-process.js'
 import { noEtcd, startEtcd } from '../support/etcd.js'
 import type { Counter } from './counting-host.js'
@@ -134,8 +135,19 @@ class Scene {
   }
 
   async owned(at: number): Promise<readonly number[]> {
+    return (await this.status(at))?.owned ?? []
+  }
+
+  private async status(at: number): Promise<Extract<Ending, { kind: 'status' }> | undefined> {
     const answer = await this.nodes[at]!.ask(number => ({ kind: 'status', number }))
-    return answer.kind === 'status' ? answer.owned : []
+    return answer.kind === 'status' ? answer : undefined
+  }
+
+  /** Resolves when a node has no link to another one. Returns the time that this took. */
+  async untilUnlinked(at: number, name: string): Promise<number> {
+    const began = performance.now()
+    while ((await this.status(at))?.linked.includes(name)) await pause(50)
+    return performance.now() - began
   }
 
   /** The shards that a node owns, without the register. */
@@ -182,8 +194,11 @@ t.test('three nodes find each other, divide the shards, and lose nothing', { ski
   const killing = scene.nodes[1]!.child
   killing.kill('SIGKILL')
   await once(killing, 'exit')
+  const unlinked = Promise.all([0, 2].map(at => scene.untilUnlinked(at, 'b')))
   const failoverMs = await scene.untilAnswered([0, 2])
   t.ok(failoverMs < failoverMsMax, `writes are answered again ${failoverMs.toFixed(0)} ms after a kill`)
+  const unlinkedMs = Math.min(...(await unlinked))
+  t.ok(unlinkedMs < deadLinkMs, `a link to it ended after ${unlinkedMs.toFixed(0)} ms: its machine refuses connections`)
   t.strictSame(await scene.differences(0), [], 'nothing is lost')
 
   await scene.start(1)

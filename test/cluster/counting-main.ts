@@ -42,6 +42,8 @@ export type CountingAnswer =
       readonly number: number
       readonly owned: readonly number[]
       readonly members: readonly string[]
+      /** The members to which there are links. */
+      readonly linked: readonly string[]
     }
   | { readonly kind: 'failed'; readonly reason: string }
 
@@ -132,8 +134,10 @@ process.on('message', (order: CountingOrder) => {
       return operate(order)
     case 'status': {
       const owned = [...(node?.replicator.standings() ?? [])].filter(({ phase }) => phase === 'active')
-      const members = node?.members().map(({ name, status, isJoined }) => `${name} ${status} ${isJoined}`) ?? []
-      return say({ kind: 'status', number: order.number, owned: owned.map(({ shard }) => shard), members })
+      const all = node?.members() ?? []
+      const members = all.map(({ name, status, isJoined }) => `${name} ${status} ${isJoined}`)
+      const linked = all.flatMap(({ name }) => (node?.statsOf(name) ? name : []))
+      return say({ kind: 'status', number: order.number, owned: owned.map(({ shard }) => shard), members, linked })
     }
     case 'drain':
       void node?.drain(10_000).then(async () => {

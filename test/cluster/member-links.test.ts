@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import type { Member, Status } from '../../cluster/gossip/member.js'
-import { leftMs, MemberLinks, partMs } from '../../cluster/member-links.js'
+import { deadLinkMs, leftLinkMs, MemberLinks } from '../../cluster/member-links.js'
 import { FakeClock } from '../support/fake-clock.js'
 
 const memberOf = (name: string, status: Status, incarnation = 1): Member => ({
@@ -50,7 +50,7 @@ t.test('a member that is alive or suspect has a link', async t => {
 t.test('the link to a member that has left remains until its last answers are read', async t => {
   const { subject, ended, clock } = new Subject()
   subject.note(memberOf('b', 'left'))
-  clock.advance(leftMs - 1)
+  clock.advance(leftLinkMs - 1)
   t.strictSame(ended, [])
   clock.advance(1)
   t.strictSame(ended, ['b: it has left'])
@@ -67,7 +67,7 @@ t.test('the link ends at once when the machine of a dead member refuses connecti
 t.test('the link to a member that was declared dead remains for a while', async t => {
   const { subject, links, ended, clock } = new Subject()
   subject.note(memberOf('b', 'dead'))
-  clock.advance(partMs - 1)
+  clock.advance(deadLinkMs - 1)
   t.ok(links.has('b'))
   clock.advance(1)
   t.strictSame(ended, ['b: it does not answer'])
@@ -76,17 +76,17 @@ t.test('the link to a member that was declared dead remains for a while', async 
 t.test('the link remains when the member turns out to be alive, and waits as long after another death', async t => {
   const { subject, links, ended, clock } = new Subject()
   subject.note(memberOf('b', 'dead'))
-  clock.advance(partMs - 1)
+  clock.advance(deadLinkMs - 1)
   subject.note(memberOf('b', 'alive', 2))
-  clock.advance(10 * partMs)
+  clock.advance(10 * deadLinkMs)
   t.ok(links.has('b'))
   subject.note(memberOf('b', 'dead', 2))
-  clock.advance(partMs - 1)
+  clock.advance(deadLinkMs - 1)
   t.strictSame(ended, [])
   subject.note(memberOf('b', 'left', 3))
-  clock.advance(leftMs)
+  clock.advance(leftLinkMs)
   t.strictSame(ended, ['b: it has left'], 'it reports the end itself')
-  clock.advance(partMs)
+  clock.advance(deadLinkMs)
   t.equal(ended.length, 1)
 })
 
@@ -94,6 +94,6 @@ t.test('no link ends by itself after the close', async t => {
   const { subject, ended, clock } = new Subject()
   subject.note(memberOf('b', 'dead'))
   subject.close()
-  clock.advance(10 * partMs)
+  clock.advance(10 * deadLinkMs)
   t.strictSame(ended, [])
 })
