@@ -163,7 +163,7 @@ t.test('three nodes and their log engine', { skip }, async t => {
     scene.nodes[index]!.signal('SIGTERM')
     await scene.nodes[index]!.exited
     const node = await scene.spawnAlone(index)
-    await scene.untilUnready(index, /cannot reach a, b/)
+    await scene.untilUnready(index, /gets no answer from a, b/)
     const untilMs = performance.now() + lonelyMs
     for (let value = 10; performance.now() < untilMs; value++) {
       t.equal((await scene.send(0, 'PUT', '/v2/entities/lamp1/attrs/level/value', value)).status, 204)
