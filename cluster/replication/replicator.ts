@@ -13,7 +13,7 @@
 // decides anything without the change (`barrier`): a later owner will have it.
 
 import { logIndexOf, logOf } from '../logs/divided-log.js'
-import type { ShardLog, Takeover, Unknown } from '../logs/shard-log.js'
+import type { ShardLog, Unknown } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
 import { Appender } from './appender.js'
 import { Balancer, type BegunExchange } from './balancer.js'
@@ -25,13 +25,15 @@ import { Keepers } from './keepers.js'
 import { KnownTakeovers, viewOfServed } from './known-takeovers.js'
 import { type ClusterMark, LogCheck, type MissingRecords } from './log-check.js'
 import { LogChecks } from './log-checks.js'
+import { LogReports } from './log-reports.js'
 import { nameOf, noOwner, ownerText } from './owner.js'
 import { PeerAnswers } from './peer-answers.js'
-import { type AskPeer, encodePeerMessage } from './peer-messages.js'
+import type { AskPeer } from './peer-messages.js'
 import { RegisterBarrier } from './register-barrier.js'
 import { Renewal } from './renewal.js'
 import { Replica } from './replica.js'
 import type { Balance, ReplicationOptions } from './replication-options.js'
+import { Rests } from './rests.js'
 import type { HostReplication, LogPosition, Loss, ShardHost, ShardPayload } from './shard-host.js'
 import { Trimming } from './trimming.js'
 
@@ -99,11 +101,10 @@ export class Replicator implements HostReplication {
   private view: readonly ViewMember[] = []
   private readonly keepers: Keepers
   private readonly takeovers: KnownTakeovers
+  private readonly reports: LogReports
+  private readonly resting: Rests
   /** The losses of this tick. */
   private losses: Loss[] = []
-  /** When it last asked for a rest, and how often it has. */
-  private restedMs = Number.NEGATIVE_INFINITY
-  private restsAsked = 0
   private isClosed = false
 
   constructor(parts: ReplicatorParts) {
@@ -130,7 +131,7 @@ export class Replicator implements HostReplication {
       holdings: this.holdings,
       register: this.register,
       check: this.check,
-      onTakeovers: (log, read) => this.noteTakeovers(log, read),
+      onTakeovers: (log, read) => this.reports.noteAllRead(log, read),
     })
     this.registerBarrier = new RegisterBarrier({
       logs,
@@ -140,7 +141,7 @@ export class Replicator implements HostReplication {
       takeovers: this.takeovers,
       others: nowMs => this.others(nowMs),
       troubleOf: log => this.renewal.troubleOf(log),
-      onTakeovers: (log, read) => this.noteTakeovers(log, read),
+      onTakeovers: (log, read) => this.reports.noteAllRead(log, read),
     })
     this.heartbeats = logs.map(
       (log, index) =>
@@ -173,7 +174,7 @@ export class Replicator implements HostReplication {
       options,
       self: this.self,
       holding: shard => this.holdings[shard]!,
-      onTakeover: (shard, takeover) => this.noteRead(shard, takeover),
+      onTakeover: (shard, takeover) => this.reports.noteRead(shard, takeover),
       onForsaken: log => this.forsake(log),
       mayAppend: () => !this.check.isLost,
       onLost: () => this.check.check(),
@@ -192,7 +193,7 @@ export class Replicator implements HostReplication {
       keepers: shard => this.keepers.of(shard),
       mayAct: shard => this.check.isWhole(shard),
       checkFirst: (shard, onChecked) => this.check.checkFirst(shard, onChecked),
-      onHandedOver: (shard, epoch) => this.noteTakeover(shard, { epoch, owner: this.self }),
+      onHandedOver: (shard, epoch) => this.reports.noteTakeover(shard, { epoch, owner: this.self }),
     })
     this.balancer = new Balancer({
       self: this.self,
@@ -232,6 +233,25 @@ export class Replicator implements HostReplication {
       caretaker: this.caretaker,
       mayGet: (node, shard) => this.mayGet(node, shard),
     })
+    this.reports = new LogReports({
+      logs,
+      clock,
+      options,
+      holdings: this.holdings,
+      heartbeats: this.heartbeats,
+      takeovers: this.takeovers,
+      keepers: this.keepers,
+      caretaker: this.caretaker,
+      onChange: parts.onChange,
+    })
+    this.resting = new Rests({
+      clock,
+      options,
+      ask,
+      register: this.register,
+      others: () => this.view.map(member => member.name).filter(other => other !== name),
+      hold: () => this.caretaker.hold(),
+    })
   }
 
   /** The shard that all nodes follow. */
@@ -241,37 +261,13 @@ export class Replicator implements HostReplication {
 
   /** Begins to follow the logs and to do its duties. */
   start(): void {
-    const { logs } = this.parts
-    for (const log of logs.keys()) this.follow(log)
-    for (const log of logs.keys()) this.readAll(log)
+    this.reports.start()
     this.check.start()
     this.renewal.start()
     this.caretaker.start()
     this.trimming.start()
     for (const heartbeats of this.heartbeats) heartbeats.start()
     this.health.start()
-  }
-
-  private follow(log: number): void {
-    this.parts.logs[log]!.follow(shard => this.holdings[shard]?.replica.state === 'following', {
-      onRecord: (shard, record) => {
-        this.caretaker.noteSign(this.takeovers.of(shard)?.owner ?? noOwner)
-        this.holdings[shard]?.replica.onRecord(record)
-      },
-      onTakeover: (shard, takeover) => {
-        this.caretaker.noteSign(takeover.owner)
-        this.noteTakeover(shard, takeover)
-      },
-      onHeartbeat: (node, bytes) => {
-        const [shard] = this.heartbeats[log]!.onHeartbeat(bytes)
-        const owner = shard === undefined ? undefined : this.takeovers.of(shard)?.owner
-        if (owner !== undefined && nameOf(owner) === node) this.caretaker.noteSign(owner)
-      },
-      onGap: () => {
-        this.takeovers.noteUnknownOwners()
-        this.readAll(log)
-      },
-    })
   }
 
   /** The nodes of the cluster, this one among them. */
@@ -358,20 +354,12 @@ export class Replicator implements HostReplication {
 
   /** This node has lists that wait for shards at rest: asks all nodes to begin no moves for a moment. */
   rest(): void {
-    const { clock, options, ask } = this.parts
-    const nowMs = clock.monoMs()
-    if (this.isClosed || nowMs - this.restedMs < options.holdEveryMs) return
-    this.restedMs = nowMs
-    this.restsAsked++
-    this.caretaker.hold()
-    // Builds before this one know the request, and answer it at once.
-    const request = encodePeerMessage({ kind: 'reached', shard: this.register, sequence: 0, needsRest: true })
-    for (const { name } of this.view) if (name !== this.parts.name) ask(name, request, options.holdMs, () => {})
+    if (!this.isClosed) this.resting.ask()
   }
 
   /** How often lists of this node have made it ask for a rest. */
   get rests(): number {
-    return this.restsAsked
+    return this.resting.count
   }
 
   /** Answers a request of another node. */
@@ -436,6 +424,7 @@ export class Replicator implements HostReplication {
   /** Begins nothing more. */
   close(): void {
     this.isClosed = true
+    this.reports.close()
     this.check.close()
     this.appender.close()
     this.caretaker.close()
@@ -548,38 +537,5 @@ export class Replicator implements HostReplication {
     const names = new Set([...this.view.map(member => member.name), ...this.takeovers.owners(nowMs)])
     names.delete(name)
     return [...names]
-  }
-
-  private noteTakeover(shard: number, takeover: Takeover): void {
-    if (!this.takeovers.note(shard, takeover)) return
-    this.keepers.noteTakeover()
-    this.caretaker.noteTakeover()
-    this.holdings[shard]?.onTakeover(takeover)
-    this.parts.onChange()
-  }
-
-  /** Reads takeovers and records of a log that may have been missed. */
-  private readAll(log: number): void {
-    const { logs, clock, options } = this.parts
-    logs[log]!.takeovers(outcome => {
-      if (this.isClosed) return
-      if (outcome.kind === 'unknown') return void clock.after(options.retryMs, () => this.readAll(log))
-      this.noteTakeovers(log, outcome.takeovers)
-      for (const { shard, replica } of this.holdings) if (this.isIn(log, shard)) replica.read()
-    })
-  }
-
-  private noteTakeovers(log: number, takeovers: ReadonlyMap<number, Takeover>): void {
-    for (const [shard, takeover] of takeovers) this.noteRead(shard, takeover)
-    this.caretaker.knowsTakeovers(log)
-  }
-
-  /**
-   * Notes a takeover from a reading. If no event has reported it yet, there may have been others before it, since the
-   * last one that is known.
-   */
-  private noteRead(shard: number, takeover: Takeover): void {
-    if (takeover.epoch > this.epochOf(shard)) this.takeovers.noteUnknownOwners()
-    this.noteTakeover(shard, takeover)
   }
 }

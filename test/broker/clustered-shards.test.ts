@@ -1,5 +1,6 @@
 // Shards that move between nodes during an ask: the reply to a write counts, and a read is repeated at the new owner.
 
+import assert from 'node:assert/strict'
 import t from 'tap'
 import { ClusteredShards, type Nodes } from '../../src/broker/clustered-shards.js'
 import { systemClock } from '../../src/clock.js'
@@ -105,9 +106,16 @@ for (const request of writes)
     t.strictSame(asked, [`here ${request.kind}`])
   })
 
+interface Silent {
+  readonly asked: readonly string[]
+  /** The reply to a request, as soon as it is there. */
+  reply(request: ShardRequest): ShardReply
+}
+
 /** A cluster whose owner is another node, which answers an ask with each of some outcomes in turn. */
-function silent(outcomes: readonly AskOutcome[]): { readonly shards: ClusteredShards; readonly asked: string[] } {
+function silent(outcomes: readonly AskOutcome[]): Silent {
   const asked: string[] = []
+  const time = new FakeClock()
   const nodes: Nodes = {
     self: 'here',
     ownerOf: () => 'there',
@@ -120,7 +128,7 @@ function silent(outcomes: readonly AskOutcome[]): { readonly shards: ClusteredSh
       const outcome = outcomes[asked.length]!
       asked.push(kind)
       if (outcome.kind !== 'unknown' || outcome.reason !== late) return onOutcome(outcome)
-      clock.after(waitMs, () => onOutcome(outcome))
+      time.after(waitMs, () => onOutcome(outcome))
     },
     noteUndecodable: () => {},
     onChange: () => {},
@@ -128,7 +136,17 @@ function silent(outcomes: readonly AskOutcome[]): { readonly shards: ClusteredSh
   const local = { ask: () => {}, owners: () => [0], ownerOf: () => 0, pathsOf: () => undefined }
   const shardMap = new ShardMap({ shards: 4, spread: 1 })
   const times = { ownerWaitMs: 200, listWaitMs: 300 }
-  return { shards: new ClusteredShards({ local, nodes, shardMap, clock, pathsOf: () => new Set(), ...times }), asked }
+  const shards = new ClusteredShards({ local, nodes, shardMap, clock: time, pathsOf: () => new Set(), ...times })
+  const reply = (request: ShardRequest): ShardReply => {
+    let given: ShardReply | undefined
+    shards.ask(0, request, one => {
+      given = one
+    })
+    time.advance(10_000)
+    assert(given, 'there is a reply')
+    return given
+  }
+  return { asked, reply }
 }
 
 const late = 'no answer came in time'
@@ -137,24 +155,23 @@ const found: AskOutcome = { kind: 'reply', reply: encodeReply({ kind: 'subscript
 
 t.test('a read is asked again when its owner is gone, and a write is not', async t => {
   const read = silent([gone, { kind: 'unavailable', reason: 'there is no node there' }, found])
-  t.match(await replyOf(read.shards, { kind: 'findSubscription', ...document }), { kind: 'subscriptions' })
+  t.match(read.reply({ kind: 'findSubscription', ...document }), { kind: 'subscriptions' })
   t.equal(read.asked.length, 3)
   const written = silent([gone, found])
   const lost = { kind: 'lost', reason: 'it does not answer' }
-  t.strictSame(await replyOf(written.shards, { kind: 'removeSubscription', ...document }), lost)
+  t.strictSame(written.reply({ kind: 'removeSubscription', ...document }), lost)
   t.equal(written.asked.length, 1)
 })
 
 t.test('a read is not asked again when its time is over', async t => {
-  const { shards, asked } = silent([{ kind: 'unknown', reason: late }])
-  t.strictSame(await replyOf(shards, { kind: 'findSubscription', ...document }), { kind: 'lost', reason: late })
+  const { asked, reply } = silent([{ kind: 'unknown', reason: late }])
+  t.strictSame(reply({ kind: 'findSubscription', ...document }), { kind: 'lost', reason: late })
   t.equal(asked.length, 1)
 })
 
 t.test('a list begins again when an owner is gone, and not when its time is over', async t => {
-  t.strictSame(await replyOf(silent([gone]).shards, list), { kind: 'moved' })
-  const { shards } = silent([{ kind: 'unknown', reason: late }])
-  t.strictSame(await replyOf(shards, list), { kind: 'lost', reason: late })
+  t.strictSame(silent([gone]).reply(list), { kind: 'moved' })
+  t.strictSame(silent([{ kind: 'unknown', reason: late }]).reply(list), { kind: 'lost', reason: late })
 })
 
 t.test(
