@@ -3,7 +3,8 @@
 // A member that is only too busy to answer pings counts as dead after some seconds, and may still answer what it was
 // asked. One that has left has answered everything before, but a busy node may read that it has left before it reads
 // those answers, since they come over another connection. With the end of a link, every ask under way would have an
-// unknown outcome. It ends at once if the machine of a dead member refuses connections: nobody is there who could answer.
+// unknown outcome. A link ends at once if the machine of a dead member refuses connections: nobody is there who could
+// answer.
 //
 // Not here: the links themselves (asks/asks.ts), who is a member (gossip/).
 

@@ -1,8 +1,8 @@
-// What the logs report to a node: takeovers, records and signs of life. Events arrive in order. After a gap everything
-// is read again.
+// What the logs report to a node: takeovers, records and signs of life. The events of a log arrive in order. After a
+// gap the node reads its takeovers and records again.
 //
-// A reading may have a takeover that no event has reported. Then there may have been others before it, since the last
-// one that is known, and former owners that nobody can name.
+// A reading may have a takeover that no event has reported. Then other nodes may have taken the shard over before, and
+// this node does not know their names: they may answer until their leases are over.
 //
 // Not here: what is remembered of takeovers (known-takeovers.ts), and what a shard does about one (holding.ts).
 
@@ -71,6 +71,7 @@ export class LogReports {
     this.parts.caretaker.knowsTakeovers(log)
   }
 
+  // [hot] `onRecord`: once per record of the shards that are followed.
   private follow(log: number): void {
     const { logs, holdings, heartbeats, takeovers, caretaker } = this.parts
     logs[log]!.follow(shard => holdings[shard]?.replica.state === 'following', {

@@ -1,6 +1,8 @@
-// The rests that lists of this node ask for: no node begins a round of moves for a moment (move-rounds.ts).
+// Asks all nodes for rests, for lists of this node that wait: no node begins a round of moves for a moment.
 //
-// Lists that wait ask again and again, and one request in `holdEveryMs` serves them all.
+// Each list that waits calls again and again. One request in `holdEveryMs` serves them all.
+//
+// Not here: how long a rest lasts, and its bound (move-rounds.ts).
 
 import type { ClusterClock } from '../ports.js'
 import { type AskPeer, encodePeerMessage } from './peer-messages.js'
@@ -14,7 +16,7 @@ export interface RestsParts {
   readonly register: number
   /** The names of the other nodes that gossip reports. */
   readonly others: () => Iterable<string>
-  /** This node rests as well. */
+  /** Makes this node rest, too. */
   readonly hold: () => void
 }
 

@@ -26,7 +26,10 @@ export type HealthProblem =
       readonly shards: readonly number[]
     }
   | { readonly kind: 'unowned'; readonly shards: readonly number[] }
-  /** `unreachable`: the owners do not answer this node; it may be one of them. `silent`: the owners have not proven that they can append. */
+  /**
+   * `unreachable`: the owners do not answer this node, which may be one of them. `silent`: the owners have not proven
+   * that they can append.
+   */
   | { readonly kind: 'unreachable' | 'silent'; readonly nodes: readonly string[]; readonly shards: readonly number[] }
 
 /** The clock of a node, compared with those of the others (docs/operations/cluster.md#clocks). */

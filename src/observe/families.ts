@@ -384,7 +384,11 @@ export function clusterFamilies({ status, log, stalledMs, rests, gossip }: Clust
       'Exchanges of shards for load that this node chose.',
       status.exchanges,
     ),
-    counter('orrery_cluster_rests_total', 'Rests of all shards that waiting lists of this node asked for.', rests),
+    counter(
+      'orrery_cluster_rests_total',
+      'Requests of this node, for lists that wait, that no node begins moves for a moment.',
+      rests,
+    ),
     family('orrery_cluster_clock_difference_seconds', 'gauge', clockOf, clocks),
     now('log_stalled_seconds', 'How long the append under way has waited for the engine.', stalledMs / 1000),
     now('lag_records', 'Records that are known and not applied here, of the shard that has most.', lag),

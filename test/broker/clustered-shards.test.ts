@@ -108,7 +108,7 @@ for (const request of writes)
 
 interface Silent {
   readonly asked: readonly string[]
-  /** The reply to a request, as soon as it is there. */
+  /** The reply to a request, however long it takes. */
   reply(request: ShardRequest): ShardReply
 }
 

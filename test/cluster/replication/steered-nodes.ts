@@ -113,8 +113,8 @@ export class SteeredNode {
   readonly replicator: Replicator
   /** Whether no message between this node and other nodes arrives. */
   isAlone = false
-  /** The events of logs that do not arrive. */
-  isUnheard: (shard: number, kind: 'record' | 'takeover') => boolean = () => false
+  /** The events of logs that do not arrive. A heartbeat has no shard. */
+  isUnheard: (shard: number | undefined, kind: 'record' | 'takeover' | 'heartbeat') => boolean = () => false
   /** The requests that arrive late. Their answers come never. */
   isLate: (request: Request) => boolean = () => false
   /** The requests whose answers arrive late. */
@@ -170,7 +170,7 @@ export class SteeredNode {
         link.follow(wanted, {
           onRecord: (one, record) => this.isUnheard(one, 'record') || follower.onRecord(one, record),
           onTakeover: (one, takeover) => this.isUnheard(one, 'takeover') || follower.onTakeover(one, takeover),
-          onHeartbeat: (node, bytes) => follower.onHeartbeat(node, bytes),
+          onHeartbeat: (node, bytes) => this.isUnheard(undefined, 'heartbeat') || follower.onHeartbeat(node, bytes),
           onGap: reason => follower.onGap(reason),
         }),
     })
