@@ -2,7 +2,7 @@
 // of its own, and each etcd, too.
 //
 // The rules are the real ones: the shard of an entity, the owner and the standbys of a shard, the etcd of a shard, and
-// what a commit takes and when it begins (GroupCommit). What they cost is given. A client has one update in flight; the
+// what a commit takes and when it begins (GroupCommit, and the gaps of a busy node). What they cost is given. A client has one update in flight; the
 // same number of clients asks each node. An update passes these stations:
 //
 //   client -> node asked -> owner: turn, commit -> its etcd -> owner -> node asked -> client
@@ -25,12 +25,14 @@ import { ownersWanted } from '../cluster/replication/owner-shares.js'
 import { keepersOf, rank } from '../cluster/replication/placement.js'
 import { replicationOptionsDefault } from '../cluster/replication/replication-options.js'
 import { placementDefault, ShardMap } from '../src/domain/scope.js'
+import { LoopUse } from '../src/observe/loop-use.js'
 import type { RowSink } from '../src/ports.js'
 import { GroupCommit } from '../src/shard/commit/commit.js'
 import { type CommitLog, noTimes, type OpenBatch } from '../src/shard/commit/commit-log.js'
 import type { PathCounts } from '../src/shard/commit/counts.js'
 import { shardOfKey } from '../src/shard/keys.js'
 import { entityKey } from '../src/shard/layout.js'
+import { commitGapMs } from '../src/shard/replicate/commit-gap.js'
 import { commitsInFlightMax } from '../src/shard/replicate/replicated-log.js'
 import { Random } from '../test/support/random.js'
 import { Agenda, Station } from './stations.js'
@@ -229,11 +231,17 @@ class Model {
 
   private commitOf(node: number): GroupCommit {
     const { etcds } = this.options
+    const station = this.nodes[node]!
+    const monoMs = (): number => this.agenda.nowMs
+    const use = new LoopUse({ monoMs }, () => ({ active: station.busyMs, idle: monoMs() - station.busyMs }))
     const log: CommitLog = {
       times: noTimes(),
       wholeLane: placement.shards,
       groups: etcds,
       inFlightMax: commitsInFlightMax,
+      get gapMs() {
+        return commitGapMs(use.busyShare)
+      },
       isFull: false,
       laneOf: shard => shard,
       groupOf: lane => logIndexOf(lane, etcds),
@@ -242,12 +250,13 @@ class Model {
       commit: (batches, onDone) => this.append(node, batches.map(asStaged), onDone),
     }
     const clock = {
+      monoMs,
       after: (ms: number, run: () => void) => {
         this.agenda.at(this.agenda.nowMs + ms, run)
         return () => assert.fail('no timer of a commit is cancelled')
       },
       // After everything that has arrived at the node by now.
-      endOfTick: (run: () => void) => this.nodes[node]!.work(0, run),
+      endOfTick: (run: () => void) => station.work(0, run),
     }
     const onFailure = (failure: Error): void => assert.fail(failure)
     return new GroupCommit({ log, clock, directory: noCounts, attributes: noCounts, onFailure })

@@ -13,8 +13,8 @@ import { measuredCosts } from './update-costs.js'
 const needed = { gain: 2.7 }
 const etcdCounts = [1, 3] as const
 const clientsPerNode = 64
-/** Simulated times. */
-const warmUpMs = 300
+/** Simulated times. The gaps of busy nodes take some seconds to become steady. */
+const warmUpMs = 5_000
 const runMs = 1_000
 
 const machines: Machines = {

@@ -201,6 +201,7 @@ export class Host {
         ownership,
         replication,
         requestClock: { follow() {} },
+        busyShare: () => 0,
         barrier: (shard, sequence, onDone) => cluster.afterAll(shard, sequence, onDone),
       },
       ...more,

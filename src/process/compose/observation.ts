@@ -6,6 +6,7 @@ import { Alarms, Summary } from '../../observe/alarms.js'
 import { ClockReporter } from '../../observe/clock-reporter.js'
 import { ForwardingTallies, TenantTallies } from '../../observe/label-tallies.js'
 import { LoopDelay } from '../../observe/loop-delay.js'
+import { LoopUse } from '../../observe/loop-use.js'
 import { RegistrationTallies } from '../../observe/registration-tallies.js'
 import { LogReporter } from '../../observe/reporters.js'
 import { ConnectionTallies, RequestTallies } from '../../observe/request-tallies.js'
@@ -30,6 +31,7 @@ export interface Observation {
   /** undefined: numbers by service are not enabled. */
   readonly services: ServiceTallies | undefined
   readonly loop: LoopDelay
+  readonly loopUse: LoopUse
   /** Reports losses of the engine of a cluster's log. */
   readonly logReporter: LogReporter
   /** Reports a wrong clock of a node of a cluster. */
@@ -54,6 +56,7 @@ export function openObservation(
     streams: new StreamTallies(),
     services: statistics.byService ? new ServiceTallies() : undefined,
     loop: new LoopDelay(clock),
+    loopUse: new LoopUse(clock),
     logReporter: new LogReporter(logger, alarms),
     clockReporter: new ClockReporter(logger, alarms),
   }

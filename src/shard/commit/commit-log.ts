@@ -42,6 +42,8 @@ export interface CommitLog {
   readonly groups: number
   /** Commits of one group that may be in flight. */
   readonly inFlightMax: number
+  /** Milliseconds from the beginning of a commit to that of the next one, at least. Changes with time. */
+  readonly gapMs: number
   /** Whether so much is staged or in flight that nothing more should be. */
   readonly isFull: boolean
   laneOf(shard: number): number
@@ -109,6 +111,7 @@ export class StoreLog implements CommitLog {
   readonly wholeLane = 0
   readonly groups = 1
   readonly inFlightMax = 1
+  readonly gapMs = 0
   readonly isFull = false
   private readonly store: Store
   private readonly clock: Pick<Clock, 'monoMs'>

@@ -19,6 +19,7 @@ import type { Batch, Clock, RowSink, Store } from '../../ports.js'
 import { type CommitLog, noTimes, noteTimes, type OpenBatch, OrderedRows } from '../commit/commit-log.js'
 import { type Deposed, isDeposed } from '../commit/deposed.js'
 import { prefix, shardOfKey } from '../keys.js'
+import { type BusyShare, commitGapMs } from './commit-gap.js'
 import type { CommitLane } from './commit-lane.js'
 import type { Positions } from './positions.js'
 import type { FollowedPosition, LogPayload, Replication } from './replication.js'
@@ -40,6 +41,7 @@ export interface ReplicatedLogParts {
   readonly replication: Replication
   readonly lane: CommitLane
   readonly positions: Positions
+  readonly busyShare: BusyShare
   /** The shard that commits together with all others. */
   readonly register: number
   /** For tests: `commitsInFlightMax`. */
@@ -75,6 +77,10 @@ export class ReplicatedLog implements CommitLog {
 
   get isFull(): boolean {
     return this.bytes >= stagedBytesMax
+  }
+
+  get gapMs(): number {
+    return commitGapMs(this.parts.busyShare())
   }
 
   get groups(): number {

@@ -56,6 +56,7 @@ class LaneLog implements CommitLog {
   readonly groups: number
   readonly inFlightMax = inFlightMax
   readonly isFull = false
+  gapMs = 0
   /** The shards of each commit, by the order in which they began; `end` ends one. */
   readonly begun: number[][] = []
   private readonly ends: ((failure?: Error) => void)[] = []
@@ -189,6 +190,44 @@ t.test('no more commits are in flight than the log allows', async t => {
   scene.log.end(1)
   scene.clock.tick()
   t.strictSame(scene.log.begun.at(-1), [4, 5], 'what waited goes together')
+})
+
+t.test('commits begin no closer to each other than the log wants', async t => {
+  const scene = new Setting()
+  scene.log.gapMs = 40
+  scene.fly(1)
+  t.strictSame(scene.log.begun, [[1]], 'the first one does not wait')
+  scene.clock.advance(10)
+  scene.fly(2, 3)
+  scene.log.end(0)
+  scene.append(1)
+  scene.clock.advance(29)
+  t.equal(scene.log.begun.length, 1)
+  scene.clock.advance(1)
+  scene.clock.tick()
+  t.strictSame(scene.log.begun, [[1], [2, 3, 1]], 'all that has come meanwhile')
+  scene.log.end(1)
+  t.strictSame(scene.events, ['1', '2', '3', '1'])
+  scene.clock.advance(40)
+  scene.fly(4)
+  t.strictSame(scene.log.begun.at(-1), [4], 'the gap has passed')
+  scene.log.gapMs = 0
+  scene.fly(5)
+  t.strictSame(scene.log.begun.at(-1), [5], 'there is no gap any more')
+})
+
+t.test('who waits for a quiet moment does not wait for a gap', async t => {
+  const scene = new Setting()
+  scene.log.gapMs = 40
+  scene.fly(1)
+  scene.append(2)
+  scene.commit.whenQuiet(() => scene.events.push('quiet'))
+  scene.log.end(0)
+  t.strictSame(scene.events, ['1', 'quiet'])
+  t.strictSame(scene.log.begun, [[1]])
+  scene.clock.advance(40)
+  scene.clock.tick()
+  t.strictSame(scene.log.begun, [[1], [2]])
 })
 
 t.test('a change of the register waits for all commits, takes all that is staged, and overlaps with none', async t => {

@@ -45,6 +45,7 @@ class Setting {
       },
       lane: new CommitLane(this.store, alongWith),
       positions: this.positions,
+      busyShare: () => 0,
       register: 9,
       lastStamp: () => 77,
       alongWith,
