@@ -1,9 +1,9 @@
 // A cluster as a simulation of discrete events: how many single updates a second its nodes take when each has a machine
 // of its own, and each etcd, too.
 //
-// The rules are the real ones: the shard of an entity, the owner and the standbys of a shard, the etcd of a shard, and
-// what a commit takes and when it begins (GroupCommit, and the gaps of a busy node). What they cost is given. A client has one update in flight; the
-// same number of clients asks each node. An update passes these stations:
+// The rules are the real ones: the shard of an entity, the owner and the standbys of a shard, the etcd of a shard, what a
+// commit takes and when it begins (GroupCommit), and the gaps of a busy node. What they cost is given. A client has one
+// update in flight; the same number of clients asks each node. An update passes these stations:
 //
 //   client -> node asked -> owner: turn, commit -> its etcd -> owner -> node asked -> client
 //                                                  its etcd -> every node: records; standbys apply them
