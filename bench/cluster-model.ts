@@ -25,7 +25,7 @@ import { ownersWanted } from '../cluster/replication/owner-shares.js'
 import { keepersOf, rank } from '../cluster/replication/placement.js'
 import { replicationOptionsDefault } from '../cluster/replication/replication-options.js'
 import { placementDefault, ShardMap } from '../src/domain/scope.js'
-import { LoopUse } from '../src/observe/loop-use.js'
+import { LoopUtilization } from '../src/observe/loop-utilization.js'
 import type { RowSink } from '../src/ports.js'
 import { GroupCommit } from '../src/shard/commit/commit.js'
 import { type CommitLog, noTimes, type OpenBatch } from '../src/shard/commit/commit-log.js'
@@ -233,14 +233,14 @@ class Model {
     const { etcds } = this.options
     const station = this.nodes[node]!
     const monoMs = (): number => this.agenda.nowMs
-    const use = new LoopUse({ monoMs }, () => ({ active: station.busyMs, idle: monoMs() - station.busyMs }))
+    const use = new LoopUtilization({ monoMs }, () => ({ active: station.busyMs, idle: monoMs() - station.busyMs }))
     const log: CommitLog = {
       times: noTimes(),
       wholeLane: placement.shards,
       groups: etcds,
       inFlightMax: commitsInFlightMax,
       get gapMs() {
-        return commitGapMs(use.busyShare)
+        return commitGapMs(use.share)
       },
       isFull: false,
       laneOf: shard => shard,

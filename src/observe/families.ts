@@ -12,7 +12,7 @@ import type { ClusterNumbers } from '../messages/cluster-status.js'
 import type { DiskRoom, StoreNumbers } from '../ports.js'
 import type { AuditNumbers } from './audit/audit-log.js'
 import type { LoopDelay } from './loop-delay.js'
-import type { LoopUse } from './loop-use.js'
+import type { LoopUtilization } from './loop-utilization.js'
 import { byLabel, counter, family, gauge, histograms } from './metric-family.js'
 import { type QuotaNumbers, quotaFamilies } from './quota-metrics.js'
 import type { ConnectionTallies, RequestTallies } from './request-tallies.js'
@@ -85,7 +85,7 @@ export interface Sources {
   readonly notifier: () => NotifierNumbers
   readonly shards: () => ShardNumbers
   readonly loop: LoopDelay
-  readonly loopUse: LoopUse
+  readonly loopUtilization: LoopUtilization
   readonly version: string
   /** The label of metrics about this process alone; undefined: there is no other worker. */
   readonly worker: number | undefined
@@ -111,7 +111,7 @@ export interface AccessNumbers {
 }
 
 export function familiesOf(sources: Sources): readonly MetricFamily[] {
-  const { requests, connections, labelled, loop, loopUse, version, worker, disk, cluster } = sources
+  const { requests, connections, labelled, loop, loopUtilization, version, worker, disk, cluster } = sources
   const { backup, certificates, access, audit, quotas } = sources
   const store = sources.store()
   const own: MetricLabels = worker === undefined ? {} : { worker: String(worker) }
@@ -134,7 +134,13 @@ export function familiesOf(sources: Sources): readonly MetricFamily[] {
     histograms('orrery_event_loop_delay_seconds', 'By how much timers are late.', [
       { labels: own, histogram: loop.seconds },
     ]),
-    gauge('orrery_event_loop_busy_ratio', 'The share of time that it is busy.', loopUse.busyShare, 'max', own),
+    gauge(
+      'orrery_event_loop_utilization_ratio',
+      'The share of time that it is not idle.',
+      loopUtilization.share,
+      'max',
+      own,
+    ),
     ...ofProcess(own),
   ]
 }

@@ -114,7 +114,7 @@ export class SimulatedNode {
           replication,
           requestClock,
           // Half of the nodes, by chance, are busy, so their commits have gaps.
-          busyShare: () => (skewMs > 0 ? 1 : 0),
+          utilization: () => (skewMs > 0 ? 1 : 0),
           barrier: (shard, sequence, onDone) =>
             rules.barriers ? node!.replicator.barrier(shard, sequence, () => onDone()) : clock.endOfTick(onDone),
         },

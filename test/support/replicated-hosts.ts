@@ -201,7 +201,7 @@ export class Host {
         ownership,
         replication,
         requestClock: { follow() {} },
-        busyShare: () => 0,
+        utilization: () => 0,
         barrier: (shard, sequence, onDone) => cluster.afterAll(shard, sequence, onDone),
       },
       ...more,

@@ -57,7 +57,7 @@ export function openDelivery(
   { certificates, accessFile, audit }: WatchedFiles,
 ): Delivery {
   const { clock, chance, place } = surroundings
-  const { logger, log, alarms, summary, requests, connections, services, tenants, loop, loopUse } = observation
+  const { logger, log, alarms, summary, requests, connections, services, tenants, loop, loopUtilization } = observation
   const { forwardings, registrations, streams } = observation
   const { delivery, disableCustomNotifications, ...sending } = config.notifications
   const speech = { vocabulary: config.vocabulary ?? 'Ctx', userAgent: `ctxbroker/${version}` } as const
@@ -123,7 +123,7 @@ export function openDelivery(
         shards: () => numbersOf(local.parts, ownedCount()),
         store: () => store.numbers?.(),
         loop,
-        loopUse,
+        loopUtilization,
         version,
         worker: place?.kind === 'worker' ? place.worker : undefined,
         cluster: clusterAdmin && (() => clusterAdmin.numbers()),

@@ -6,7 +6,7 @@ import { Alarms, Summary } from '../../observe/alarms.js'
 import { ClockReporter } from '../../observe/clock-reporter.js'
 import { ForwardingTallies, TenantTallies } from '../../observe/label-tallies.js'
 import { LoopDelay } from '../../observe/loop-delay.js'
-import { LoopUse } from '../../observe/loop-use.js'
+import { LoopUtilization } from '../../observe/loop-utilization.js'
 import { RegistrationTallies } from '../../observe/registration-tallies.js'
 import { LogReporter } from '../../observe/reporters.js'
 import { ConnectionTallies, RequestTallies } from '../../observe/request-tallies.js'
@@ -31,7 +31,7 @@ export interface Observation {
   /** undefined: numbers by service are not enabled. */
   readonly services: ServiceTallies | undefined
   readonly loop: LoopDelay
-  readonly loopUse: LoopUse
+  readonly loopUtilization: LoopUtilization
   /** Reports losses of the engine of a cluster's log. */
   readonly logReporter: LogReporter
   /** Reports a wrong clock of a node of a cluster. */
@@ -56,7 +56,7 @@ export function openObservation(
     streams: new StreamTallies(),
     services: statistics.byService ? new ServiceTallies() : undefined,
     loop: new LoopDelay(clock),
-    loopUse: new LoopUse(clock),
+    loopUtilization: new LoopUtilization(clock),
     logReporter: new LogReporter(logger, alarms),
     clockReporter: new ClockReporter(logger, alarms),
   }

@@ -11,7 +11,6 @@ import { UnusedTenants } from '../../shard/documents/unused-tenants.js'
 import { deliveryLimitsDefault } from '../../shard/notify/deliveries.js'
 import { replayLimitsDefault } from '../../shard/notify/replays.js'
 import { openLocalShards, type Share, shardLimitsDefault } from '../../shard/open-shards.js'
-import type { BusyShare } from '../../shard/replicate/commit-gap.js'
 import type { LocalShards } from '../../shard/shards.js'
 import { ringAgeMsMax } from '../../shard/streams/change-ring.js'
 import { otherOwners } from '../../shard/tenants/other-owners.js'
@@ -54,7 +53,7 @@ export async function openShards(
   config: Config,
   { clock, chance, logger, onFailure, wrapShards }: Surroundings,
   storage: Storage,
-  { alarms, logReporter, clockReporter, loop, loopUse }: Observation,
+  { alarms, logReporter, clockReporter, loop, loopUtilization }: Observation,
   accessFile: AccessInUse | undefined,
 ): Promise<NodeShards> {
   const { store, shardMap, stamps, scanner, disk } = storage
@@ -107,7 +106,7 @@ export async function openShards(
     onClock: clockStatus => clockReporter.onClock(clockStatus),
     onLost: losses => logReporter.onLost(losses, loop.latelyMs),
   }
-  const { own, joined } = await join(storage, open, () => loopUse.busyShare, options)
+  const { own, joined } = await join(storage, open, () => loopUtilization.share, options)
   const { shards: local } = own
   const shards = joined?.shards ?? own.local
   const { role } = local.parts
@@ -129,7 +128,7 @@ export async function openShards(
 async function join(
   { share }: Storage,
   open: (share: Share | undefined) => Promise<Opened>,
-  busyShare: BusyShare,
+  utilization: () => number,
   options: JoinOptions,
 ): Promise<{ readonly own: Opened; readonly joined: Joined | undefined }> {
   switch (share?.kind) {
@@ -142,7 +141,7 @@ async function join(
     case 'node': {
       const { place, ownership, requestClock } = share
       return place.join(async log => {
-        const own = await open({ kind: 'node', ownership, requestClock, busyShare, ...log })
+        const own = await open({ kind: 'node', ownership, requestClock, utilization, ...log })
         const { role } = own.shards.parts
         assert(role.kind === 'node', 'only a node has shards that can be moved')
         return { ...own, host: role.host }

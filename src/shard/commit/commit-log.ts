@@ -42,7 +42,7 @@ export interface CommitLog {
   readonly groups: number
   /** Commits of one group that may be in flight. */
   readonly inFlightMax: number
-  /** Milliseconds from the beginning of a commit to that of the next one, at least. Changes with time. */
+  /** Milliseconds from the beginning of a commit to that of the next one, at least. It may change at any time. */
   readonly gapMs: number
   /** Whether so much is staged or in flight that nothing more should be. */
   readonly isFull: boolean

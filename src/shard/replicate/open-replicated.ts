@@ -6,7 +6,6 @@ import { Counts } from '../commit/counts.js'
 import { FollowedRegister, type Register } from '../documents/register.js'
 import { encodeNumber } from '../keys.js'
 import { attributeCounts, entityCounts, stampKey } from '../layout.js'
-import type { BusyShare } from './commit-gap.js'
 import { CommitLane } from './commit-lane.js'
 import { ObservedStamps, type StampFollower, type StampObserver } from './observed-stamps.js'
 import type { Ownership } from './ownership.js'
@@ -23,7 +22,8 @@ export interface ReplicatedNeeds {
   readonly barrier: Barrier
   /** Follows stamps that others gave. */
   readonly requestClock: StampFollower
-  readonly busyShare: BusyShare
+  /** The utilization of the event loop: 0 to 1. */
+  readonly utilization: () => number
 }
 
 export interface Replicated {
@@ -41,7 +41,7 @@ export interface Replicated {
 /** Opens these parts over a store, with the positions that it has. */
 export async function openReplicated(
   { store, clock, stamps: own, room }: ReplicatedSurroundings,
-  { ownership, replication, requestClock, busyShare }: ReplicatedNeeds,
+  { ownership, replication, requestClock, utilization }: ReplicatedNeeds,
 ): Promise<Replicated> {
   const positions = await Positions.read(store)
   const stamps = new ObservedStamps(own, requestClock)
@@ -49,7 +49,7 @@ export async function openReplicated(
   const lane = new CommitLane(store, alongWith)
   const lastStamp = (): number => own.last
   const { register } = ownership
-  const parts = { store, clock, replication, lane, positions, busyShare, register, lastStamp, alongWith }
+  const parts = { store, clock, replication, lane, positions, utilization, register, lastStamp, alongWith }
   const log = new ReplicatedLog(parts)
   const entities = new Counts(store, entityCounts, ownership.owned)
   const attributes = new Counts(store, attributeCounts, ownership.owned)

@@ -19,7 +19,7 @@ import type { Batch, Clock, RowSink, Store } from '../../ports.js'
 import { type CommitLog, noTimes, noteTimes, type OpenBatch, OrderedRows } from '../commit/commit-log.js'
 import { type Deposed, isDeposed } from '../commit/deposed.js'
 import { prefix, shardOfKey } from '../keys.js'
-import { type BusyShare, commitGapMs } from './commit-gap.js'
+import { commitGapMs } from './commit-gap.js'
 import type { CommitLane } from './commit-lane.js'
 import type { Positions } from './positions.js'
 import type { FollowedPosition, LogPayload, Replication } from './replication.js'
@@ -41,7 +41,8 @@ export interface ReplicatedLogParts {
   readonly replication: Replication
   readonly lane: CommitLane
   readonly positions: Positions
-  readonly busyShare: BusyShare
+  /** Of the event loop: 0 to 1. */
+  readonly utilization: () => number
   /** The shard that commits together with all others. */
   readonly register: number
   /** For tests: `commitsInFlightMax`. */
@@ -80,7 +81,7 @@ export class ReplicatedLog implements CommitLog {
   }
 
   get gapMs(): number {
-    return commitGapMs(this.parts.busyShare())
+    return commitGapMs(this.parts.utilization())
   }
 
   get groups(): number {

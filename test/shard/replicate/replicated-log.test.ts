@@ -6,6 +6,7 @@ import { DeposedError } from '../../../cluster/replication/shard-host.js'
 import type { OpenBatch } from '../../../src/shard/commit/commit-log.js'
 import { entityKey, stampKey, typeKey } from '../../../src/shard/layout.js'
 import { outboxKey } from '../../../src/shard/notify/notification-layout.js'
+import { commitGapMsMax } from '../../../src/shard/replicate/commit-gap.js'
 import { CommitLane } from '../../../src/shard/replicate/commit-lane.js'
 import { Positions } from '../../../src/shard/replicate/positions.js'
 import { ReplicatedLog } from '../../../src/shard/replicate/replicated-log.js'
@@ -28,6 +29,7 @@ class Setting {
   end: OnAppended = () => {}
   readonly ends: OnAppended[] = []
   readonly log: ReplicatedLog
+  utilization = 0
 
   constructor() {
     const alongWith = (sink: { put(key: Buffer, value: Buffer): void }): void => sink.put(stampKey(), one)
@@ -45,7 +47,7 @@ class Setting {
       },
       lane: new CommitLane(this.store, alongWith),
       positions: this.positions,
-      busyShare: () => 0,
+      utilization: () => this.utilization,
       register: 9,
       lastStamp: () => 77,
       alongWith,
@@ -65,6 +67,13 @@ class Setting {
 }
 
 const position = { sequence: 1, epoch: 2, hash: Buffer.from('hash') }
+
+t.test('only a busy node leaves a gap between its commits', async t => {
+  const setting = new Setting()
+  t.equal(setting.log.gapMs, 0)
+  setting.utilization = 1
+  t.equal(setting.log.gapMs, commitGapMsMax)
+})
 
 t.test('the register comes first, since a commit may be cut into several appends', async t => {
   const setting = new Setting()

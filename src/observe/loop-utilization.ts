@@ -1,7 +1,8 @@
-// The share of time for which the event loop is busy. A loop that waits for a processor counts as busy.
+// The utilization of the event loop: the share of time in which it is not idle. A loop that waits for a processor is not
+// idle.
 //
-// It is measured again when somebody asks, at most once each half second, and follows changes within about a second. If
-// nobody has asked for long, the first answer is about all of that time.
+// A reader causes a measurement, at most one each half second. The share follows changes within about a second. After a
+// long time without readers, the first measurement covers all of that time.
 
 import type { Clock } from '../ports.js'
 
@@ -13,11 +14,11 @@ export interface LoopTimes {
 
 const periodMs = 500
 
-/** The weight of the latest measurement. */
+/** The weight of the latest measurement; all earlier ones have the rest. */
 const weight = 0.5
 
-export class LoopUse {
-  private share = 0
+export class LoopUtilization {
+  private smoothed = 0
   private before: LoopTimes
   private measuredMs: number
 
@@ -30,17 +31,17 @@ export class LoopUse {
   }
 
   /** From 0 to 1. */
-  get busyShare(): number {
+  get share(): number {
     const nowMs = this.clock.monoMs()
     if (nowMs - this.measuredMs >= periodMs) this.measure(nowMs)
-    return this.share
+    return this.smoothed
   }
 
   private measure(nowMs: number): void {
     const now = this.times()
     const activeMs = now.active - this.before.active
     const allMs = activeMs + now.idle - this.before.idle
-    if (allMs > 0) this.share += (activeMs / allMs - this.share) * weight
+    if (allMs > 0) this.smoothed += (activeMs / allMs - this.smoothed) * weight
     this.before = now
     this.measuredMs = nowMs
   }
